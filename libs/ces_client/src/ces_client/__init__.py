@@ -1,0 +1,1 @@
+"""CES Python SDK and the ces command."""

@@ -1,0 +1,1 @@
+"""CES: wire messages, bus, state machines and settings shared by every service."""

@@ -1,0 +1,1 @@
+"""CES scheduling core: problem, objective, paths, solvers."""

@@ -1,0 +1,1 @@
+"""CES compute controller: the workers each node should be running."""

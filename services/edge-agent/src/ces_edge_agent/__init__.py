@@ -1,0 +1,1 @@
+"""CES edge agent: makes its node match what is wanted."""

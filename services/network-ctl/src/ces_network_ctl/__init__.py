@@ -1,0 +1,1 @@
+"""CES network controller: routes and shaping on every node."""

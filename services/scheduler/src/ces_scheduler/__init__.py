@@ -1,0 +1,1 @@
+"""CES scheduler: proposes plans against a snapshot version."""

@@ -1,0 +1,76 @@
+"""What a test may need from the machine, and what happens where it is absent.
+
+``@pytest.mark.needs("root", "engine")`` skips the test with the reason named; where ``CES_REQUIRE`` lists the
+thing, its absence is a failure, so that a machine that promises to run everything cannot quietly run less.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+
+def _root() -> str | None:
+    if sys.platform != "linux":
+        return "needs Linux"
+    return None if os.geteuid() == 0 else "needs root"
+
+
+def _engine() -> str | None:
+    import docker
+    from docker.errors import DockerException
+
+    try:
+        client = docker.from_env(timeout=5)
+        client.ping()
+        client.close()
+    except DockerException as error:
+        return f"no container engine answers: {error}"
+    return None
+
+
+def _postgres() -> str | None:
+    """Postgres for tests comes as a container (testcontainers), so an engine is what it takes."""
+    return _engine()
+
+
+def _torch() -> str | None:
+    from importlib.util import find_spec
+
+    return None if find_spec("torch") else "torch is not installed (make install-train)"
+
+
+def _command(name: str) -> Callable[[], str | None]:
+    return lambda: None if shutil.which(name) else f"{name} is not installed"
+
+
+PROBES: dict[str, Callable[[], str | None]] = {
+    "root": _root,
+    "engine": _engine,
+    "postgres": _postgres,
+    "torch": _torch,
+    "iperf3": _command("iperf3"),
+}
+
+
+@cache
+def missing(what: str) -> str | None:
+    """Why this machine lacks ``what``; None where it is there."""
+    return PROBES[what]()
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    required = {name for name in os.environ.get("CES_REQUIRE", "").split(",") if name}
+    for mark in item.iter_markers("needs"):
+        for what in mark.args:
+            reason = missing(what)
+            if reason is None:
+                continue
+            if what in required:
+                pytest.fail(f"CES_REQUIRE names {what}, but: {reason}", pytrace=False)
+            pytest.skip(reason)

@@ -1,0 +1,1 @@
+"""CES workloads: the training programs that run as workers."""
