@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# Print the flags that a `docker build` needs on this machine: docker build $(deploy/airgap/build-args.sh) ...
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/site.sh"
+site_build_flags | tr '\n' ' '
