@@ -1,0 +1,231 @@
+"""The job file: what a user writes, and what it stands for once its groups and topology are written out."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+
+from ces_common.quantities import Bandwidth, Cpu, Memory
+
+MAX_TASKS = 512
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+NodeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,63}$")]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128)]
+
+
+class Document(BaseModel):
+    """A piece of a user's file: unknown fields are refused, so that a typing error cannot pass unseen."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Resources(Document):
+    cpu: Cpu = 100
+    memory: Memory = 64 * 2**20
+    gpu: Annotated[int, Field(ge=0, le=64)] = 0
+
+    @field_validator("cpu", "memory")
+    @classmethod
+    def _positive(cls, value: int) -> int:
+        if value <= 0:
+            raise ValueError("must be more than zero")
+        return value
+
+
+class Constraints(Document):
+    arch: Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,32}$")] | None = None
+    labels: dict[Label, Label] = {}
+
+
+class TaskGroup(Document):
+    name: Name
+    replicas: Annotated[int, Field(ge=1, le=MAX_TASKS)] = 1
+    image: Annotated[str, StringConstraints(min_length=1, max_length=255)] | None = None
+    command: Annotated[list[Annotated[str, StringConstraints(max_length=4096)]], Field(max_length=256)] = []
+    script: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
+    env: dict[EnvName, Annotated[str, StringConstraints(max_length=32768)]] = {}
+    resources: Resources = Resources()
+    constraints: Constraints = Constraints()
+
+    @model_validator(mode="after")
+    def _one_program(self) -> Self:
+        if self.command and self.script:
+            raise ValueError("give command or script, not both")
+        if not (self.command or self.script or self.image):
+            raise ValueError("give a command, a script or an image: there is nothing to run")
+        return self
+
+    @property
+    def argv(self) -> list[str]:
+        return ["python", self.script] if self.script else list(self.command)
+
+
+class Range(Document):
+    min: Bandwidth
+    max: Bandwidth
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min <= 0:
+            raise ValueError("min must be more than zero")
+        if self.min > self.max:
+            raise ValueError("min is more than max")
+        return self
+
+
+class Edge(Document):
+    src: str
+    dst: str
+    bandwidth: Range
+
+
+class Flows(Document):
+    topology: Literal["ring", "star", "tree", "full", "gossip", "edges"] = "edges"
+    direction: Literal["forward", "reverse", "both"] = "forward"
+    bandwidth: Range | None = None
+    edges: list[Edge] = []
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.topology == "edges":
+            if self.bandwidth is not None:
+                raise ValueError("bandwidth belongs to each edge when topology is edges")
+        elif self.bandwidth is None:
+            raise ValueError(f"topology {self.topology} needs bandwidth: {{min, max}}")
+        elif self.edges:
+            raise ValueError("edges are given only with topology: edges")
+        if self.topology != "ring" and self.direction != "forward":
+            raise ValueError("direction applies to a ring only; the other topologies go both ways")
+        return self
+
+
+class Restart(Document):
+    policy: Literal["on-failure", "never"] = "on-failure"
+    max: Annotated[int, Field(ge=0, le=1000)] = 3
+    scope: Literal["gang", "task"] = "gang"
+
+
+class Task(BaseModel):
+    """One task of a job, written out. ``cpu`` in millicores, ``memory`` in bytes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    rank: int
+    image: str | None = None
+    command: list[str] = []
+    env: dict[str, str] = {}
+    cpu: int
+    memory: int
+    gpu: int = 0
+    arch: str | None = None
+    labels: dict[str, str] = {}
+
+
+class Flow(BaseModel):
+    """One directed flow between two tasks, with its bandwidth range in bit/s."""
+
+    model_config = ConfigDict(frozen=True)
+
+    src: str
+    dst: str
+    min: int
+    max: int
+
+
+class JobFile(Document):
+    name: Name
+    priority: Annotated[int, Field(ge=0, le=100)] = 50
+    tasks: Annotated[list[TaskGroup], Field(min_length=1, max_length=64)]
+    flows: Flows = Flows()
+    restart: Restart = Restart()
+    disconnect: Literal["stop", "keep"] = "stop"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        groups = [group.name for group in self.tasks]
+        twice = sorted({name for name in groups if groups.count(name) > 1})
+        if twice:
+            raise ValueError(f"tasks: the group name {twice[0]!r} is used twice")
+        names = {f"{group.name}-{i}" for group in self.tasks for i in range(group.replicas)}
+        if len(names) != sum(group.replicas for group in self.tasks):
+            raise ValueError("tasks: two groups give the same task name; rename one")
+        if len(names) > MAX_TASKS:
+            raise ValueError(f"tasks: {len(names)} tasks are more than the {MAX_TASKS} that one job may have")
+        pairs: set[tuple[str, str]] = set()
+        for i, edge in enumerate(self.flows.edges):
+            for end in (edge.src, edge.dst):
+                if end not in names:
+                    known = ", ".join(sorted(names)[:5])
+                    raise ValueError(f"flows.edges[{i}]: no task is named {end!r}; tasks are {known}...")
+            if edge.src == edge.dst:
+                raise ValueError(f"flows.edges[{i}]: a flow needs two different tasks")
+            if (edge.src, edge.dst) in pairs:
+                raise ValueError(f"flows.edges[{i}]: a second flow from {edge.src} to {edge.dst}")
+            pairs.add((edge.src, edge.dst))
+        return self
+
+    def expand_tasks(self) -> list[Task]:
+        """Every task in rank order: the groups as written, replicas counted up."""
+        tasks: list[Task] = []
+        for group in self.tasks:
+            for index in range(group.replicas):
+                tasks.append(
+                    Task(
+                        name=f"{group.name}-{index}",
+                        rank=len(tasks),
+                        image=group.image,
+                        command=group.argv,
+                        env=dict(group.env),
+                        cpu=group.resources.cpu,
+                        memory=group.resources.memory,
+                        gpu=group.resources.gpu,
+                        arch=group.constraints.arch,
+                        labels=dict(group.constraints.labels),
+                    )
+                )
+        return tasks
+
+    def expand_flows(self) -> list[Flow]:
+        """Every directed flow, at most one per ordered pair of tasks."""
+        flows = self.flows
+        if flows.topology == "edges":
+            return [
+                Flow(src=edge.src, dst=edge.dst, min=edge.bandwidth.min, max=edge.bandwidth.max)
+                for edge in flows.edges
+            ]
+        assert flows.bandwidth is not None
+        names = [task.name for task in self.expand_tasks()]
+        pairs = topology_pairs(flows.topology, len(names), flows.direction)
+        low, high = flows.bandwidth.min, flows.bandwidth.max
+        return [Flow(src=names[a], dst=names[b], min=low, max=high) for a, b in pairs]
+
+
+def topology_pairs(topology: str, count: int, direction: str = "forward") -> list[tuple[int, int]]:
+    """Directed (source rank, destination rank) pairs of a named topology over ``count`` tasks, sorted.
+
+    ring: i -> i+1 (forward), i -> i-1 (reverse) or both. star: rank 0 is the hub. tree: binary, rank 0 is the
+    root. gossip: each rank with its next two neighbours around a circle. full: every pair. All but the ring go
+    both ways.
+    """
+    ranks = range(count)
+    pairs: set[tuple[int, int]] = set()
+    if topology == "ring":
+        forward = {(i, (i + 1) % count) for i in ranks}
+        if direction in ("forward", "both"):
+            pairs |= forward
+        if direction in ("reverse", "both"):
+            pairs |= {(b, a) for a, b in forward}
+    elif topology == "full":
+        pairs |= set(permutations(ranks, 2))
+    else:
+        one_way = {
+            "star": [(0, i) for i in ranks],
+            "tree": [((i - 1) // 2, i) for i in ranks if i > 0],
+            "gossip": [(i, (i + step) % count) for i in ranks for step in (1, 2)],
+        }[topology]
+        pairs |= {pair for a, b in one_way for pair in ((a, b), (b, a))}
+    return sorted((a, b) for a, b in pairs if a != b)

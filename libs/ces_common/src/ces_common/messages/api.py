@@ -1,0 +1,221 @@
+"""What the REST API answers with. The client library reads these same models."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import Field
+
+from ces_common.jobfile import Document, NodeName
+from ces_common.messages.base import Message
+from ces_common.messages.events import Reason
+from ces_common.quantities import Bandwidth
+from ces_common.states import AllocationState, JobState
+
+T = TypeVar("T")
+
+
+class Page(Message, Generic[T]):
+    """One page of a list; ``next`` is the cursor of the following page, None on the last."""
+
+    items: list[T]
+    next: str | None = None
+
+
+class TaskView(Message):
+    """A task with its current allocation, if it has one. ``cpu`` in millicores, ``memory`` in bytes."""
+
+    name: str
+    rank: int
+    cpu: int
+    memory: int
+    gpu: int = 0
+    image: str | None = None
+    command: list[str] = []
+    allocation: str | None = None
+    node: str | None = None
+    address: str | None = None
+    state: AllocationState | None = None
+    incarnation: int = 0
+    exit_code: int | None = None
+    reason: str | None = None
+    progress: dict[str, Any] | None = None  # the last line of progress that it printed
+
+
+class FlowView(Message):
+    """A flow: what was asked, given and measured, in bit/s. ``measured``: mean over the last report while data flowed;
+    ``peak``: the busiest second so far. ``enforced`` is False where a node on its path cannot shape."""
+
+    src: str
+    dst: str
+    min: int
+    max: int
+    bandwidth: int | None = None
+    path: list[str] = []
+    measured: float | None = None
+    peak: float | None = None
+    enforced: bool = False
+
+
+class JobSummary(Message):
+    id: str
+    name: str
+    state: JobState
+    priority: int
+    tasks: int
+    attempt: int
+    restarts: int
+    nodes: list[str] = []
+    reason: str | None = None
+    submitted_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class JobView(JobSummary):
+    waiting: Reason | None = None
+    disconnect: str = "stop"
+    placement: list[TaskView] = []
+    flows: list[FlowView] = []
+
+
+class PlanView(Message):
+    """The committed plan of a job, with what was considered on the way."""
+
+    plan: str
+    job: str
+    attempt: int
+    solver: str
+    version: int
+    committed_at: datetime
+    metrics: dict[str, float] = {}
+    considered: dict[str, Any] = {}
+    assignments: dict[str, str] = {}
+    flows: list[FlowView] = []
+
+
+class NodeView(Message):
+    """A node with what it has, what is allocated and what its last heartbeat measured."""
+
+    name: str
+    state: Literal["ready", "unreachable"]
+    cordoned: bool
+    cpu: int
+    memory: int
+    gpu: int
+    cpu_allocated: int
+    memory_allocated: int
+    gpu_allocated: int
+    cpu_used: float | None = None
+    memory_used: int | None = None
+    arch: str
+    labels: dict[str, str] = {}
+    runtime: str
+    network: str
+    host_address: str
+    subnet: str
+    last_heartbeat: datetime | None = None
+    allocations: list[str] = []  # "job/task"
+
+
+class LinkView(Message):
+    """A directed link, in bit/s: capacity, what flows reserved, what the last report measured."""
+
+    src: str
+    dst: str
+    bandwidth: int
+    reserved: int
+    used: float | None = None
+    drops: int | None = None
+    kind: str
+    medium: str | None = None
+
+
+class TopologyView(Message):
+    version: int
+    nodes: list[NodeView]
+    links: list[LinkView]
+    media: dict[str, int] = {}
+
+
+class QueueEntry(Message):
+    position: int
+    id: str
+    name: str
+    priority: int
+    submitted_at: datetime
+    reason: Reason | None = None
+
+
+class TopologyLink(Document):
+    """A link in a topology file. ``both``: a wire, that is, the link back as well."""
+
+    src: NodeName
+    dst: NodeName
+    bandwidth: Bandwidth
+    both: bool = True
+    kind: Literal["veth", "vxlan"] = "veth"
+    medium: NodeName | None = None
+
+
+class TopologyMedium(Document):
+    name: NodeName
+    bandwidth: Bandwidth
+
+
+class TopologyFile(Document):
+    """``PUT /v1/topology``: the whole set of links and media."""
+
+    links: list[TopologyLink] = []
+    media: list[TopologyMedium] = []
+
+
+class JoinToken(Message):
+    """A one-time token with which one node may join; ``token`` is shown once and never again."""
+
+    token: str
+    node: str | None = None
+    expires_at: datetime
+
+
+class JoinTokenRequest(Document):
+    """``node``: only that node may use it; any when left out."""
+
+    node: NodeName | None = None
+    ttl_s: Annotated[int, Field(ge=10, le=7 * 86400)] = 3600
+
+
+class JoinRequest(Document):
+    """``POST /v1/nodes/join`` (authorised by the token): what a node has, and its public NATS user key (nkey U...)."""
+
+    token: str
+    name: NodeName
+    public_key: Annotated[str, Field(pattern=r"^U[A-Z2-7]{55}$")]
+    cpu: Annotated[int, Field(ge=0)]  # millicores
+    memory: Annotated[int, Field(ge=0)]  # bytes
+    gpu: Annotated[int, Field(ge=0)] = 0
+    arch: Annotated[str, Field(max_length=32)] = ""
+    labels: dict[str, str] = {}
+    runtime: Literal["docker", "process"] = "process"
+    network: Literal["tc", "none"] = "none"
+    host_address: Annotated[str, Field(max_length=64)] = "127.0.0.1"
+
+
+class JoinAnswer(Message):
+    """The node's NATS credential (a JWT for its own key) and where the servers are."""
+
+    node: str
+    jwt: str
+    nats_urls: list[str]
+    subnet: str
+
+
+class Problem(Message):
+    """An error as RFC 9457 has it. ``errors``: field and remedy for each wrong field."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str = ""
+    errors: list[dict[str, str]] = []

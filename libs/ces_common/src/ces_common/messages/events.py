@@ -1,0 +1,220 @@
+"""Facts on the event stream: CloudEvents 1.0 in structured JSON mode (cloudevents.io), one data model per type."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import Field, ValidationError
+from ulid import ULID
+
+from ces_common.messages.base import Message
+from ces_common.messages.records import AllocationRecord, FlowRecord
+from ces_common.states import AllocationState, JobState
+from ces_common.subjects import event_subject
+
+D = TypeVar("D", bound=Message)
+
+
+class Reason(Message):
+    """The one dominant reason why a job has no place, with its numbers.
+
+    ``resource`` tells the unit of ``needed`` and ``available``: cpu in millicores, memory in bytes, gpu, bandwidth in
+    bit/s. ``forever``: no job's end can change it, only a change of the cluster.
+    """
+
+    code: str
+    text: str
+    resource: str | None = None
+    needed: float | None = None
+    available: float | None = None
+    where: str | None = None
+    forever: bool = False
+
+
+class FlowPlan(Message):
+    """A flow in a plan: bandwidth in bit/s, path as node names."""
+
+    src: str
+    dst: str
+    bandwidth: int
+    path: list[str]
+
+
+class PlanProposed(Message):
+    """A scheduler's proposal; only the manager's commit makes it true."""
+
+    plan: str
+    job: str
+    attempt: int
+    version: int  # of the snapshot it was made from
+    solver: str
+    assignments: dict[str, str]
+    flows: list[FlowPlan]
+    metrics: dict[str, float] = {}
+    considered: dict[str, Any] = {}
+
+
+class PlanRefused(Message):
+    """The scheduler found no place for a job."""
+
+    job: str
+    attempt: int
+    version: int
+    reason: Reason
+
+
+class PlanCommitted(Message):
+    plan: str
+    job: str
+    attempt: int
+    solver: str
+    metrics: dict[str, float] = {}
+    allocations: list[AllocationRecord] = []
+    flows: list[FlowRecord] = []
+
+
+class PlanRejected(Message):
+    plan: str
+    job: str
+    attempt: int
+    reason: str
+
+
+class JobChanged(Message):
+    job: str
+    name: str
+    attempt: int
+    previous: JobState | None = None
+    state: JobState
+    reason: str | None = None
+
+
+class JobWaiting(Message):
+    """A queued job's reason for waiting has changed."""
+
+    job: str
+    name: str
+    reason: Reason
+
+
+class AllocationChanged(Message):
+    allocation: str
+    job: str
+    task: str
+    node: str
+    incarnation: int
+    previous: AllocationState | None = None
+    state: AllocationState
+    exit_code: int | None = None
+    reason: str | None = None
+
+
+class NodeChanged(Message):
+    node: str
+    change: Literal["joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed"]
+    cpu: int = 0  # millicores
+    memory: int = 0  # bytes
+    gpu: int = 0
+
+
+class NetworkReady(Message):
+    """network-ctl: every node on which the attempt depends has its share of the network in place."""
+
+    job: str
+    attempt: int
+
+
+class NetworkPreparing(Message):
+    """network-ctl: the wanted network of the attempt is with the agents."""
+
+    job: str
+    attempt: int
+
+
+class TopologyChanged(Message):
+    links: int
+    media: int
+
+
+# (aggregate, type) -> data model. Job and allocation events are named by the state that was reached.
+EVENTS: dict[tuple[str, str], type[Message]] = {
+    **{("job", state.value): JobChanged for state in JobState},
+    ("job", "waiting"): JobWaiting,
+    **{("allocation", state.value): AllocationChanged for state in AllocationState},
+    ("plan", "proposed"): PlanProposed,
+    ("plan", "refused"): PlanRefused,
+    ("plan", "committed"): PlanCommitted,
+    ("plan", "rejected"): PlanRejected,
+    ("node", "changed"): NodeChanged,
+    ("network", "preparing"): NetworkPreparing,
+    ("network", "ready"): NetworkReady,
+    ("topology", "changed"): TopologyChanged,
+}
+
+
+class CloudEvent(Message, Generic[D]):
+    """The envelope. ``subject`` is the aggregate's id, ``sequence`` the manager's number for it (its own only)."""
+
+    specversion: Literal["1.0"] = "1.0"
+    id: str = Field(min_length=1, max_length=128)
+    source: str
+    type: str
+    subject: str
+    time: datetime
+    datacontenttype: Literal["application/json"] = "application/json"
+    sequence: int | None = None
+    data: D
+
+    @property
+    def bus_subject(self) -> str:
+        _, _, aggregate, kind = self.type.split(".", 3)
+        return event_subject(aggregate, kind, self.subject)
+
+
+def event_type(aggregate: str, kind: str) -> str:
+    return f"ces.v1.{aggregate}.{kind}"
+
+
+def new_event(
+    source: str,
+    aggregate: str,
+    kind: str,
+    subject: str,
+    data: D,
+    now: datetime,
+    *,
+    event_id: str | None = None,
+) -> CloudEvent[D]:
+    """An event of a known type; raises KeyError for an unknown one and TypeError for data of another model."""
+    model = EVENTS[(aggregate, kind)]
+    if not isinstance(data, model):
+        raise TypeError(f"{aggregate}.{kind} carries {model.__name__}, not {type(data).__name__}")
+    return CloudEvent(
+        id=event_id or str(ULID()),
+        source=source,
+        type=event_type(aggregate, kind),
+        subject=subject,
+        time=now,
+        data=data,
+    )
+
+
+class MalformedEvent(ValueError):
+    """A message that is no event of ours."""
+
+
+def parse_event(raw: bytes) -> CloudEvent[Any]:
+    """The event with its data as the type's model. Raises MalformedEvent, with the field that is wrong."""
+    try:
+        envelope = CloudEvent[Message].model_validate_json(raw)
+        version, number, aggregate, kind = envelope.type.split(".")
+        model = EVENTS[(aggregate, kind)]
+        if (version, number) != ("ces", "v1"):
+            raise KeyError(envelope.type)
+        return CloudEvent[model].model_validate_json(raw)  # type: ignore[valid-type]
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise MalformedEvent(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    except (KeyError, ValueError) as error:
+        raise MalformedEvent(f"unknown event type: {error}") from error

@@ -1,0 +1,47 @@
+"""Request and reply between services."""
+
+from __future__ import annotations
+
+from ces_common.jobfile import JobFile
+from ces_common.messages.base import Message
+from ces_common.messages.events import FlowPlan, Reason
+
+
+class SnapshotQuery(Message):
+    """Ask the manager for what changed after ``since`` in database ``epoch``; 0 asks for everything."""
+
+    since: int = 0
+    epoch: str = ""
+
+
+class PlanQuery(Message):
+    """Ask the scheduler what would happen to a job, without doing it."""
+
+    job: JobFile
+
+
+class PlanAnswer(Message):
+    feasible: bool
+    version: int
+    solver: str
+    assignments: dict[str, str] = {}
+    flows: list[FlowPlan] = []
+    metrics: dict[str, float] = {}
+    reason: Reason | None = None
+    refused: dict[str, dict[str, str]] = {}  # task -> node -> why not
+    decision_ms: float = 0.0
+
+
+class LogQuery(Message):
+    """Ask an agent for a worker's log from a byte offset on."""
+
+    allocation: str
+    offset: int = 0
+    limit: int = 256 * 1024
+
+
+class LogAnswer(Message):
+    found: bool
+    offset: int = 0  # where the next query goes on
+    text: str = ""
+    complete: bool = False  # the worker has ended and all of its log was read

@@ -1,0 +1,129 @@
+"""The manager's state as it hands it to the scheduler and the controllers: records, each with the version of the
+database at which it last changed, so that a reader asks only for what changed since it last read."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import Field
+
+from ces_common.jobfile import Flow, Restart, Task
+from ces_common.messages.base import Message
+from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
+
+
+class NodeRecord(Message):
+    """A node. ``cpu`` in millicores, ``memory`` in bytes; a switch has none of either."""
+
+    name: str
+    cpu: int
+    memory: int
+    gpu: int = 0
+    arch: str = ""
+    labels: dict[str, str] = {}
+    runtime: Literal["docker", "process"] = "process"
+    network: Literal["tc", "none"] = "none"
+    host_address: str = "127.0.0.1"
+    subnet: str = ""  # its workers' addresses, CIDR; committed by the manager
+    state: Literal["ready", "unreachable"] = "ready"
+    cordoned: bool = False
+    version: int = 0
+
+
+class LinkRecord(Message):
+    """A directed link; ``bandwidth`` is its capacity in bit/s as HTB counts (Ethernet frames)."""
+
+    src: str
+    dst: str
+    bandwidth: int = Field(gt=0)
+    kind: Literal["veth", "vxlan"] = "veth"
+    medium: str | None = None
+
+
+class MediumRecord(Message):
+    """A wire that several links share, with a capacity of its own in bit/s."""
+
+    name: str
+    bandwidth: int = Field(gt=0)
+
+
+class Topology(Message):
+    """All links and media. ``version``: of the database, when they last changed."""
+
+    version: int = 0
+    links: list[LinkRecord] = []
+    media: list[MediumRecord] = []
+
+
+class AllocationRecord(Message):
+    """One task committed to one node. ``incarnation`` counts its starts; a worker is known by both together."""
+
+    id: str
+    task: str
+    rank: int
+    node: str
+    address: str
+    port: int
+    incarnation: int = 1
+    state: AllocationState = AllocationState.PENDING
+    exit_code: int | None = None
+    reason: str | None = None
+    stopping_since: int | None = None  # version at which it ceased to be wanted
+
+    @property
+    def over(self) -> bool:
+        return self.state in ALLOCATION_OVER
+
+
+class FlowRecord(Message):
+    """A flow with what it was given. ``number``: unique among live flows, 1..32000, names its traffic classes.
+    ``path``: node names from source to destination; a single one where both tasks share a node."""
+
+    number: int
+    src: str
+    dst: str
+    min: int
+    max: int
+    bandwidth: int
+    path: list[str]
+
+
+class JobRecord(Message):
+    id: str
+    name: str
+    priority: int
+    state: JobState
+    attempt: int = 1  # counts plans: a rescheduled job gets a new one
+    restarts: int = 0
+    reason: str | None = None
+    disconnect: Literal["stop", "keep"] = "stop"
+    restart: Restart = Restart()
+    tasks: list[Task] = []
+    flows: list[Flow] = []
+    allocations: list[AllocationRecord] = []
+    reserved: list[FlowRecord] = []
+    submitted_at: datetime
+    version: int = 0
+
+    @property
+    def key(self) -> str:
+        """Names this attempt at running the job, across messages."""
+        return f"{self.id}.{self.attempt}"
+
+    @property
+    def released(self) -> bool:
+        """Whether nothing of it holds capacity any more."""
+        return all(allocation.over for allocation in self.allocations)
+
+
+class Snapshot(Message):
+    """All records (``full``) or those that changed after the version asked for. ``epoch`` names the database:
+    where it differs, what a reader knew is void."""
+
+    epoch: str
+    version: int
+    full: bool
+    nodes: list[NodeRecord] = []
+    topology: Topology | None = None
+    jobs: list[JobRecord] = []

@@ -1,0 +1,102 @@
+"""What an agent says of its node. Every report is complete in itself and repeated: a lost one costs nothing."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ces_common.messages.base import Message
+
+WorkerState = Literal["starting", "running", "paused", "exited", "refused"]
+
+
+class WorkerStatus(Message):
+    """A worker as its agent sees it. ``exited`` has an exit code; ``refused`` could not be started at all and carries
+    the reason (an unknown image, say), which no restart would mend."""
+
+    allocation: str
+    incarnation: int
+    state: WorkerState
+    exit_code: int | None = None
+    reason: str | None = None
+    pid: int | None = None
+
+
+class Status(Message):
+    """All workers of a node. ``generation``: of the compute document that it has converged to."""
+
+    node: str
+    generation: int
+    workers: list[WorkerStatus] = []
+
+
+class Applied(Message):
+    """The data plane of a node. ``jobs``: attempts whose share of it is completely in place; ``failed``: those for
+    which a step failed, with the reason; it is tried again."""
+
+    node: str
+    generation: int
+    jobs: list[str] = []
+    failed: dict[str, str] = {}
+
+
+class WorkerUsage(Message):
+    allocation: str
+    cpu: float  # millicores, since the last report
+    memory: int  # bytes
+
+
+class LinkUsage(Message):
+    """Rates in bit/s since the last report, drops since the device was made."""
+
+    peer: str
+    sent: float
+    received: float
+    drops: int = 0
+
+
+class FlowUsage(Message):
+    """A flow's class at its source node: bit/s since the last report, the busiest second, bytes in all."""
+
+    number: int
+    rate: float
+    peak: float
+    total: int
+
+
+class Heartbeat(Message):
+    """Sign of life with measurements (thesis 3.2.2). The reply renews the node's lease."""
+
+    node: str
+    boot: str  # names this start of the agent
+    cpu: float = 0.0  # millicores in use on the whole node
+    memory: int = 0  # bytes in use
+    workers: list[WorkerUsage] = []
+    links: list[LinkUsage] = []
+    flows: list[FlowUsage] = []
+
+
+class LeaseGrant(Message):
+    """Reply to a heartbeat: the lease runs this many seconds from when the heartbeat was sent."""
+
+    lease_s: float
+
+
+class Progress(Message):
+    """One JSON line of progress that a worker printed."""
+
+    node: str
+    allocation: str
+    job: str
+    task: str
+    data: dict[str, object]
+
+
+class LogLines(Message):
+    """Output of a worker as it comes. ``offset``: bytes of the log before these lines."""
+
+    node: str
+    allocation: str
+    job: str
+    task: str
+    offset: int
+    text: str

@@ -1,0 +1,128 @@
+"""Wanted state: one document per node and controller, that the node's agent converges to."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ces_common.messages.base import Message
+
+
+class WorkerWanted(Message):
+    """A worker that should be there. ``cpu`` in millicores, ``memory`` in bytes."""
+
+    allocation: str
+    incarnation: int
+    job: str  # id
+    job_name: str
+    task: str
+    rank: int
+    image: str | None = None
+    command: list[str] = []
+    env: dict[str, str] = {}
+    cpu: int
+    memory: int
+    gpu: int = 0
+    paused: bool = False
+    disconnect: Literal["stop", "keep"] = "stop"
+
+    @property
+    def key(self) -> str:
+        return f"{self.allocation}.{self.incarnation}"
+
+
+class ComputeWanted(Message):
+    """All workers that one node should be running. ``generation``: the database version it was made from."""
+
+    node: str
+    generation: int
+    workers: list[WorkerWanted] = []
+
+
+class VxlanTunnel(Message):
+    """How a point-to-point VXLAN link reaches the neighbour's host. ``mtu`` is left out where the agent may derive it
+    from the underlying device."""
+
+    vni: int
+    remote: str
+    port: int = 4789
+
+
+class LinkDevice(Message):
+    """An outgoing link of this node: its device and the traffic classes' envelope. Rates in bit/s."""
+
+    peer: str
+    device: str
+    kind: Literal["veth", "vxlan"]
+    bandwidth: int
+    unreserved: int  # rate that all traffic without a reservation shares
+    gateway: str  # the neighbour's router address: next hop on this link
+    vxlan: VxlanTunnel | None = None
+
+
+class SubnetRoute(Message):
+    """Plain shortest-path route to another node's workers."""
+
+    subnet: str
+    via: str  # neighbour
+
+
+class PeerRoute(Message):
+    """Where an endpoint's traffic to a peer leaves this node: a neighbour, or None for a worker on this node."""
+
+    address: str
+    via: str | None = None
+
+
+class Endpoint(Message):
+    """A holder with its address; it may reach its peers and nobody else."""
+
+    allocation: str
+    job: str  # the attempt's key
+    address: str
+    hostname: str
+    hosts: dict[str, str] = {}  # name -> address, its own included
+    peers: list[PeerRoute] = []
+
+
+class PolicyRoute(Message):
+    """Traffic from one worker to another that passes through this node leaves towards ``via``."""
+
+    job: str
+    src: str
+    dst: str
+    via: str
+
+
+class FlowClass(Message):
+    """A traffic class on the device towards ``via``. kind ``data``: everything from src to dst. kind ``return``: what
+    answers flow ``number`` on its way back; where a reserved flow runs the same way, only its small TCP packets."""
+
+    job: str
+    number: int
+    kind: Literal["data", "return"]
+    via: str
+    src: str
+    dst: str
+    rate: int  # bit/s; guarantee and cap
+    small_only: bool = False
+
+
+class NetworkWanted(Message):
+    """A node's data plane. ``generation``: the database version it was made from."""
+
+    node: str
+    generation: int
+    mode: Literal["tc", "none"] = "tc"
+    router: str = ""  # this node's router address (first of its worker subnet)
+    subnet: str = ""
+    links: list[LinkDevice] = []
+    subnets: list[SubnetRoute] = []
+    endpoints: list[Endpoint] = []
+    policies: list[PolicyRoute] = []
+    classes: list[FlowClass] = []
+
+    @property
+    def jobs(self) -> set[str]:
+        """Keys of the job attempts that this document serves."""
+        parts = (*self.endpoints, *self.policies, *self.classes)
+        return {part.job for part in parts}

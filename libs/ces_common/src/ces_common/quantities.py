@@ -1,0 +1,123 @@
+"""Quantities as people write them, and the integers that CES computes with.
+
+CPU and memory follow Kubernetes (``500m``, ``1.5``, ``256Mi``), bandwidth follows tc (``10Mbit``, ``1Gbit``).
+Inside and on the wire: millicores, bytes and bit/s as integers.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal, InvalidOperation
+from typing import Annotated
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12}
+_NUMBER = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$")
+LARGEST = 2**62  # what a signed 64-bit column holds, with room for sums
+
+
+def _split(value: object, what: str, example: str) -> tuple[Decimal, str]:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise ValueError(f"{what} must be a number or a string like {example}")
+    match = _NUMBER.match(str(value))
+    if not match:
+        raise ValueError(f"{value!r} is no {what}; write it like {example}")
+    try:
+        return Decimal(match.group(1)), match.group(2)
+    except InvalidOperation as error:  # pragma: no cover - the pattern admits only decimals
+        raise ValueError(f"{value!r} is no {what}; write it like {example}") from error
+
+
+def _whole(number: Decimal, value: object, what: str) -> int:
+    if number > LARGEST:
+        raise ValueError(f"{value!r} is too large for {what}")
+    return int(number.to_integral_value(rounding="ROUND_CEILING"))
+
+
+def parse_cpu(value: object) -> int:
+    """Millicores of ``500m``, ``1.5`` or ``2``. Raises ValueError."""
+    number, suffix = _split(value, "CPU quantity", "500m or 1.5")
+    if suffix not in ("", "m"):
+        raise ValueError(f"{value!r} has an unknown CPU unit {suffix!r}; write 500m or 1.5")
+    return _whole(number if suffix == "m" else number * 1000, value, "a CPU quantity")
+
+
+def parse_memory(value: object) -> int:
+    """Bytes of ``256Mi``, ``1G`` or ``1048576``. Raises ValueError."""
+    number, suffix = _split(value, "memory quantity", "256Mi")
+    factor = _BINARY.get(suffix) or _DECIMAL.get(suffix)
+    if factor is None:
+        raise ValueError(f"{value!r} has an unknown memory unit {suffix!r}; write 256Mi or 1G")
+    return _whole(number * factor, value, "a memory quantity")
+
+
+def parse_bandwidth(value: object) -> int:
+    """Bit/s of ``10Mbit`` or ``1Gbit`` (a bare number is bit/s, as in tc). Raises ValueError."""
+    number, suffix = _split(value, "bandwidth", "10Mbit")
+    factor = _BITS.get(suffix.lower() or "bit")
+    if factor is None:
+        raise ValueError(f"{value!r} has an unknown bandwidth unit {suffix!r}; write 10Mbit or 1Gbit")
+    return _whole(number * factor, value, "a bandwidth")
+
+
+def format_cpu(millicores: int) -> str:
+    return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"
+
+
+def format_memory(size: int) -> str:
+    for suffix, factor in reversed(_BINARY.items()):
+        if size and size % factor == 0:
+            return f"{size // factor}{suffix}"
+    return str(size)
+
+
+def format_bandwidth(rate: int) -> str:
+    for suffix, factor in (("Gbit", 10**9), ("Mbit", 10**6), ("kbit", 10**3)):
+        if rate and rate % factor == 0:
+            return f"{rate // factor}{suffix}"
+    return f"{rate}bit"
+
+
+def show_memory(size: float) -> str:
+    """A memory size for people, rounded: ``1.5 GiB``."""
+    for suffix, factor in reversed(_BINARY.items()):
+        if size >= factor:
+            return f"{size / factor:.4g} {suffix}B"
+    return f"{size:.0f} B"
+
+
+def show_bandwidth(rate: float) -> str:
+    """A rate for people, rounded: ``47.6 Mbit/s``."""
+    for suffix, factor in (("Gbit/s", 10**9), ("Mbit/s", 10**6), ("kbit/s", 10**3)):
+        if rate >= factor:
+            return f"{rate / factor:.4g} {suffix}"
+    return f"{rate:.0f} bit/s"
+
+
+def show_cpu(millicores: float) -> str:
+    """CPU for people: ``1.5 cores``."""
+    cores = millicores / 1000
+    return f"{cores:.4g} core{'' if cores == 1 else 's'}"
+
+
+Cpu = Annotated[
+    int,
+    BeforeValidator(parse_cpu),
+    PlainSerializer(format_cpu, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "examples": ["500m", "1.5"]}),
+]
+Memory = Annotated[
+    int,
+    BeforeValidator(parse_memory),
+    PlainSerializer(format_memory, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "examples": ["256Mi"]}),
+]
+Bandwidth = Annotated[
+    int,
+    BeforeValidator(parse_bandwidth),
+    PlainSerializer(format_bandwidth, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "examples": ["10Mbit"]}),
+]

@@ -1,0 +1,88 @@
+"""Life cycles of jobs and allocations: which state may follow which. Pure tables; who moves what is elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+
+class JobState(StrEnum):
+    QUEUED = "queued"  # waits for a plan
+    PLANNED = "planned"  # a plan is committed, capacity is held
+    PREPARING = "preparing"  # its network is being programmed
+    STARTING = "starting"  # its workers are being started
+    RUNNING = "running"
+    PAUSED = "paused"
+    RESCHEDULING = (
+        "rescheduling"  # a node was lost or a deadline passed: waits until its workers are surely gone
+    )
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class AllocationState(StrEnum):
+    PENDING = "pending"  # committed; its worker is not running yet
+    RUNNING = "running"
+    STOPPING = "stopping"  # no longer wanted; holds its capacity until its agent confirms
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    LOST = "lost"  # its lease and the margin passed without word from its node
+
+
+J, A = JobState, AllocationState
+JOB_OVER = frozenset({J.SUCCEEDED, J.FAILED, J.CANCELLED})
+JOB_PLACED = frozenset({J.PLANNED, J.PREPARING, J.STARTING, J.RUNNING, J.PAUSED})
+ALLOCATION_OVER = frozenset({A.SUCCEEDED, A.FAILED, A.STOPPED, A.LOST})
+
+_ENDS = {J.RESCHEDULING, J.FAILED, J.CANCELLED}
+JOB_TRANSITIONS: dict[JobState, frozenset[JobState]] = {
+    J.QUEUED: frozenset({J.PLANNED, J.FAILED, J.CANCELLED}),
+    J.PLANNED: frozenset({J.PREPARING} | _ENDS),
+    J.PREPARING: frozenset({J.STARTING} | _ENDS),
+    J.STARTING: frozenset({J.RUNNING} | _ENDS),
+    # back to starting: its workers restart in place after a failure
+    J.RUNNING: frozenset({J.STARTING, J.PAUSED, J.SUCCEEDED} | _ENDS),
+    J.PAUSED: frozenset({J.RUNNING} | _ENDS),
+    J.RESCHEDULING: frozenset({J.QUEUED, J.FAILED, J.CANCELLED}),
+    J.SUCCEEDED: frozenset(),
+    J.FAILED: frozenset(),
+    J.CANCELLED: frozenset(),
+}
+ALLOCATION_TRANSITIONS: dict[AllocationState, frozenset[AllocationState]] = {
+    A.PENDING: frozenset({A.RUNNING, A.SUCCEEDED, A.FAILED, A.STOPPING, A.STOPPED, A.LOST}),
+    # back to pending: restarted in place under a new incarnation
+    A.RUNNING: frozenset({A.PENDING, A.SUCCEEDED, A.FAILED, A.STOPPING, A.STOPPED, A.LOST}),
+    A.STOPPING: frozenset({A.STOPPED, A.LOST}),
+    A.SUCCEEDED: frozenset({A.PENDING}),
+    A.FAILED: frozenset({A.PENDING}),
+    A.STOPPED: frozenset(),
+    A.LOST: frozenset(),
+}
+
+S = TypeVar("S", bound=StrEnum)
+
+
+class IllegalTransition(Exception, Generic[S]):
+    """A transition that the table does not admit, with the history that led there."""
+
+    def __init__(self, who: str, current: S, wanted: S, history: Sequence[str] = ()) -> None:
+        story = "; ".join(history) or "no history given"
+        super().__init__(f"{who} cannot go from {current} to {wanted} (history: {story})")
+        self.who, self.current, self.wanted, self.history = who, current, wanted, tuple(history)
+
+
+def check_job(job: str, current: JobState, wanted: JobState, history: Sequence[str] = ()) -> None:
+    """Raises IllegalTransition unless ``current -> wanted`` is a legal step of a job."""
+    if wanted not in JOB_TRANSITIONS[current]:
+        raise IllegalTransition(f"job {job}", current, wanted, history)
+
+
+def check_allocation(
+    allocation: str, current: AllocationState, wanted: AllocationState, history: Sequence[str] = ()
+) -> None:
+    """Raises IllegalTransition unless ``current -> wanted`` is a legal step of an allocation."""
+    if wanted not in ALLOCATION_TRANSITIONS[current]:
+        raise IllegalTransition(f"allocation {allocation}", current, wanted, history)
