@@ -1,7 +1,7 @@
 #!/bin/bash
 # Start PostgreSQL as the user postgres; the first time, make the cluster, the user and the database that
 # POSTGRES_USER, POSTGRES_PASSWORD and POSTGRES_DB name. POSTGRES_HOST_AUTH_METHOD=trust allows an empty password.
-set -euo pipefail
+set -Eeuo pipefail
 
 case ${1:-} in
     -*) set -- postgres "$@" ;;
@@ -24,19 +24,26 @@ make_cluster() {
         echo "POSTGRES_PASSWORD is empty: set it, or POSTGRES_HOST_AUTH_METHOD=trust" >&2
         exit 1
     fi
-    # initdb takes no empty password.
-    local password=()
-    [ -z "${POSTGRES_PASSWORD:-}" ] || password=(--pwfile=<(printf '%s\n' "$POSTGRES_PASSWORD"))
-    initdb --username="$user" --encoding=UTF8 --locale=C.UTF-8 --auth-local=trust --auth-host=trust "${password[@]}"
+    if [ -n "$(ls -A "$PGDATA")" ]; then
+        echo "$PGDATA holds files but no cluster: give an empty folder" >&2
+        exit 1
+    fi
+    # Stopped half-way, it must begin anew the next time.
+    trap 'find "$PGDATA" -mindepth 1 -delete; exit 1' INT TERM ERR
+    local options=(--username="$user" --encoding=UTF8 --locale=C.UTF-8 --auth-local=trust --auth-host=trust)
+    if [ -n "${POSTGRES_PASSWORD:-}" ]; then # initdb refuses an empty one
+        initdb "${options[@]}" --pwfile=<(printf '%s\n' "$POSTGRES_PASSWORD")
+    else
+        initdb "${options[@]}"
+    fi
     printf 'host all all all %s\n' "$method" >>"$PGDATA/pg_hba.conf"
 
     if [ "$database" != postgres ]; then
-        # By socket only, so that nobody outside meets a half-made cluster.
-        pg_ctl --silent --wait -o "-c listen_addresses=" start
-        createdb --username="$user" "$database"
-        pg_ctl --silent --wait --mode=fast stop
+        # Single-user mode: nobody outside meets a half-made cluster.
+        printf 'CREATE DATABASE "%s"\n' "${database//\"/\"\"}" | postgres --single -D "$PGDATA" postgres >/dev/null
     fi
+    trap - INT TERM ERR
 }
 
-[ -s "$PGDATA/PG_VERSION" ] || make_cluster
+if [ ! -s "$PGDATA/PG_VERSION" ]; then make_cluster; fi
 exec "$@" -c listen_addresses='*'
