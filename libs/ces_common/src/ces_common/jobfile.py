@@ -194,8 +194,7 @@ class JobFile(Document):
         flows = self.flows
         if flows.topology == "edges":
             return [
-                Flow(src=edge.src, dst=edge.dst, min=edge.bandwidth.min, max=edge.bandwidth.max)
-                for edge in flows.edges
+                Flow(src=edge.src, dst=edge.dst, min=edge.bandwidth.min, max=edge.bandwidth.max) for edge in flows.edges
             ]
         assert flows.bandwidth is not None
         names = [task.name for task in self.expand_tasks()]

@@ -14,9 +14,7 @@ class JobState(StrEnum):
     STARTING = "starting"  # its workers are being started
     RUNNING = "running"
     PAUSED = "paused"
-    RESCHEDULING = (
-        "rescheduling"  # a node was lost or a deadline passed: waits until its workers are surely gone
-    )
+    RESCHEDULING = "rescheduling"  # a node was lost or a deadline passed: waits until its workers are surely gone
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     CANCELLED = "cancelled"

@@ -11,7 +11,7 @@ from ulid import ULID
 from ces_common.messages.base import Message
 from ces_common.messages.records import AllocationRecord, FlowRecord
 from ces_common.states import AllocationState, JobState
-from ces_common.subjects import event_subject
+from ces_common import subjects
 
 D = TypeVar("D", bound=Message)
 
@@ -169,7 +169,7 @@ class CloudEvent(Message, Generic[D]):
     @property
     def bus_subject(self) -> str:
         _, _, aggregate, kind = self.type.split(".", 3)
-        return event_subject(aggregate, kind, self.subject)
+        return subjects.event(aggregate, kind, self.subject)
 
 
 def event_type(aggregate: str, kind: str) -> str:

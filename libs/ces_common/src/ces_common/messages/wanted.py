@@ -34,6 +34,7 @@ class ComputeWanted(Message):
     """All workers that one node should be running. ``generation``: the database version it was made from."""
 
     node: str
+    epoch: str = ""  # names the database; generations compare only within one
     generation: int
     workers: list[WorkerWanted] = []
 
@@ -111,6 +112,7 @@ class NetworkWanted(Message):
     """A node's data plane. ``generation``: the database version it was made from."""
 
     node: str
+    epoch: str = ""
     generation: int
     mode: Literal["tc", "none"] = "tc"
     router: str = ""  # this node's router address (first of its worker subnet)

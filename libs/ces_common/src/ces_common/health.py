@@ -1,0 +1,72 @@
+"""/healthz (the process turns), /readyz (it can do its work) and /metrics, for services without an API of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+
+import structlog
+import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+log = structlog.get_logger()
+
+Ready = Callable[[], str | None]  # None when ready, else what is missing
+
+
+def health_routes(ready: Ready) -> list[Route]:
+    async def healthz(_: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(_: Request) -> Response:
+        missing = ready()
+        if missing is None:
+            return JSONResponse({"status": "ready"})
+        return JSONResponse({"status": "not ready", "missing": missing}, status_code=503)
+
+    async def metrics(_: Request) -> Response:
+        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+    return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
+
+
+class _Server(uvicorn.Server):
+    """Signals are the service's business, not the web server's."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@asynccontextmanager
+async def serve_http(app: ASGIApp, host: str, port: int) -> AsyncIterator[int]:
+    """Serve an app while the context lasts; gives the port. Raises OSError when the port is taken."""
+    config = uvicorn.Config(
+        app, host=host, port=port, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2
+    )
+    server = _Server(config)
+    socket = config.bind_socket() if port else None
+    task = asyncio.create_task(server.serve(sockets=[socket] if socket else None))
+    while not server.started:
+        if task.done():
+            task.result()
+            raise OSError(f"the HTTP server did not start on {host}:{port}")
+        await asyncio.sleep(0.01)
+    bound = server.servers[0].sockets[0].getsockname()[1]
+    log.info("http listening", host=host, port=bound)
+    try:
+        yield bound
+    finally:
+        server.should_exit = True
+        await task
+
+
+def health_app(ready: Ready) -> Starlette:
+    return Starlette(routes=list(health_routes(ready)))

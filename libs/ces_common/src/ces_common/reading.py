@@ -1,0 +1,57 @@
+"""How scheduler and controllers follow the manager's state: hints say when to look, the snapshot says what is."""
+
+from __future__ import annotations
+
+import structlog
+
+from ces_common import subjects
+from ces_common.bus.port import Bus, BusError, Delivery, Subscription
+from ces_common.messages.records import Snapshot
+from ces_common.service import Hint
+from ces_common.view import StateView
+
+log = structlog.get_logger()
+
+
+class StateReader:
+    """Keeps a view up to date. ``hint`` is set by every event, and by a reconnect."""
+
+    def __init__(self, bus: Bus, service: str) -> None:
+        self.view = StateView()
+        self.hint = Hint()
+        self.fresh = False  # whether the last attempt to read succeeded
+        self._bus, self._service = bus, service
+        self._subscription: Subscription | None = None
+
+    async def start(self, event_subjects: list[str]) -> None:
+        """Listen for hints under the service's durable; the first refresh is due at once."""
+        self._bus.on_reconnect(self._reconnected)
+        self._subscription = await self._bus.consume(self._service, event_subjects, self._event)
+        self.hint.set()
+
+    async def close(self) -> None:
+        if self._subscription is not None:
+            await self._subscription.close()
+
+    async def refresh(self, timeout_s: float = 10.0) -> bool:
+        """Ask the manager for what changed; False when it could not be asked (it will be again)."""
+        try:
+            raw = await self._bus.request(
+                subjects.rpc("manager", "snapshot"), self.view.query().encode(), timeout_s=timeout_s
+            )
+            self.view.merge(Snapshot.model_validate_json(raw))
+        except (BusError, ValueError) as error:
+            if self.fresh:
+                log.warning("the manager's snapshot cannot be read", error=str(error))
+            self.fresh = False
+            return False
+        if not self.fresh:
+            log.info("following the manager's state", version=self.view.version)
+        self.fresh = True
+        return True
+
+    async def _event(self, _: Delivery) -> None:
+        self.hint.set()
+
+    async def _reconnected(self) -> None:
+        self.hint.set()

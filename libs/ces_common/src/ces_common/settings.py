@@ -1,0 +1,28 @@
+"""Settings every service has, read from environment variables ``CES_*``. Each service adds its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+
+class ServiceSettings(BaseSettings):
+    """``CES_NATS_CREDS`` names a NATS credentials file; ``CES_HTTP_PORT`` serves /healthz, /readyz and /metrics
+    (0: any free port)."""
+
+    model_config = SettingsConfigDict(env_prefix="CES_", extra="ignore")
+
+    nats_urls: Annotated[list[str], NoDecode] = ["nats://127.0.0.1:4222"]
+    nats_creds: Path | None = None
+    http_host: str = "127.0.0.1"
+    http_port: Annotated[int, Field(ge=0, le=65535)] = 0
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    resync_s: Annotated[float, Field(gt=0)] = 30.0  # how often the manager's snapshot is read without being asked
+
+    @field_validator("nats_urls", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return [url.strip() for url in value.split(",") if url.strip()] if isinstance(value, str) else value

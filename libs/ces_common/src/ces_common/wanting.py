@@ -1,0 +1,80 @@
+"""What both controllers do: keep each node's wanted-state document in the key-value bucket as the state demands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+import structlog
+
+from ces_common.bus.port import Bus
+from ces_common.messages.base import Message
+from ces_common.messages.wanted import ComputeWanted, NetworkWanted
+
+log = structlog.get_logger()
+
+
+class _Wanted(Protocol):
+    node: str
+    epoch: str
+    generation: int
+
+
+W = TypeVar("W", ComputeWanted, NetworkWanted)
+
+
+def due(planned: Mapping[str, W], known: Mapping[str, W | None], at_least: Mapping[str, int]) -> list[W]:
+    """The documents to write: those that differ in content from what is known to be there, or that must show a newer
+    generation (``at_least``, per node) although nothing in them changed. Pure."""
+    documents = []
+    for node, document in planned.items():
+        old = known.get(node)
+        same = old is not None and old.epoch == document.epoch and _content(old) == _content(document)
+        if not same or (old is not None and old.generation < at_least.get(node, 0)):
+            documents.append(document)
+    return documents
+
+
+def _content(document: Message) -> dict[str, object]:
+    return document.model_dump(exclude={"generation"})
+
+
+class WantedBoard(Generic[W]):
+    """The documents of one kind in the bucket, with a memory of what was last written or read."""
+
+    def __init__(self, bus: Bus, kind: str, model: type[W], key: Callable[[str], str]) -> None:
+        self._bus, self._kind, self._model, self._key = bus, kind, model, key
+        self._known: dict[str, W | None] = {}
+
+    def forget(self) -> None:
+        """Read everything anew next time: the bucket may have been lost."""
+        self._known.clear()
+
+    async def put(self, planned: Mapping[str, W], at_least: Mapping[str, int] | None = None) -> list[str]:
+        """Bring the bucket in line with the plan; returns the nodes whose document was written."""
+        for node in planned.keys() - self._known.keys():
+            raw = await self._bus.kv_get(self._key(node))
+            self._known[node] = self._parse(node, raw)
+        written = []
+        for document in due(planned, self._known, at_least or {}):
+            await self._bus.kv_put(self._key(document.node), document.encode())
+            self._known[document.node] = document
+            written.append(document.node)
+        if written:
+            log.info("wanted state written", kind=self._kind, nodes=written)
+        await self._drop(set(self._known) - planned.keys())
+        return written
+
+    async def _drop(self, nodes: Iterable[str]) -> None:
+        for node in nodes:
+            await self._bus.kv_delete(self._key(node))
+            del self._known[node]
+
+    def _parse(self, node: str, raw: bytes | None) -> W | None:
+        if raw is None:
+            return None
+        try:
+            return self._model.model_validate_json(raw)
+        except ValueError as error:
+            log.warning("unreadable wanted state is replaced", node=node, kind=self._kind, error=str(error))
+            return None

@@ -1,0 +1,37 @@
+"""python -m ces_compute_ctl"""
+
+from __future__ import annotations
+
+import asyncio
+
+from ces_common.bus.nats import NatsBus
+from ces_common.health import health_app, serve_http
+from ces_common.service import run_loops, run_service
+from ces_common.settings import ServiceSettings
+
+from ces_compute_ctl.service import SERVICE, ComputeController
+
+
+async def run(settings: ServiceSettings, stop: asyncio.Event) -> None:
+    bus = NatsBus.from_settings(settings, SERVICE)
+    controller = ComputeController(bus, settings.resync_s)
+    async with serve_http(health_app(controller.missing), settings.http_host, settings.http_port):
+        try:
+            await run_loops(stop, work(bus, controller))
+        finally:
+            await controller.reader.close()
+            await bus.close()
+
+
+async def work(bus: NatsBus, controller: ComputeController) -> None:
+    await bus.connect()
+    await controller.run()
+
+
+def main() -> None:
+    settings = ServiceSettings()
+    run_service(SERVICE, settings.log_level, lambda stop: run(settings, stop))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+"""Follow the state, keep the nodes' compute documents as it demands."""
+
+from __future__ import annotations
+
+import structlog
+from ces_common import subjects
+from ces_common.bus.port import Bus, BusError
+from ces_common.messages.wanted import ComputeWanted
+from ces_common.reading import StateReader
+from ces_common.wanting import WantedBoard
+from prometheus_client import Counter
+
+from ces_compute_ctl.planning import least_generations, plan_workers
+
+log = structlog.get_logger()
+SERVICE = "compute-ctl"
+EVENTS = [subjects.events("job"), subjects.events("allocation"), subjects.events("node")]
+DOCUMENTS = Counter("ces_wanted_compute_written_total", "Compute documents written")
+RETRY_S = 1.0
+
+
+class ComputeController:
+    def __init__(self, bus: Bus, resync_s: float) -> None:
+        self._bus, self._resync_s = bus, resync_s
+        self.reader = StateReader(bus, SERVICE)
+        self._board = WantedBoard(bus, "compute", ComputeWanted, lambda node: subjects.wanted_key(node, "compute"))
+        bus.on_reconnect(self._reconnected)
+
+    def missing(self) -> str | None:
+        """What keeps it from working; None when ready."""
+        return None if self.reader.fresh else "the manager's snapshot"
+
+    async def run(self) -> None:
+        await self._bus.provision()
+        await self.reader.start(EVENTS)
+        wait_s = self._resync_s
+        while True:
+            hinted = await self.reader.hint.wait(wait_s)
+            if not hinted:
+                self._board.forget()
+            wait_s = self._resync_s if await self.step() else RETRY_S
+
+    async def step(self) -> bool:
+        """One look at the state, and the documents that follow from it; False when it must be tried again soon."""
+        if not await self.reader.refresh():
+            return False
+        view = self.reader.view
+        try:
+            written = await self._board.put(plan_workers(view), least_generations(view))
+        except BusError as error:
+            log.warning("wanted state could not be written", error=str(error))
+            return False
+        DOCUMENTS.inc(len(written))
+        return True
+
+    async def _reconnected(self) -> None:
+        await self._bus.provision()
+        self._board.forget()
+        self.reader.hint.set()

@@ -1,0 +1,190 @@
+"""The wanted network of every node, from the committed state. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from hashlib import blake2s
+from ipaddress import ip_network
+
+from ces_common.messages.records import AllocationRecord, JobRecord, LinkRecord, NodeRecord
+from ces_common.messages.wanted import (
+    Endpoint,
+    FlowClass,
+    LinkDevice,
+    NetworkWanted,
+    PeerRoute,
+    PolicyRoute,
+    SubnetRoute,
+    VxlanTunnel,
+)
+from ces_common.naming import link_device
+from ces_common.shares import return_rate, unreserved_rate
+from ces_common.states import JOB_PLACED, JobState
+from ces_common.view import StateView
+
+from ces_network_ctl.routing import Hops, next_hops, plain_path
+
+VNI_BITS = 24
+
+
+@dataclass
+class Parts:
+    """What the jobs ask of one node."""
+
+    endpoints: list[Endpoint] = field(default_factory=list)
+    policies: list[PolicyRoute] = field(default_factory=list)
+    classes: list[FlowClass] = field(default_factory=list)
+
+
+def router_address(node: NodeRecord) -> str:
+    """The first host of a node's worker subnet: its own address in the data plane."""
+    return str(next(ip_network(node.subnet).hosts())) if node.subnet else ""
+
+
+def needs_network(job: JobRecord) -> bool:
+    """A job keeps its network from its plan until the last of its workers is surely gone."""
+    return job.state in JOB_PLACED or (job.state is not JobState.QUEUED and not job.released)
+
+
+def involved_nodes(job: JobRecord) -> set[str]:
+    """Every node on which the job's network depends: where its tasks are, and what its flows cross."""
+    nodes = {allocation.node for allocation in job.allocations}
+    for flow in job.reserved:
+        nodes.update(flow.path)
+    return nodes
+
+
+def plan_networks(view: StateView) -> dict[str, NetworkWanted]:
+    """The wanted network document of every known node, at the view's version."""
+    nodes = view.nodes
+    links = [link for link in view.topology.links if link.src in nodes and link.dst in nodes]
+    hops = next_hops(links)
+    parts: dict[str, Parts] = defaultdict(Parts)
+    for job in sorted(view.jobs.values(), key=lambda job: job.id):
+        if needs_network(job) and job.allocations and involved_nodes(job) <= nodes.keys():
+            _add_job(job, hops, parts)
+    outgoing: dict[str, list[LinkRecord]] = defaultdict(list)
+    for link in links:
+        outgoing[link.src].append(link)
+    documents = {}
+    for name, node in nodes.items():
+        documents[name] = NetworkWanted(
+            node=name,
+            epoch=view.epoch,
+            generation=view.version,
+            mode=node.network,
+            router=router_address(node),
+            subnet=node.subnet,
+            links=[_device(link, nodes) for link in sorted(outgoing[name], key=lambda link: link.dst)]
+            if node.network == "tc"
+            else [],
+            subnets=[
+                SubnetRoute(subnet=nodes[target].subnet, via=via)
+                for target, via in sorted(hops.get(name, {}).items())
+                if nodes[target].subnet
+            ]
+            if node.network == "tc"
+            else [],
+            endpoints=parts[name].endpoints,
+            policies=parts[name].policies,
+            classes=parts[name].classes,
+        )
+    return documents
+
+
+def _device(link: LinkRecord, nodes: dict[str, NodeRecord]) -> LinkDevice:
+    peer = nodes[link.dst]
+    tunnel = None
+    if link.kind == "vxlan":
+        tunnel = VxlanTunnel(vni=_vni(link.src, link.dst), remote=peer.host_address)
+    return LinkDevice(
+        peer=link.dst,
+        device=link_device(link.dst),
+        kind=link.kind,
+        bandwidth=link.bandwidth,
+        unreserved=unreserved_rate(link.bandwidth),
+        gateway=router_address(peer),
+        vxlan=tunnel,
+    )
+
+
+def _vni(one: str, other: str) -> int:
+    """The same VXLAN network identifier on both sides of a wire."""
+    digest = blake2s("\0".join(sorted((one, other))).encode(), digest_size=4).digest()
+    return int.from_bytes(digest) % (2**VNI_BITS - 1) + 1
+
+
+def _add_job(job: JobRecord, hops: Hops, parts: dict[str, Parts]) -> None:
+    by_task = {allocation.task: allocation for allocation in job.allocations}
+    paths = _pair_paths(job, by_task, hops)
+    hosts = {allocation.task: allocation.address for allocation in job.allocations}
+    for allocation in job.allocations:
+        peers = []
+        for peer in job.allocations:
+            path = paths.get((allocation.task, peer.task))
+            if peer is not allocation and path:
+                peers.append(PeerRoute(address=peer.address, via=path[1] if len(path) > 1 else None))
+        parts[allocation.node].endpoints.append(
+            Endpoint(
+                allocation=allocation.id,
+                job=job.key,
+                address=allocation.address,
+                hostname=allocation.task,
+                hosts=hosts,
+                peers=peers,
+            )
+        )
+    reserved = {(flow.src, flow.dst) for flow in job.reserved}
+    answers = {(flow.dst, flow.src) for flow in job.reserved}
+    for src, dst in sorted(reserved | answers):
+        path = paths.get((src, dst)) or []
+        for at, via in list(zip(path, path[1:], strict=False))[1:]:
+            parts[at].policies.append(
+                PolicyRoute(job=job.key, src=by_task[src].address, dst=by_task[dst].address, via=via)
+            )
+    for flow in job.reserved:
+        source, target = by_task[flow.src].address, by_task[flow.dst].address
+        for at, via in zip(flow.path, flow.path[1:], strict=False):
+            parts[at].classes.append(
+                FlowClass(
+                    job=job.key, number=flow.number, kind="data", via=via, src=source, dst=target, rate=flow.bandwidth
+                )
+            )
+        back = paths.get((flow.dst, flow.src)) or []
+        for at, via in zip(back, back[1:], strict=False):
+            parts[at].classes.append(
+                FlowClass(
+                    job=job.key,
+                    number=flow.number,
+                    kind="return",
+                    via=via,
+                    src=target,
+                    dst=source,
+                    rate=return_rate(flow.bandwidth),
+                    small_only=(flow.dst, flow.src) in reserved,
+                )
+            )
+
+
+def _pair_paths(job: JobRecord, by_task: dict[str, AllocationRecord], hops: Hops) -> dict[tuple[str, str], list[str]]:
+    """The path of every ordered pair of tasks: reserved flows as planned; what answers them back along the same
+    nodes where links allow; everything else by plain routes."""
+    paths = {(flow.src, flow.dst): list(flow.path) for flow in job.reserved}
+    for flow in job.reserved:
+        back = list(reversed(flow.path))
+        pair = (flow.dst, flow.src)
+        if pair not in paths and all(_linked(hops, a, b) for a, b in zip(back, back[1:], strict=False)):
+            paths[pair] = back
+    for src, one in by_task.items():
+        for dst, other in by_task.items():
+            if src != dst and (src, dst) not in paths:
+                path = plain_path(hops, one.node, other.node)
+                if path is not None:
+                    paths[(src, dst)] = path
+    return paths
+
+
+def _linked(hops: Hops, src: str, dst: str) -> bool:
+    """Whether a link leads from one node straight to the other: then that is the shortest path."""
+    return hops.get(src, {}).get(dst) == dst

@@ -1,0 +1,115 @@
+"""Follow the state, keep the nodes' network documents as it demands, and say when a job's network is in place."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import structlog
+from ces_common import subjects
+from ces_common.bus.port import Bus, BusError, Message
+from ces_common.messages.events import NetworkPreparing, NetworkReady, new_event
+from ces_common.messages.records import JobRecord
+from ces_common.messages.reports import Applied
+from ces_common.messages.wanted import NetworkWanted
+from ces_common.reading import StateReader
+from ces_common.states import JobState
+from ces_common.wanting import WantedBoard
+from prometheus_client import Counter
+
+from ces_network_ctl.planning import involved_nodes, plan_networks
+
+log = structlog.get_logger()
+SERVICE = "network-ctl"
+EVENTS = [
+    subjects.events("job"),
+    subjects.events("plan", "committed"),
+    subjects.events("node"),
+    subjects.events("topology"),
+]
+DOCUMENTS = Counter("ces_wanted_network_written_total", "Network documents written")
+RETRY_S = 1.0
+REPEAT_S = 2.0  # while a job waits for its network, what was said of it is said again
+
+
+def ready_jobs(jobs: list[JobRecord], applied: dict[str, Applied]) -> list[JobRecord]:
+    """The jobs, of those that wait for their network, whose every node has its share in place. Pure."""
+    return [
+        job
+        for job in jobs
+        if job.state in (JobState.PLANNED, JobState.PREPARING)
+        and job.allocations
+        and all(node in applied and job.key in applied[node].jobs for node in involved_nodes(job))
+    ]
+
+
+class NetworkController:
+    def __init__(self, bus: Bus, resync_s: float) -> None:
+        self._bus, self._resync_s = bus, resync_s
+        self.reader = StateReader(bus, SERVICE)
+        self._board = WantedBoard(bus, "network", NetworkWanted, lambda node: subjects.wanted_key(node, "network"))
+        self._applied: dict[str, Applied] = {}
+        bus.on_reconnect(self._reconnected)
+
+    def missing(self) -> str | None:
+        """What keeps it from working; None when ready."""
+        return None if self.reader.fresh else "the manager's snapshot"
+
+    async def run(self) -> None:
+        await self._bus.provision()
+        await self._bus.subscribe(subjects.reports("applied"), self._report)
+        await self.reader.start(EVENTS)
+        wait_s = self._resync_s
+        while True:
+            hinted = await self.reader.hint.wait(wait_s)
+            if not hinted and wait_s == self._resync_s:
+                self._board.forget()
+            wait_s = await self.step()
+
+    async def step(self) -> float:
+        """One look at the state and what follows from it; returns after how many seconds to look again unasked."""
+        if not await self.reader.refresh():
+            return RETRY_S
+        view = self.reader.view
+        waiting = [job for job in view.jobs.values() if job.state in (JobState.PLANNED, JobState.PREPARING)]
+        try:
+            DOCUMENTS.inc(len(await self._board.put(plan_networks(view))))
+            ready = ready_jobs(waiting, self._applied)
+            for job in waiting:
+                if job in ready:
+                    await self._say("ready", job, NetworkReady(job=job.id, attempt=job.attempt))
+                elif job.state is JobState.PLANNED:
+                    await self._say("preparing", job, NetworkPreparing(job=job.id, attempt=job.attempt))
+        except BusError as error:
+            log.warning("the wanted network could not be announced", error=str(error))
+            return RETRY_S
+        return REPEAT_S if waiting else self._resync_s
+
+    async def _say(self, kind: str, job: JobRecord, data: NetworkReady | NetworkPreparing) -> None:
+        now = datetime.now(UTC)
+        # one id per attempt and short while: the stream drops repetitions, yet a lost message is said again
+        period = int(now.timestamp() // REPEAT_S)
+        event = new_event(SERVICE, "network", kind, job.id, data, now, event_id=f"{job.key}.{kind}.{period}")
+        await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+
+    async def _report(self, message: Message) -> None:
+        try:
+            applied = Applied.model_validate_json(message.data)
+            node, _ = subjects.parse_report(message.subject)
+        except ValueError as error:
+            log.warning("malformed report ignored", subject=message.subject, error=str(error))
+            return
+        if applied.node != node:
+            log.warning("report in another node's name ignored", subject=message.subject, node=applied.node)
+            return
+        before = self._applied.get(node)
+        self._applied[node] = applied
+        if before is None or set(before.jobs) != set(applied.jobs):
+            self.reader.hint.set()
+        for key, reason in applied.failed.items():
+            if before is None or before.failed.get(key) != reason:
+                log.warning("a node could not apply its network", node=node, job=key, reason=reason)
+
+    async def _reconnected(self) -> None:
+        await self._bus.provision()
+        self._board.forget()
+        self.reader.hint.set()
