@@ -1,0 +1,314 @@
+"""The problem: one job to place on one cluster. Immutable, and checked when it is made.
+
+Quantities are plain numbers in any consistent units (cores or millicores, MiB or bytes, Mbit/s or bit/s).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ces_core.errors import ProblemError
+from ces_core.topology import IntArray, Topology
+
+FloatArray = NDArray[np.float64]
+Basis = Literal["system", "job"]
+RESOURCES = ("cpu", "memory", "gpu")
+"""The rows of every per-node array, in order. CPU and memory count towards load imbalance; GPUs only constrain."""
+EQUAL_WEIGHTS = (1 / 3, 1 / 3, 1 / 3)
+SLACK = 1e-13
+"""Relative room for rounding in sums of decimals. Small enough that whole bytes and bits stay exact."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """An edge device, or a switch where all capacities are zero."""
+
+    name: str
+    cpu: float = 0.0
+    memory: float = 0.0
+    gpu: float = 0.0
+    cpu_used: float = 0.0
+    memory_used: float = 0.0
+    gpu_used: float = 0.0
+
+
+@dataclass(frozen=True)
+class Link:
+    """A directed connection. Links that name the same medium share that medium's capacity."""
+
+    src: str
+    dst: str
+    bandwidth: float
+    bandwidth_used: float = 0.0
+    medium: str | None = None
+
+
+@dataclass(frozen=True)
+class Task:
+    """What one task asks for. ``allowed`` lists the only nodes it may run on; None allows all."""
+
+    name: str
+    cpu: float = 0.0
+    memory: float = 0.0
+    gpu: float = 0.0
+    allowed: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A directed flow between two tasks. ``@node`` as an end means the node itself (data there, or a sink)."""
+
+    src: str
+    dst: str
+    min: float
+    max: float
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """A topology with its capacities and what is already used of them. Shared by the problems of one snapshot."""
+
+    topology: Topology
+    node_capacity: FloatArray  # (resources, nodes)
+    node_used: FloatArray
+    link_capacity: FloatArray  # (links,)
+    link_used: FloatArray
+    medium_capacity: FloatArray  # (media,)
+
+    @staticmethod
+    def make(nodes: Iterable[Node], links: Iterable[Link], media: Mapping[str, float] | None = None) -> Cluster:
+        """A cluster from its parts; ``media`` maps names to capacities.
+
+        Raises ProblemError, naming the field, for unknown or repeated names and for impossible numbers.
+        Use above capacity is accepted: it happens when a capacity shrinks, and leaves nothing free.
+        """
+        nodes, links, media = tuple(nodes), tuple(links), dict(media or {})
+        if not nodes:
+            raise ProblemError("nodes", "there must be at least one node")
+        _unique("nodes", [node.name for node in nodes])
+        known = {node.name for node in nodes}
+        pairs: set[tuple[str, str]] = set()
+        for i, link in enumerate(links):
+            where = f"links[{i}]"
+            for end in ("src", "dst"):
+                if getattr(link, end) not in known:
+                    raise ProblemError(f"{where}.{end}", f"no node is called {getattr(link, end)!r}")
+            if link.src == link.dst:
+                raise ProblemError(f"{where}.dst", f"a link needs two different ends, both are {link.src!r}")
+            if (link.src, link.dst) in pairs:
+                raise ProblemError(where, f"a second link from {link.src!r} to {link.dst!r}")
+            pairs.add((link.src, link.dst))
+            if link.medium is not None and link.medium not in media:
+                raise ProblemError(f"{where}.medium", f"no medium is called {link.medium!r}")
+        topology = Topology.of(
+            (node.name for node in nodes), ((link.src, link.dst, link.medium) for link in links), media
+        )
+        return Cluster(
+            topology=topology,
+            node_capacity=_table("nodes", nodes, RESOURCES),
+            node_used=_table("nodes", nodes, tuple(f"{resource}_used" for resource in RESOURCES)),
+            link_capacity=_table("links", links, ("bandwidth",))[0],
+            link_used=_table("links", links, ("bandwidth_used",))[0],
+            medium_capacity=_fixed([_amount(f"media.{name}", value) for name, value in media.items()]),
+        )
+
+    @cached_property
+    def medium_used(self) -> FloatArray:
+        """What the links of each medium already use, together."""
+        used = np.zeros(len(self.medium_capacity))
+        shared = self.topology.link_medium >= 0
+        np.add.at(used, self.topology.link_medium[shared], self.link_used[shared])
+        return _fixed(used)
+
+    @cached_property
+    def node_free(self) -> FloatArray:
+        """(resources, nodes): what is left, never below zero."""
+        return _fixed(np.maximum(self.node_capacity - self.node_used, 0.0))
+
+    @cached_property
+    def bandwidth_capacity(self) -> FloatArray:
+        """Per resource of a path: links, then media (see :class:`ces_core.paths.Path`)."""
+        return _fixed(np.concatenate([self.link_capacity, self.medium_capacity]))
+
+    @cached_property
+    def bandwidth_free(self) -> FloatArray:
+        """What is left per resource of a path, never below zero."""
+        used = np.concatenate([self.link_used, self.medium_used])
+        return _fixed(np.maximum(self.bandwidth_capacity - used, 0.0))
+
+    def emptied(self) -> Cluster:
+        """The same cluster with nothing used: what could ever fit."""
+        return replace(self, node_used=_fixed(self.node_used * 0), link_used=_fixed(self.link_used * 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One job on one cluster, with the objective's weights and basis. Make one with :meth:`make`."""
+
+    cluster: Cluster
+    name: str
+    tasks: tuple[Task, ...]
+    flows: tuple[Flow, ...]
+    weights: tuple[float, float, float]
+    basis: Basis
+    demand: FloatArray  # (tasks, resources)
+    allowed: NDArray[np.bool_]  # (tasks, nodes)
+    flow_min: FloatArray
+    flow_max: FloatArray
+    flow_src: IntArray  # a task's index, or -1 - n for node n itself
+    flow_dst: IntArray
+
+    @staticmethod
+    def make(
+        cluster: Cluster,
+        tasks: Iterable[Task],
+        flows: Iterable[Flow] = (),
+        *,
+        name: str = "job",
+        weights: Sequence[float] = EQUAL_WEIGHTS,
+        basis: Basis = "system",
+    ) -> Problem:
+        """A problem from its parts. Raises ProblemError, naming the field, for anything that makes no sense."""
+        tasks, flows = tuple(tasks), tuple(flows)
+        if not tasks:
+            raise ProblemError("job.tasks", "a job needs at least one task")
+        _unique("job.tasks", [task.name for task in tasks])
+        for i, task in enumerate(tasks):
+            if task.name.startswith("@"):
+                raise ProblemError(f"job.tasks[{i}].name", "names that start with @ mean nodes")
+        if len(weights) != 3:
+            raise ProblemError("weights", f"there are three weights, not {len(weights)}")
+        w1, w2, w3 = (_amount(f"weights[{i}]", weight) for i, weight in enumerate(weights))
+        if basis not in ("system", "job"):
+            raise ProblemError("basis", f"must be system or job, not {basis!r}")
+        nodes = cluster.topology.node_index
+        return Problem(
+            cluster=cluster,
+            name=name,
+            tasks=tasks,
+            flows=flows,
+            weights=(w1, w2, w3),
+            basis=basis,
+            demand=_fixed(_table("job.tasks", tasks, RESOURCES).T),
+            allowed=_allowed(tasks, nodes),
+            flow_min=_table("job.flows", flows, ("min",))[0],
+            flow_max=_table("job.flows", flows, ("max",))[0],
+            **_flow_ends(tasks, flows, nodes),
+        )
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any], *, basis: Basis = "system") -> Problem:
+        """A problem from the instance format of ``ces solve``. Raises ProblemError, naming the field."""
+        from ces_core.instance import read_instance  # the format builds on this module
+
+        return read_instance(data, basis=basis)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The instance format of ``ces solve``, with every field spelt out."""
+        from ces_core.instance import write_instance
+
+        return write_instance(self)
+
+    def flow_ends(self, assignment: Sequence[int]) -> list[tuple[int, int]]:
+        """The nodes each flow joins when task ``t`` runs on node ``assignment[t]``."""
+
+        def node(end: int) -> int:
+            return int(assignment[end]) if end >= 0 else -1 - end
+
+        ends = zip(self.flow_src.tolist(), self.flow_dst.tolist(), strict=True)
+        return [(node(src), node(dst)) for src, dst in ends]
+
+    def on_empty_cluster(self) -> Problem:
+        """The same job where nothing else runs."""
+        return replace(self, cluster=self.cluster.emptied())
+
+
+def _fixed(values: Any) -> FloatArray:
+    array = np.ascontiguousarray(values, dtype=np.float64)
+    array.setflags(write=False)
+    return array
+
+
+def _amount(field: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ProblemError(field, f"must be a number, not {value!r}")
+    number = float(value)
+    if not math.isfinite(number):
+        raise ProblemError(field, f"must be finite, not {number}")
+    if number < 0:
+        raise ProblemError(field, f"must not be negative, is {value}")
+    return number
+
+
+def _table(field: str, items: Sequence[Any], names: Sequence[str]) -> FloatArray:
+    """One row per name, one column per item. Checked as a whole; item by item only to say what is wrong."""
+    try:
+        array = np.array([[getattr(item, name) for item in items] for name in names], dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        array = np.full((1,), np.nan)
+    if not (np.isfinite(array) & (array >= 0)).all():
+        for i, item in enumerate(items):
+            for name in names:
+                _amount(f"{field}[{i}].{name}", getattr(item, name))
+    return _fixed(array)
+
+
+def _unique(field: str, names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for i, name in enumerate(names):
+        if not isinstance(name, str) or not name:
+            raise ProblemError(f"{field}[{i}].name", f"must be a name, not {name!r}")
+        if name in seen:
+            raise ProblemError(f"{field}[{i}].name", f"a second {name!r}")
+        seen.add(name)
+
+
+def _allowed(tasks: Sequence[Task], nodes: Mapping[str, int]) -> NDArray[np.bool_]:
+    allowed = np.ones((len(tasks), len(nodes)), dtype=np.bool_)
+    for t, task in enumerate(tasks):
+        if task.allowed is None:
+            continue
+        allowed[t] = False
+        for i, name in enumerate(task.allowed):
+            if name not in nodes:
+                raise ProblemError(f"job.tasks[{t}].allowed[{i}]", f"no node is called {name!r}")
+            allowed[t, nodes[name]] = True
+    allowed.setflags(write=False)
+    return allowed
+
+
+def _flow_ends(
+    tasks: Sequence[Task], flows: Sequence[Flow], nodes: Mapping[str, int]
+) -> dict[Literal["flow_src", "flow_dst"], Any]:
+    index = {task.name: i for i, task in enumerate(tasks)}
+    pairs: set[tuple[str, str]] = set()
+    ends: list[list[int]] = [[], []]
+    for i, flow in enumerate(flows):
+        where = f"job.flows[{i}]"
+        for column, (side, end) in zip(ends, (("src", flow.src), ("dst", flow.dst)), strict=True):
+            if end.startswith("@"):
+                if end[1:] not in nodes:
+                    raise ProblemError(f"{where}.{side}", f"no node is called {end[1:]!r}")
+                column.append(-1 - nodes[end[1:]])
+            else:
+                if end not in index:
+                    raise ProblemError(f"{where}.{side}", f"no task is called {end!r}")
+                column.append(index[end])
+        if flow.src == flow.dst:
+            raise ProblemError(f"{where}.dst", f"a flow needs two different ends, both are {flow.src!r}")
+        if (flow.src, flow.dst) in pairs:
+            raise ProblemError(where, f"a second flow from {flow.src!r} to {flow.dst!r}")
+        pairs.add((flow.src, flow.dst))
+        if _amount(f"{where}.min", flow.min) > _amount(f"{where}.max", flow.max):
+            raise ProblemError(f"{where}.min", f"min {flow.min} is above max {flow.max}")
+    src, dst = (np.array(column, dtype=np.int64) for column in ends)
+    src.setflags(write=False)
+    dst.setflags(write=False)
+    return {"flow_src": src, "flow_dst": dst}

@@ -1,0 +1,38 @@
+"""The solvers by name. Other packages add theirs through the entry-point group ``ces.solvers``.
+
+Such an entry point names a :class:`~ces_core.solvers.base.Solver` (an object, not a class).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from types import MappingProxyType
+
+from ces_core.errors import UnknownSolverError
+from ces_core.solvers.base import Solver
+from ces_core.solvers.greedy import GREEDY
+
+__all__ = ["DEFAULT", "SOLVERS", "Solver", "available", "get_solver"]
+
+DEFAULT = "default"
+"""The name that stands for the solver the service uses."""
+
+SOLVERS: Mapping[str, Solver] = MappingProxyType({DEFAULT: GREEDY, GREEDY.name: GREEDY})
+"""The solvers that come with the core."""
+
+
+@cache
+def available() -> Mapping[str, Solver]:
+    """Every solver that can be asked for: the core's own and those of installed packages, which replace none."""
+    others: dict[str, Solver] = {point.name: point.load() for point in entry_points(group="ces.solvers")}
+    return MappingProxyType(others | dict(SOLVERS))
+
+
+def get_solver(name: str = DEFAULT) -> Solver:
+    """The solver of this name. Raises UnknownSolverError."""
+    try:
+        return available()[name]
+    except KeyError:
+        raise UnknownSolverError(name, sorted(available())) from None

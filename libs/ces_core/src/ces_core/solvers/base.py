@@ -1,0 +1,24 @@
+"""What every solver is."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ces_core.plan import Result
+from ces_core.problem import Problem
+
+
+class Solver(Protocol):
+    """Answers one problem at a time; holds no state between problems."""
+
+    @property
+    def name(self) -> str:
+        """The name people ask for it by."""
+
+    @property
+    def summary(self) -> str:
+        """One line for ``ces solvers``."""
+
+    def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
+        """A plan, or the reason why there is none. The same problem and seed give the same answer, unless the time
+        limit (seconds; None: the solver's own bounds) cuts the search short."""
