@@ -94,12 +94,8 @@ def _idx_folder(name: str, environment: Mapping[str, str]) -> Images:
     if len(pixels) != len(labels):
         raise DataUnavailable(f"{folder} (in CES_DATA_DIR) has {len(pixels)} images but {len(labels)} labels")
     if len(labels) == 0 or labels.max() >= CLASSES:
-        raise DataUnavailable(
-            f"{folder} (in CES_DATA_DIR) must hold images of {CLASSES} classes, labelled from 0"
-        )
-    return Images(
-        pixels.reshape(len(pixels), -1).astype(np.float32) / np.float32(255), labels.astype(np.int64)
-    )
+        raise DataUnavailable(f"{folder} (in CES_DATA_DIR) must hold images of {CLASSES} classes, labelled from 0")
+    return Images(pixels.reshape(len(pixels), -1).astype(np.float32) / np.float32(255), labels.astype(np.int64))
 
 
 def _read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
@@ -113,9 +109,7 @@ def _read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
         raise DataUnavailable(f"{path} (in CES_DATA_DIR) cannot be read: {error}") from error
     header = 4 + 4 * dimensions
     if len(content) < header or content[:4] != bytes((0, 0, 8, dimensions)):
-        raise DataUnavailable(
-            f"{path} (in CES_DATA_DIR) is not an IDX file of {dimensions}-dimensional bytes"
-        )
+        raise DataUnavailable(f"{path} (in CES_DATA_DIR) is not an IDX file of {dimensions}-dimensional bytes")
     shape = struct.unpack(f">{dimensions}I", content[4:header])
     values = np.frombuffer(content, dtype=np.uint8, offset=header)
     if values.size != np.prod(shape, dtype=np.int64):

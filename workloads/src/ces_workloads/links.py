@@ -16,6 +16,8 @@ _HELLO_LIMIT = 1024
 _HELLO_SECONDS = 5.0
 _ATTEMPT_SECONDS = 3.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+_NOTICE_BYTES = 4
+_NOTICE_SECONDS = 2.0
 
 
 class RendezvousFailed(Exception):
@@ -31,7 +33,11 @@ class PeerLost(Exception):
 
 
 class RingLinks:
-    """One connection to the next rank and one from the previous; data goes forward only."""
+    """One connection to the next rank and one from the previous; data goes forward only.
+
+    The way back carries one thing: who was lost. A gang falls apart one neighbour at a time, and without that notice
+    most workers would blame a neighbour that only left because another had gone.
+    """
 
     def __init__(self, members: Membership, to_next: socket.socket, from_previous: socket.socket) -> None:
         self._members = members
@@ -47,29 +53,53 @@ class RingLinks:
         There is no deadline on progress: a job may be paused. Raises :class:`PeerLost`.
         """
         while outgoing or incoming:
-            # Nothing ever comes back from the next rank, so that it becomes readable only when it has gone.
+            # The next rank becomes readable only when it leaves: with a notice, or silently when it was killed.
             readable, writable, _ = select.select(
                 [self._to_next, self._from_previous] if incoming else [self._to_next],
                 [self._to_next] if outgoing else [],
                 [],
             )
             if self._to_next in readable:
-                _raise_lost(self._to_next, self._members.next)
+                raise self._next_lost("it closed the connection")
             if writable:
                 try:
                     sent = self._to_next.send(outgoing)
                 except OSError as error:
-                    raise PeerLost(self._members.next, error) from error
+                    raise self._next_lost(error) from error
                 self.bytes_sent += sent
                 outgoing = outgoing[sent:]
             if self._from_previous in readable:
                 try:
                     received = self._from_previous.recv_into(incoming)
                 except OSError as error:
-                    raise PeerLost(self._members.previous, error) from error
+                    raise self._previous_lost(error) from error
                 if received == 0:
-                    raise PeerLost(self._members.previous, "it closed the connection")
+                    raise self._previous_lost("it closed the connection")
                 incoming = incoming[received:]
+
+    def _next_lost(self, why: object) -> PeerLost:
+        return self._passed_on(self._notice() or PeerLost(self._members.next, why))
+
+    def _previous_lost(self, why: object) -> PeerLost:
+        # It left without a word, for words travel back only. If another rank is the cause, word of it is on its way.
+        coming, _, _ = select.select([self._to_next], [], [], _NOTICE_SECONDS)
+        heard = self._notice() if coming else None
+        return self._passed_on(heard or PeerLost(self._members.previous, why))
+
+    def _notice(self) -> PeerLost | None:
+        """What the next rank said before it left, if anything."""
+        notice = b""
+        with suppress(OSError):
+            notice = self._to_next.recv(_NOTICE_BYTES)
+        rank = int.from_bytes(notice, "big")
+        if len(notice) < _NOTICE_BYTES or rank >= self._members.world_size:
+            return None
+        return PeerLost(self._members.peers[rank], f"rank {self._members.next.rank} left because of it")
+
+    def _passed_on(self, lost: PeerLost) -> PeerLost:
+        with suppress(OSError):
+            self._from_previous.send(lost.peer.rank.to_bytes(_NOTICE_BYTES, "big"))
+        return lost
 
     def finish(self) -> None:
         """Leave the ring in order: only when the previous rank is done too may its connection close."""
@@ -189,14 +219,6 @@ def _tune(connection: socket.socket) -> None:
     for name, value in (("TCP_KEEPIDLE", 20), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 4)):
         if hasattr(socket, name):
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
-def _raise_lost(connection: socket.socket, peer: Peer) -> None:
-    try:
-        unexpected = connection.recv(1)
-    except OSError as error:
-        raise PeerLost(peer, error) from error
-    raise PeerLost(peer, "it spoke out of turn" if unexpected else "it closed the connection")
 
 
 def _missing(verb: str, peer: Peer) -> str:

@@ -36,9 +36,7 @@ def initial_parameters(sizes: Sequence[int], seed: int) -> Vector:
     return parameters
 
 
-def loss_and_gradient(
-    sizes: Sequence[int], parameters: Vector, images: Vector, labels: Labels
-) -> tuple[float, Vector]:
+def loss_and_gradient(sizes: Sequence[int], parameters: Vector, images: Vector, labels: Labels) -> tuple[float, Vector]:
     """Mean cross-entropy over the batch, and its gradient as a flat vector."""
     layers = _layers(sizes, parameters)
     inputs = [images]
@@ -86,4 +84,5 @@ def _layers(sizes: Sequence[int], vector: Vector) -> list[tuple[Vector, Vector]]
 
 def _log_softmax(logits: Vector) -> Vector:
     shifted = logits - logits.max(axis=1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    log_probabilities: Vector = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return log_probabilities

@@ -68,18 +68,14 @@ class Membership:
 
     def bandwidth_to(self, peer: Peer) -> int | None:
         """What is reserved from this worker to ``peer`` in bit/s; None where nothing is."""
-        return next(
-            (flow.bandwidth for flow in self.flows if (flow.src, flow.dst) == (self.me.task, peer.task)), None
-        )
+        return next((flow.bandwidth for flow in self.flows if (flow.src, flow.dst) == (self.me.task, peer.task)), None)
 
 
 def from_environment(environment: Mapping[str, str]) -> Membership:
     """Read ``RANK``, ``WORLD_SIZE`` and the ``CES_*`` variables; raises :class:`BadEnvironment`."""
     rank = _integer(environment, "RANK", 0, 1_000_000)
     world_size = _integer(environment, "WORLD_SIZE", 1, 1_000_000)
-    peers = tuple(
-        sorted((_peer(entry) for entry in _entries(environment, "CES_PEERS")), key=lambda p: p.rank)
-    )
+    peers = tuple(sorted((_peer(entry) for entry in _entries(environment, "CES_PEERS")), key=lambda p: p.rank))
     if [peer.rank for peer in peers] != list(range(world_size)):
         raise BadEnvironment(
             f"CES_PEERS must name each rank from 0 to {world_size - 1} once (WORLD_SIZE={world_size}), "
@@ -149,7 +145,5 @@ def _flow(entry: Any) -> Flow:
 def _field(name: str, entry: Any, key: str, kind: type[_T]) -> _T:
     value = entry.get(key) if isinstance(entry, dict) else None
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise BadEnvironment(
-            f"{name}: every entry needs {key!r} ({kind.__name__}), this one has not: {entry!r}"
-        )
+        raise BadEnvironment(f"{name}: every entry needs {key!r} ({kind.__name__}), this one has not: {entry!r}")
     return value

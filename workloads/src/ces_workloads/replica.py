@@ -109,9 +109,7 @@ def agreed_digest(ring: Ring, parameters: Vector, rank: int) -> str:
     digest = hashlib.sha256(parameters.tobytes()).digest()
     others = [other for other, theirs in enumerate(ring.all_gather(digest)) if theirs != digest]
     if others:
-        raise TrainingFailed(
-            f"the replicas differ: the parameters of ranks {others} are not those of rank {rank}"
-        )
+        raise TrainingFailed(f"the replicas differ: the parameters of ranks {others} are not those of rank {rank}")
     return digest.hex()
 
 

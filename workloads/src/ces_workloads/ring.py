@@ -1,9 +1,9 @@
 """Ring all-reduce: which chunk moves when (pure), and the collective that carries it out over two neighbours.
 
-Every worker sends to the next rank and receives from the previous one only. A vector is cut into as many chunks
-as there are workers; in n-1 steps each chunk travels once round the ring and gathers its sum (reduce-scatter), in
-n-1 more the sums travel round (all-gather). Each link carries 2(n-1)/n of the vector. One worker computes the
-final sum of a chunk and all others copy it, so that every worker ends with the same bits.
+Every worker sends to the next rank and receives from the previous one only. A vector is cut into as many
+chunks as there are workers; in n-1 steps each chunk travels once round the ring and gathers its sum
+(reduce-scatter), in n-1 more the sums travel round (all-gather). Each link carries 2(n-1)/n of the vector. One
+worker computes the final sum of a chunk and all others copy it, so that every worker ends with the same bits.
 """
 
 from __future__ import annotations

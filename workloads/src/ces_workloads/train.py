@@ -68,9 +68,7 @@ def _run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
         reporter.log(f"error: {error}")
         return 1
     reporter.result(result)
-    reporter.log(
-        f"done: accuracy {result.accuracy:.4f} after {result.rounds} rounds in {result.seconds:.1f} s"
-    )
+    reporter.log(f"done: accuracy {result.accuracy:.4f} after {result.rounds} rounds in {result.seconds:.1f} s")
     return 0
 
 
@@ -84,8 +82,8 @@ def _parser() -> argparse.ArgumentParser:
         "--data",
         choices=["digits", "mnist", "fashion-mnist"],
         default="digits",
-        help="digits comes with scikit-learn; the others are folders of CES_DATA_DIR with the 10,000 test images "
-        "in IDX format, split 8000/2000 (default: %(default)s)",
+        help="digits comes with scikit-learn; the others are folders of CES_DATA_DIR with the 10,000 test "
+        "images in IDX format, split 8000/2000 (default: %(default)s)",
     )
     parser.add_argument("--rounds", type=_positive, default=40, help="at most (default: %(default)s)")
     parser.add_argument("--target-accuracy", type=float, metavar="A", help="stop once this is reached (0..1)")
@@ -100,9 +98,7 @@ def _parser() -> argparse.ArgumentParser:
         "--batch", type=_positive, default=64, help="images per worker and round (default: %(default)s)"
     )
     parser.add_argument("--lr", type=float, default=0.05, help="learning rate (default: %(default)s)")
-    parser.add_argument(
-        "--seed", type=int, default=0, help="of first parameters and shards (default: %(default)s)"
-    )
+    parser.add_argument("--seed", type=int, default=0, help="of first parameters and shards (default: %(default)s)")
     parser.add_argument(
         "--rendezvous-timeout",
         type=float,

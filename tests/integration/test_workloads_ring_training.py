@@ -1,0 +1,257 @@
+"""The training program as it runs in a job: one process per worker, each on an address of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LIMIT = 60.0
+
+
+class Gang:
+    """Worker processes of one job on loopback addresses."""
+
+    def __init__(self, size: int, *arguments: str) -> None:
+        self.arguments = arguments
+        prefix = f"127.{100 + os.getpid() % 100}.{os.getpid() // 100 % 200}"
+        self.peers: list[dict[str, Any]] = []
+        for rank in range(size):
+            address = f"{prefix}.{rank + 2}"
+            self.peers.append(
+                {
+                    "rank": rank,
+                    "task": f"worker-{rank}",
+                    "address": address,
+                    "port": free_port(address),
+                    "node": f"n{rank}",
+                }
+            )
+        self.workers: dict[int, subprocess.Popen[str]] = {}
+
+    def start(self, rank: int) -> subprocess.Popen[str]:
+        size, me = len(self.peers), self.peers[rank]
+        flows = [
+            {"src": f"worker-{r}", "dst": f"worker-{(r + 1) % size}", "bandwidth": 50_000_000} for r in range(size)
+        ]
+        environment = {
+            **os.environ,
+            "RANK": str(rank),
+            "WORLD_SIZE": str(size),
+            "MASTER_ADDR": self.peers[0]["address"],
+            "MASTER_PORT": str(self.peers[0]["port"]),
+            "CES_JOB": "digits-ring",
+            "CES_TASK": me["task"],
+            "CES_ADDRESS": me["address"],
+            "CES_PORT": str(me["port"]),
+            "CES_PEERS": json.dumps(self.peers),
+            "CES_FLOWS": json.dumps(flows),
+        }
+        worker = subprocess.Popen(
+            [sys.executable, "-m", "ces_workloads.train", "--algorithm", "ring", *self.arguments],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.workers[rank] = worker
+        return worker
+
+    def start_all(self) -> None:
+        for rank in range(len(self.peers)):
+            self.start(rank)
+
+    def outcome(self, rank: int) -> tuple[int, list[dict[str, Any]], str]:
+        """Exit status, the JSON lines and the log of a worker, once it has ended."""
+        out, err = self.workers[rank].communicate(timeout=LIMIT)
+        return self.workers[rank].returncode, [json.loads(line) for line in out.splitlines()], err
+
+    def stop(self) -> None:
+        for worker in self.workers.values():
+            if worker.poll() is None:
+                worker.kill()
+            worker.communicate()
+
+
+def free_port(address: str) -> int:
+    with socket.create_server((address, 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def wait_for_line(worker: subprocess.Popen[str], words: str, stream: str = "stdout") -> None:
+    """Read on until a line has these words; the test's own timeout bounds the wait."""
+    pipe = getattr(worker, stream)
+    for line in pipe:
+        if words in line:
+            return
+    pytest.fail(f"the worker ended without saying {words!r}")
+
+
+@pytest.fixture
+def gangs() -> Iterator[list[Gang]]:
+    made: list[Gang] = []
+    yield made
+    for gang in made:
+        gang.stop()
+
+
+def gang_of(gangs: list[Gang], size: int, *arguments: str) -> Gang:
+    gang = Gang(size, *arguments)
+    gangs.append(gang)
+    return gang
+
+
+@pytest.mark.timeout(90)
+def test_five_workers_learn_the_digits_and_agree(gangs: list[Gang]) -> None:
+    gang = gang_of(gangs, 5)
+    gang.start_all()
+    results = []
+    for rank in range(5):
+        status, lines, log = gang.outcome(rank)
+        assert status == 0, log
+        assert all(len(json.dumps(line)) < 1000 for line in lines)
+        progress = [line["progress"] for line in lines if "progress" in line]
+        assert [entry["round"] for entry in progress] == list(range(1, 41))
+        assert progress[-1]["bytes_sent"] > progress[0]["bytes_sent"] > 0
+        assert progress[-1]["seconds"] >= progress[-1]["seconds_communicating"] > 0
+        assert list(lines[-1]) == ["result"]
+        results.append(lines[-1]["result"])
+    assert results[0]["accuracy"] >= 0.93
+    assert len({result["digest"] for result in results}) == 1
+    assert len({(result["loss"], result["accuracy"]) for result in results}) == 1
+
+
+@pytest.mark.timeout(90)
+def test_a_target_accuracy_ends_the_training_at_all_workers_together(gangs: list[Gang]) -> None:
+    gang = gang_of(gangs, 3, "--target-accuracy", "0.8", "--hidden", "64", "--rounds", "500")
+    gang.start_all()
+    results = []
+    for rank in range(3):
+        status, lines, log = gang.outcome(rank)
+        assert status == 0, log
+        results.append(lines[-1]["result"])
+    assert results[0]["accuracy"] >= 0.8
+    assert results[0]["rounds"] < 500
+    assert len({(result["digest"], result["rounds"]) for result in results}) == 1
+
+
+@pytest.mark.timeout(90)
+def test_a_worker_that_starts_late_is_waited_for(gangs: list[Gang]) -> None:
+    gang = gang_of(gangs, 3, "--rounds", "3")
+    first, second = gang.start(0), gang.start(1)
+    # Both are trying to close the ring by now, and cannot: rank 2 is not there yet.
+    for worker in (first, second):
+        wait_for_line(worker, "sends to", "stderr")
+    gang.start(2)
+    digests = set()
+    for rank in range(3):
+        status, lines, log = gang.outcome(rank)
+        assert status == 0, log
+        digests.add(lines[-1]["result"]["digest"])
+    assert len(digests) == 1
+
+
+@pytest.mark.timeout(90)
+def test_a_killed_worker_ends_the_gang_and_all_name_it(gangs: list[Gang]) -> None:
+    gang = gang_of(gangs, 5, "--rounds", "100000")
+    gang.start_all()
+    for worker in gang.workers.values():
+        wait_for_line(worker, '"round": 3,')
+    gang.workers[2].send_signal(signal.SIGKILL)
+    for rank in (0, 1, 3, 4):
+        _, log = gang.workers[rank].communicate(timeout=LIMIT)
+        assert gang.workers[rank].returncode == 1, log
+        assert "Traceback" not in log
+        assert "error: lost rank 2 (worker-2 on n2" in log
+
+
+@pytest.mark.timeout(90)
+def test_a_peer_that_never_comes_is_named(gangs: list[Gang]) -> None:
+    gang = gang_of(gangs, 2, "--rendezvous-timeout", "0.5")
+    gang.start(0)
+    status, lines, log = gang.outcome(0)
+    assert status == 1
+    assert lines == []
+    assert "could not connect to rank 1 (worker-1 on n1" in log
+    assert "Traceback" not in log
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("moment", ["waiting", "training"])
+def test_sigterm_ends_a_worker_promptly_and_quietly(gangs: list[Gang], moment: str) -> None:
+    size = 2 if moment == "waiting" else 1
+    gang = gang_of(gangs, size, "--rounds", "100000")
+    worker = gang.start(0)
+    if moment == "waiting":
+        wait_for_line(worker, "sends to", "stderr")
+    else:
+        wait_for_line(worker, '"round": 2,')
+    worker.terminate()
+    _, log = worker.communicate(timeout=5)
+    assert worker.returncode == 143
+    assert "Traceback" not in log
+
+
+@pytest.mark.timeout(90)
+def test_strangers_and_wrong_ranks_are_turned_away(gangs: list[Gang]) -> None:
+    gang = gang_of(gangs, 2, "--rounds", "2")
+    waiting = gang.start(0)
+    wait_for_line(waiting, "sends to", "stderr")
+    address = (gang.peers[0]["address"], gang.peers[0]["port"])
+    hello = json.dumps({"job": "another", "rank": 1, "world_size": 2}, sort_keys=True).encode() + b"\n"
+    listening = connect_when_listening(address, hello)
+    gang.start(1)
+    assert [gang.outcome(rank)[0] for rank in (0, 1)] == [0, 0]
+    with listening:
+        assert listening.recv(1) == b""
+
+
+def connect_when_listening(address: tuple[str, int], greeting: bytes) -> socket.socket:
+    """Connect as soon as someone listens; the test's own timeout bounds the wait."""
+    while True:
+        try:
+            connection = socket.create_connection(address, timeout=10)
+        except ConnectionRefusedError:
+            continue
+        connection.sendall(greeting)
+        return connection
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--algorithm", "ring"], "RANK is not set"),
+        (["--algorithm", "ring", "--hidden", "0"], "0 is not at least 1"),
+        (["--algorithm", "carrier-pigeon"], "invalid choice"),
+    ],
+)
+def test_bad_input_is_exit_status_2(arguments: list[str], words: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "ces_workloads.train", *arguments],
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    assert run.returncode == 2
+    assert words in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.timeout(90)
+def test_absent_data_is_exit_status_2(gangs: list[Gang], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CES_DATA_DIR", str(tmp_path))
+    gang = gang_of(gangs, 1, "--data", "mnist")
+    gang.start(0)
+    status, _, log = gang.outcome(0)
+    assert status == 2
+    assert "CES_DATA_DIR" in log
