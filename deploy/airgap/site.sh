@@ -11,6 +11,7 @@ site_debian_archives() {
         echo "$DEBIAN_MIRROR $SUITE"
         return
     fi
+    # shellcheck disable=SC2016  # apt's own names
     apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
         awk -v suite="$SUITE" '
             $3 == "main" && $2 == suite { main[++n] = $1 " " $2 }

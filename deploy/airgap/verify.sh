@@ -4,6 +4,7 @@ set -euo pipefail
 
 tag=ces-airgap-verify-$$
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source-path=SCRIPTDIR source=site.sh
 source "$here/site.sh"
 scratch=$(mktemp -d)
 
