@@ -1,0 +1,92 @@
+"""python -m ces_edge_agent"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import structlog
+from ces_common.bus.nats import NatsBus
+from ces_common.bus.port import BusError
+from ces_common.health import health_app, serve_http
+from ces_common.service import run_loops, run_service
+from pydantic import ValidationError
+
+from ces_edge_agent.agent import Agent, machine_clocks
+from ces_edge_agent.joining import JoinRefused, ensure_joined
+from ces_edge_agent.ports import Network, Runtime
+from ces_edge_agent.settings import AgentSettings
+
+log = structlog.get_logger()
+RETRY_S = 5.0
+
+
+def make_runtime(settings: AgentSettings) -> Runtime:
+    if settings.runtime == "docker":
+        from ces_edge_agent.runtimes.docker import DockerRuntime
+
+        return DockerRuntime(
+            settings.state_dir,
+            settings.node,
+            cluster=settings.cluster,
+            holder_image=settings.holder_image,
+            allowed_images=settings.allowed_images,
+            pull_images=settings.pull_images,
+        )
+    from ces_edge_agent.runtimes.process import ProcessRuntime
+
+    return ProcessRuntime(settings.state_dir, settings.node, isolate=settings.network == "tc")
+
+
+def make_network(settings: AgentSettings) -> Network:
+    if settings.network == "tc":
+        from ces_edge_agent.dataplane import TcNetwork
+
+        return TcNetwork(settings.node, settings.data_plane)
+    from ces_edge_agent.dataplane import NoNetwork
+
+    return NoNetwork(settings.node)
+
+
+async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
+    membership = await ensure_joined(settings)
+    runtime, network = make_runtime(settings), make_network(settings)
+    await runtime.open()
+    await network.open()
+    urls = {"nats_urls": membership.urls(), "nats_creds": membership.credentials}
+    bus = NatsBus.from_settings(settings.model_copy(update=urls), settings.node)
+    agent = Agent(settings, bus, runtime, network, machine_clocks())
+    try:
+        async with serve_http(health_app(agent.missing), settings.http_host, settings.http_port):
+            await run_loops(stop, agent.keep(), communicate(agent))
+    finally:
+        await bus.close()
+        await network.close()
+        await runtime.close()
+
+
+async def communicate(agent: Agent) -> None:
+    """What the bus refuses must not end the keeping: the node goes on within its lease."""
+    while True:
+        try:
+            await agent.communicate()
+        except BusError as error:
+            log.error("the bus refuses this node", error=str(error))
+        await asyncio.sleep(RETRY_S)
+
+
+def main() -> None:
+    try:
+        settings = AgentSettings()  # type: ignore[call-arg]  # the node's name comes from the environment
+        run_service("edge-agent", settings.log_level, lambda stop: run(settings, stop))
+    except ValidationError as error:
+        for wrong in error.errors():
+            print(f"CES_{'_'.join(map(str, wrong['loc'])).upper()}: {wrong['msg']}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except JoinRefused as error:
+        print(error, file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""The agent: hears what is wanted, keeps the node so, and says how it is. Cut off, it goes on within its lease."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from uuid import uuid4
+
+import psutil
+import structlog
+from ces_common import subjects
+from ces_common.bus.port import Bus, BusError, Message
+from ces_common.messages.queries import LogQuery
+from ces_common.messages.reports import Heartbeat, LeaseGrant
+from ces_common.messages.wanted import ComputeWanted, NetworkWanted
+from ces_common.service import Hint
+
+from ces_edge_agent.compute import ComputeKeeper
+from ces_edge_agent.documents import Kept
+from ces_edge_agent.lease import Clocks, Lease
+from ces_edge_agent.logs import ProgressTail, answer_log, discard_old_logs
+from ces_edge_agent.network import NetworkKeeper
+from ces_edge_agent.ports import Network, Runtime
+from ces_edge_agent.settings import AgentSettings
+
+log = structlog.get_logger()
+PROGRESS_S = 0.5
+HOUSEKEEPING_S = 600.0
+
+
+def machine_clocks() -> Clocks:
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    name = boot.read_text().strip() if boot.exists() else str(int(psutil.boot_time()))
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return Clocks(steady=lambda: time.clock_gettime(time.CLOCK_BOOTTIME), wall=time.time, boot=name)
+    return Clocks(steady=time.monotonic, wall=time.time, boot=name)
+
+
+class Agent:
+    def __init__(self, settings: AgentSettings, bus: Bus, runtime: Runtime, network: Network, clocks: Clocks) -> None:
+        self._settings, self._bus, self._runtime, self._network, self._clocks = settings, bus, runtime, network, clocks
+        node, folder = settings.node, settings.state_dir
+        self._boot = uuid4().hex
+        self._lease = Lease(folder / "lease.json", clocks)
+        self._compute_kept = Kept(folder / "wanted-compute.json", ComputeWanted, node)
+        self._network_kept = Kept(folder / "wanted-network.json", NetworkWanted, node)
+        self._report_hint = Hint()
+        self.network = NetworkKeeper(node, runtime, network, self._network_kept, self._occupied, self._network_changed)
+        self.compute = ComputeKeeper(
+            node,
+            runtime,
+            self._compute_kept,
+            self._lease,
+            self.network.networked,
+            settings.stop_grace_s,
+            self._compute_changed,
+        )
+        self._tail = ProgressTail(node, runtime)
+        self._heard = False
+        bus.on_reconnect(self._read_wanted)
+
+    def missing(self) -> str | None:
+        """What keeps it from being fully at work; None when ready."""
+        return None if self._heard and self._lease.holds() else "word from the manager"
+
+    async def keep(self) -> None:
+        """Keep the node as wanted, connected or not."""
+        await asyncio.gather(self.network.run(), self.compute.run(), self._housekeeping())
+
+    async def communicate(self) -> None:
+        """Everything that needs the bus."""
+        node = self._settings.node
+        await self._bus.connect()
+        await self._bus.kv_subscribe(node, self._wanted)
+        await self._bus.serve(subjects.agent_rpc(node, "logs"), self._logs)
+        await asyncio.gather(self._read_repeatedly(), self._heartbeats(), self._reports(), self._progress())
+
+    # what is wanted
+
+    async def _wanted(self, key: str, data: bytes | None) -> None:
+        if data is None:
+            return  # a deleted document is no wish to stop: the node left the cluster, its workers end by their lease
+        if key == subjects.wanted_key(self._settings.node, "compute"):
+            if self._compute_kept.offer(data):
+                self.compute.hint.set()
+        elif self._network_kept.offer(data):
+            self.network.hint.set()
+            self.compute.hint.set()
+
+    async def _read_wanted(self) -> None:
+        for kind in subjects.WANTED_KINDS:
+            key = subjects.wanted_key(self._settings.node, kind)
+            await self._wanted(key, await self._bus.kv_get(key))
+
+    async def _read_repeatedly(self) -> None:
+        while True:
+            try:
+                await self._read_wanted()
+                wait_s = self._settings.resync_s
+            except BusError as error:
+                log.info("the wanted state cannot be read yet", error=str(error))
+                wait_s = 1.0
+            await asyncio.sleep(wait_s)
+
+    # what is said
+
+    async def _heartbeats(self) -> None:
+        subject = subjects.heartbeat(self._settings.node)
+        psutil.cpu_percent()
+        while True:
+            sent = self._clocks.steady()
+            try:
+                beat = await self._heartbeat()
+                raw = await self._bus.request(subject, beat.encode(), timeout_s=self._settings.heartbeat_s)
+                self._lease.renew(sent, LeaseGrant.model_validate_json(raw).lease_s)
+                self._said(True)
+            except (BusError, ValueError) as error:
+                self._said(False, str(error))
+            self.compute.hint.set()
+            spent = self._clocks.steady() - sent
+            await asyncio.sleep(max(self._settings.heartbeat_s - spent, 0.1))
+
+    def _said(self, heard: bool, error: str = "") -> None:
+        if heard != self._heard:
+            if heard:
+                log.info("the manager answers")
+                self._report_hint.set()
+            else:
+                log.warning("the manager does not answer", error=error, lease_left_s=round(self._lease.remaining(), 1))
+            self._heard = heard
+
+    async def _heartbeat(self) -> Heartbeat:
+        links, flows = await self._network.usage()
+        return Heartbeat(
+            node=self._settings.node,
+            boot=self._boot,
+            cpu=psutil.cpu_percent() * 10 * (psutil.cpu_count() or 1),
+            memory=psutil.virtual_memory().used,
+            workers=await self._runtime.usage(),
+            links=links,
+            flows=flows,
+        )
+
+    async def _reports(self) -> None:
+        """Both reports whenever one changed, and again and again: any may be lost."""
+        node = self._settings.node
+        while True:
+            try:
+                await self._bus.publish(subjects.report(node, "applied"), self.network.applied.encode())
+                await self._bus.publish(subjects.report(node, "status"), self.compute.status.encode())
+            except BusError as error:
+                log.info("reports wait for the bus", error=str(error))
+            await self._report_hint.wait(self._settings.heartbeat_s)
+
+    async def _progress(self) -> None:
+        while True:
+            document = self._compute_kept.current
+            if document is not None:
+                found = await asyncio.to_thread(lambda workers=document.workers: list(self._tail.look(workers)))
+                for progress in found:
+                    try:
+                        await self._bus.publish(subjects.report(self._settings.node, "progress"), progress.encode())
+                    except BusError as error:
+                        log.debug("progress lost", error=str(error))
+            await asyncio.sleep(PROGRESS_S)
+
+    async def _logs(self, message: Message) -> bytes:
+        query = LogQuery.model_validate_json(message.data)
+        subjects.token(query.allocation, "allocation")
+        answer = await asyncio.to_thread(answer_log, self._runtime, query, self.compute.observed)
+        return answer.encode()
+
+    async def _housekeeping(self) -> None:
+        while True:
+            in_use = {self._runtime.log(allocation) for allocation in self._occupied()}
+            folder = self._runtime.log("any").parent
+            await asyncio.to_thread(discard_old_logs, folder, self._settings.log_keep_s, in_use)
+            await asyncio.sleep(HOUSEKEEPING_S)
+
+    # between the keepers
+
+    def _occupied(self) -> set[str]:
+        return self.compute.occupied()
+
+    def _network_changed(self) -> None:
+        self.compute.hint.set()
+        self._report_hint.set()
+
+    def _compute_changed(self) -> None:
+        self.network.hint.set()
+        self._report_hint.set()

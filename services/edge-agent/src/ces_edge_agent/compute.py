@@ -1,0 +1,137 @@
+"""Keep the node's workers as wanted: look, decide (purely), act, and look again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import structlog
+from ces_common.messages.reports import Status, WorkerStatus
+from ces_common.messages.wanted import ComputeWanted, WorkerWanted
+from ces_common.service import Hint
+
+from ces_edge_agent.documents import Kept
+from ces_edge_agent.lease import Lease
+from ces_edge_agent.ports import Refused, Runtime, RuntimeUnavailable
+from ces_edge_agent.reconcile import (
+    ALIVE,
+    Action,
+    Leased,
+    Pause,
+    Remove,
+    Resume,
+    Start,
+    Stop,
+    allocation_of,
+    plan_workers,
+)
+
+log = structlog.get_logger()
+LOOK_S = 0.5  # how often workers are looked at unasked: what notices an exit
+
+
+class ComputeKeeper:
+    """``changed`` is called whenever the status differs from the one before."""
+
+    def __init__(
+        self,
+        node: str,
+        runtime: Runtime,
+        kept: Kept[ComputeWanted],
+        lease: Lease,
+        networked: Callable[[], set[str]],
+        stop_grace_s: float,
+        changed: Callable[[], None],
+    ) -> None:
+        self._node, self._runtime, self._kept, self._lease = node, runtime, kept, lease
+        self._networked, self._grace_s, self._changed = networked, stop_grace_s, changed
+        self.hint = Hint()
+        self.observed: Mapping[str, WorkerStatus] = {}
+        self._refused: dict[str, WorkerStatus] = {}
+        self._busy: dict[str, asyncio.Task[None]] = {}  # allocation -> its action under way
+        self._status = Status(node=node, generation=0)
+
+    @property
+    def status(self) -> Status:
+        return self._status
+
+    def occupied(self) -> set[str]:
+        """Allocations with a worker that is alive or being acted on: their holders must stay."""
+        alive = {status.allocation for status in self.observed.values() if status.state in ALIVE}
+        return alive | self._busy.keys()
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self.step()
+            except RuntimeUnavailable as error:
+                log.warning("the runtime does not answer", error=str(error))
+            await self.hint.wait(LOOK_S)
+
+    async def step(self) -> None:
+        """One look, and the start of every action that is due."""
+        busy = set(self._busy)  # before the look: what ends meanwhile may not be visible in it yet
+        self.observed = await self._runtime.workers()
+        document = self._kept.current
+        wanted = document.workers if document else []
+        self._refused = {key: status for key, status in self._refused.items() if key in {w.key for w in wanted}}
+        actions = plan_workers(
+            wanted,
+            {**self.observed, **self._refused},
+            self._networked(),
+            Leased(self._lease.holds()),
+            known=document is not None,
+        )
+        for allocation, action in actions.items():
+            if allocation not in busy | self._busy.keys():
+                self._busy[allocation] = asyncio.create_task(self._act(allocation, action))
+        self._report(document, busy)
+
+    def _report(self, document: ComputeWanted | None, busy: set[str]) -> None:
+        """The generation counts as reached once nothing that is not wanted is alive or can come alive any more."""
+        wanted = {worker.key for worker in document.workers} if document else set()
+        surplus = any(status.state in ALIVE and key not in wanted for key, status in self.observed.items())
+        surplus = surplus or bool(busy - {allocation_of(key) for key in wanted})
+        reached = self._status.generation if surplus or document is None else document.generation
+        workers = [*self.observed.values(), *self._refused.values()]
+        status = Status(
+            node=self._node, generation=reached, workers=sorted(workers, key=lambda w: (w.allocation, w.incarnation))
+        )
+        if status != self._status:
+            self._status = status
+            self._changed()
+
+    async def _act(self, allocation: str, action: Action) -> None:
+        try:
+            await self._perform(action)
+        except RuntimeUnavailable as error:
+            log.warning("the runtime does not answer", action=type(action).__name__, error=str(error))
+        except Exception:
+            log.exception("an action failed and will be tried again", action=repr(action)[:300])
+        finally:
+            del self._busy[allocation]
+            self.hint.set()
+
+    async def _perform(self, action: Action) -> None:
+        match action:
+            case Start(worker):
+                await self._start(worker)
+            case Stop(key, why):
+                log.info("stopping a worker", worker=key, why=why)
+                await self._runtime.stop(key, self._grace_s)
+            case Remove(key):
+                await self._runtime.remove(key)
+            case Pause(key):
+                await self._runtime.pause(key)
+            case Resume(key):
+                await self._runtime.resume(key)
+
+    async def _start(self, worker: WorkerWanted) -> None:
+        log.info("starting a worker", worker=worker.key, job=worker.job, task=worker.task)
+        try:
+            await self._runtime.start(worker)
+        except Refused as refusal:
+            log.warning("a worker cannot be started", worker=worker.key, reason=str(refusal))
+            self._refused[worker.key] = WorkerStatus(
+                allocation=worker.allocation, incarnation=worker.incarnation, state="refused", reason=str(refusal)
+            )

@@ -1,0 +1,55 @@
+"""The node's lease: how long its workers may run without word from the manager. The clocks are passed in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ces_edge_agent.files import write_atomically
+
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """``steady`` counts on through suspend but not across boots, ``boot`` names the boot, ``wall`` is the time of day:
+    what a lease is judged by after a reboot."""
+
+    steady: Clock
+    wall: Clock
+    boot: str
+
+
+class Lease:
+    """Survives a restart of the agent and a reboot, on disk. Before the first grant it does not hold."""
+
+    def __init__(self, path: Path, clocks: Clocks) -> None:
+        self._path, self._clocks = path, clocks
+        self._until = self._load()
+
+    def holds(self) -> bool:
+        return self._clocks.steady() < self._until
+
+    def renew(self, sent: float, lease_s: float) -> None:
+        """A grant counts from when the heartbeat was sent (on the steady clock), so that it always ends here before
+        it ends at the manager."""
+        until = sent + lease_s
+        if until > self._until:
+            self._until = until
+            wall = self._clocks.wall() + (until - self._clocks.steady())
+            write_atomically(self._path, json.dumps({"boot": self._clocks.boot, "steady": until, "wall": wall}))
+
+    def remaining(self) -> float:
+        """Seconds; negative once it has run out."""
+        return self._until - self._clocks.steady()
+
+    def _load(self) -> float:
+        try:
+            kept = json.loads(self._path.read_text())
+            if kept["boot"] == self._clocks.boot:
+                return float(kept["steady"])
+            return self._clocks.steady() + float(kept["wall"]) - self._clocks.wall()
+        except (OSError, ValueError, KeyError, TypeError):
+            return self._clocks.steady()

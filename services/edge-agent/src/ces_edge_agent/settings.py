@@ -1,0 +1,61 @@
+"""The agent's settings, ``CES_*`` in the environment. What is not given is detected."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+from typing import Annotated, Literal
+
+import psutil
+from ces_common.jobfile import NodeName
+from ces_common.naming import DATA_PLANE
+from ces_common.quantities import Cpu, Memory
+from ces_common.settings import ServiceSettings
+from pydantic import Field, field_validator
+from pydantic_settings import NoDecode
+
+_ARCH = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
+
+
+def _arch() -> str:
+    machine = platform.machine()
+    return _ARCH.get(machine, machine)
+
+
+class AgentSettings(ServiceSettings):
+    node: NodeName
+    manager_url: str = "http://127.0.0.1:8080"
+    join_token: str | None = None
+    state_dir: Path = Path("/var/lib/ces-agent")
+    node_cpu: Cpu = Field(default_factory=lambda: (os.cpu_count() or 1) * 1000)
+    node_memory: Memory = Field(default_factory=lambda: psutil.virtual_memory().total)
+    node_gpu: Annotated[int, Field(ge=0)] = 0
+    node_arch: str = Field(default_factory=_arch)
+    node_labels: Annotated[dict[str, str], NoDecode] = {}  # CES_NODE_LABELS="site=roof,floor=3"
+    host_address: str = "127.0.0.1"  # where other nodes' hosts reach this one
+    runtime: Literal["docker", "process"] = "process"
+    network: Literal["tc", "none"] = "none"
+    data_plane: str = DATA_PLANE
+    cluster: str = "ces"  # tells containers of several clusters on one engine apart
+    holder_image: str = "ces-holder"
+    allowed_images: Annotated[list[str], NoDecode] = ["ces-worker-*"]
+    pull_images: bool = False
+    heartbeat_s: Annotated[float, Field(gt=0)] = 2.0
+    stop_grace_s: Annotated[float, Field(ge=0)] = 5.0
+    log_keep_s: Annotated[float, Field(gt=0)] = 24 * 3600.0
+
+    @field_validator("node_labels", mode="before")
+    @classmethod
+    def _labels(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+        if any(not sep or not key.strip() for key, sep, _ in pairs):
+            raise ValueError("write labels as key=value,key=value")
+        return {key.strip(): label.strip() for key, _, label in pairs}
+
+    @field_validator("allowed_images", mode="before")
+    @classmethod
+    def _images(cls, value: object) -> object:
+        return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
