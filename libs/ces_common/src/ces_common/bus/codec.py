@@ -1,0 +1,57 @@
+"""How requests and replies travel: large ones compressed, errors marked by a header."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Final
+
+from ces_common.bus.port import BusError, RemoteError
+
+COMPRESS_ABOVE: Final = 8 * 1024  # bytes
+LARGEST: Final = 128 * 1024 * 1024  # bytes once expanded: a bound on what a hostile message can make us hold
+ENCODING: Final = "Ces-Encoding"
+ERROR: Final = "Ces-Error"
+
+
+def pack(data: bytes) -> tuple[bytes, dict[str, str]]:
+    """What to send for ``data``, and the headers that say so."""
+    if len(data) <= COMPRESS_ABOVE:
+        return data, {}
+    packed = zlib.compress(data, 1)
+    return (packed, {ENCODING: "zlib"}) if len(packed) < len(data) else (data, {})
+
+
+def unpack(data: bytes, headers: Mapping[str, str]) -> bytes:
+    """Raises BusError if the message is not what its headers say."""
+    encoding = headers.get(ENCODING)
+    if encoding is None:
+        return data
+    if encoding != "zlib":
+        raise BusError(f"unknown encoding {encoding!r}")
+    expander = zlib.decompressobj()
+    try:
+        expanded = expander.decompress(data, LARGEST)
+    except zlib.error as error:
+        raise BusError(f"a compressed message is damaged: {error}") from error
+    if not expander.eof:
+        raise BusError(f"a compressed message is cut short or expands beyond {LARGEST} bytes")
+    return expanded
+
+
+def pack_error(error: BaseException) -> tuple[bytes, dict[str, str]]:
+    if isinstance(error, RemoteError):
+        code, text = error.code, error.message
+    else:
+        code, text = "internal", f"{type(error).__name__}: {error}"
+    data, headers = pack(text.encode())
+    return data, {**headers, ERROR: code}
+
+
+def unpack_reply(data: bytes, headers: Mapping[str, str]) -> bytes:
+    """The reply's payload. Raises RemoteError if it is an error."""
+    payload = unpack(data, headers)
+    code = headers.get(ERROR)
+    if code is not None:
+        raise RemoteError(code, payload.decode(errors="replace"))
+    return payload

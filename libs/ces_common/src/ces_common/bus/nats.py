@@ -1,0 +1,256 @@
+"""The bus on NATS with JetStream."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import structlog
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
+
+from ces_common import subjects as wire
+from ces_common.bus.codec import pack, pack_error, unpack, unpack_reply
+from ces_common.bus.nats_consumer import MESSAGE_ID, PullConsumer
+from ces_common.bus.nats_link import Credentials, Link, translated
+from ces_common.bus.nats_streams import provision
+from ces_common.bus.port import (
+    DEFAULT_ACK_WAIT_S,
+    DEFAULT_BATCH,
+    DEFAULT_MAX_DELIVER,
+    DEFAULT_TIMEOUT_S,
+    AccessRefused,
+    BusError,
+    BusUnavailable,
+    Callback,
+    FactHandler,
+    KeyHandler,
+    Message,
+    MessageHandler,
+    NoResponder,
+    RequestHandler,
+    Subscription,
+)
+
+log = structlog.get_logger(__name__)
+
+STORE_TIMEOUT_S: Final = 5.0
+SERVED_AT_ONCE: Final = 32
+KEY: Final = "Ces-Key"
+OPERATION: Final = "KV-Operation"
+
+
+class NatsBus:
+    """A Bus on one or several NATS servers (a cluster). ``inbox_prefix`` must be one that the credentials allow."""
+
+    def __init__(
+        self,
+        servers: str | Sequence[str],
+        *,
+        name: str,
+        credentials: Credentials | None = None,
+        inbox_prefix: str = "_INBOX",
+    ) -> None:
+        addresses = [servers] if isinstance(servers, str) else list(servers)
+        self._link = Link(addresses, name=name, credentials=credentials, inbox_prefix=inbox_prefix)
+        self._consumers: list[PullConsumer] = []
+        self._serving: set[asyncio.Task[None]] = set()
+
+    @property
+    def connected(self) -> bool:
+        return self._link.connected
+
+    async def connect(self, *, deadline_s: float | None = None) -> None:
+        await self._link.connect(deadline_s)
+
+    async def close(self) -> None:
+        for consumer in self._consumers:
+            await consumer.close()
+        self._consumers.clear()
+        await self._link.close(finishing=self._serving)
+
+    def on_reconnect(self, callback: Callback) -> None:
+        self._link.on_reconnect(callback)
+
+    def _js(self) -> JetStreamContext:
+        return self._link.client.jetstream(timeout=STORE_TIMEOUT_S)
+
+    # Facts
+
+    async def provision(self) -> None:
+        js = self._js()
+        request = f"$JS.API.STREAM.CREATE.{wire.EVENT_STREAM}"
+        with self._link.refusal("publish", request) as refused, translated("the streams"):
+            await self._link.first(
+                asyncio.ensure_future(provision(js)), refused, "may not create the streams and the bucket"
+            )
+
+    async def publish_fact(
+        self, subject: str, data: bytes, *, message_id: str, headers: Mapping[str, str] | None = None
+    ) -> bool:
+        wire.stream_of(subject)
+        return await self._store(subject, data, {**(headers or {}), MESSAGE_ID: message_id})
+
+    async def _store(self, subject: str, data: bytes, headers: Mapping[str, str]) -> bool:
+        """Publish to a stream and wait for its word; make the streams first if they are gone and we may."""
+        try:
+            return await self._store_once(subject, data, headers)
+        except NoResponder as gone:
+            log.warning("no stream stores this; provisioning", subject=subject)
+            try:
+                await self.provision()
+                return await self._store_once(subject, data, headers)
+            except (NoResponder, AccessRefused):
+                raise BusUnavailable(f"no stream stores {subject}") from gone
+
+    async def _store_once(self, subject: str, data: bytes, headers: Mapping[str, str]) -> bool:
+        reply = await self._link.request(subject, data, headers, STORE_TIMEOUT_S)
+        return _is_new(reply, subject)
+
+    async def _store_dead(self, subject: str, data: bytes, message_id: str, headers: dict[str, str]) -> None:
+        await self._store(subject, data, {**headers, MESSAGE_ID: message_id})
+
+    async def consume(
+        self,
+        durable: str,
+        subjects: list[str],
+        handler: FactHandler,
+        *,
+        max_deliver: int = DEFAULT_MAX_DELIVER,
+        ack_wait: float = DEFAULT_ACK_WAIT_S,
+        batch: int = DEFAULT_BATCH,
+    ) -> Subscription:
+        consumer = PullConsumer(
+            self._link,
+            self._js,
+            self.provision,
+            self._store_dead,
+            durable=wire.token(durable, "durable name"),
+            filters=subjects,
+            handler=handler,
+            max_deliver=max_deliver,
+            ack_wait=ack_wait,
+            batch=batch,
+        )
+        self._consumers.append(consumer)
+        await consumer.start()
+        return consumer
+
+    # Messages that are not stored
+
+    async def publish(self, subject: str, data: bytes, *, headers: Mapping[str, str] | None = None) -> None:
+        await self._link.publish(subject, data, headers)
+
+    async def subscribe(self, subject: str, handler: MessageHandler, *, queue: str | None = None) -> Subscription:
+        async def on_message(msg: Msg) -> None:
+            try:
+                await handler(Message(msg.subject, msg.data, msg.headers or {}))
+            except Exception:
+                log.exception("message handler failed", subject=msg.subject)
+
+        return await self._link.subscribe(subject, on_message, queue=queue or "")
+
+    async def request(self, subject: str, data: bytes = b"", *, timeout_s: float = DEFAULT_TIMEOUT_S) -> bytes:
+        payload, headers = pack(data)
+        reply = await self._link.request(subject, payload, headers, timeout_s)
+        return unpack_reply(reply.data, reply.headers or {})
+
+    async def serve(self, subject: str, handler: RequestHandler, *, queue: str | None = None) -> Subscription:
+        slots = asyncio.Semaphore(SERVED_AT_ONCE)
+
+        async def answer(msg: Msg) -> None:
+            try:
+                try:
+                    headers = msg.headers or {}
+                    result = await handler(Message(msg.subject, unpack(msg.data, headers), headers))
+                    data, marks = pack(result)
+                    await self._link.publish(msg.reply, data, marks)
+                except Exception as error:
+                    if not isinstance(error, BusError):
+                        log.exception("request handler failed", subject=msg.subject)
+                    data, marks = pack_error(error)
+                    await self._link.publish(msg.reply, data, marks)
+            except BusError as error:
+                log.warning("reply not sent", subject=msg.subject, error=str(error))
+            finally:
+                slots.release()
+
+        async def on_request(msg: Msg) -> None:
+            if not msg.reply:
+                return
+            await slots.acquire()
+            task = asyncio.create_task(answer(msg))
+            self._serving.add(task)
+            task.add_done_callback(self._serving.discard)
+
+        return await self._link.subscribe(subject, on_request, queue=queue or "")
+
+    # Wanted state
+
+    async def kv_put(self, key: str, data: bytes) -> None:
+        await self._store(wire.wanted_subject(key), data, {KEY: key})
+
+    async def kv_delete(self, key: str) -> None:
+        await self._store(wire.wanted_subject(key), b"", {KEY: key, OPERATION: "DEL"})
+
+    async def kv_get(self, key: str) -> bytes | None:
+        subject = wire.wanted_subject(key)
+        request = f"$JS.API.DIRECT.GET.{wire.WANTED_STREAM}.{subject}"
+        try:
+            reply = await self._link.request(request, b"", None, DEFAULT_TIMEOUT_S)
+        except NoResponder as error:
+            raise BusUnavailable("the wanted-state bucket does not exist yet") from error
+        headers = reply.headers or {}
+        status = headers.get("Status")
+        if status == "404":
+            return None
+        if status is not None:
+            raise BusError(f"{key}: {status} {headers.get('Description', '')}")
+        return _value(key, reply)
+
+    async def kv_keys(self) -> list[str]:
+        with translated("the wanted-state bucket"):
+            info = await self._js().stream_info(wire.WANTED_STREAM, subjects_filter=f"{wire.WANTED_PREFIX}.>")
+        keys = sorted(subject.removeprefix(f"{wire.WANTED_PREFIX}.") for subject in info.state.subjects or {})
+        slots = asyncio.Semaphore(SERVED_AT_ONCE)
+
+        async def present(key: str) -> bool:
+            async with slots:
+                return await self.kv_get(key) is not None  # a deleted key leaves a marker
+
+        there = await asyncio.gather(*(present(key) for key in keys))
+        return [key for key, yes in zip(keys, there, strict=True) if yes]
+
+    async def kv_subscribe(self, node: str, handler: KeyHandler) -> Subscription:
+        async def on_message(msg: Msg) -> None:
+            try:
+                key = wire.wanted_key_of(msg.subject)
+                await handler(key, _value(key, msg))
+            except Exception:
+                log.exception("wanted-state handler failed", subject=msg.subject)
+
+        return await self._link.subscribe(wire.wanted_subjects(node), on_message)
+
+
+def _value(key: str, msg: Msg) -> bytes | None:
+    """The value that a message carries for ``key``. Raises BusError if it was written for another key.
+
+    A client may name any subject for the reply to its own read, another node's key included, and the broker sends
+    it there. The key that the writer put into the message shows such a stray.
+    """
+    headers = msg.headers or {}
+    if headers.get(KEY) != key:
+        raise BusError(f"what is stored under {key} was written for {headers.get(KEY)!r}")
+    return None if headers.get(OPERATION) in ("DEL", "PURGE") else msg.data
+
+
+def _is_new(reply: Msg, subject: str) -> bool:
+    """Whether the stream took the message in, rather than knowing its id already. Raises BusError."""
+    ack = json.loads(reply.data)
+    if "error" in ack:
+        error = ack["error"]
+        text = f"{subject} was not stored: {error.get('description')} ({error.get('err_code')})"
+        raise BusUnavailable(text) if error.get("code") == 503 else BusError(text)
+    return not ack.get("duplicate", False)

@@ -1,0 +1,194 @@
+"""What every service asks of the bus. Two implementations keep the same promises: NATS and one in memory.
+
+Payloads are bytes; what they mean is the caller's business. Facts are delivered at least once and may repeat;
+everything else may vanish. All times are seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+DEFAULT_TIMEOUT_S: Final = 5.0
+DEFAULT_MAX_DELIVER: Final = 10
+DEFAULT_ACK_WAIT_S: Final = 30.0
+DEFAULT_BATCH: Final = 16
+MAX_BACKOFF_S: Final = 60.0
+
+# Headers of a dead letter, beside those that the message came with.
+DEAD_REASON: Final = "Ces-Dead-Reason"
+DEAD_SUBJECT: Final = "Ces-Dead-Subject"
+DEAD_DURABLE: Final = "Ces-Dead-Durable"
+DEAD_DELIVERIES: Final = "Ces-Dead-Deliveries"
+
+
+class BusError(Exception):
+    """Anything that went wrong on the bus."""
+
+
+class BusUnavailable(BusError):
+    """No connection to the broker, or it does not store what it should; worth trying again later."""
+
+
+class AccessRefused(BusError):
+    """The broker does not let this identity do that, or does not know it."""
+
+
+class NoResponder(BusError):
+    """Nobody serves the subject."""
+
+
+class RequestTimeout(BusError):
+    """The responder did not answer in time; it may still have acted."""
+
+
+class PayloadTooLarge(BusError):
+    """A message is larger than the broker takes, also when compressed."""
+
+    def __init__(self, subject: str, size: int, limit: int) -> None:
+        super().__init__(f"message for {subject} has {size} bytes, the broker takes {limit}")
+        self.size = size
+        self.limit = limit
+
+
+class RemoteError(BusError):
+    """The responder refused or failed. A handler may raise it to answer with a code of its own.
+
+    ``code`` is one word for programs (``internal`` when the handler failed unexpectedly), the text is for people.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+
+class Retry(Exception):
+    """Raised by a handler of facts: deliver this again after ``delay_s``. Counts as a delivery."""
+
+    def __init__(self, delay_s: float, reason: str = "") -> None:
+        super().__init__(reason or f"again in {delay_s:g} s")
+        self.delay_s = delay_s
+
+
+class Reject(Exception):
+    """Raised by a handler of facts: no delivery will ever succeed (malformed); a dead letter at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message that is not stored: a heartbeat, a report, a request."""
+
+    subject: str
+    data: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One delivery of a stored fact; ``deliveries`` counts from 1."""
+
+    subject: str
+    data: bytes
+    headers: Mapping[str, str]
+    message_id: str
+    deliveries: int
+
+
+FactHandler = Callable[[Delivery], Awaitable[None]]
+MessageHandler = Callable[[Message], Awaitable[None]]
+RequestHandler = Callable[[Message], Awaitable[bytes]]
+KeyHandler = Callable[[str, bytes | None], Awaitable[None]]
+Callback = Callable[[], Awaitable[None]]
+
+
+class Subscription(Protocol):
+    """Something that runs until it is closed."""
+
+    async def close(self) -> None:
+        """Stop; a handler that is running is cancelled."""
+
+
+class Bus(Protocol):
+    """One client of the broker."""
+
+    @property
+    def connected(self) -> bool: ...
+
+    async def connect(self, *, deadline_s: float | None = None) -> None:
+        """Connect, waiting for the broker with a growing delay; for ever without a deadline.
+
+        Raises BusUnavailable at the deadline and AccessRefused when the broker refuses the credentials.
+        """
+
+    async def close(self) -> None:
+        """Stop consuming, let running handlers of requests and messages finish, and disconnect."""
+
+    def on_reconnect(self, callback: Callback) -> None:
+        """Call back after each connection that follows a lost one. Errors are logged."""
+
+    async def provision(self) -> None:
+        """Make sure that the streams and the bucket exist as they should. For central services only."""
+
+    async def publish_fact(
+        self, subject: str, data: bytes, *, message_id: str, headers: Mapping[str, str] | None = None
+    ) -> bool:
+        """Store a fact and wait until it is stored. False if ``message_id`` was stored before.
+
+        Raises BusUnavailable, AccessRefused, PayloadTooLarge.
+        """
+
+    async def consume(
+        self,
+        durable: str,
+        subjects: list[str],
+        handler: FactHandler,
+        *,
+        max_deliver: int = DEFAULT_MAX_DELIVER,
+        ack_wait: float = DEFAULT_ACK_WAIT_S,
+        batch: int = DEFAULT_BATCH,
+    ) -> Subscription:
+        """Handle the stored facts on ``subjects``, in order, remembering under ``durable`` how far it came.
+
+        Clients with the same durable share the work. A handler that returns has handled the message. Retry and any
+        other exception deliver it again (after a growing delay), at most ``max_deliver`` times; then, and at once
+        for Reject, it becomes a dead letter. ``durable`` is the service's name: its dead letters go to
+        ``ces.v1.dead.<durable>``. A handler that takes longer than ``ack_wait`` may see the message again.
+        """
+
+    async def publish(self, subject: str, data: bytes, *, headers: Mapping[str, str] | None = None) -> None:
+        """Send to whoever listens now. Raises BusUnavailable, PayloadTooLarge."""
+
+    async def subscribe(self, subject: str, handler: MessageHandler, *, queue: str | None = None) -> Subscription:
+        """Handle messages one after the other; with ``queue`` each goes to one member. Errors are logged."""
+
+    async def request(self, subject: str, data: bytes = b"", *, timeout_s: float = DEFAULT_TIMEOUT_S) -> bytes:
+        """Ask and wait. Raises NoResponder at once, RequestTimeout, RemoteError, BusUnavailable,
+        AccessRefused, PayloadTooLarge."""
+
+    async def serve(self, subject: str, handler: RequestHandler, *, queue: str | None = None) -> Subscription:
+        """Answer requests, several at a time. What the handler raises reaches the requester as RemoteError."""
+
+    async def kv_put(self, key: str, data: bytes) -> None:
+        """Store a wanted state. Raises BusUnavailable, AccessRefused, PayloadTooLarge."""
+
+    async def kv_get(self, key: str) -> bytes | None:
+        """The wanted state under ``key``. Raises BusUnavailable, AccessRefused, RequestTimeout."""
+
+    async def kv_delete(self, key: str) -> None: ...
+
+    async def kv_keys(self) -> list[str]:
+        """All keys with a value, sorted."""
+
+    async def kv_subscribe(self, node: str, handler: KeyHandler) -> Subscription:
+        """Hear each change of a node's keys from now on; a deleted key comes as None. Changes made while
+        disconnected are missed: read the keys on reconnect and now and then."""
+
+
+def backoff_s(deliveries: int) -> float:
+    """How long to wait before the next delivery after ``deliveries`` failed ones: 0.5 s, doubling to 60 s."""
+    return float(min(MAX_BACKOFF_S, 0.5 * 2.0 ** min(deliveries - 1, 16)))

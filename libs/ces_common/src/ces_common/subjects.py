@@ -1,0 +1,197 @@
+"""Every subject, stream, bucket and key name on the bus: built here, taken apart here, nowhere else.
+
+All builders refuse a name that is not one plain token (letters, digits, ``_`` and ``-``), so that no input can
+smuggle a wildcard or another level into a subject.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal, NamedTuple, TypeVar
+
+PREFIX: Final = "ces.v1"
+EVENT_STREAM: Final = "CES_EVT"
+DEAD_STREAM: Final = "CES_DEAD"
+ALL_EVENTS: Final = f"{PREFIX}.evt.>"
+ALL_DEAD: Final = f"{PREFIX}.dead.>"
+ALL_HEARTBEATS: Final = f"{PREFIX}.hb.*"
+ALL_REPORTS: Final = f"{PREFIX}.agent.*.*"
+
+WANTED_BUCKET: Final = "ces_wanted"
+WANTED_STREAM: Final = f"KV_{WANTED_BUCKET}"
+WANTED_PREFIX: Final = f"$KV.{WANTED_BUCKET}"
+
+ReportKind = Literal["status", "applied", "log", "progress"]
+REPORT_KINDS: Final[tuple[ReportKind, ...]] = ("status", "applied", "log", "progress")
+WantedKind = Literal["compute", "network"]
+WANTED_KINDS: Final[tuple[WantedKind, ...]] = ("compute", "network")
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_Kind = TypeVar("_Kind", bound=str)
+_NODE = re.compile(r"[A-Za-z0-9_-]{1,63}")
+
+
+class BadName(ValueError):
+    """A name that cannot be part of a subject."""
+
+
+class EventSubject(NamedTuple):
+    aggregate: str
+    type: str
+    id: str
+
+
+class ReportSubject(NamedTuple):
+    node: str
+    kind: ReportKind
+
+
+class WantedKey(NamedTuple):
+    node: str
+    kind: WantedKind
+
+
+def token(value: str, what: str = "name") -> str:
+    """``value`` if it is one plain subject token. Raises BadName."""
+    if not _TOKEN.fullmatch(value):
+        raise BadName(f"{value!r} is no {what}: use 1 to 128 letters, digits, '_' or '-'")
+    return value
+
+
+def node_name(value: str) -> str:
+    """``value`` if it can name a node. Raises BadName."""
+    if not _NODE.fullmatch(value):
+        raise BadName(f"{value!r} is no node name: use 1 to 63 letters, digits, '_' or '-'")
+    return value
+
+
+def event(aggregate: str, type_: str, id_: str) -> str:
+    """The subject of one fact, for example ``ces.v1.evt.job.submitted.01J...``."""
+    return f"{PREFIX}.evt.{token(aggregate, 'aggregate')}.{token(type_, 'event type')}.{token(id_, 'id')}"
+
+
+def events(aggregate: str, type_: str | None = None) -> str:
+    """A pattern for all facts of an aggregate, or those of one type."""
+    pattern = f"{PREFIX}.evt.{token(aggregate, 'aggregate')}"
+    return f"{pattern}.{token(type_, 'event type')}.>" if type_ is not None else f"{pattern}.>"
+
+
+def parse_event(subject: str) -> EventSubject:
+    """Raises BadName if ``subject`` is not a fact's."""
+    aggregate, type_, id_ = _rest(subject, "evt", 3)
+    return EventSubject(aggregate, type_, id_)
+
+
+def heartbeat(node: str) -> str:
+    return f"{PREFIX}.hb.{node_name(node)}"
+
+
+def parse_heartbeat(subject: str) -> str:
+    """The node whose heartbeat it is. Raises BadName."""
+    (node,) = _rest(subject, "hb", 1)
+    return node_name(node)
+
+
+def report(node: str, kind: ReportKind) -> str:
+    """The subject an agent reports on about itself."""
+    return f"{PREFIX}.agent.{node_name(node)}.{_one_of(kind, REPORT_KINDS, 'report')}"
+
+
+def reports(kind: ReportKind) -> str:
+    """A pattern for one kind of report from every node."""
+    return f"{PREFIX}.agent.*.{_one_of(kind, REPORT_KINDS, 'report')}"
+
+
+def parse_report(subject: str) -> ReportSubject:
+    """Raises BadName if ``subject`` is not an agent's report."""
+    node, kind = _rest(subject, "agent", 2)
+    return ReportSubject(node_name(node), _one_of(kind, REPORT_KINDS, "report"))
+
+
+def rpc(service: str, operation: str) -> str:
+    """The subject of a service's query, for example ``ces.v1.rpc.manager.snapshot``."""
+    if service == "agent":
+        raise BadName("an agent's queries carry its node: use agent_rpc")
+    return f"{PREFIX}.rpc.{token(service, 'service')}.{token(operation, 'operation')}"
+
+
+def agent_rpc(node: str, operation: str) -> str:
+    return f"{PREFIX}.rpc.agent.{node_name(node)}.{token(operation, 'operation')}"
+
+
+def dead_letter(service: str) -> str:
+    """Where a service's messages go that it could not handle."""
+    return f"{PREFIX}.dead.{token(service, 'service')}"
+
+
+def parse_dead_letter(subject: str) -> str:
+    """The service that could not handle it. Raises BadName."""
+    (service,) = _rest(subject, "dead", 1)
+    return service
+
+
+def wanted_key(node: str, kind: WantedKind) -> str:
+    """The key of a node's wanted state in the bucket, for example ``edge-1.compute``."""
+    return f"{node_name(node)}.{_one_of(kind, WANTED_KINDS, 'wanted state')}"
+
+
+def parse_wanted_key(key: str) -> WantedKey:
+    """Raises BadName if ``key`` is not of the bucket."""
+    node, dot, kind = key.partition(".")
+    if not dot:
+        raise BadName(f"{key!r} is no wanted-state key")
+    return WantedKey(node_name(node), _one_of(kind, WANTED_KINDS, "wanted state"))
+
+
+def wanted_subject(key: str) -> str:
+    """The subject that carries a key's changes. Raises BadName for a key that is not of the bucket."""
+    parse_wanted_key(key)
+    return f"{WANTED_PREFIX}.{key}"
+
+
+def wanted_subjects(node: str) -> str:
+    """A pattern for the changes of all keys of one node."""
+    return f"{WANTED_PREFIX}.{node_name(node)}.*"
+
+
+def wanted_key_of(subject: str) -> str:
+    """The key whose change ``subject`` carries. Raises BadName."""
+    key = subject.removeprefix(f"{WANTED_PREFIX}.")
+    if key == subject:
+        raise BadName(f"{subject!r} carries no wanted state")
+    parse_wanted_key(key)
+    return key
+
+
+def stream_of(subject: str) -> str:
+    """The stream that stores ``subject`` (or every match of it, for a pattern). Raises BadName."""
+    for stream, pattern in ((EVENT_STREAM, ALL_EVENTS), (DEAD_STREAM, ALL_DEAD)):
+        if subject.startswith(pattern.removesuffix(">")):
+            return stream
+    raise BadName(f"{subject!r} is in no stream")
+
+
+def matches(pattern: str, subject: str) -> bool:
+    """Whether ``subject`` falls under ``pattern`` (``*``: one token, ``>``: one or more at the end)."""
+    wanted, given = pattern.split("."), subject.split(".")
+    for i, part in enumerate(wanted):
+        if part == ">":
+            return len(given) > i
+        if i >= len(given) or part not in ("*", given[i]):
+            return False
+    return len(wanted) == len(given)
+
+
+def _rest(subject: str, family: str, count: int) -> list[str]:
+    head = f"{PREFIX}.{family}."
+    parts = subject[len(head) :].split(".") if subject.startswith(head) else []
+    if len(parts) != count:
+        raise BadName(f"{subject!r} is not of the form {head}" + ".".join(["<name>"] * count))
+    return [token(part) for part in parts]
+
+
+def _one_of(value: str, allowed: tuple[_Kind, ...], what: str) -> _Kind:
+    for each in allowed:
+        if each == value:
+            return each
+    raise BadName(f"{value!r} is no {what}: use one of {', '.join(allowed)}")
