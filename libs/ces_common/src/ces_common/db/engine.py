@@ -1,0 +1,68 @@
+"""Engines for the two databases, set up so that transactions mean the same on both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+
+BUSY_TIMEOUT_MS = 30_000
+_BEGIN = "ces_sqlite_begin"
+
+
+def database_url(url: str | URL) -> URL:
+    """The URL with our driver: psycopg 3 for Postgres. Raises ValueError for another kind of database."""
+    parsed = make_url(url)
+    kind = parsed.get_backend_name()
+    if kind in ("postgres", "postgresql"):
+        return parsed.set(drivername="postgresql+psycopg")
+    if kind == "sqlite":
+        if not parsed.database or parsed.database == ":memory:":
+            raise ValueError("SQLite needs a file: every connection to :memory: would be a database of its own")
+        return parsed.set(drivername="sqlite+pysqlite")
+    raise ValueError(f"{kind} is not supported: give a sqlite:/// or postgresql:// URL")
+
+
+def new_engine(url: str | URL, pool_size: int = 8) -> Engine:
+    """An engine whose connections may be used from any thread, one at a time."""
+    parsed = database_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        engine = create_engine(
+            parsed, pool_size=pool_size, max_overflow=pool_size, connect_args={"check_same_thread": False}
+        )
+        event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    return create_engine(parsed, pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=True)
+
+
+def writing(engine: Engine) -> Engine:
+    """The same engine for transactions that write. SQLite takes its write lock at once (BEGIN IMMEDIATE): a
+    transaction that read first and asks for it later is refused, or would decide on what it read before."""
+    if engine.dialect.name == "sqlite":
+        return engine.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
+    # Behind the version row's lock each statement sees all that is committed.
+    return engine.execution_options(isolation_level="READ COMMITTED")
+
+
+def reading(engine: Engine) -> Engine:
+    """The same engine for transactions that only read, all of whose statements see one moment."""
+    if engine.dialect.name == "sqlite":
+        return engine  # a deferred transaction in WAL mode is just that
+    return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def _prepare_sqlite(connection: Any, record: object) -> None:
+    connection.isolation_level = None  # the driver begins nothing by itself; _begin_sqlite does
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode = WAL")
+    # A commit that was answered must outlive a power cut: agents act on it, and generations must never run backwards.
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql(connection.get_execution_options().get(_BEGIN, "BEGIN"))

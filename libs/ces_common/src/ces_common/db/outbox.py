@@ -1,0 +1,72 @@
+"""Events on their way out: what the relay has still to publish, and what a client's stream goes on with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Row, delete, select, update
+from sqlalchemy.orm import Session
+
+from ces_common.db.tables import EventRow, InboxRow
+from ces_common.db.uow import ReadTx
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """A numbered event. ``body`` is the CloudEvent in structured JSON, ready to be sent."""
+
+    sequence: int
+    id: str
+    type: str
+    bus_subject: str
+    job: str | None
+    body: bytes
+
+
+_COLUMNS = (EventRow.sequence, EventRow.id, EventRow.type, EventRow.bus_subject, EventRow.job, EventRow.body)
+
+
+def unpublished_events(tx: ReadTx, limit: int) -> list[StoredEvent]:
+    """The oldest events that the relay has not confirmed, in order."""
+    query = select(*_COLUMNS).where(~EventRow.published).order_by(EventRow.sequence).limit(limit)
+    return [_stored(row) for row in tx.session.execute(query)]
+
+
+def mark_published(session: Session, sequences: Sequence[int]) -> None:
+    """Note that these are stored by the broker."""
+    if sequences:
+        session.execute(
+            update(EventRow).where(EventRow.sequence.in_(sequences)).values(published=True),
+            execution_options={"synchronize_session": False},
+        )
+
+
+def events_after(tx: ReadTx, sequence: int, job: str | None, limit: int) -> list[StoredEvent]:
+    """Events numbered above ``sequence``, of one job or all, in order."""
+    query = select(*_COLUMNS).where(EventRow.sequence > sequence)
+    if job is not None:
+        query = query.where(EventRow.job == job)
+    return [_stored(row) for row in tx.session.execute(query.order_by(EventRow.sequence).limit(limit))]
+
+
+def prune(session: Session, before: datetime, limit: int) -> int:
+    """Drop published events and consumed message ids from before an instant, at most ``limit`` of each."""
+    old_events = select(EventRow.sequence).where(EventRow.time < before, EventRow.published)
+    old_messages = select(InboxRow.id).where(InboxRow.consumed_at < before)
+    dropped = 0
+    for table, key, old in (
+        (EventRow, EventRow.sequence, old_events),
+        (InboxRow, InboxRow.id, old_messages),
+    ):
+        keys = session.scalars(old.limit(limit)).all()
+        if keys:
+            session.execute(delete(table).where(key.in_(keys)), execution_options={"synchronize_session": False})
+        dropped += len(keys)
+    return dropped
+
+
+def _stored(row: Row[int, str, str, str, str | None, str]) -> StoredEvent:
+    sequence, id_, type_, bus_subject, job, body = row
+    return StoredEvent(sequence, id_, type_, bus_subject, job, body.encode())

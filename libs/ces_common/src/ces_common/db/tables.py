@@ -1,0 +1,241 @@
+"""The tables. Times are UTC; CPU in millicores, memory in bytes, bandwidth in bit/s."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, Boolean, ForeignKey, Index, Integer, MetaData, String, Text, text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from ces_common.db.types import Json, State, UtcTime
+from ces_common.jobfile import Flow, JobFile, Task
+from ces_common.messages.events import FlowPlan, Reason
+from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
+
+LIVE_STATES = tuple(state for state in AllocationState if state not in ALLOCATION_OVER)
+_LIVE = text("state IN ({})".format(", ".join(f"'{state.value}'" for state in LIVE_STATES)))
+_QUEUED = text(f"state = '{JobState.QUEUED.value}'")
+_TIMED = text("deadline IS NOT NULL")
+_HELD = text("held")
+_ID = String(26)  # a ULID
+
+
+class Base(DeclarativeBase):
+    # Named by rule, so that a migration can name a constraint on either database.
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+
+
+class ClusterRow(Base):
+    """The one row that every writer locks first. ``version`` counts changing transactions, ``sequence`` events."""
+
+    __tablename__ = "cluster"
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    epoch: Mapped[str] = mapped_column(String(36))
+    version: Mapped[int] = mapped_column(BigInteger, default=0)
+    sequence: Mapped[int] = mapped_column(BigInteger, default=0)
+    topology_version: Mapped[int] = mapped_column(BigInteger, default=0)
+    last_flow: Mapped[int] = mapped_column(Integer, default=0)  # flow numbers go round
+    last_port: Mapped[int] = mapped_column(Integer, default=0)  # so do ports on host addresses
+
+
+class NodeRow(Base):
+    __tablename__ = "nodes"
+    name: Mapped[str] = mapped_column(String(63), primary_key=True)
+    cpu: Mapped[int] = mapped_column(BigInteger)
+    memory: Mapped[int] = mapped_column(BigInteger)
+    gpu: Mapped[int] = mapped_column(Integer)
+    arch: Mapped[str] = mapped_column(String(32))
+    labels: Mapped[dict[str, str]] = mapped_column(Json(dict[str, str]))
+    runtime: Mapped[str] = mapped_column(String(16))
+    network: Mapped[str] = mapped_column(String(16))
+    host_address: Mapped[str] = mapped_column(String(64))
+    subnet: Mapped[str] = mapped_column(String(18), unique=True)
+    last_host: Mapped[int] = mapped_column(Integer, default=0)  # addresses in the subnet go round
+    public_key: Mapped[str] = mapped_column(String(56))
+    cordoned: Mapped[bool] = mapped_column(Boolean, default=False)
+    state: Mapped[str] = mapped_column(String(16))
+    joined_at: Mapped[datetime] = mapped_column(UtcTime)
+    version: Mapped[int] = mapped_column(BigInteger, index=True)
+
+
+class LeaseRow(Base):
+    """What was last heard of a node. Apart from ``nodes``: renewed in bulk, without the version lock."""
+
+    __tablename__ = "node_leases"
+    node: Mapped[str] = mapped_column(ForeignKey("nodes.name", ondelete="CASCADE"), primary_key=True)
+    boot: Mapped[str] = mapped_column(String(64))
+    heard_at: Mapped[datetime] = mapped_column(UtcTime, index=True)
+    lease_until: Mapped[datetime] = mapped_column(UtcTime, index=True)
+
+
+class MediumRow(Base):
+    __tablename__ = "media"
+    name: Mapped[str] = mapped_column(String(63), primary_key=True)
+    bandwidth: Mapped[int] = mapped_column(BigInteger)
+
+
+class LinkRow(Base):
+    """A directed link. Its ends need not have joined yet: a topology may be drawn up before."""
+
+    __tablename__ = "links"
+    src: Mapped[str] = mapped_column(String(63), primary_key=True)
+    dst: Mapped[str] = mapped_column(String(63), primary_key=True)
+    bandwidth: Mapped[int] = mapped_column(BigInteger)
+    kind: Mapped[str] = mapped_column(String(16))
+    medium: Mapped[str | None] = mapped_column(ForeignKey("media.name"), index=True)
+
+
+class JobRow(Base):
+    """``live``: not over, or over with something of it still holding capacity."""
+
+    __tablename__ = "jobs"
+    __table_args__ = (
+        Index("ix_jobs_live", "live", postgresql_where=text("live"), sqlite_where=text("live")),
+        Index("ix_jobs_deadline", "deadline", postgresql_where=_TIMED, sqlite_where=_TIMED),
+        Index("ix_jobs_queue", "priority", "id", postgresql_where=_QUEUED, sqlite_where=_QUEUED),
+    )
+    id: Mapped[str] = mapped_column(_ID, primary_key=True)
+    name: Mapped[str] = mapped_column(String(63))
+    priority: Mapped[int] = mapped_column(Integer)
+    spec: Mapped[JobFile] = mapped_column(Json(JobFile))
+    tasks: Mapped[list[Task]] = mapped_column(Json(list[Task]))
+    flows: Mapped[list[Flow]] = mapped_column(Json(list[Flow]))
+    state: Mapped[JobState] = mapped_column(State(JobState))
+    state_since: Mapped[datetime] = mapped_column(UtcTime)
+    deadline: Mapped[datetime | None] = mapped_column(UtcTime)  # by when the state must have changed
+    late: Mapped[int] = mapped_column(Integer, default=0)  # deadlines missed in a row
+    live: Mapped[bool] = mapped_column(Boolean, default=True)
+    reason: Mapped[str | None] = mapped_column(Text)
+    waiting: Mapped[Reason | None] = mapped_column(Json(Reason))
+    attempt: Mapped[int] = mapped_column(Integer, default=1)
+    restarts: Mapped[int] = mapped_column(Integer, default=0)
+    submitted_at: Mapped[datetime] = mapped_column(UtcTime)
+    started_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    finished_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    idempotency_key: Mapped[str | None] = mapped_column(String(255), unique=True)
+    body_hash: Mapped[str] = mapped_column(String(64))
+    version: Mapped[int] = mapped_column(BigInteger, index=True)
+
+
+class AllocationRow(Base):
+    """One task on one node in one attempt; past attempts stay as history."""
+
+    __tablename__ = "allocations"
+    __table_args__ = (
+        Index("ix_allocations_live_node", "node", postgresql_where=_LIVE, sqlite_where=_LIVE),
+        Index("ix_allocations_job_attempt", "job", "attempt"),
+    )
+    id: Mapped[str] = mapped_column(_ID, primary_key=True)
+    job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
+    attempt: Mapped[int] = mapped_column(Integer)
+    task: Mapped[str] = mapped_column(String(80))
+    rank: Mapped[int] = mapped_column(Integer)
+    node: Mapped[str] = mapped_column(ForeignKey("nodes.name"))
+    address: Mapped[str] = mapped_column(String(64))
+    port: Mapped[int] = mapped_column(Integer)
+    cpu: Mapped[int] = mapped_column(BigInteger)
+    memory: Mapped[int] = mapped_column(BigInteger)
+    gpu: Mapped[int] = mapped_column(Integer)
+    incarnation: Mapped[int] = mapped_column(Integer, default=1)
+    state: Mapped[AllocationState] = mapped_column(State(AllocationState))
+    exit_code: Mapped[int | None] = mapped_column(Integer)
+    reason: Mapped[str | None] = mapped_column(Text)
+    stopping_since: Mapped[int | None] = mapped_column(BigInteger)
+
+
+class ReservationRow(Base):
+    """What a flow was given in one attempt. ``held``: it still counts; then its ``number`` is its own."""
+
+    __tablename__ = "reservations"
+    __table_args__ = (
+        Index("uq_reservations_number", "number", unique=True, postgresql_where=_HELD, sqlite_where=_HELD),
+    )
+    job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
+    attempt: Mapped[int] = mapped_column(Integer, primary_key=True)
+    src: Mapped[str] = mapped_column(String(80), primary_key=True)
+    dst: Mapped[str] = mapped_column(String(80), primary_key=True)
+    number: Mapped[int] = mapped_column(Integer)
+    min: Mapped[int] = mapped_column(BigInteger)
+    max: Mapped[int] = mapped_column(BigInteger)
+    bandwidth: Mapped[int] = mapped_column(BigInteger)
+    path: Mapped[list[str]] = mapped_column(Json(list[str]))
+    held: Mapped[bool] = mapped_column(Boolean, default=True)
+
+
+class HopRow(Base):
+    """A held flow on one link of its path; gone as soon as the flow is released."""
+
+    __tablename__ = "hops"
+    __table_args__ = (Index("ix_hops_link", "src", "dst"),)
+    number: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    src: Mapped[str] = mapped_column(String(63), primary_key=True)
+    dst: Mapped[str] = mapped_column(String(63), primary_key=True)
+    bandwidth: Mapped[int] = mapped_column(BigInteger)
+
+
+class PlanRow(Base):
+    """A committed plan, with what the scheduler considered."""
+
+    __tablename__ = "plans"
+    __table_args__ = (Index("ix_plans_job_attempt", "job", "attempt"),)
+    id: Mapped[str] = mapped_column(String(128), primary_key=True)
+    job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
+    attempt: Mapped[int] = mapped_column(Integer)
+    solver: Mapped[str] = mapped_column(String(128))
+    version: Mapped[int] = mapped_column(BigInteger)
+    committed_at: Mapped[datetime] = mapped_column(UtcTime)
+    metrics: Mapped[dict[str, float]] = mapped_column(Json(dict[str, float]))
+    considered: Mapped[dict[str, Any]] = mapped_column(Json(dict[str, Any]))
+    assignments: Mapped[dict[str, str]] = mapped_column(Json(dict[str, str]))
+    flows: Mapped[list[FlowPlan]] = mapped_column(Json(list[FlowPlan]))
+
+
+class EventRow(Base):
+    """Outbox and event history in one: ``body`` is the CloudEvent as it goes out."""
+
+    __tablename__ = "events"
+    __table_args__ = (
+        Index(
+            "ix_events_unpublished",
+            "sequence",
+            postgresql_where=text("NOT published"),
+            sqlite_where=text("NOT published"),
+        ),
+        Index("ix_events_job_sequence", "job", "sequence"),
+    )
+    sequence: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    id: Mapped[str] = mapped_column(_ID)
+    type: Mapped[str] = mapped_column(String(64))
+    bus_subject: Mapped[str] = mapped_column(String(300))
+    job: Mapped[str | None] = mapped_column(_ID)  # the job it is about; no foreign key: it may outlive it
+    time: Mapped[datetime] = mapped_column(UtcTime, index=True)
+    body: Mapped[str] = mapped_column(Text)
+    published: Mapped[bool] = mapped_column(Boolean, default=False)
+
+
+class InboxRow(Base):
+    """Ids of the messages whose effect is in the database."""
+
+    __tablename__ = "inbox"
+    id: Mapped[str] = mapped_column(String(128), primary_key=True)
+    consumed_at: Mapped[datetime] = mapped_column(UtcTime, index=True)
+
+
+class JoinTokenRow(Base):
+    """``hash``: SHA-256 of the token. ``used_by``: the public key that the token admitted."""
+
+    __tablename__ = "join_tokens"
+    hash: Mapped[str] = mapped_column(String(64), primary_key=True)
+    node: Mapped[str | None] = mapped_column(String(63))
+    expires_at: Mapped[datetime] = mapped_column(UtcTime)
+    used_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    used_by: Mapped[str | None] = mapped_column(String(56))
