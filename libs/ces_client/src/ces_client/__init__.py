@@ -1,1 +1,22 @@
-"""CES Python SDK and the ces command."""
+"""CES Python SDK; the ``ces`` command is in ``ces_client.cli``."""
+
+from ces_client.client import Client
+from ces_client.context import Context, load_context, save_context
+from ces_client.errors import ApiError, BadInput, CesError, UnexpectedAnswer, Unreachable
+from ces_client.files import load_job, load_topology
+from ces_client.stream import StreamEvent
+
+__all__ = [
+    "ApiError",
+    "BadInput",
+    "CesError",
+    "Client",
+    "Context",
+    "StreamEvent",
+    "UnexpectedAnswer",
+    "Unreachable",
+    "load_context",
+    "load_job",
+    "load_topology",
+    "save_context",
+]

@@ -1,0 +1,222 @@
+"""The SDK: one class for the manager's REST API, with the models that the API answers with."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any, Self, TypeVar
+from urllib.parse import quote
+
+import httpx
+from ces_common.jobfile import JobFile
+from ces_common.messages.api import (
+    JobSummary,
+    JobView,
+    JoinToken,
+    JoinTokenRequest,
+    LinkView,
+    NodeView,
+    Page,
+    PlanView,
+    QueueEntry,
+    TopologyFile,
+    TopologyView,
+)
+from ces_common.messages.queries import PlanAnswer
+from ces_common.states import JOB_OVER
+from pydantic import BaseModel, ValidationError
+
+from ces_client import stream
+from ces_client.context import Context, load_context
+from ces_client.errors import UnexpectedAnswer
+from ces_client.http import Http
+from ces_client.stream import StreamEvent
+from ces_client.watch import watch
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class _Resource:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def _read(self, model: type[M], response: httpx.Response) -> M:
+        try:
+            return model.model_validate_json(response.content)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"]) or "the body"
+            cause = f"{response.request.method} {response.request.url.path}: {where}: {first['msg']}"
+            raise UnexpectedAnswer(self._http.url, cause) from error
+
+    def _pages(self, model: type[M], path: str, params: Mapping[str, str] | None = None) -> Iterator[M]:
+        query = dict(params or {})
+        while True:
+            page = self._read(Page[model], self._http.request("GET", path, params=query))  # type: ignore[valid-type]
+            yield from page.items
+            if page.next is None:
+                return
+            query["cursor"] = page.next
+
+
+class Jobs(_Resource):
+    """Jobs, by id."""
+
+    def submit(self, job: JobFile | Mapping[str, Any], *, idempotency_key: str | None = None) -> JobView:
+        """Submit a job. A lost answer is asked for again under the same key, so that one job comes of it, not two."""
+        body = _body(job) if isinstance(job, JobFile) else dict(job)
+        headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
+        return self._read(JobView, self._http.request("POST", "jobs", body=body, headers=headers))
+
+    def get(self, job: str) -> JobView:
+        return self._read(JobView, self._http.request("GET", _path("jobs", job)))
+
+    def list(self, *, name: str | None = None) -> Iterator[JobSummary]:
+        """All jobs, or those of a name; further pages are fetched as they are needed."""
+        return self._pages(JobSummary, "jobs", {"name": name} if name else None)
+
+    def latest(self, name: str) -> JobSummary | None:
+        """The job of this name that was submitted last."""
+        return max(self.list(name=name), key=lambda job: job.submitted_at, default=None)
+
+    def plan(self, job: str) -> PlanView:
+        """The committed plan; ApiError 404 while there is none."""
+        return self._read(PlanView, self._http.request("GET", _path("jobs", job, "plan")))
+
+    def cancel(self, job: str) -> None:
+        self._http.request("DELETE", _path("jobs", job))
+
+    def pause(self, job: str) -> None:
+        self._http.request("POST", _path("jobs", job, "pause"))
+
+    def resume(self, job: str) -> None:
+        self._http.request("POST", _path("jobs", job, "resume"))
+
+    def logs(self, job: str, task: str | None = None, *, follow: bool = False) -> Iterator[str]:
+        """The lines of a task's log; of all tasks, each after ``TASK | ``, when none is named."""
+        params = {"follow": "true" if follow else "false"} | ({"task": task} if task else {})
+        try:
+            with self._http.stream(_path("jobs", job, "logs"), params=params) as response:
+                yield from response.iter_lines()
+        except httpx.TransportError as error:
+            raise self._http.unreachable(error) from error
+
+    def events(self, job: str, *, after: int | None = None) -> Iterator[StreamEvent]:
+        """The job's events later than number ``after`` (None: from now on), until the job is over."""
+        return stream.follow(self._http, _path("jobs", job, "events"), after=after, until_job_ends=True)
+
+    def events_so_far(self, job: str, *, after: int = 0) -> Iterator[StreamEvent]:
+        return stream.so_far(self._http, _path("jobs", job, "events"), after=after)
+
+    def watch(self, job: str) -> Iterator[JobView]:
+        """The job now, then at least every half second until it is over; the last view is of its end."""
+        return watch(self, job)
+
+    def wait(self, job: str, timeout: float | None = None) -> JobView:
+        """The job once it is over. Raises TimeoutError after ``timeout`` seconds."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        for view in self.watch(job):
+            if view.state in JOB_OVER:
+                return view
+            if deadline is not None and time.monotonic() >= deadline:
+                raise TimeoutError(f"job {job} is still {view.state} after {timeout:g} s")
+        raise AssertionError("a watch ends with the job's end")
+
+
+class Nodes(_Resource):
+    def list(self) -> Iterator[NodeView]:
+        return self._pages(NodeView, "nodes")
+
+    def cordon(self, node: str) -> None:
+        """No new tasks go there; those that run stay."""
+        self._http.request("POST", _path("nodes", node, "cordon"))
+
+    def uncordon(self, node: str) -> None:
+        self._http.request("POST", _path("nodes", node, "uncordon"))
+
+    def drain(self, node: str) -> None:
+        """Cordon it, and have its jobs rescheduled elsewhere."""
+        self._http.request("POST", _path("nodes", node, "drain"))
+
+    def create_token(self, node: str | None = None, *, ttl_s: int = 3600) -> JoinToken:
+        """A token with which one node may join once; only ``node`` if given."""
+        body = JoinTokenRequest(node=node, ttl_s=ttl_s).model_dump(mode="json", exclude_none=True)
+        # A repetition would leave a second valid token behind.
+        return self._read(JoinToken, self._http.request("POST", "nodes/tokens", body=body, repeatable=False))
+
+
+class Topology(_Resource):
+    def get(self) -> TopologyView:
+        return self._read(TopologyView, self._http.request("GET", "topology"))
+
+    def put(self, topology: TopologyFile) -> TopologyView:
+        """Replace the whole set of links and media."""
+        return self._read(TopologyView, self._http.request("PUT", "topology", body=_body(topology)))
+
+    def links(self) -> Iterator[LinkView]:
+        return self._pages(LinkView, "links")
+
+
+class Client(_Resource):
+    """The manager at ``url``. ``verify``: False, True or the path of a CA file. A context manager; else close it.
+
+    Every method raises ApiError where the manager refuses, Unreachable where it does not answer.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        verify: bool | str = True,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        super().__init__(Http(url, token, verify, transport))
+        self.url = self._http.url
+        self.jobs = Jobs(self._http)
+        self.nodes = Nodes(self._http)
+        self.topology = Topology(self._http)
+
+    @classmethod
+    def from_context(cls, context: Context) -> Self:
+        return cls(context.url, context.token, verify=context.ca or True)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """The manager that ``CES_URL`` or the context file names. Raises BadInput where neither does."""
+        return cls.from_context(load_context(environment))
+
+    def queue(self) -> Iterator[QueueEntry]:
+        """Jobs that wait, first in line first."""
+        return self._pages(QueueEntry, "queue")
+
+    def plan(self, job: JobFile) -> PlanAnswer:
+        """What would happen to a job now, and why; nothing is changed."""
+        return self._read(PlanAnswer, self._http.request("POST", "plans", body=_body(job)))
+
+    def events(self, *, after: int | None = None) -> Iterator[StreamEvent]:
+        """Everybody's events later than number ``after`` (None: from now on), without end."""
+        return stream.follow(self._http, "events", after=after, until_job_ends=False)
+
+    def events_so_far(self, *, after: int = 0) -> Iterator[StreamEvent]:
+        return stream.so_far(self._http, "events", after=after)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _body(document: BaseModel) -> dict[str, Any]:
+    """What the user wrote and nothing more, so that defaults stay the manager's."""
+    return document.model_dump(mode="json", exclude_unset=True)
+
+
+def _path(*parts: str) -> str:
+    return "/".join(quote(part, safe="") for part in parts)

@@ -1,0 +1,130 @@
+"""Files that a user wrote, checked before they are sent: each mistake with file, field and remedy."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from ces_common.jobfile import JobFile
+from ces_common.messages.api import TopologyFile
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from ces_client.errors import BadInput, bad_field
+
+M = TypeVar("M", bound=BaseModel)
+_LEADING_FIELD = re.compile(r"^([a-z_]+(?:\.[a-z_]+|\[\d+\])*): ")
+LARGEST_FILE = 4 * 2**20
+
+
+def load_job(path: Path) -> JobFile:
+    """The job in a YAML or JSON file. Raises BadInput."""
+    return _load(path, JobFile)
+
+
+def load_topology(path: Path) -> TopologyFile:
+    """The links and media in a YAML or JSON file. Raises BadInput."""
+    return _load(path, TopologyFile)
+
+
+def _load(path: Path, model: type[M]) -> M:
+    document = _parse(path)
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        wrong = [_explain(detail, model) for detail in error.errors(include_url=False)]
+        raise BadInput(f"{path} is not valid", wrong) from error
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    title = f"{path} cannot be read"
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise bad_field(title, "file", "it is larger than 4 MiB", "give the path of a YAML or JSON file")
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise bad_field(title, "file", error.strerror or str(error), "check the path and its permissions") from error
+    except UnicodeDecodeError as error:
+        raise bad_field(title, "file", "it is not text in UTF-8", "give a YAML or JSON file") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "file"
+        what = getattr(error, "problem", None) or str(error)
+        raise bad_field(title, where, str(what), "mend the YAML or JSON there") from error
+    if not isinstance(document, dict):
+        kind = "nothing" if document is None else f"a {type(document).__name__}"
+        raise bad_field(title, "file", f"it holds {kind}, not fields with values", "write `field: value` lines")
+    return document
+
+
+def _explain(detail: ErrorDetails, model: type[BaseModel]) -> dict[str, str]:
+    field = field_name(detail["loc"])
+    message = detail["msg"].removeprefix("Value error, ")
+    if not field and (match := _LEADING_FIELD.match(message)):
+        field, message = match.group(1), message[match.end() :]
+    return {"field": field or "file", "problem": message, "remedy": _remedy(detail, model)}
+
+
+def field_name(location: tuple[int | str, ...]) -> str:
+    """``tasks[0].resources.cpu`` of a pydantic location."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return text.removeprefix(".")
+
+
+def _remedy(detail: ErrorDetails, model: type[BaseModel]) -> str:
+    context = detail.get("ctx", {})
+    match detail["type"]:
+        case "extra_forbidden":
+            return _unknown_field(detail["loc"], model)
+        case "missing":
+            return "add it"
+        case "string_pattern_mismatch":
+            return f"{detail['input']!r} must match {context.get('pattern')}"
+        case "literal_error":
+            return f"write one of {context.get('expected')}"
+        case "value_error":
+            return "change it as said"
+        case kind:
+            return f"change {_short(detail['input'])}" if not kind.endswith("_type") else _wanted_type(kind)
+
+
+def _unknown_field(location: tuple[int | str, ...], model: type[BaseModel]) -> str:
+    known = _fields_at(location[:-1], model)
+    close = get_close_matches(str(location[-1]), known, 1)
+    hint = f"perhaps {close[0]!r} was meant" if close else "remove it"
+    return f"{hint}; known fields are {', '.join(known)}" if known else hint
+
+
+def _fields_at(location: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
+    """The field names of the model that a location leads to; none where it leads into something else."""
+    current: Any = model
+    for part in location:
+        if isinstance(part, int):
+            continue
+        field = current.model_fields.get(part)
+        nested = _model_in(field.annotation) if field else None
+        if nested is None:
+            return []
+        current = nested
+    return list(current.model_fields)
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model in an annotation such as ``list[Model]`` or ``Model | None``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in getattr(annotation, "__args__", ()) if (found := _model_in(part))), None)
+
+
+def _wanted_type(kind: str) -> str:
+    words = {"string": "text", "int": "a whole number", "list": "a list", "dict": "fields with values"}
+    words |= {"model": "fields with values", "bool": "true or false", "float": "a number"}
+    return f"write {words.get(kind.removesuffix('_type'), kind.removesuffix('_type'))}"
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

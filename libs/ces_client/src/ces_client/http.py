@@ -1,0 +1,176 @@
+"""Requests to the manager: retried where a repetition is harmless, errors mapped to this package's."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import stamina
+from ces_common.messages.api import Problem
+from pydantic import ValidationError
+
+from ces_client.errors import ApiError, CesError, Unreachable, bad_field
+
+TRY_AGAIN = frozenset({429, 502, 503, 504})
+NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+CONNECT_S = 5.0
+ANSWER_S = 30.0
+LONGEST_PAUSE_S = 10.0  # of a Retry-After that is heeded
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class _Busy(Exception):
+    """An answer that says: try again."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        super().__init__(response.status_code)
+        self.response = response
+
+    @property
+    def pause_s(self) -> float | None:
+        text = self.response.headers.get("retry-after", "")
+        return min(float(text), LONGEST_PAUSE_S) if text.isdigit() else None
+
+
+class Http:
+    """``verify``: False, True or the path of a CA file, as the connection's certificate is to be checked."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None,
+        verify: bool | str = True,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise bad_field(
+                f"{url!r} is no URL of a manager", "url", "not http://HOST:PORT or https://HOST:PORT", "correct it"
+            )
+        self.url = url.rstrip("/")
+        self._client = httpx.Client(
+            base_url=f"{self.url}/v1/",
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+            verify=_certificates(verify),
+            timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S),
+            transport=transport,
+            trust_env=parts.hostname not in _LOOPBACK,  # no proxy stands between a machine and itself
+        )
+
+    def close(self) -> None:
+        self._client.close()
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        repeatable: bool = True,
+    ) -> httpx.Response:
+        """A successful answer. ``repeatable``: sending it twice does no harm, so a lost answer is asked for again.
+
+        Raises ApiError for a refusal, Unreachable where nothing answers.
+        """
+
+        def send() -> httpx.Response:
+            response = self._client.request(method, path, json=body, params=params, headers=headers)
+            if repeatable and response.status_code in TRY_AGAIN:
+                raise _Busy(response)
+            return response
+
+        def again(error: Exception) -> bool | float:
+            if isinstance(error, _Busy):
+                return True if error.pause_s is None else error.pause_s
+            return isinstance(error, httpx.TransportError if repeatable else NEVER_SENT)
+
+        try:
+            response = stamina.RetryingCaller(attempts=5, wait_initial=0.1, wait_max=1.0, wait_jitter=0.1)(again, send)
+        except _Busy as busy:
+            response = busy.response
+        except httpx.TransportError as error:
+            raise self.unreachable(error) from error
+        if response.is_success:
+            return response
+        raise refusal(response)
+
+    @contextmanager
+    def stream(
+        self,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        read_s: float | None = None,
+        attempts: int = 5,
+    ) -> Iterator[httpx.Response]:
+        """A successful answer whose body is read as it comes; ``read_s`` is the longest silence in it.
+
+        Only opening it is retried. What breaks it later comes out as httpx.TransportError, for the reader to mend.
+        """
+        timeout = httpx.Timeout(ANSWER_S, connect=CONNECT_S, read=read_s)
+        request = self._client.build_request("GET", path, params=params, headers=headers, timeout=timeout)
+
+        def send() -> httpx.Response:
+            response = self._client.send(request, stream=True)
+            if not response.is_success:
+                response.read()
+            if response.status_code in TRY_AGAIN:
+                raise _Busy(response)
+            return response
+
+        try:
+            response = stamina.RetryingCaller(attempts=attempts, timeout=60.0, wait_initial=0.1, wait_jitter=0.1)(
+                (httpx.TransportError, _Busy), send
+            )
+        except _Busy as busy:
+            response = busy.response
+        except httpx.TransportError as error:
+            raise self.unreachable(error) from error
+        try:
+            if not response.is_success:
+                raise refusal(response)
+            yield response
+        finally:
+            response.close()
+
+    def unreachable(self, error: httpx.TransportError) -> Unreachable:
+        cause = str(error) or type(error).__name__
+        if "CERTIFICATE_VERIFY_FAILED" in cause:
+            remedy = "name the authority that signed its certificate: `ces login URL --ca FILE`"
+        elif isinstance(error, httpx.TimeoutException):
+            remedy = "check that the manager is up and that nothing on the way holds its answers back"
+        else:
+            remedy = "check that the manager runs there (`ces up` starts a local one), or go elsewhere: `ces login URL`"
+        return Unreachable(self.url, cause, remedy)
+
+
+def refusal(response: httpx.Response) -> CesError:
+    """The error in an answer: the problem it carries, or as much of one as its status tells."""
+    try:
+        problem = Problem.model_validate_json(response.content)
+    except ValidationError:
+        problem = Problem(
+            title=response.reason_phrase or "Refused", status=response.status_code, detail=response.text[:200].strip()
+        )
+    if response.status_code == 401 and not problem.errors:
+        remedy = "log in with a valid token: `ces login URL`, or set CES_TOKEN"
+        problem = problem.model_copy(update={"errors": [{"field": "token", "remedy": remedy}]})
+    return ApiError(problem)
+
+
+def _certificates(verify: bool | str) -> bool | ssl.SSLContext:
+    if isinstance(verify, bool):
+        return verify
+    try:
+        return ssl.create_default_context(cafile=verify)
+    except (OSError, ssl.SSLError) as error:
+        raise bad_field(
+            f"The CA file {verify} cannot be used", "ca", str(error), "give a file of PEM certificates"
+        ) from error

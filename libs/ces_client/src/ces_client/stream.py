@@ -1,0 +1,91 @@
+"""Server-sent events: opened again after every break, going on where the last numbered event was."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from ces_common.messages.events import event_type
+from ces_common.states import JOB_OVER
+from httpx_sse import EventSource, SSEError
+
+from ces_client.errors import UnexpectedAnswer
+from ces_client.http import Http
+
+SILENCE_S = 45.0  # the server says something at least every 15 s, a comment if nothing else
+REOPEN_S = 1.0  # unless the server names another pause
+ENDS = frozenset(event_type("job", state.value) for state in JOB_OVER)
+
+
+@dataclass(frozen=True)
+class StreamEvent:
+    """A fact (``data`` is its CloudEvent) or, without a ``sequence``, passing news: ``progress``, ``measured``."""
+
+    type: str
+    sequence: int | None
+    data: dict[str, Any]
+
+
+def follow(http: Http, path: str, *, after: int | None, until_job_ends: bool) -> Iterator[StreamEvent]:
+    """Events as they happen, those later than number ``after`` first (None: from now on).
+
+    Never ends by itself unless ``until_job_ends``. Raises Unreachable when the manager stays away for a minute.
+    """
+    last = after
+    while True:
+        pause_s = REOPEN_S
+        try:
+            with http.stream(path, headers=_headers(last), read_s=SILENCE_S, attempts=30) as response:
+                for sse in EventSource(response).iter_sse():
+                    pause_s = sse.retry / 1000 if sse.retry is not None else pause_s
+                    event = _event(http, sse.event, sse.id, sse.data)
+                    if event is None or (event.sequence is not None and event.sequence <= (last or 0)):
+                        continue
+                    last = event.sequence or last
+                    yield event
+                    if until_job_ends and event.type in ENDS:
+                        return
+        except SSEError as error:
+            raise UnexpectedAnswer(http.url, str(error)) from error
+        except httpx.TransportError:
+            pass  # broken off: opened again below, from the last number on
+        time.sleep(pause_s)
+
+
+def so_far(http: Http, path: str, *, after: int, silence_s: float = 1.0) -> Iterator[StreamEvent]:
+    """The facts later than number ``after`` up to now: ends once the stream is silent for ``silence_s``."""
+    try:
+        with http.stream(path, headers=_headers(after), read_s=silence_s) as response:
+            for sse in EventSource(response).iter_sse():
+                event = _event(http, sse.event, sse.id, sse.data)
+                if event is not None and event.sequence is not None:
+                    yield event
+    except SSEError as error:
+        raise UnexpectedAnswer(http.url, str(error)) from error
+    except httpx.ReadTimeout:
+        return
+    except httpx.TransportError as error:
+        raise http.unreachable(error) from error
+
+
+def _headers(last: int | None) -> dict[str, str]:
+    headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
+    return headers if last is None else headers | {"Last-Event-ID": str(last)}
+
+
+def _event(http: Http, kind: str, number: str, data: str) -> StreamEvent | None:
+    if not data:
+        return None
+    try:
+        content = json.loads(data)
+        # The last id sticks to later messages (as the standard has it), so the type tells whether this one has its own.
+        sequence = int(number) if kind.startswith("ces.") else None
+    except ValueError as error:
+        raise UnexpectedAnswer(http.url, f"event {kind}: {error}") from error
+    if not isinstance(content, dict):
+        raise UnexpectedAnswer(http.url, f"event {kind}: its data is no object")
+    return StreamEvent(kind, sequence, content)

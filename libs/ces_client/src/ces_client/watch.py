@@ -1,0 +1,101 @@
+"""A job as it changes: the event stream tells when to look again, so following costs the manager next to nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from queue import Empty, SimpleQueue
+from typing import Protocol
+
+import httpx
+from ces_common.messages.api import FlowView, JobView, TaskView
+from ces_common.states import JOB_OVER
+
+from ces_client.errors import CesError, Unreachable
+from ces_client.stream import StreamEvent
+
+TICK_S = 0.5
+REFRESH_S = 5.0  # a lost event costs this long, no more
+PATIENCE_S = 60.0  # how long the manager may be away
+
+
+class JobSource(Protocol):
+    def get(self, job: str) -> JobView: ...
+
+    def events(self, job: str, *, after: int | None) -> Iterator[StreamEvent]: ...
+
+
+def watch(jobs: JobSource, job: str) -> Iterator[JobView]:
+    """The job now, then at least every half second until it is over; the last view is of its end."""
+    view = jobs.get(job)
+    yield view
+    if view.state in JOB_OVER:
+        return
+    inbox: SimpleQueue[StreamEvent] = SimpleQueue()
+    stopped = threading.Event()
+    # A thread, since a blocking read would keep Ctrl-C and deadlines waiting. It ends with the next sign of life.
+    threading.Thread(target=_pump, args=(jobs, job, inbox, stopped), name=f"events of {job}", daemon=True).start()
+    looked = answered = time.monotonic()
+    try:
+        while view.state not in JOB_OVER:
+            news = _take(inbox)
+            now = time.monotonic()
+            if any(event.sequence is not None for event in news) or now - looked >= REFRESH_S:
+                looked = now
+                try:
+                    view = jobs.get(job)
+                    answered = now
+                except Unreachable:
+                    if now - answered > PATIENCE_S:
+                        raise
+            for event in news:
+                view = fold(view, event)
+            yield view
+    finally:
+        stopped.set()
+
+
+def fold(view: JobView, event: StreamEvent) -> JobView:
+    """The view with passing news put in: a worker's ``progress``, or what the job's flows ``measured``."""
+    if event.type == "progress":
+        task, data = event.data.get("task"), event.data.get("data")
+        return view.model_copy(update={"placement": [_with_progress(one, task, data) for one in view.placement]})
+    if event.type == "measured":
+        rates = {(rate.get("src"), rate.get("dst")): rate for rate in event.data.get("flows", [])}
+        return view.model_copy(update={"flows": [_with_rate(flow, rates) for flow in view.flows]})
+    return view
+
+
+def _with_progress(task: TaskView, name: object, data: object) -> TaskView:
+    if task.name != name or not isinstance(data, dict):
+        return task
+    return task.model_copy(update={"progress": data})
+
+
+def _with_rate(flow: FlowView, rates: dict[tuple[object, object], dict[str, float]]) -> FlowView:
+    rate = rates.get((flow.src, flow.dst))
+    if rate is None:
+        return flow
+    return flow.model_copy(update={key: rate[key] for key in ("measured", "peak") if rate.get(key) is not None})
+
+
+def _take(inbox: SimpleQueue[StreamEvent]) -> list[StreamEvent]:
+    """What has arrived, after waiting for the first of it for one tick."""
+    news: list[StreamEvent] = []
+    try:
+        news.append(inbox.get(timeout=TICK_S))
+        while True:
+            news.append(inbox.get_nowait())
+    except Empty:
+        return news
+
+
+def _pump(jobs: JobSource, job: str, inbox: SimpleQueue[StreamEvent], stopped: threading.Event) -> None:
+    try:
+        for event in jobs.events(job, after=0):
+            if stopped.is_set():
+                return
+            inbox.put(event)
+    except (CesError, httpx.HTTPError, RuntimeError):
+        return  # the watcher looks for itself every few seconds, and reports if nobody answers it
