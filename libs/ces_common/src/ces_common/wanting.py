@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
 
 from ces_common.bus.port import Bus
-from ces_common.messages.base import Message
-from ces_common.messages.wanted import ComputeWanted, NetworkWanted
+from ces_common.messages.wanted import WantedDocument
 
 log = structlog.get_logger()
 
 
-class _Wanted(Protocol):
-    node: str
-    epoch: str
-    generation: int
-
-
-W = TypeVar("W", ComputeWanted, NetworkWanted)
+W = TypeVar("W", bound=WantedDocument)
 
 
 def due(planned: Mapping[str, W], known: Mapping[str, W | None], at_least: Mapping[str, int]) -> list[W]:
@@ -35,7 +28,7 @@ def due(planned: Mapping[str, W], known: Mapping[str, W | None], at_least: Mappi
     return documents
 
 
-def _content(document: Message) -> dict[str, object]:
+def _content(document: WantedDocument) -> dict[str, object]:
     return document.model_dump(exclude={"generation"})
 
 

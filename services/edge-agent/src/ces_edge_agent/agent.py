@@ -157,7 +157,7 @@ class Agent:
         while True:
             document = self._compute_kept.current
             if document is not None:
-                found = await asyncio.to_thread(lambda workers=document.workers: list(self._tail.look(workers)))
+                found = await asyncio.to_thread(self._tail.look, document.workers)
                 for progress in found:
                     try:
                         await self._bus.publish(subjects.report(self._settings.node, "progress"), progress.encode())

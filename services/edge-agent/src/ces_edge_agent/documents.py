@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 import structlog
-from ces_common.messages.wanted import ComputeWanted, NetworkWanted
+from ces_common.messages.wanted import WantedDocument
 
 from ces_edge_agent.files import write_atomically
 
 log = structlog.get_logger()
-W = TypeVar("W", ComputeWanted, NetworkWanted)
+W = TypeVar("W", bound=WantedDocument)
 
 
 class Kept(Generic[W]):

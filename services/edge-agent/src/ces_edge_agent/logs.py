@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from ces_common.messages.queries import LogAnswer, LogQuery
@@ -53,14 +53,18 @@ class ProgressTail:
         self._node, self._runtime = node, runtime
         self._offsets: dict[str, int] = {}
 
-    def look(self, workers: list[WorkerWanted]) -> Iterator[Progress]:
+    def look(self, workers: list[WorkerWanted]) -> list[Progress]:
         wanted = {worker.allocation: worker for worker in workers}
         for gone in self._offsets.keys() - wanted.keys():
             del self._offsets[gone]
+        found = []
         for allocation, worker in wanted.items():
             latest = self._latest(allocation)
             if latest is not None:
-                yield Progress(node=self._node, allocation=allocation, job=worker.job, task=worker.task, data=latest)
+                found.append(
+                    Progress(node=self._node, allocation=allocation, job=worker.job, task=worker.task, data=latest)
+                )
+        return found
 
     def _latest(self, allocation: str) -> dict[str, object] | None:
         offset = self._offsets.get(allocation, 0)

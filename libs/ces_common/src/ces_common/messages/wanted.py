@@ -30,12 +30,18 @@ class WorkerWanted(Message):
         return f"{self.allocation}.{self.incarnation}"
 
 
-class ComputeWanted(Message):
-    """All workers that one node should be running. ``generation``: the database version it was made from."""
+class WantedDocument(Message):
+    """``generation``: the database version that it was made from. ``epoch`` names the database: generations compare
+    only within one."""
 
     node: str
-    epoch: str = ""  # names the database; generations compare only within one
+    epoch: str = ""
     generation: int
+
+
+class ComputeWanted(WantedDocument):
+    """All workers that one node should be running."""
+
     workers: list[WorkerWanted] = []
 
 
@@ -108,12 +114,9 @@ class FlowClass(Message):
     small_only: bool = False
 
 
-class NetworkWanted(Message):
-    """A node's data plane. ``generation``: the database version it was made from."""
+class NetworkWanted(WantedDocument):
+    """A node's data plane."""
 
-    node: str
-    epoch: str = ""
-    generation: int
     mode: Literal["tc", "none"] = "tc"
     router: str = ""  # this node's router address (first of its worker subnet)
     subnet: str = ""
@@ -126,5 +129,7 @@ class NetworkWanted(Message):
     @property
     def jobs(self) -> set[str]:
         """Keys of the job attempts that this document serves."""
-        parts = (*self.endpoints, *self.policies, *self.classes)
-        return {part.job for part in parts}
+        keys = {endpoint.job for endpoint in self.endpoints}
+        keys.update(policy.job for policy in self.policies)
+        keys.update(flow_class.job for flow_class in self.classes)
+        return keys

@@ -1,0 +1,207 @@
+"""Follow the state, propose a plan for each waiting job that has a place, say why the others have none."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import structlog
+from ces_common import subjects
+from ces_common.bus.port import Bus, BusError, Delivery, Message
+from ces_common.messages.events import (
+    MalformedEvent,
+    PlanProposed,
+    PlanRefused,
+    PlanRejected,
+    Reason,
+    new_event,
+    parse_event,
+)
+from ces_common.messages.queries import PlanAnswer, PlanQuery
+from ces_common.messages.records import JobRecord
+from ces_common.reading import StateReader
+from ces_core.solvers import Solver
+from prometheus_client import Counter, Histogram
+from ulid import ULID
+
+from ces_scheduler.deciding import Decision, decide, queue_order
+from ces_scheduler.translate import Offer, Usage, offer_of
+
+log = structlog.get_logger()
+SERVICE = "scheduler"
+EVENTS = [subjects.events("job"), subjects.events("allocation"), subjects.events("node"), subjects.events("topology")]
+DECISION = Histogram("ces_decision_seconds", "Time of one placement decision", ["outcome"])
+PROPOSED = Counter("ces_plans_proposed_total", "Plans proposed")
+REJECTED = Counter("ces_plans_rejected_total", "Plans that the manager rejected")
+RETRY_S = 1.0
+IN_FLIGHT_S = 5.0  # after this long without an answer a proposal counts as lost
+PER_STEP = 64  # proposals before the state is read again
+
+
+@dataclass(frozen=True)
+class InFlight:
+    attempt: int
+    usage: Usage
+    offer: Offer  # whose columns the usage is in
+    until: float
+
+
+@dataclass(frozen=True)
+class Refused:
+    attempt: int
+    reason: Reason
+    offer: Offer | None
+
+
+class Scheduler:
+    def __init__(self, bus: Bus, solver: Solver, resync_s: float) -> None:
+        self._bus, self._solver, self._resync_s = bus, solver, resync_s
+        self.reader = StateReader(bus, SERVICE)
+        self._in_flight: dict[str, InFlight] = {}
+        self._refused: dict[str, Refused] = {}
+        bus.on_reconnect(self._reconnected)
+
+    def missing(self) -> str | None:
+        """What keeps it from working; None when ready."""
+        return None if self.reader.fresh else "the manager's snapshot"
+
+    async def run(self) -> None:
+        await self._bus.provision()
+        await self._bus.serve(subjects.rpc(SERVICE, "plan"), self._dry_run, queue=SERVICE)
+        await self._bus.consume(f"{SERVICE}-rejections", [subjects.events("plan", "rejected")], self._rejected)
+        await self.reader.start(EVENTS)
+        wait_s = self._resync_s
+        while True:
+            await self.reader.hint.wait(wait_s)
+            wait_s = await self.step()
+
+    async def step(self) -> float:
+        """One look at the queue; returns after how many seconds to look again unasked."""
+        if not await self.reader.refresh():
+            return RETRY_S
+        self._forget_settled()
+        offer = self._offer()
+        proposed = 0
+        for job in queue_order(self.reader.view.jobs.values()):
+            if job.id in self._in_flight or self._pointless(job, offer):
+                continue
+            if proposed == PER_STEP:
+                self.reader.hint.set()
+                break
+            try:
+                decision = await asyncio.to_thread(
+                    decide, job.name, job.tasks, job.flows, offer, self._solver, time.perf_counter, job.attempt
+                )
+                if decision.usage is not None and offer is not None:
+                    await self._propose(job, decision, offer, decision.usage)
+                    offer = offer.less(decision.usage)
+                    proposed += 1
+                elif decision.reason is not None:
+                    await self._refuse(job, decision.reason, offer)
+            except BusError as error:
+                log.warning("a decision could not be announced", job=job.id, error=str(error))
+                return RETRY_S
+        return min(RETRY_S, self._resync_s) if self._in_flight else self._resync_s
+
+    def _offer(self) -> Offer | None:
+        """What is committed, less what is proposed and not yet answered. None while there are no nodes."""
+        if not self.reader.view.nodes:
+            return None
+        offer = offer_of(self.reader.view)
+        for waiting in self._in_flight.values():
+            if waiting.offer.cluster.topology is offer.cluster.topology:
+                offer = offer.less(waiting.usage)
+        return offer
+
+    def _forget_settled(self) -> None:
+        queued = {job.id: job.attempt for job in queue_order(self.reader.view.jobs.values())}
+        now = time.monotonic()
+        self._in_flight = {
+            job: entry
+            for job, entry in self._in_flight.items()
+            if queued.get(job) == entry.attempt and now < entry.until
+        }
+        self._refused = {job: entry for job, entry in self._refused.items() if queued.get(job) == entry.attempt}
+
+    def _pointless(self, job: JobRecord, offer: Offer | None) -> bool:
+        """Whether nothing has changed for the better since the job last found no place."""
+        last = self._refused.get(job.id)
+        if last is None:
+            return False
+        if last.offer is None or offer is None:
+            return last.offer is offer
+        return offer.nothing_freed_since(last.offer)
+
+    async def _propose(self, job: JobRecord, decision: Decision, offer: Offer, usage: Usage) -> None:
+        plan = PlanProposed(
+            plan=str(ULID()),
+            job=job.id,
+            attempt=job.attempt,
+            version=self.reader.view.version,
+            solver=decision.solver,
+            assignments=decision.assignments,
+            flows=decision.flows,
+            metrics=decision.metrics,
+            considered={"refused": decision.refused, "decision_ms": round(decision.decision_ms, 3)},
+        )
+        event = new_event(SERVICE, "plan", "proposed", job.id, plan, datetime.now(UTC), event_id=plan.plan)
+        await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+        self._in_flight[job.id] = InFlight(job.attempt, usage, offer, time.monotonic() + IN_FLIGHT_S)
+        self._refused.pop(job.id, None)
+        PROPOSED.inc()
+        DECISION.labels("placed").observe(decision.decision_ms / 1000)
+        log.info("plan proposed", job=job.id, plan=plan.plan, version=plan.version, ms=round(decision.decision_ms, 2))
+
+    async def _refuse(self, job: JobRecord, reason: Reason, offer: Offer | None) -> None:
+        last = self._refused.get(job.id)
+        self._refused[job.id] = Refused(job.attempt, reason, offer)
+        DECISION.labels("no-place").observe(0)
+        if last is not None and last.reason == reason:
+            return
+        refused = PlanRefused(job=job.id, attempt=job.attempt, version=self.reader.view.version, reason=reason)
+        event = new_event(SERVICE, "plan", "refused", job.id, refused, datetime.now(UTC))
+        await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+        log.info("no place for a job", job=job.id, reason=reason.text)
+
+    async def _rejected(self, delivery: Delivery) -> None:
+        try:
+            data = parse_event(delivery.data).data
+        except MalformedEvent as error:
+            log.warning("malformed event ignored", error=str(error))
+            return
+        if isinstance(data, PlanRejected):
+            REJECTED.inc()
+            log.info("a plan was rejected", job=data.job, plan=data.plan, reason=data.reason)
+            self._in_flight.pop(data.job, None)
+            self.reader.hint.set()
+
+    async def _dry_run(self, message: Message) -> bytes:
+        query = PlanQuery.model_validate_json(message.data)
+        await self.reader.refresh()
+        decision = await asyncio.to_thread(
+            decide,
+            query.job.name,
+            query.job.expand_tasks(),
+            query.job.expand_flows(),
+            self._offer(),
+            self._solver,
+            time.perf_counter,
+            1,
+        )
+        return PlanAnswer(
+            feasible=decision.reason is None,
+            version=self.reader.view.version,
+            solver=decision.solver,
+            assignments=decision.assignments,
+            flows=decision.flows,
+            metrics=decision.metrics,
+            reason=decision.reason,
+            refused=decision.refused,
+            decision_ms=decision.decision_ms,
+        ).encode()
+
+    async def _reconnected(self) -> None:
+        await self._bus.provision()
+        self.reader.hint.set()

@@ -1,0 +1,209 @@
+"""Between the committed state and the scheduling core: the one place that knows both. Pure.
+
+Millicores, bytes and bit/s stay as they are; the core takes any consistent units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from ces_common.jobfile import Flow, Task
+from ces_common.messages.events import FlowPlan, Reason
+from ces_common.messages.records import JobRecord, NodeRecord
+from ces_common.quantities import show_bandwidth, show_cpu, show_memory
+from ces_common.shares import reservable
+from ces_common.view import StateView
+from ces_core.plan import Plan, Result
+from ces_core.problem import Cluster, Link, Node, Problem
+from ces_core.problem import Flow as CoreFlow
+from ces_core.problem import Task as CoreTask
+from ces_core.reason import Reason as CoreReason
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What the cluster offers now: the core's cluster, and the node records behind its columns."""
+
+    cluster: Cluster
+    nodes: dict[str, NodeRecord]
+
+    def less(self, used: Usage) -> Offer:
+        """The same with more in use."""
+        cluster = self.cluster
+        return Offer(
+            Cluster(
+                topology=cluster.topology,
+                node_capacity=cluster.node_capacity,
+                node_used=cluster.node_used + used.nodes,
+                link_capacity=cluster.link_capacity,
+                link_used=cluster.link_used + used.links,
+                medium_capacity=cluster.medium_capacity,
+            ),
+            self.nodes,
+        )
+
+    def nothing_freed_since(self, earlier: Offer) -> bool:
+        """Whether a job that found no place then can find none now: the same cluster, and nothing of it freer."""
+        now, then = self.cluster, earlier.cluster
+        return (
+            now.topology is then.topology
+            and _filters(self.nodes) == _filters(earlier.nodes)
+            and bool(
+                np.array_equal(now.node_capacity, then.node_capacity)
+                and np.array_equal(now.link_capacity, then.link_capacity)
+                and np.array_equal(now.medium_capacity, then.medium_capacity)
+                and (now.node_used >= then.node_used).all()
+                and (now.link_used >= then.link_used).all()
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a plan takes, in the columns of a cluster."""
+
+    nodes: Floats  # (resources, nodes)
+    links: Floats
+
+
+def offer_of(view: StateView) -> Offer:
+    """The cluster as committed. Links to nodes that have not joined do not exist yet."""
+    used = {name: [0, 0, 0] for name in view.nodes}
+    reserved: dict[tuple[str, str], int] = {}
+    for job in view.jobs.values():
+        for allocation in job.allocations:
+            if not allocation.over and allocation.node in used:
+                task, row = job.tasks[allocation.rank], used[allocation.node]
+                row[0] += task.cpu
+                row[1] += task.memory
+                row[2] += task.gpu
+        for flow in job.reserved if not job.released else ():
+            for hop in zip(flow.path, flow.path[1:], strict=False):
+                reserved[hop] = reserved.get(hop, 0) + flow.bandwidth
+    nodes = [
+        Node(
+            n.name,
+            n.cpu,
+            n.memory,
+            n.gpu,
+            cpu_used=used[n.name][0],
+            memory_used=used[n.name][1],
+            gpu_used=used[n.name][2],
+        )
+        for n in sorted(view.nodes.values(), key=lambda n: n.name)
+    ]
+    links = [
+        Link(link.src, link.dst, reservable(link.bandwidth), reserved.get((link.src, link.dst), 0), link.medium)
+        for link in view.topology.links
+        if link.src in view.nodes and link.dst in view.nodes
+    ]
+    media = {medium.name: reservable(medium.bandwidth) for medium in view.topology.media}
+    return Offer(Cluster.make(nodes, links, media), dict(view.nodes))
+
+
+def refusal(task: Task, node: NodeRecord) -> str | None:
+    """Why a node may not run a task, whatever is free on it; None where it may."""
+    if node.state != "ready":
+        return "unreachable"
+    if node.cordoned:
+        return "cordoned"
+    if task.arch is not None and task.arch != node.arch:
+        return f"arch is {node.arch or 'unknown'}, not {task.arch}"
+    for key, value in task.labels.items():
+        if node.labels.get(key) != value:
+            return f"label {key} is {node.labels.get(key, 'absent')}, not {value}"
+    return None
+
+
+def refusals(tasks: list[Task], offer: Offer) -> dict[str, dict[str, str]]:
+    """Task -> node -> why it may not run there. Switches are nobody's candidates and are left out."""
+    found: dict[str, dict[str, str]] = {}
+    for task in tasks:
+        row = {name: why for name, node in offer.nodes.items() if node.cpu and (why := refusal(task, node))}
+        if row:
+            found[task.name] = row
+    return found
+
+
+def problem_of(name: str, tasks: list[Task], flows: list[Flow], offer: Offer) -> Problem:
+    barred = refusals(tasks, offer)
+    candidates = sorted(name for name, node in offer.nodes.items() if node.cpu)
+
+    def allowed(task: Task) -> tuple[str, ...] | None:
+        row = barred.get(task.name)
+        return None if row is None else tuple(node for node in candidates if node not in row)
+
+    return Problem.make(
+        offer.cluster,
+        [CoreTask(task.name, task.cpu, task.memory, task.gpu, allowed(task)) for task in tasks],
+        [CoreFlow(flow.src, flow.dst, flow.min, flow.max) for flow in flows],
+        name=name,
+    )
+
+
+def problem_of_job(job: JobRecord, offer: Offer) -> Problem:
+    return problem_of(job.name, job.tasks, job.flows, offer)
+
+
+def flow_plans(plan: Plan) -> list[FlowPlan]:
+    """Bandwidth in whole bit/s, rounded down: never more than there is."""
+    return [
+        FlowPlan(src=flow.src, dst=flow.dst, bandwidth=int(flow.bandwidth), path=list(flow.path)) for flow in plan.flows
+    ]
+
+
+def usage_of(problem: Problem, assignments: dict[str, str], flows: list[FlowPlan]) -> Usage:
+    """What a plan takes of the problem's cluster."""
+    cluster = problem.cluster
+    topology = cluster.topology
+    nodes = np.zeros_like(cluster.node_used)
+    links = np.zeros_like(cluster.link_used)
+    for row, task in zip(problem.demand, problem.tasks, strict=True):
+        nodes[:, topology.node_index[assignments[task.name]]] += row
+    for flow in flows:
+        for src, dst in zip(flow.path, flow.path[1:], strict=False):
+            links[topology.link_index[(topology.node_index[src], topology.node_index[dst])]] += flow.bandwidth
+    return Usage(nodes, links)
+
+
+def quantity(resource: str, value: float) -> str:
+    """A raw number of the core with the unit that it has here."""
+    shown = {"cpu": show_cpu, "memory": show_memory, "bandwidth": show_bandwidth}.get(resource)
+    return shown(value) if shown else f"{value:g} {resource}".strip()
+
+
+def reason_of(reason: CoreReason) -> Reason:
+    where = reason.where or (" -> ".join(reason.flow) if reason.flow else reason.task)
+    return Reason(
+        code=reason.code,
+        text=reason.text(quantity),
+        resource=reason.resource,
+        needed=reason.needed,
+        available=reason.available,
+        where=where,
+        forever=reason.permanent,
+    )
+
+
+def explain_refusals(tasks: list[Task], offer: Offer, result: Result) -> dict[str, dict[str, str]]:
+    """Task -> node -> why not: what bars a node for good first, then what the solver found lacking."""
+    barred = refusals(tasks, offer)
+    explained: dict[str, dict[str, str]] = {}
+    for task in tasks:
+        lacking = {
+            node: why
+            for node, why in result.considered.refused(task.name).items()
+            if why != "not-allowed" and offer.nodes[node].cpu
+        }
+        row = lacking | barred.get(task.name, {})
+        if row:
+            explained[task.name] = row
+    return explained
+
+
+def _filters(nodes: dict[str, NodeRecord]) -> dict[str, tuple[object, ...]]:
+    return {name: (node.state, node.cordoned, node.arch, node.labels) for name, node in nodes.items()}
