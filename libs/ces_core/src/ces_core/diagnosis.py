@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ces_core.paths import Path
 from ces_core.plan import REFUSALS, Considered
-from ces_core.problem import RESOURCES, SLACK, FloatArray, Problem
+from ces_core.problem import RESOURCES, SLACK, Problem
 from ces_core.reason import Reason
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ class SearchTrace:
         )
 
 
+Search = Callable[[Problem], tuple[object | None, SearchTrace]]
+"""What a solver offers to examine variations of a problem: what it found, if anything, and what it saw."""
+
+
 def obstacle(problem: Problem) -> Reason | None:
     """A reason that needs no search, or None. Where it holds on the empty cluster too, it says so."""
     now = _obstacle(problem)
@@ -60,35 +65,40 @@ def obstacle(problem: Problem) -> Reason | None:
     return now if ever is None else replace(ever, permanent=True)
 
 
-def explain(
-    problem: Problem, trace: SearchTrace, search: Callable[[Problem], tuple[object | None, SearchTrace]]
-) -> Reason:
+def explain(problem: Problem, trace: SearchTrace, search: Search) -> Reason:
     """The reason behind a search that found no place. ``search`` answers variations of the problem."""
-    proven = trace.complete
-    permanent = False
-    if proven:
-        found, empty = search(problem.on_empty_cluster())
-        permanent = found is None and empty.complete
-    if problem.flows:
-        found, without = search(_without_flows(problem))
-        if found is not None:
-            blocked = trace.blocked or (0,) * len(problem.flows)
-            worst = max(range(len(blocked)), key=lambda f: (blocked[f], -f))
-            flow = problem.flows[worst]
-            known = bool(blocked[worst])
-            return Reason(
-                "bandwidth-together",
-                permanent=permanent,
-                proven=proven,
-                resource="bandwidth",
-                needed=float(flow.min) if known else None,
-                available=max(0.0, trace.widest[worst]) if known else None,
-                flow=(flow.src, flow.dst),
-            )
-        trace, proven = without, proven or without.complete
-    stuck = trace.stuck or (0,)
-    task = problem.tasks[max(range(len(stuck)), key=lambda t: (stuck[t], -t))].name
-    return Reason("packing", permanent=permanent, proven=proven, task=task)
+    tasks_alone = _without_flows(problem)
+    found, without = search(tasks_alone) if problem.flows else (None, trace)
+    if found is not None:
+        return _bandwidth_together(problem, trace, permanent=trace.complete and _never(problem, search))
+    stuck = without.stuck or (0,)
+    return Reason(
+        "packing",
+        permanent=without.complete and _never(tasks_alone, search),
+        proven=without.complete,
+        task=problem.tasks[max(range(len(stuck)), key=lambda t: (stuck[t], -t))].name,
+    )
+
+
+def _never(problem: Problem, search: Search) -> bool:
+    """Whether the job is proven to have no place on the empty cluster."""
+    found, trace = search(problem.on_empty_cluster())
+    return found is None and trace.complete
+
+
+def _bandwidth_together(problem: Problem, trace: SearchTrace, *, permanent: bool) -> Reason:
+    """Names the flow that found no room most often."""
+    worst = max(range(len(problem.flows)), key=lambda f: (trace.blocked[f], -f))
+    flow, met = problem.flows[worst], trace.blocked[worst] > 0
+    return Reason(
+        "bandwidth-together",
+        permanent=permanent,
+        proven=trace.complete,
+        resource="bandwidth",
+        needed=float(flow.min) if met else None,
+        available=max(0.0, trace.widest[worst]) if met else None,
+        flow=(flow.src, flow.dst),
+    )
 
 
 def _obstacle(problem: Problem) -> Reason | None:
@@ -145,25 +155,25 @@ def _total_obstacle(problem: Problem) -> Reason | None:
 def _flow_obstacle(problem: Problem) -> Reason | None:
     """A flow whose minimum exceeds every path between nodes that could hold its ends."""
     cluster = problem.cluster
-    room = cluster.bandwidth_free + SLACK * cluster.bandwidth_capacity
-    widest_link = float(room.max(initial=0.0))
+    room = (cluster.bandwidth_free + SLACK * cluster.bandwidth_capacity).tolist()
+    widest_link = max(room, default=0.0)
     homes = _fits(problem).all(axis=1) & problem.allowed
     for f, flow in enumerate(problem.flows):
         sources, targets = (_homes(end, homes) for end in (int(problem.flow_src[f]), int(problem.flow_dst[f])))
         if _may_share(problem, f, homes):
             continue
         if flow.min > widest_link or len(sources) * len(targets) <= PAIRS:
-            widest, ends = _widest(problem, room, sources, targets, flow.min)
-            if ends is None:
+            widest = _widest(problem, room, sources, targets, flow.min)
+            if widest is None:
                 return Reason("unreachable", flow=(flow.src, flow.dst))
-            if widest < flow.min:
+            if _width(widest, room) < flow.min:
                 nodes = cluster.topology.nodes
                 return Reason(
                     "bandwidth-per-flow",
                     resource="bandwidth",
                     needed=float(flow.min),
-                    available=widest,
-                    where=f"{nodes[ends[0]]} -> {nodes[ends[1]]}",
+                    available=_width(widest, cluster.bandwidth_free.tolist()),
+                    where=f"{nodes[widest.nodes[0]]} -> {nodes[widest.nodes[-1]]}",
                     flow=(flow.src, flow.dst),
                 )
     return None
@@ -186,22 +196,22 @@ def _may_share(problem: Problem, f: int, homes: np.ndarray[tuple[int, ...], np.d
     return bool((together.all(axis=0) & homes[src] & homes[dst]).any())
 
 
-def _widest(
-    problem: Problem, room: FloatArray, sources: list[int], targets: list[int], enough: float
-) -> tuple[float, tuple[int, int] | None]:
-    """The widest hop-shortest path found, looking no further than ``enough``."""
+def _width(path: Path, room: list[float]) -> float:
+    return min(room[r] / times for r, times in path.loads)
+
+
+def _widest(problem: Problem, room: list[float], sources: list[int], targets: list[int], enough: float) -> Path | None:
+    """The widest hop-shortest path between different nodes; the first that is wide enough will do."""
     between = problem.cluster.topology.paths.between
-    left = room.tolist()
-    widest, ends = -1.0, None
+    widest, width = None, -1.0
     for a in sources:
         for b in targets:
             for path in between(a, b) if a != b else ():
-                width = min(left[r] / times for r, times in path.loads)
-                if width > widest:
-                    widest, ends = width, (a, b)
+                if _width(path, room) > width:
+                    widest, width = path, _width(path, room)
                     if width >= enough:
-                        return widest, ends
-    return widest, ends
+                        return widest
+    return widest
 
 
 def _without_flows(problem: Problem) -> Problem:

@@ -25,6 +25,9 @@ EQUAL_WEIGHTS = (1 / 3, 1 / 3, 1 / 3)
 SLACK = 1e-13
 """Relative room for rounding in sums of decimals. Small enough that whole bytes and bits stay exact."""
 
+SMALLEST, LARGEST = 1e-12, 1e18
+"""Amounts other than zero lie between these, so that no ratio or square of them overflows or loses its meaning."""
+
 
 @dataclass(frozen=True)
 class Node:
@@ -159,7 +162,7 @@ class Problem:
     weights: tuple[float, float, float]
     basis: Basis
     demand: FloatArray  # (tasks, resources)
-    allowed: NDArray[np.bool_]  # (tasks, nodes)
+    allowed: NDArray[np.bool_]  # (tasks, nodes); never a switch
     flow_min: FloatArray
     flow_max: FloatArray
     flow_src: IntArray  # a task's index, or -1 - n for node n itself
@@ -197,7 +200,7 @@ class Problem:
             weights=(w1, w2, w3),
             basis=basis,
             demand=_fixed(_table("job.tasks", tasks, RESOURCES).T),
-            allowed=_allowed(tasks, nodes),
+            allowed=_allowed(tasks, nodes) & (cluster.node_capacity > 0).any(axis=0),
             flow_min=_table("job.flows", flows, ("min",))[0],
             flow_max=_table("job.flows", flows, ("max",))[0],
             **_flow_ends(tasks, flows, nodes),
@@ -244,6 +247,8 @@ def _amount(field: str, value: float) -> float:
         raise ProblemError(field, f"must be finite, not {number}")
     if number < 0:
         raise ProblemError(field, f"must not be negative, is {value}")
+    if number and not SMALLEST <= number <= LARGEST:
+        raise ProblemError(field, f"must be 0 or within {SMALLEST:g}..{LARGEST:g}, is {value}")
     return number
 
 
@@ -253,7 +258,7 @@ def _table(field: str, items: Sequence[Any], names: Sequence[str]) -> FloatArray
         array = np.array([[getattr(item, name) for item in items] for name in names], dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         array = np.full((1,), np.nan)
-    if not (np.isfinite(array) & (array >= 0)).all():
+    if not ((array == 0) | ((array >= SMALLEST) & (array <= LARGEST))).all():
         for i, item in enumerate(items):
             for name in names:
                 _amount(f"{field}[{i}].{name}", getattr(item, name))
@@ -280,7 +285,6 @@ def _allowed(tasks: Sequence[Task], nodes: Mapping[str, int]) -> NDArray[np.bool
             if name not in nodes:
                 raise ProblemError(f"job.tasks[{t}].allowed[{i}]", f"no node is called {name!r}")
             allowed[t, nodes[name]] = True
-    allowed.setflags(write=False)
     return allowed
 
 

@@ -1,0 +1,195 @@
+"""An independent judge of plans: plain Python over the instance and the answer, as ``ces solve`` reads and prints them.
+
+It shares no code with solvers, objective or paths, so that a mistake there cannot hide itself here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ces_core.plan import Result
+    from ces_core.problem import Problem
+
+TOLERANCE = 1e-9
+"""Relative to the capacity or quantity in question; for metrics, absolute."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One broken rule. ``code`` is for programs, ``message`` names the offender and the numbers."""
+
+    code: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.message}"
+
+
+def check(
+    problem: Problem | Mapping[str, Any], result: Result | Mapping[str, Any], *, basis: str | None = None
+) -> list[Violation]:
+    """Every rule that the answer breaks; empty for a correct plan.
+
+    ``problem`` may be an instance as a dictionary, ``result`` a line that ``ces solve`` printed. ``basis`` is the
+    problem's own, or ``system`` for a dictionary. An infeasible answer is only asked for its reason: whether it is
+    true is beyond a checker.
+    """
+    if basis is None:
+        basis = "system" if isinstance(problem, Mapping) else problem.basis
+    instance = problem if isinstance(problem, Mapping) else problem.to_dict()
+    answer = result if isinstance(result, Mapping) else result.to_dict()
+    if not answer.get("feasible"):
+        return [] if answer.get("reason") else [Violation("no-reason", "infeasible without a reason")]
+    checker = _Checker(instance, answer)
+    checker.placement()
+    if not checker.found:
+        checker.flows()
+    if not checker.found:
+        checker.metrics(basis)
+    return checker.found
+
+
+class _Checker:
+    def __init__(self, instance: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
+        self.instance, self.answer = instance, answer
+        self.found: list[Violation] = []
+        self.nodes = {node["name"]: node for node in instance["nodes"]}
+        self.links = {(link["src"], link["dst"]): link for link in instance.get("links", [])}
+        self.tasks = {task["name"]: task for task in instance["job"]["tasks"]}
+        self.asked = {(flow["src"], flow["dst"]): flow for flow in instance["job"].get("flows", [])}
+        self.given: dict[str, str] = dict(answer.get("assignments", {}))
+        self.rates: dict[tuple[str, str], float] = {}
+        self.routes: dict[tuple[str, str], list[str]] = {}
+
+    def say(self, code: str, message: str) -> None:
+        self.found.append(Violation(code, message))
+
+    def placement(self) -> None:
+        for name in self.tasks.keys() - self.given.keys():
+            self.say("unplaced", f"task {name} has no node")
+        for name, node in self.given.items():
+            if name not in self.tasks:
+                self.say("unknown-task", f"{name} is no task of the job")
+            elif node not in self.nodes:
+                self.say("unknown-node", f"task {name} is on {node}, which does not exist")
+            elif self.tasks[name].get("allowed") is not None and node not in self.tasks[name]["allowed"]:
+                self.say("not-allowed", f"task {name} may not run on {node}")
+            elif not any(self.nodes[node].get(what, 0.0) > 0 for what in ("cpu", "memory", "gpu")):
+                self.say("switch", f"task {name} is on {node}, which has no capacity")
+        if self.found:
+            return
+        for what in ("cpu", "memory", "gpu"):
+            for name, node in self.nodes.items():
+                new = sum(task.get(what, 0.0) for t, task in self.tasks.items() if self.given[t] == name)
+                capacity = node.get(what, 0.0)
+                total = node.get(f"{what}_used", 0.0) + new
+                if new > 0 and total > capacity + TOLERANCE * capacity:
+                    self.say(f"{what}-capacity", f"node {name} would hold {total} of {capacity}")
+
+    def flows(self) -> None:
+        for flow in self.answer.get("flows", []):
+            key = (flow["src"], flow["dst"])
+            if key not in self.asked or key in self.rates:
+                self.say("unknown-flow", f"flow {key[0]} -> {key[1]} is not asked for, or given twice")
+                continue
+            self.rates[key], self.routes[key] = flow["bandwidth"], list(flow["path"])
+            self._one_flow(key)
+        for src, dst in self.asked.keys() - self.rates.keys():
+            self.say("unplanned-flow", f"flow {src} -> {dst} is missing")
+        if not self.found:
+            self._capacities()
+
+    def _one_flow(self, key: tuple[str, str]) -> None:
+        label = f"flow {key[0]} -> {key[1]}"
+        rate, route, asked = self.rates[key], self.routes[key], self.asked[key]
+        low, high = asked.get("min", 0.0), asked["max"]
+        if not math.isfinite(rate) or rate < low - TOLERANCE * low or rate > high + TOLERANCE * high:
+            self.say("rate", f"{label} gets {rate}, outside {low}..{high}")
+        ends = [end[1:] if end.startswith("@") else self.given[end] for end in key]
+        if not route or [route[0], route[-1]] != ends:
+            self.say("path-ends", f"{label} runs {route}, its ends are on {ends}")
+            return
+        missing = [hop for hop in pairwise(route) if hop not in self.links]
+        if missing:
+            self.say("path-link", f"{label} uses links that do not exist: {missing}")
+        elif len(route) - 1 != self._hops(*ends):
+            self.say("path-length", f"{label} takes {len(route) - 1} hops where {self._hops(*ends)} would do")
+
+    def _hops(self, start: str, goal: str) -> int:
+        seen, queue = {start: 0}, deque([start])
+        while queue and goal not in seen:
+            here = queue.popleft()
+            for src, dst in self.links:
+                if src == here and dst not in seen:
+                    seen[dst] = seen[here] + 1
+                    queue.append(dst)
+        return seen.get(goal, -1)
+
+    def _new_on(self, link: tuple[str, str]) -> float:
+        return math.fsum(rate for key, rate in self.rates.items() for hop in pairwise(self.routes[key]) if hop == link)
+
+    def _capacities(self) -> None:
+        shared: dict[str, list[float]] = {}
+        for key, link in self.links.items():
+            new, used = self._new_on(key), link.get("bandwidth_used", 0.0)
+            if new > 0 and used + new > link["bandwidth"] * (1 + TOLERANCE):
+                self.say("link-capacity", f"link {key[0]} -> {key[1]} would carry {used + new} of {link['bandwidth']}")
+            if link.get("medium") is not None:
+                sums = shared.setdefault(link["medium"], [0.0, 0.0])
+                sums[0] += new
+                sums[1] += used
+        for name, (new, used) in shared.items():
+            capacity = self.instance["media"][name]
+            if new > 0 and used + new > capacity * (1 + TOLERANCE):
+                self.say("medium-capacity", f"medium {name} would carry {used + new} of {capacity}")
+
+    def metrics(self, basis: str) -> None:
+        weights = self.instance.get("weights") or [1 / 3, 1 / 3, 1 / 3]
+        count = 1.0 if basis == "system" else 0.0
+        spreads = []
+        for what in ("cpu", "memory"):
+            use = [
+                (
+                    count * node.get(f"{what}_used", 0.0)
+                    + sum(task.get(what, 0.0) for t, task in self.tasks.items() if self.given[t] == name)
+                )
+                / node[what]
+                for name, node in self.nodes.items()
+                if node.get(what, 0.0) > 0
+            ]
+            spreads.append(_deviation(use))
+        use = [
+            (count * link.get("bandwidth_used", 0.0) + self._new_on(key)) / link["bandwidth"]
+            for key, link in self.links.items()
+            if link["bandwidth"] > 0
+        ]
+        spreads.append(_deviation(use))
+        imbalance = sum(weight * spread for weight, spread in zip(weights, spreads, strict=True))
+        shares = []
+        for key, asked in self.asked.items():
+            low, high = asked.get("min", 0.0), asked["max"]
+            within = len(self.routes[key]) == 1
+            shares.append(1.0 if within or high == low else (self.rates[key] - low) / (high - low))
+        satisfaction = math.fsum(shares) / len(shares) if shares else 1.0
+        expected = {
+            "load_imbalance": imbalance,
+            "bandwidth_satisfaction": satisfaction,
+            "composite": 0.5 * (1 - imbalance) + 0.5 * satisfaction,
+        }
+        for name, value in expected.items():
+            said = self.answer.get("metrics", {}).get(name)
+            if said is None or not abs(said - value) <= TOLERANCE:
+                self.say("metric", f"{name} is {value}, the answer says {said}")
+
+
+def _deviation(values: list[float]) -> float:
+    if not values:
+        return 0.0
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(values))

@@ -1,0 +1,82 @@
+"""``ces solve`` and ``ces solvers`` as scripts meet them."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+import typer
+from ces_core.checker import check
+from ces_core.generate import random_instance
+from typer.testing import CliRunner
+
+
+@pytest.fixture
+def app() -> typer.Typer:
+    app = typer.Typer()
+    for name in ("solve", "solvers"):
+        (point,) = entry_points(group="ces.commands", name=name)
+        app.command(name)(point.load())
+    return app
+
+
+def _write(folder: Path, name: str, content: object) -> str:
+    file = folder / name
+    file.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return str(file)
+
+
+def test_one_json_line_per_file_in_order(app: typer.Typer, tmp_path: Path) -> None:
+    placed = random_instance("thesis", 1)
+    hopeless = random_instance("thesis", 2)
+    hopeless["job"]["tasks"][0]["cpu"] = 1000
+    files = [_write(tmp_path, "placed.json", placed), _write(tmp_path, "hopeless.json", hopeless)]
+    run = CliRunner().invoke(app, ["solve", *files, "-o", "json", "--seed", "3", "--solver", "greedy"])
+    assert run.exit_code == 0
+    first, second = (json.loads(line) for line in run.stdout.splitlines())
+    assert [first["instance"], second["instance"]] == files
+    assert first["solver"] == "greedy"
+    assert first["feasible"]
+    assert set(first) == {
+        "instance", "solver", "feasible", "assignments", "flows", "metrics", "bound", "paths", "solve_ms",
+    }  # fmt: skip
+    assert check(placed, first) == []
+    assert not second["feasible"]
+    assert "t0 needs 1000 cpu on one node" in second["reason"]
+
+
+def test_bad_files_are_named_and_the_others_answered(app: typer.Typer, tmp_path: Path) -> None:
+    broken = random_instance("thesis", 1)
+    broken["links"][4]["dst"] = "nowhere"
+    files = [
+        _write(tmp_path, "broken.json", broken),
+        _write(tmp_path, "text.json", "{nope"),
+        str(tmp_path / "absent.json"),
+        _write(tmp_path, "good.json", random_instance("thesis", 1)),
+    ]
+    run = CliRunner().invoke(app, ["solve", *files, "-o", "json"])
+    assert run.exit_code == 2
+    lines = [json.loads(line) for line in run.stdout.splitlines()]
+    assert [line["error"]["instance"] for line in lines[:3]] == files[:3]
+    assert lines[0]["error"]["field"] == "links[4].dst"
+    assert lines[3]["feasible"]
+    for file, text in zip(files, ("links[4].dst", "not JSON", "No such file"), strict=False):
+        assert any(file in line and text in line for line in run.stderr.splitlines())
+
+
+def test_an_unknown_solver_is_bad_input(app: typer.Typer, tmp_path: Path) -> None:
+    run = CliRunner().invoke(app, ["solve", _write(tmp_path, "i.json", random_instance()), "--solver", "magic"])
+    assert run.exit_code == 2
+    assert "greedy" in run.stderr
+
+
+def test_tables_are_for_people(app: typer.Typer, tmp_path: Path) -> None:
+    run = CliRunner().invoke(app, ["solve", _write(tmp_path, "i.json", random_instance("tight", 5)), "--basis", "job"])
+    assert run.exit_code == 0
+    assert "composite" in run.stdout
+    listed = CliRunner().invoke(app, ["solvers"])
+    assert "greedy" in listed.stdout
+    as_json = json.loads(CliRunner().invoke(app, ["solvers", "-o", "json"]).stdout)
+    assert {"default", "greedy"} <= {line["name"] for line in as_json}

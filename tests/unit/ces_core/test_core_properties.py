@@ -1,0 +1,142 @@
+"""What holds for every instance, not only for those that came to mind."""
+
+from __future__ import annotations
+
+import copy
+import random
+from typing import Any
+
+import pytest
+from ces_core.checker import check
+from ces_core.problem import Basis, Problem
+from ces_core.solvers import get_solver
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+amounts = st.floats(0, 20, allow_nan=False).map(lambda value: round(value, 3))
+rates = st.floats(0, 100, allow_nan=False).map(lambda value: round(value, 3))
+
+
+@st.composite
+def instances(draw: st.DrawFn) -> dict[str, Any]:
+    count = draw(st.integers(1, 6))
+    names = [f"n{i}" for i in range(count)]
+    nodes = [
+        {"name": name, **{key: draw(amounts) for key in ("cpu", "memory", "cpu_used", "memory_used")}} for name in names
+    ]
+    for node in draw(st.lists(st.sampled_from(nodes), max_size=2)):
+        node["gpu"] = draw(st.integers(0, 2))
+    pairs = [(a, b) for a in names for b in names if a != b]
+    chosen = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=14)) if pairs else []
+    links = [
+        {
+            "src": a,
+            "dst": b,
+            "bandwidth": draw(rates),
+            "bandwidth_used": draw(rates) / 2,
+            "medium": draw(st.sampled_from([None, None, "air"])),
+        }
+        for a, b in chosen
+    ]
+    tasks: list[dict[str, Any]] = [
+        {
+            "name": f"t{i}",
+            "cpu": draw(amounts) / 4,
+            "memory": draw(amounts) / 4,
+            "gpu": draw(st.sampled_from([0, 0, 1])),
+        }
+        for i in range(draw(st.integers(1, 5)))
+    ]
+    if draw(st.booleans()):
+        tasks[0]["allowed"] = draw(st.lists(st.sampled_from(names), unique=True))
+    ends = [task["name"] for task in tasks] + [f"@{name}" for name in names]
+    wanted = draw(st.lists(st.tuples(st.sampled_from(ends), st.sampled_from(ends)), unique=True, max_size=8))
+    flows = []
+    for src, dst in wanted:
+        if src != dst:
+            low, high = sorted([draw(rates), draw(rates)])
+            flows.append({"src": src, "dst": dst, "min": low, "max": high})
+    weights = draw(st.sampled_from([[1 / 3, 1 / 3, 1 / 3], [1.0, 0.0, 0.0], [0.2, 0.3, 0.5]]))
+    return {
+        "nodes": nodes,
+        "links": links,
+        "media": {"air": draw(rates)},
+        "job": {"name": "j", "tasks": tasks, "flows": flows},
+        "weights": weights,
+    }
+
+
+@settings(max_examples=150, deadline=None)
+@given(instance=instances(), basis=st.sampled_from(["system", "job"]), seed=st.integers(0, 3))
+def test_no_plan_breaks_a_rule_and_metrics_are_what_they_say(instance: dict[str, Any], basis: Basis, seed: int) -> None:
+    result = get_solver().solve(Problem.from_dict(instance, basis=basis), seed=seed)
+    assert check(instance, result.to_dict(), basis=basis) == []
+    if result.reason is not None:
+        assert result.reason.text()
+        if result.reason.needed is not None and result.reason.available is not None:
+            assert result.reason.needed >= result.reason.available
+
+
+def _scaled(instance: dict[str, Any], node: float, memory: float, bandwidth: float) -> dict[str, Any]:
+    """The same instance in other units."""
+    scaled = copy.deepcopy(instance)
+    factors = {"cpu": node, "memory": memory, "bandwidth": bandwidth, "min": bandwidth, "max": bandwidth}
+    for item in [*scaled["nodes"], *scaled["links"], *scaled["job"]["tasks"], *scaled["job"]["flows"]]:
+        for key, value in item.items():
+            factor = factors.get(key.removesuffix("_used"))
+            if factor is not None and key not in ("name", "src", "dst"):
+                item[key] = value * factor
+    scaled["media"] = {name: value * bandwidth for name, value in scaled["media"].items()}
+    return scaled
+
+
+@settings(max_examples=60, deadline=None)
+@given(instance=instances())
+def test_units_change_nothing(instance: dict[str, Any]) -> None:
+    # Powers of two, so that the arithmetic is the same to the last bit: millicores, bytes and bit/s in size.
+    here = get_solver().solve(Problem.from_dict(instance))
+    there = get_solver().solve(Problem.from_dict(_scaled(instance, 2.0**10, 2.0**20, 2.0**20)))
+    assert here.feasible == there.feasible
+    if here.plan is not None and there.plan is not None and here.metrics is not None:
+        assert here.plan.assignments == there.plan.assignments
+        assert here.metrics == there.metrics
+    elif here.reason is not None and there.reason is not None:
+        assert here.reason.code == there.reason.code
+
+
+@settings(max_examples=60, deadline=None)
+@given(instance=instances(), shuffle=st.randoms(use_true_random=False))
+def test_relabelling_nodes_keeps_what_is_known(instance: dict[str, Any], shuffle: random.Random) -> None:
+    names = [node["name"] for node in instance["nodes"]]
+    others = shuffle.sample(names, len(names))
+    new = dict(zip(names, others, strict=True))
+    new |= {f"@{name}": f"@{other}" for name, other in new.items()}
+    renamed = copy.deepcopy(instance)
+    for node in renamed["nodes"]:
+        node["name"] = new[node["name"]]
+    shuffle.shuffle(renamed["nodes"])
+    for item in [*renamed["links"], *renamed["job"]["flows"]]:
+        item["src"], item["dst"] = new.get(item["src"], item["src"]), new.get(item["dst"], item["dst"])
+    for task in renamed["job"]["tasks"]:
+        if "allowed" in task:
+            task["allowed"] = [new[name] for name in task["allowed"]]
+    here, there = (get_solver().solve(Problem.from_dict(data)) for data in (instance, renamed))
+    # What is proven must not depend on names; a search that gave up may have missed a place.
+    for one, other in ((here, there), (there, here)):
+        if one.reason is not None and one.reason.proven:
+            assert not other.feasible
+    assert here.feasible == there.feasible
+
+
+def test_rounding_refuses_nothing_that_fits() -> None:
+    instance = {
+        "nodes": [{"name": "a", "cpu": 0.3, "cpu_used": 0.1}, {"name": "b", "cpu": 0.1}],
+        "links": [],
+        "job": {"tasks": [{"name": "t", "cpu": 0.2}, {"name": "u", "cpu": 0.1}]},
+    }
+    # 0.1 + 0.2 exceeds 0.3 by an ulp: rounding must not refuse what fits.
+    result = get_solver().solve(Problem.from_dict(instance))
+    assert result.plan is not None
+    assert result.metrics is not None
+    assert result.metrics.load_imbalance == pytest.approx(0.0)
+    assert check(instance, result.to_dict()) == []
