@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import structlog
 
 from ces_common import subjects
@@ -22,9 +24,12 @@ class StateReader:
         self.fresh = False  # whether the last attempt to read succeeded
         self._bus, self._service = bus, service
         self._subscription: Subscription | None = None
+        self._on_event: Callable[[Delivery], None] | None = None
 
-    async def start(self, event_subjects: list[str]) -> None:
-        """Listen for hints under the service's durable; the first refresh is due at once."""
+    async def start(self, event_subjects: list[str], on_event: Callable[[Delivery], None] | None = None) -> None:
+        """Listen for hints under the service's durable, showing each to ``on_event``; the first refresh is due at
+        once."""
+        self._on_event = on_event
         self._bus.on_reconnect(self._reconnected)
         self._subscription = await self._bus.consume(self._service, event_subjects, self._event)
         self.hint.set()
@@ -50,7 +55,9 @@ class StateReader:
         self.fresh = True
         return True
 
-    async def _event(self, _: Delivery) -> None:
+    async def _event(self, delivery: Delivery) -> None:
+        if self._on_event is not None:
+            self._on_event(delivery)
         self.hint.set()
 
     async def _reconnected(self) -> None:

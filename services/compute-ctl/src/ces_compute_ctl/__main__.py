@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
-from ces_common.bus.nats import NatsBus
+from ces_common.bus import Bus
+from ces_common.connecting import bus_from
 from ces_common.health import health_app, serve_http
 from ces_common.service import run_loops, run_service
 from ces_common.settings import ServiceSettings
-
 from ces_compute_ctl.service import SERVICE, ComputeController
 
 
 async def run(settings: ServiceSettings, stop: asyncio.Event) -> None:
-    bus = NatsBus.from_settings(settings, SERVICE)
+    bus = bus_from(settings, SERVICE)
     controller = ComputeController(bus, settings.resync_s)
     async with serve_http(health_app(controller.missing), settings.http_host, settings.http_port):
         try:
@@ -23,7 +23,7 @@ async def run(settings: ServiceSettings, stop: asyncio.Event) -> None:
             await bus.close()
 
 
-async def work(bus: NatsBus, controller: ComputeController) -> None:
+async def work(bus: Bus, controller: ComputeController) -> None:
     await bus.connect()
     await controller.run()
 

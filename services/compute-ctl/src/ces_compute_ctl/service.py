@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import structlog
+from prometheus_client import Counter
+
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError
 from ces_common.messages.wanted import ComputeWanted
 from ces_common.reading import StateReader
 from ces_common.wanting import WantedBoard
-from prometheus_client import Counter
-
 from ces_compute_ctl.planning import least_generations, plan_workers
 
 log = structlog.get_logger()

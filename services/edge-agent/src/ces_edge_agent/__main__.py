@@ -6,12 +6,12 @@ import asyncio
 import sys
 
 import structlog
-from ces_common.bus.nats import NatsBus
-from ces_common.bus.port import BusError
-from ces_common.health import health_app, serve_http
-from ces_common.service import run_loops, run_service
 from pydantic import ValidationError
 
+from ces_common.bus.port import BusError
+from ces_common.connecting import bus_from
+from ces_common.health import health_app, serve_http
+from ces_common.service import run_loops, run_service
 from ces_edge_agent.agent import Agent, machine_clocks
 from ces_edge_agent.joining import JoinRefused, ensure_joined
 from ces_edge_agent.ports import Network, Runtime
@@ -54,7 +54,7 @@ async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
     await runtime.open()
     await network.open()
     urls = {"nats_urls": membership.urls(), "nats_creds": membership.credentials}
-    bus = NatsBus.from_settings(settings.model_copy(update=urls), settings.node)
+    bus = bus_from(settings.model_copy(update=urls), settings.node)
     agent = Agent(settings, bus, runtime, network, machine_clocks())
     try:
         async with serve_http(health_app(agent.missing), settings.http_host, settings.http_port):

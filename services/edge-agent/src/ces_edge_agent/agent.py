@@ -9,13 +9,13 @@ from uuid import uuid4
 
 import psutil
 import structlog
+
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, Message
 from ces_common.messages.queries import LogQuery
 from ces_common.messages.reports import Heartbeat, LeaseGrant
 from ces_common.messages.wanted import ComputeWanted, NetworkWanted
 from ces_common.service import Hint
-
 from ces_edge_agent.compute import ComputeKeeper
 from ces_edge_agent.documents import Kept
 from ces_edge_agent.lease import Clocks, Lease

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 import structlog
+
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.messages.wanted import ComputeWanted, WorkerWanted
 from ces_common.service import Hint
-
 from ces_edge_agent.documents import Kept
 from ces_edge_agent.lease import Lease
 from ces_edge_agent.ports import Refused, Runtime, RuntimeUnavailable

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 import structlog
-from ces_common.messages.wanted import WantedDocument
 
+from ces_common.messages.wanted import WantedDocument
 from ces_edge_agent.files import write_atomically
 
 log = structlog.get_logger()

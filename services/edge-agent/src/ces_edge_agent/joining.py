@@ -8,9 +8,9 @@ from pathlib import Path
 
 import httpx
 import structlog
+
 from ces_common.messages.api import JoinAnswer, JoinRequest
 from ces_common.natsauth import credentials_file
-
 from ces_edge_agent.files import write_atomically
 from ces_edge_agent.settings import AgentSettings
 

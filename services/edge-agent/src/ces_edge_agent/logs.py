@@ -10,7 +10,6 @@ from pathlib import Path
 from ces_common.messages.queries import LogAnswer, LogQuery
 from ces_common.messages.reports import Progress, WorkerStatus
 from ces_common.messages.wanted import WorkerWanted
-
 from ces_edge_agent.ports import Runtime
 from ces_edge_agent.reconcile import ALIVE
 

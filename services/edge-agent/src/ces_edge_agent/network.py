@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 
 import structlog
+
 from ces_common.messages.reports import Applied
 from ces_common.messages.wanted import Endpoint, NetworkWanted
 from ces_common.service import Hint
-
 from ces_edge_agent.documents import Kept
 from ces_edge_agent.ports import Network, Runtime, RuntimeUnavailable
 from ces_edge_agent.reconcile import networked_allocations, plan_holders

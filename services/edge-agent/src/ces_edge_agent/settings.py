@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import psutil
+from pydantic import Field, field_validator
+from pydantic_settings import NoDecode
+
 from ces_common.jobfile import NodeName
 from ces_common.naming import DATA_PLANE
 from ces_common.quantities import Cpu, Memory
 from ces_common.settings import ServiceSettings
-from pydantic import Field, field_validator
-from pydantic_settings import NoDecode
 
 _ARCH = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 

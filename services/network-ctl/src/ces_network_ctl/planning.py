@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from dataclasses import dataclass, field
 from hashlib import blake2s
@@ -22,7 +23,6 @@ from ces_common.naming import link_device
 from ces_common.shares import return_rate, unreserved_rate
 from ces_common.states import JOB_PLACED, JobState
 from ces_common.view import StateView
-
 from ces_network_ctl.routing import Hops, next_hops, plain_path
 
 VNI_BITS = 24
@@ -139,7 +139,7 @@ def _add_job(job: JobRecord, hops: Hops, parts: dict[str, Parts]) -> None:
     answers = {(flow.dst, flow.src) for flow in job.reserved}
     for src, dst in sorted(reserved | answers):
         path = paths.get((src, dst)) or []
-        for at, via in list(zip(path, path[1:], strict=False))[1:]:
+        for at, via in list(itertools.pairwise(path))[1:]:
             parts[at].policies.append(
                 PolicyRoute(job=job.key, src=by_task[src].address, dst=by_task[dst].address, via=via)
             )
@@ -152,7 +152,7 @@ def _add_job(job: JobRecord, hops: Hops, parts: dict[str, Parts]) -> None:
                 )
             )
         back = paths.get((flow.dst, flow.src)) or []
-        for at, via in zip(back, back[1:], strict=False):
+        for at, via in itertools.pairwise(back):
             parts[at].classes.append(
                 FlowClass(
                     job=job.key,
@@ -174,7 +174,7 @@ def _pair_paths(job: JobRecord, by_task: dict[str, AllocationRecord], hops: Hops
     for flow in job.reserved:
         back = list(reversed(flow.path))
         pair = (flow.dst, flow.src)
-        if pair not in paths and all(_linked(hops, a, b) for a, b in zip(back, back[1:], strict=False)):
+        if pair not in paths and all(_linked(hops, a, b) for a, b in itertools.pairwise(back)):
             paths[pair] = back
     for src, one in by_task.items():
         for dst, other in by_task.items():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import structlog
+from prometheus_client import Counter
+
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, Message
 from ces_common.messages.events import NetworkPreparing, NetworkReady, new_event
@@ -14,8 +16,6 @@ from ces_common.messages.wanted import NetworkWanted
 from ces_common.reading import StateReader
 from ces_common.states import JobState
 from ces_common.wanting import WantedBoard
-from prometheus_client import Counter
-
 from ces_network_ctl.planning import involved_nodes, plan_networks
 
 log = structlog.get_logger()

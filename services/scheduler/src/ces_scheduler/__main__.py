@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from ces_common.bus.nats import NatsBus
+from ces_common.bus import Bus
+from ces_common.connecting import bus_from
 from ces_common.health import health_app, serve_http
 from ces_common.service import run_loops, run_service
 from ces_common.settings import ServiceSettings
 from ces_core.errors import UnknownSolverError
 from ces_core.solvers import DEFAULT, Solver, get_solver
-
 from ces_scheduler.service import SERVICE, Scheduler
 
 
@@ -20,7 +20,7 @@ class SchedulerSettings(ServiceSettings):
 
 
 async def run(settings: SchedulerSettings, solver: Solver, stop: asyncio.Event) -> None:
-    bus = NatsBus.from_settings(settings, SERVICE)
+    bus = bus_from(settings, SERVICE)
     scheduler = Scheduler(bus, solver, settings.resync_s)
     async with serve_http(health_app(scheduler.missing), settings.http_host, settings.http_port):
         try:
@@ -30,7 +30,7 @@ async def run(settings: SchedulerSettings, solver: Solver, stop: asyncio.Event) 
             await bus.close()
 
 
-async def work(bus: NatsBus, scheduler: Scheduler) -> None:
+async def work(bus: Bus, scheduler: Scheduler) -> None:
     await bus.connect()
     await scheduler.run()
 

@@ -11,7 +11,6 @@ from ces_common.messages.records import JobRecord
 from ces_common.states import JobState
 from ces_core.plan import Result
 from ces_core.solvers import Solver
-
 from ces_scheduler.translate import (
     Offer,
     Usage,

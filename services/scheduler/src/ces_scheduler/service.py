@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import structlog
+from prometheus_client import Counter, Histogram
+from ulid import ULID
+
 from ces_common import subjects
-from ces_common.bus.port import Bus, BusError, Delivery, Message
+from ces_common.bus.port import Bus, BusError, Delivery, Message, Reject
 from ces_common.messages.events import (
     MalformedEvent,
     PlanProposed,
@@ -23,15 +26,19 @@ from ces_common.messages.queries import PlanAnswer, PlanQuery
 from ces_common.messages.records import JobRecord
 from ces_common.reading import StateReader
 from ces_core.solvers import Solver
-from prometheus_client import Counter, Histogram
-from ulid import ULID
-
 from ces_scheduler.deciding import Decision, decide, queue_order
 from ces_scheduler.translate import Offer, Usage, offer_of
 
 log = structlog.get_logger()
 SERVICE = "scheduler"
-EVENTS = [subjects.events("job"), subjects.events("allocation"), subjects.events("node"), subjects.events("topology")]
+REJECTIONS = subjects.events("plan", "rejected")
+EVENTS = [
+    REJECTIONS,
+    subjects.events("job"),
+    subjects.events("allocation"),
+    subjects.events("node"),
+    subjects.events("topology"),
+]
 DECISION = Histogram("ces_decision_seconds", "Time of one placement decision", ["outcome"])
 PROPOSED = Counter("ces_plans_proposed_total", "Plans proposed")
 REJECTED = Counter("ces_plans_rejected_total", "Plans that the manager rejected")
@@ -70,8 +77,7 @@ class Scheduler:
     async def run(self) -> None:
         await self._bus.provision()
         await self._bus.serve(subjects.rpc(SERVICE, "plan"), self._dry_run, queue=SERVICE)
-        await self._bus.consume(f"{SERVICE}-rejections", [subjects.events("plan", "rejected")], self._rejected)
-        await self.reader.start(EVENTS)
+        await self.reader.start(EVENTS, self._event)
         wait_s = self._resync_s
         while True:
             await self.reader.hint.wait(wait_s)
@@ -165,17 +171,16 @@ class Scheduler:
         await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
         log.info("no place for a job", job=job.id, reason=reason.text)
 
-    async def _rejected(self, delivery: Delivery) -> None:
-        try:
-            data = parse_event(delivery.data).data
-        except MalformedEvent as error:
-            log.warning("malformed event ignored", error=str(error))
+    def _event(self, delivery: Delivery) -> None:
+        if not subjects.matches(REJECTIONS, delivery.subject):
             return
-        if isinstance(data, PlanRejected):
-            REJECTED.inc()
-            log.info("a plan was rejected", job=data.job, plan=data.plan, reason=data.reason)
-            self._in_flight.pop(data.job, None)
-            self.reader.hint.set()
+        try:
+            data: PlanRejected = parse_event(delivery.data).data
+        except MalformedEvent as error:
+            raise Reject(str(error)) from error
+        REJECTED.inc()
+        log.info("a plan was rejected", job=data.job, plan=data.plan, reason=data.reason)
+        self._in_flight.pop(data.job, None)
 
     async def _dry_run(self, message: Message) -> bytes:
         query = PlanQuery.model_validate_json(message.data)

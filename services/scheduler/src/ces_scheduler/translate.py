@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+
 from ces_common.jobfile import Flow, Task
 from ces_common.messages.events import FlowPlan, Reason
 from ces_common.messages.records import JobRecord, NodeRecord
@@ -19,7 +21,6 @@ from ces_core.problem import Cluster, Link, Node, Problem
 from ces_core.problem import Flow as CoreFlow
 from ces_core.problem import Task as CoreTask
 from ces_core.reason import Reason as CoreReason
-from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
