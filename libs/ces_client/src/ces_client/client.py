@@ -10,6 +10,14 @@ from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
 import httpx
+from pydantic import BaseModel, ValidationError
+
+from ces_client import stream
+from ces_client.context import Context, load_context
+from ces_client.errors import UnexpectedAnswer
+from ces_client.http import Http
+from ces_client.stream import StreamEvent
+from ces_client.watch import watch
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import (
     JobSummary,
@@ -26,14 +34,6 @@ from ces_common.messages.api import (
 )
 from ces_common.messages.queries import PlanAnswer
 from ces_common.states import JOB_OVER
-from pydantic import BaseModel, ValidationError
-
-from ces_client import stream
-from ces_client.context import Context, load_context
-from ces_client.errors import UnexpectedAnswer
-from ces_client.http import Http
-from ces_client.stream import StreamEvent
-from ces_client.watch import watch
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from ces_common.jobfile import JobFile
-from ces_common.messages.api import TopologyFile
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ces_client.errors import BadInput, bad_field
+from ces_common.jobfile import JobFile
+from ces_common.messages.api import TopologyFile
 
 M = TypeVar("M", bound=BaseModel)
 _LEADING_FIELD = re.compile(r"^([a-z_]+(?:\.[a-z_]+|\[\d+\])*): ")

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 import httpx
 import stamina
-from ces_common.messages.api import Problem
 from pydantic import ValidationError
 
 from ces_client.errors import ApiError, CesError, Unreachable, bad_field
+from ces_common.messages.api import Problem
 
 TRY_AGAIN = frozenset({429, 502, 503, 504})
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)

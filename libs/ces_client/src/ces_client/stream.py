@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from ces_common.messages.events import event_type
-from ces_common.states import JOB_OVER
 from httpx_sse import EventSource, SSEError
 
 from ces_client.errors import UnexpectedAnswer
 from ces_client.http import Http
+from ces_common.messages.events import event_type
+from ces_common.states import JOB_OVER
 
 SILENCE_S = 45.0  # the server says something at least every 15 s, a comment if nothing else
 REOPEN_S = 1.0  # unless the server names another pause

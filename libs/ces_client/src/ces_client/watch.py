@@ -9,11 +9,11 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 import httpx
-from ces_common.messages.api import FlowView, JobView, TaskView
-from ces_common.states import JOB_OVER
 
 from ces_client.errors import CesError, Unreachable
 from ces_client.stream import StreamEvent
+from ces_common.messages.api import FlowView, JobView, TaskView
+from ces_common.states import JOB_OVER
 
 TICK_S = 0.5
 REFRESH_S = 5.0  # a lost event costs this long, no more

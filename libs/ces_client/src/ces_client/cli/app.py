@@ -1,0 +1,53 @@
+"""The ``ces`` command: which commands there are."""
+
+from __future__ import annotations
+
+import stamina.instrumentation
+import typer
+
+from ces_client.cli import cluster, jobs, machine
+from ces_client.cli.plugins import CesGroup
+
+app = typer.Typer(
+    cls=CesGroup,
+    help="Collaborative Edge Scheduler: place distributed training on edge nodes, bandwidth included.",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,  # they would show tokens
+)
+get = typer.Typer(help="List jobs, nodes, links or the queue.", no_args_is_help=True)
+describe = typer.Typer(help="Show all about a job or a node.", no_args_is_help=True)
+node = typer.Typer(help="Manage nodes.", no_args_is_help=True)
+topology = typer.Typer(help="Manage links and media.", no_args_is_help=True)
+
+app.command()(jobs.submit)
+app.command()(jobs.wait)
+app.command()(jobs.plan)
+app.add_typer(get, name="get")
+app.add_typer(describe, name="describe")
+app.command()(jobs.logs)
+app.command()(cluster.events)
+app.command()(jobs.cancel)
+app.command()(jobs.pause)
+app.command()(jobs.resume)
+app.add_typer(node, name="node")
+app.add_typer(topology, name="topology")
+app.command()(machine.login)
+app.command()(machine.doctor)
+
+get.command("jobs")(cluster.get_jobs)
+get.command("nodes")(cluster.get_nodes)
+get.command("links")(cluster.get_links)
+get.command("queue")(cluster.get_queue)
+describe.command("job")(jobs.describe_job)
+describe.command("node")(cluster.describe_node)
+node.command()(cluster.cordon)
+node.command()(cluster.uncordon)
+node.command()(cluster.drain)
+node.command()(cluster.token)
+topology.command("apply")(cluster.topology_apply)
+
+
+def main() -> None:
+    # Retries are no news to the user of a command: the one that fails last is.
+    stamina.instrumentation.set_on_retry_hooks([])
+    app()

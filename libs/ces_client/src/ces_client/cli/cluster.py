@@ -1,0 +1,205 @@
+"""Commands about the cluster: lists, nodes, topology, events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from pydantic import BaseModel
+from rich.console import RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from ces_client.cli import session
+from ces_client.cli.output import Output, OutputOption, console, show, show_json, show_json_line
+from ces_client.client import Client
+from ces_client.errors import bad_field
+from ces_client.files import load_topology
+from ces_client.stream import StreamEvent
+from ces_client.view import job_table, link_table, node_detail, node_table, queue_table
+
+M = TypeVar("M", bound=BaseModel)
+WATCH_S = 2.0
+WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="show it again whenever it changes; Ctrl-C ends")]
+NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="a node's name")]
+
+
+def get_jobs(watch: WatchOption = False, output: OutputOption = Output.TABLE) -> None:
+    """List jobs."""
+    _list(lambda client: client.jobs.list(), lambda jobs: job_table(jobs, _now()), watch, output)
+
+
+def get_nodes(watch: WatchOption = False, output: OutputOption = Output.TABLE) -> None:
+    """List nodes with what they have and what of it is allocated."""
+    _list(lambda client: client.nodes.list(), lambda nodes: node_table(nodes, _now()), watch, output)
+
+
+def get_links(watch: WatchOption = False, output: OutputOption = Output.TABLE) -> None:
+    """List links with capacity, what is reserved and what is used."""
+    _list(lambda client: client.topology.links(), link_table, watch, output)
+
+
+def get_queue(watch: WatchOption = False, output: OutputOption = Output.TABLE) -> None:
+    """List waiting jobs, and why they wait."""
+    _list(lambda client: client.queue(), lambda entries: queue_table(entries, _now()), watch, output)
+
+
+def _list(
+    fetch: Callable[[Client], Iterable[M]],
+    table: Callable[[Sequence[M]], RenderableType],
+    watch: bool,
+    output: Output,
+) -> None:
+    with session.connect() as client:
+        items = list(fetch(client))
+        if not watch:
+            if output == Output.JSON:
+                show_json(items)
+            else:
+                show(table(items))
+            return
+        try:
+            _watch(lambda: list(fetch(client)), items, table, output)
+        except KeyboardInterrupt:
+            return
+
+
+def _watch(
+    fetch: Callable[[], list[M]], items: list[M], table: Callable[[Sequence[M]], RenderableType], output: Output
+) -> None:
+    screen = console()
+    if output == Output.TABLE and screen.is_terminal:
+        with Live(table(items), console=screen, auto_refresh=False) as live:
+            while True:
+                time.sleep(WATCH_S)
+                live.update(table(fetch()), refresh=True)
+    while True:
+        if output == Output.JSON:
+            show_json_line(items)
+        else:
+            screen.print(table(items), Text())
+        before = items
+        while items == before:
+            time.sleep(WATCH_S)
+            items = fetch()
+
+
+def describe_node(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
+    """Show all about a node: capacity, tasks, links."""
+    with session.connect() as client:
+        nodes = {one.name: one for one in client.nodes.list()}
+        if node not in nodes:
+            remedy = f"nodes are {', '.join(sorted(nodes))}" if nodes else "no node has joined yet"
+            raise bad_field(f"No node is named {node}", "node", "there is none of that name", remedy)
+        links = [link for link in client.topology.links() if node in (link.src, link.dst)]
+    if output == Output.JSON:
+        links_data = [link.model_dump(mode="json") for link in links]
+        show_json(nodes[node].model_dump(mode="json") | {"links": links_data})
+    else:
+        show(node_detail(nodes[node], links, _now()))
+
+
+def cordon(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
+    """Let no new task go to a node."""
+    _ask(node, "cordon", output)
+
+
+def uncordon(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
+    """Let tasks go to a node again."""
+    _ask(node, "uncordon", output)
+
+
+def drain(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
+    """Cordon a node and move its jobs elsewhere."""
+    _ask(node, "drain", output)
+
+
+def _ask(node: str, what: str, output: Output) -> None:
+    with session.connect() as client:
+        {"cordon": client.nodes.cordon, "uncordon": client.nodes.uncordon, "drain": client.nodes.drain}[what](node)
+    if output == Output.JSON:
+        show_json({"node": node, "requested": what})
+    else:
+        show(Text(f"{what} requested for {node}"))
+
+
+def token(
+    node: Annotated[str | None, typer.Option("--node", help="only the node of this name may use it")] = None,
+    ttl: Annotated[int, typer.Option("--ttl", min=10, max=7 * 86400, help="seconds for which it is valid")] = 3600,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Make a token with which one node may join, once."""
+    with session.connect() as client:
+        made = client.nodes.create_token(node, ttl_s=ttl)
+    if output == Output.JSON:
+        show_json(made)
+    else:
+        typer.echo(made.token)
+        who = f"node {made.node}" if made.node else "one node"
+        console(stderr=True).print(
+            Text(f"lets {who} join, once, until {made.expires_at:%Y-%m-%d %H:%M:%S %Z}; it is not shown again")
+        )
+
+
+def topology_apply(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="links and media, YAML or JSON")],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Replace the cluster's links and media by those of a file."""
+    topology = load_topology(file)
+    with session.connect() as client:
+        view = client.topology.put(topology)
+    if output == Output.JSON:
+        show_json(view)
+    else:
+        show(link_table(view.links))
+        show(Text(f"{len(view.links)} links, {len(view.media)} media"))
+
+
+def events(
+    job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="only of this job (id or name)")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="show new ones as they happen")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show what has happened; with -f, what happens from now on."""
+    with session.connect() as client:
+        try:
+            for event in _events(client, session.job_id(client, job) if job else None, follow):
+                if output == Output.JSON:
+                    show_json_line({"type": event.type, "sequence": event.sequence, "data": event.data})
+                elif event.sequence is not None:
+                    console().print(event_line(event), soft_wrap=True)
+        except KeyboardInterrupt:
+            return
+
+
+def _events(client: Client, job: str | None, follow: bool) -> Iterable[StreamEvent]:
+    if job is None:
+        return client.events() if follow else client.events_so_far()
+    # A job's own past is short and explains what comes.
+    return client.jobs.events(job, after=0) if follow else client.jobs.events_so_far(job)
+
+
+def event_line(event: StreamEvent) -> Text:
+    """``12 09:15:02 job.running 01J... state=running reason=...``"""
+    body = event.data.get("data")
+    facts = body if isinstance(body, dict) else {}
+    told = " ".join(
+        f"{key}={value}" for key, value in facts.items() if isinstance(value, str | int | float) and value != ""
+    )
+    moment = str(event.data.get("time", ""))[11:19]
+    return Text.assemble(
+        (f"{event.sequence:>6} ", "dim"),
+        (f"{moment} ", "dim"),
+        (event.type.removeprefix("ces.v1."), "bold"),
+        f" {event.data.get('subject', '')} ",
+        (told, "dim"),
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

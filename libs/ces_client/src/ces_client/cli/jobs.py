@@ -1,0 +1,137 @@
+"""Commands about one job."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ces_client.cli import session
+from ces_client.cli.attach import attach
+from ces_client.cli.output import Output, OutputOption, console, show, show_json, show_json_line
+from ces_client.client import Client
+from ces_client.errors import ApiError
+from ces_client.files import load_job
+from ces_client.view import committed_plan, job_facts, job_live, plan_answer
+from ces_client.view.words import since
+from ces_common.messages.api import PlanView
+
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="a job's id, or a name: the latest job that bears it")]
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="a job file, YAML or JSON")]
+TASK_STYLES = ("cyan", "magenta", "green", "yellow", "blue", "red")
+
+
+def submit(
+    file: FileArgument,
+    wait: Annotated[bool, typer.Option("--wait", help="follow the job until it is over")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Submit a job."""
+    job = load_job(file)
+    with session.connect() as client:
+        view = client.jobs.submit(job)
+        if wait:
+            raise typer.Exit(attach(client, view.id, output))
+    if output == Output.JSON:
+        show_json(view)
+    else:
+        show(Text(f"{view.name} submitted: {view.id}"))
+
+
+def wait(job: JobArgument, output: OutputOption = Output.TABLE) -> None:
+    """Follow a job until it is over."""
+    with session.connect() as client:
+        raise typer.Exit(attach(client, session.job_id(client, job), output))
+
+
+def plan(file: FileArgument, output: OutputOption = Output.TABLE) -> None:
+    """Show where a job would go, and why; nothing is started."""
+    job = load_job(file)
+    with session.connect() as client:
+        answer = client.plan(job)
+    if output == Output.JSON:
+        show_json(answer)
+    else:
+        show(plan_answer(job, answer))
+    if not answer.feasible:
+        raise typer.Exit(2)
+
+
+def cancel(job: JobArgument, output: OutputOption = Output.TABLE) -> None:
+    """Stop a job for good, or take it out of the queue."""
+    _ask(job, "cancel", output)
+
+
+def pause(job: JobArgument, output: OutputOption = Output.TABLE) -> None:
+    """Hold a running job; it keeps its place."""
+    _ask(job, "pause", output)
+
+
+def resume(job: JobArgument, output: OutputOption = Output.TABLE) -> None:
+    """Let a paused job go on."""
+    _ask(job, "resume", output)
+
+
+def _ask(job: str, what: str, output: Output) -> None:
+    with session.connect() as client:
+        found = session.job_id(client, job)
+        {"cancel": client.jobs.cancel, "pause": client.jobs.pause, "resume": client.jobs.resume}[what](found)
+    if output == Output.JSON:
+        show_json({"job": found, "requested": what})
+    else:
+        show(Text(f"{what} requested for {job}" + (f" ({found})" if found != job else "")))
+
+
+def logs(
+    job: JobArgument,
+    task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="one task; all if left out")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="go on until the job is over")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show what a job's workers printed."""
+    with session.connect() as client:
+        screen = console()
+        for line in client.jobs.logs(session.job_id(client, job), task, follow=follow):
+            source, text = (task, line) if task else _split(line)
+            if output == Output.JSON:
+                show_json_line({"task": source, "line": text})
+            elif task or source is None:
+                typer.echo(line)
+            else:
+                style = TASK_STYLES[sum(source.encode()) % len(TASK_STYLES)]
+                screen.print(Text.assemble((source, style), (" | ", "dim"), text), soft_wrap=True)
+
+
+def _split(line: str) -> tuple[str | None, str]:
+    """Task and line of ``worker-0 | line``."""
+    source, mark, text = line.partition(" | ")
+    return (source, text) if mark else (None, line)
+
+
+def describe_job(job: JobArgument, output: OutputOption = Output.TABLE) -> None:
+    """Show all about a job: workers, flows, plan."""
+    with session.connect() as client:
+        view = client.jobs.get(session.job_id(client, job))
+        committed = _plan_or_none(client, view.id)
+    if output == Output.JSON:
+        data = view.model_dump(mode="json")
+        show_json(data | {"plan": committed.model_dump(mode="json") if committed is not None else None})
+        return
+    now = datetime.now(UTC)
+    parts: list[RenderableType] = [job_live(view, now), Text(), job_facts(view, now)]
+    if committed is not None:
+        parts += [Text(), Text("plan", style="bold"), committed_plan(committed, since(committed.committed_at, now))]
+    show(Group(*parts))
+
+
+def _plan_or_none(client: Client, job: str) -> PlanView | None:
+    try:
+        return client.jobs.plan(job)
+    except ApiError as error:
+        if error.status == 404:
+            return None
+        raise

@@ -1,0 +1,47 @@
+"""Commands about this machine: what it can do, and which manager it talks to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from ces_client.cli.output import Output, OutputOption, show, show_json
+from ces_client.client import Client
+from ces_client.context import Context, save_context
+from ces_client.doctor import examine
+from ces_client.view.plan import plain_table
+
+
+def login(
+    url: Annotated[str, typer.Argument(metavar="URL", help="of the manager, such as http://edge-master:8080")],
+    token: Annotated[
+        str, typer.Option("--token", envvar="CES_TOKEN", prompt=True, hide_input=True, help="asked for if left out")
+    ],
+    ca: Annotated[Path | None, typer.Option("--ca", help="certificate authority of an https URL (PEM)")] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Check URL and token, and keep them for later commands."""
+    context = Context(url.rstrip("/"), token, str(ca.resolve()) if ca else None)
+    with Client.from_context(context) as client:
+        nodes = len(list(client.nodes.list()))
+    path = save_context(context)
+    if output == Output.JSON:
+        show_json({"url": context.url, "context": str(path), "nodes": nodes})
+    else:
+        show(Text(f"logged in to {context.url} ({nodes} nodes); kept in {path}"))
+
+
+def doctor(output: OutputOption = Output.TABLE) -> None:
+    """Tell what this machine can do for CES: runtimes, networks, GPU."""
+    findings = examine()
+    if output == Output.JSON:
+        show_json({"findings": [finding.as_data() for finding in findings]})
+        return
+    table = plain_table("", "WHAT", "FOUND", "REMEDY")
+    for finding in findings:
+        mark = Text("✓", style="green") if finding.good else Text("–", style="yellow")
+        table.add_row(mark, finding.what, finding.found, finding.remedy)
+    show(table)

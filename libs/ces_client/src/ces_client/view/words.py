@@ -1,0 +1,91 @@
+"""How values are written for people, and in which colour."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from rich.text import Text
+
+from ces_common.quantities import show_bandwidth, show_cpu, show_memory
+
+DASH = "–"
+STATE_STYLES = {
+    "queued": "yellow",
+    "planned": "cyan",
+    "preparing": "cyan",
+    "starting": "cyan",
+    "pending": "cyan",
+    "running": "green",
+    "ready": "green",
+    "paused": "magenta",
+    "stopping": "yellow",
+    "rescheduling": "yellow",
+    "succeeded": "bold green",
+    "failed": "bold red",
+    "lost": "bold red",
+    "unreachable": "bold red",
+    "cancelled": "dim",
+    "stopped": "dim",
+}
+
+
+def state_text(state: str | None) -> Text:
+    return Text(state or DASH, style=STATE_STYLES.get(state or "", ""))
+
+
+def span(seconds: float) -> str:
+    """A duration in its two largest units: ``42s``, ``3m07s``, ``2h05m``, ``4d03h``."""
+    whole = max(0, int(seconds))
+    minutes, second = divmod(whole, 60)
+    hours, minute = divmod(minutes, 60)
+    days, hour = divmod(hours, 24)
+    if days:
+        return f"{days}d{hour:02d}h"
+    if hours:
+        return f"{hours}h{minute:02d}m"
+    return f"{minutes}m{second:02d}s" if minutes else f"{second}s"
+
+
+def since(moment: datetime | None, now: datetime) -> str:
+    return DASH if moment is None else span((now - moment) / timedelta(seconds=1))
+
+
+def rate(value: float | None) -> str:
+    return DASH if value is None else show_bandwidth(value)
+
+
+def rate_range(low: int, high: int) -> str:
+    """``10–50 Mbit/s``; the unit once where both ends share it."""
+    small, large = show_bandwidth(low), show_bandwidth(high)
+    if small == large:
+        return large
+    number, unit = small.split(" ", 1)
+    return f"{number}–{large}" if large.endswith(f" {unit}") else f"{small} – {large}"
+
+
+def path_text(path: list[str]) -> str:
+    """``n0 › s0 › n1``; a path of one node uses no link."""
+    if not path:
+        return DASH
+    return f"within {path[0]}" if len(path) == 1 else " › ".join(path)
+
+
+def cpu_share(used: int, total: int) -> str:
+    return f"{used / 1000:g}/{show_cpu(total)}" if total else DASH
+
+
+def memory_share(used: int, total: int) -> str:
+    return f"{show_memory(used)} / {show_memory(total)}" if total else DASH
+
+
+def amount(resource: str | None, value: float) -> str:
+    """A number of a Reason in its resource's unit."""
+    match resource:
+        case "cpu":
+            return show_cpu(value)
+        case "memory":
+            return show_memory(value)
+        case "bandwidth":
+            return show_bandwidth(value)
+        case _:
+            return f"{value:g}" + (f" {resource}" if resource else "")
