@@ -1,0 +1,180 @@
+"""Emulated hosts on this machine: what they can reach, and that nothing of them stays."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ces_common.naming import link_device
+from ces_testbed.hosts import Hosts, clusters, remove_hosts, traces
+from ces_testbed.netlink import TestbedError, namespaces, routing, set_up
+from ces_testbed.topology import parse_topology
+
+pytestmark = pytest.mark.needs("root")
+
+TOPOLOGY = """
+nodes:
+  - {name: a, cpu: 1, memory: 1Gi}
+  - {name: b, cpu: 1, memory: 1Gi}
+  - {name: s, cpu: 0}
+links:
+  - {src: a, dst: b, bandwidth: 10Mbit}
+  - {src: a, dst: s, bandwidth: 10Mbit, both: false}
+  - {src: s, dst: a, bandwidth: 20Mbit, both: false}
+"""
+
+
+def machine() -> tuple[set[str], set[str]]:
+    with routing() as ip:
+        return {link.get("ifname") for link in ip.get_links()}, set(namespaces(""))
+
+
+def wait_for(condition: Callable[[], bool], timeout_s: float = 15) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def cluster() -> str:
+    return f"t{os.getpid():x}"
+
+
+@pytest.fixture
+def hosts(cluster: str) -> Iterator[Hosts]:
+    made = Hosts(cluster, parse_topology(TOPOLOGY, "test"))
+    made.up()
+    yield made
+    remove_hosts(cluster)
+
+
+def inside(namespace: str, program: str, *arguments: str, timeout_s: float = 20) -> subprocess.CompletedProcess[str]:
+    """A Python program run in a namespace."""
+    enter = [sys.executable, "-m", "ces_testbed.enter", namespace]
+    return subprocess.run(
+        [*enter, sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+SERVE = """
+import socket, sys
+with socket.create_server((sys.argv[1], 0)) as server:
+    server.settimeout(15)
+    print(server.getsockname()[1], flush=True)
+    peer, _ = server.accept()
+    peer.sendall(b"hello")
+    peer.close()
+"""
+CALL = """
+import socket, sys
+with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=float(sys.argv[3])) as peer:
+    print(peer.recv(5).decode())
+"""
+
+
+def talk(server: str, address: str, client: str | None, wait_s: float = 10) -> str:
+    """What a client in one namespace hears from a server in another; '' where it cannot connect."""
+    serving = subprocess.Popen(
+        [sys.executable, "-m", "ces_testbed.enter", server, sys.executable, "-c", SERVE, address],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert serving.stdout is not None
+        port = serving.stdout.readline().strip()
+        if client is not None:
+            return inside(client, CALL, address, port, str(wait_s)).stdout.strip()
+        answer = subprocess.run(
+            [sys.executable, "-c", CALL, address, port, str(wait_s)], capture_output=True, text=True, check=False
+        )
+        return answer.stdout.strip()
+    finally:
+        serving.kill()
+        serving.wait()
+
+
+def test_up_and_down_leave_the_machine_as_it_was(cluster: str) -> None:
+    before = machine()
+    hosts = Hosts(cluster, parse_topology(TOPOLOGY, "test"))
+    try:
+        hosts.up()
+        assert {f"ces-{cluster}-a", f"ces-{cluster}-s-dp"} <= machine()[1] - before[1]
+        assert cluster in clusters()
+        assert traces(cluster)
+    finally:
+        hosts.down()
+    assert traces(cluster) == []
+    wait_for(lambda: machine() == before)  # other tests' devices may come and go meanwhile
+    assert cluster not in clusters()
+
+
+def test_up_twice_changes_nothing_and_replaces_what_is_missing(hosts: Hosts) -> None:
+    gateway, address = hosts.gateway, hosts.address("b")
+    with routing(hosts.data_plane("a")) as ip:
+        kept = ip.link_lookup(ifname=link_device("s"))
+        ip.link("del", index=ip.link_lookup(ifname=link_device("b"))[0])
+    again = Hosts(hosts.cluster, hosts.topology)
+    again.up()
+    assert (again.gateway, again.address("b")) == (gateway, address)
+    with routing(hosts.data_plane("a")) as ip:
+        assert ip.link_lookup(ifname=link_device("s")) == kept
+        assert ip.link_lookup(ifname=link_device("b"))
+
+
+def test_up_follows_a_changed_topology(hosts: Hosts) -> None:
+    smaller = parse_topology("nodes: [{name: a, cpu: 1, memory: 1Gi}, {name: s}]", "test")
+    Hosts(hosts.cluster, smaller).up()
+    assert not any(name.endswith(("-b", "-b-dp")) for name in traces(hosts.cluster))
+    with routing(hosts.data_plane("a")) as ip:
+        assert not ip.link_lookup(ifname=link_device("s"))
+
+
+def test_a_wire_carries_tcp_until_it_is_cut(hosts: Hosts) -> None:
+    for node, peer, address in (("a", "b", "10.99.0.1"), ("b", "a", "10.99.0.2")):
+        with routing(hosts.data_plane(node)) as ip:
+            ip.addr("add", index=ip.link_lookup(ifname=link_device(peer))[0], address=address, prefixlen=24)
+    ends = hosts.data_plane("b"), "10.99.0.2", hosts.data_plane("a")
+    assert talk(*ends) == "hello"
+    hosts.cut("a", "b")
+    assert talk(*ends, wait_s=0.5) == ""
+    hosts.mend("b", "a")
+    assert talk(*ends) == "hello"
+
+
+def test_a_partition_cuts_a_host_off_and_healing_joins_it_again(hosts: Hosts) -> None:
+    host, address = hosts.host_namespace("a"), hosts.address("a")
+    assert talk(host, address, None) == "hello"
+    hosts.partition("a")
+    assert talk(host, address, None, wait_s=0.5) == ""
+    hosts.heal("a")
+    assert talk(host, address, None) == "hello"
+
+
+def test_what_does_not_exist_is_named(hosts: Hosts) -> None:
+    with pytest.raises(TestbedError, match="no node 'z'"):
+        hosts.partition("z")
+    with pytest.raises(TestbedError, match="no wire joins b and s"):
+        hosts.cut("b", "s")
+    with pytest.raises(TestbedError, match="no network namespace"), routing("ces-none-x") as ip:
+        set_up(ip, "lo")
+
+
+def test_two_clusters_have_subnets_of_their_own(hosts: Hosts) -> None:
+    other = Hosts(hosts.cluster + "b", hosts.topology)
+    try:
+        other.up()
+        assert other.gateway != hosts.gateway
+        other.down()
+        assert traces(hosts.cluster)
+    finally:
+        remove_hosts(hosts.cluster + "b")
