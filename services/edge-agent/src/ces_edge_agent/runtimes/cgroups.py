@@ -1,0 +1,203 @@
+"""Control groups, both versions, as far as a worker needs them. Standard library only: the shim imports it.
+
+A group is a name; its folders follow from the hierarchies that are mounted, so that whoever knows the name (the shim,
+or an agent that starts again) finds the same group.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+UNIFIED = "unified"
+_CONTROLLERS = ("cpu", "cpuacct", "memory", "pids", "freezer")
+_PERIOD_US = 100_000
+_LEAST_QUOTA_US = 1_000
+
+
+def hierarchies(mountinfo: str = "/proc/self/mountinfo") -> dict[str, str]:
+    """Controller -> mount point; ``unified`` where version 2 has the controllers."""
+    found: dict[str, str] = {}
+    try:
+        lines = Path(mountinfo).read_text().splitlines()
+    except OSError:
+        return found
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        kind, _, options = after.partition(" ")
+        point = before.split()[4]
+        if kind == "cgroup":
+            carried = options.split()[-1].split(",")
+            found.update({name: point for name in _CONTROLLERS if name in carried})
+        elif kind == "cgroup2":
+            with contextlib.suppress(OSError):
+                if "memory" in (Path(point) / "cgroup.controllers").read_text().split():
+                    found[UNIFIED] = point
+    return found
+
+
+class Group:
+    """The control group of one worker, in every hierarchy that this process may write to."""
+
+    def __init__(self, roots: Mapping[str, str], name: str) -> None:
+        self.name = name
+        self._roots = {controller: Path(root) for controller, root in roots.items()}
+
+    def create(self, cpu: int, memory: int, pids: int) -> frozenset[str]:
+        """Make it with limits: ``cpu`` in millicores, ``memory`` in bytes. Returns which of ``cpu``, ``memory``,
+        ``pids`` and ``freezer`` the kernel will enforce."""
+        quota = max(cpu * _PERIOD_US // 1000, _LEAST_QUOTA_US)
+        limits: dict[str, dict[str, int]] = {
+            "cpu": {"cpu.cfs_period_us": _PERIOD_US, "cpu.cfs_quota_us": quota},
+            "cpuacct": {},
+            "memory": {"memory.limit_in_bytes": memory},
+            "pids": {"pids.max": pids},
+            "freezer": {},
+        }
+        kept = {name for name, files in limits.items() if name in self._roots and self._make(name, files)}
+        if "memory" in kept:
+            self._write("memory", "memory.memsw.limit_in_bytes", memory)  # absent without swap accounting
+        if UNIFIED in self._roots and self._make(UNIFIED, {}):
+            unified = {"cpu": f"{quota} {_PERIOD_US}", "memory": str(memory), "pids": str(pids)}
+            kept |= {name for name, value in unified.items() if self._write(UNIFIED, f"{name}.max", value)}
+            self._write(UNIFIED, "memory.swap.max", 0)
+            kept.add("freezer")
+        return frozenset(kept - {"cpuacct"})
+
+    def join(self) -> None:
+        """Move the calling process in."""
+        for folder in self._folders():
+            with contextlib.suppress(FileNotFoundError):
+                (folder / "cgroup.procs").write_text("0")
+
+    def freeze(self, frozen: bool) -> bool:
+        """Stop or continue every process in it; False where the kernel cannot."""
+        if self._write("freezer", "freezer.state", "FROZEN" if frozen else "THAWED"):
+            return True
+        return self._write(UNIFIED, "cgroup.freeze", int(frozen))
+
+    def members(self) -> set[int]:
+        found: set[int] = set()
+        for folder in self._folders():
+            with contextlib.suppress(OSError):
+                found.update(int(line) for line in (folder / "cgroup.procs").read_text().split())
+        return found
+
+    def kill(self) -> None:
+        """SIGKILL for every member; they may take a moment to be gone."""
+        self.freeze(False)
+        for pid in self.members():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def remove(self, patience_s: float = 2.0) -> bool:
+        """Remove the folders, waiting for members that are just ending; also parents that this leaves empty."""
+        deadline = time.monotonic() + patience_s
+        while True:
+            left = [folder for folder in self._folders() if not _remove(folder)]
+            if not left:
+                break
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.01)
+        for controller in self._roots:
+            folder = self._folder(controller).parent
+            while folder != self._roots[controller] and _remove(folder):
+                folder = folder.parent
+        return True
+
+    def processor_time(self) -> float | None:
+        """Seconds of CPU used so far; None where nothing counts it."""
+        nanoseconds = self._read("cpuacct", "cpuacct.usage")
+        if nanoseconds is not None:
+            return int(nanoseconds) / 1e9
+        microseconds = self._entry(UNIFIED, "cpu.stat", "usage_usec")
+        return None if microseconds is None else microseconds / 1e6
+
+    def memory(self) -> int | None:
+        """Bytes in use, without file pages that the kernel would give up first; None where nothing counts it."""
+        for controller, file, idle in (
+            ("memory", "memory.usage_in_bytes", "total_inactive_file"),
+            (UNIFIED, "memory.current", "inactive_file"),
+        ):
+            used = self._read(controller, file)
+            if used is not None:
+                return max(0, int(used) - (self._entry(controller, "memory.stat", idle) or 0))
+        return None
+
+    def memory_kills(self) -> int:
+        """How many processes the kernel killed for want of memory."""
+        version1 = self._entry("memory", "memory.oom_control", "oom_kill")
+        return version1 if version1 is not None else self._entry(UNIFIED, "memory.events", "oom_kill") or 0
+
+    def _folder(self, controller: str) -> Path:
+        return self._roots[controller] / self.name
+
+    def _folders(self) -> Iterator[Path]:
+        """Those that exist, each once: version 1 mounts some controllers together."""
+        seen: set[Path] = set()
+        for controller in self._roots:
+            folder = self._folder(controller)
+            if folder not in seen and folder.is_dir():
+                seen.add(folder)
+                yield folder
+
+    def _make(self, controller: str, files: Mapping[str, int]) -> bool:
+        folder = self._folder(controller)
+        for _ in range(3):  # another worker's end may remove the parent that this one just found
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                break
+            except FileNotFoundError:
+                continue
+            except OSError:
+                return False
+        if controller == UNIFIED:
+            for parent in reversed(folder.relative_to(self._roots[UNIFIED]).parents):
+                for part in ("cpu", "memory", "pids"):
+                    with contextlib.suppress(OSError):
+                        (self._roots[UNIFIED] / parent / "cgroup.subtree_control").write_text(f"+{part}")
+        return folder.is_dir() and all(self._write(controller, file, value) for file, value in files.items())
+
+    def _write(self, controller: str, file: str, value: int | str) -> bool:
+        if controller not in self._roots:
+            return False
+        path = self._folder(controller) / file
+        try:
+            fd = os.open(path, os.O_WRONLY)
+            try:
+                os.write(fd, str(value).encode())
+            finally:
+                os.close(fd)
+        except OSError:
+            return False
+        return True
+
+    def _read(self, controller: str, file: str) -> str | None:
+        if controller not in self._roots:
+            return None
+        try:
+            return (self._folder(controller) / file).read_text()
+        except OSError:
+            return None
+
+    def _entry(self, controller: str, file: str, name: str) -> int | None:
+        for line in (self._read(controller, file) or "").splitlines():
+            words = line.split()
+            if len(words) == 2 and words[0] == name:
+                return int(words[1])
+        return None
+
+
+def _remove(folder: Path) -> bool:
+    try:
+        folder.rmdir()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True

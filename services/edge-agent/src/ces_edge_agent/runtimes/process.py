@@ -1,0 +1,365 @@
+"""The process runtime: workers as processes of this machine, each under a shim that outlives the agent."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
+from ces_common.messages.wanted import Endpoint, WorkerWanted
+from ces_common.naming import short_hash
+from ces_edge_agent.ports import Refused, RuntimeUnavailable
+from ces_edge_agent.runtimes import linux, record
+from ces_edge_agent.runtimes.cgroups import Group, hierarchies
+from ces_edge_agent.runtimes.holders import Holders, check_name
+from ces_edge_agent.runtimes.sandbox import private_tmp
+
+LOG_LIMIT = 64 * 2**20
+PIDS = 1024
+_SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_PYTHON = ("python", "python3")
+_MARK = "CES_WORKER"
+_KILL_PATIENCE_S = 5.0
+_SOURCES = str(Path(__file__).parents[2])
+_SHIM = "import sys; sys.path.append(sys.argv[2]); from ces_edge_agent.runtimes.shim import main; main(sys.argv[1])"
+
+
+class ProcessRuntime:
+    """``isolate`` gives each allocation a network namespace and each worker a sandbox; it needs root. An image that a
+    worker names is ignored: its command runs here, ``python`` being this agent's own interpreter."""
+
+    def __init__(self, state_dir: Path, node: str, isolate: bool) -> None:
+        self._state = state_dir.resolve()
+        self._isolate = isolate
+        self._workers = self._state / "workers"
+        self._holders = Holders(self._state / "holders", node, isolate)
+        self._group_prefix = f"ces/{node}-{short_hash(str(self._state))}"
+        self._roots: dict[str, str] = {}
+        self._usage: dict[str, tuple[float, float]] = {}
+        self.enforced: frozenset[str] = frozenset()
+        """Which of ``cpu``, ``memory`` and ``pids`` the kernel limits. Without it memory is watched by the shim."""
+
+    async def open(self) -> None:
+        try:
+            await asyncio.to_thread(self._open)
+        except OSError as error:
+            raise RuntimeUnavailable(f"process runtime: {error}") from error
+
+    def _open(self) -> None:
+        for folder in (self._workers, self._state / "logs", self._state / "work"):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._roots = hierarchies()
+        probe = Group(self._roots, f"{self._group_prefix}/probe")
+        self.enforced = probe.create(1000, 2**30, PIDS) - {"freezer"}
+        probe.remove()
+        self._holders.open()
+        for directory in self._workers.iterdir():
+            if directory.name.startswith("."):
+                shutil.rmtree(directory, ignore_errors=True)  # not yet a record when its agent ended
+            else:
+                self._adopt(directory)
+
+    def _adopt(self, directory: Path) -> None:
+        if record.read_exit(directory):
+            return
+        lock = record.claim(directory)
+        if lock is None:
+            self._tell(directory, signal.SIGUSR2)  # a pause or resume may have been cut short
+            return
+        with contextlib.suppress(ValueError, OSError):
+            worker = record.WorkerRecord.load(directory)
+            reason = "never started: the agent ended before" if worker.boot == linux.boot_id() else "node rebooted"
+            record.write_exit(directory, record.Exit(record.UNKNOWN_EXIT, reason))
+        os.close(lock)
+
+    async def close(self) -> None:
+        """Shims and workers go on."""
+        self._usage.clear()
+
+    async def holders(self) -> Mapping[str, Path | None]:
+        return await asyncio.to_thread(self._holders.all)
+
+    async def ensure_holder(self, endpoint: Endpoint) -> Path | None:
+        try:
+            return await asyncio.to_thread(self._holders.ensure, endpoint)
+        except OSError as error:
+            raise RuntimeUnavailable(f"holder of {endpoint.allocation}: {error}") from error
+
+    async def remove_holder(self, allocation: str) -> None:
+        def remove() -> None:
+            self._holders.remove(allocation)
+            shutil.rmtree(self._state / "work" / allocation, ignore_errors=True)
+
+        try:
+            await asyncio.to_thread(remove)
+        except OSError as error:
+            raise RuntimeUnavailable(f"holder of {allocation}: {error}") from error
+
+    async def workers(self) -> Mapping[str, WorkerStatus]:
+        return await asyncio.to_thread(self._all_status)
+
+    def _all_status(self) -> dict[str, WorkerStatus]:
+        found = {}
+        for directory in self._directories():
+            status = self._status(directory)
+            if status is not None:
+                found[directory.name] = status
+        return found
+
+    def _directories(self) -> list[Path]:
+        return [entry for entry in self._workers.iterdir() if not entry.name.startswith(".")]
+
+    def _status(self, directory: Path) -> WorkerStatus | None:
+        allocation, _, incarnation = directory.name.rpartition(".")
+        alive = record.claimant(directory) is not None
+        started = record.read_started(directory)
+        ended = record.read_exit(directory)
+        state: WorkerState = "starting" if started is None else "running"
+        if (directory / "paused").exists():
+            state = "paused"
+        if ended is None and not alive and (directory / "claim").exists():
+            ended = self._vanished(directory)
+        if ended is not None:
+            state = "exited"
+        elif not directory.exists():
+            return None
+        return WorkerStatus(
+            allocation=allocation,
+            incarnation=int(incarnation),
+            state=state,
+            exit_code=ended.code if ended else None,
+            reason=ended.reason if ended else None,
+            pid=started.pid if started and not ended else None,
+        )
+
+    def _vanished(self, directory: Path) -> record.Exit:
+        """A shim was killed: end what it leaves behind, and write the record that it could not."""
+        worker = record.WorkerRecord.load(directory)
+        rebooted = worker.boot != linux.boot_id()
+        if not rebooted:
+            group = Group(self._roots, worker.cgroup)
+            group.kill()
+            for pid in linux.carrying(self._mark(worker.key)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            group.remove()
+        ended = record.Exit(record.UNKNOWN_EXIT, "node rebooted" if rebooted else "shim vanished", ended=time.time())
+        record.write_exit(directory, ended)
+        return ended
+
+    def _mark(self, key: str) -> str:
+        return f"{_MARK}={short_hash(str(self._state))}/{key}"
+
+    async def start(self, worker: WorkerWanted) -> None:
+        check_name(worker.allocation)
+        if (self._workers / worker.key).exists():
+            return
+        if self._isolate and not self._holders.exists(worker.allocation):
+            raise RuntimeUnavailable(f"allocation {worker.allocation} has no holder yet")
+        try:
+            answer = await asyncio.to_thread(self._start, worker)
+        except OSError as error:
+            raise RuntimeUnavailable(f"worker {worker.key}: {error}") from error
+        kind, _, text = answer.partition(": ")
+        if kind != "running":
+            await self._ended(worker.key, _KILL_PATIENCE_S)
+            await self.remove(worker.key)  # the program never ran
+            raise Refused(text) if kind == "refused" else RuntimeUnavailable(f"worker {worker.key}: {text or answer}")
+
+    def _start(self, worker: WorkerWanted) -> str:
+        plan = self._plan(worker)
+        directory = self._workers / worker.key
+        spare = self._workers / f".{worker.key}.{os.getpid()}"
+        spare.mkdir(mode=0o700)
+        plan.save(spare)
+        if worker.paused:
+            (spare / "paused").touch()
+        try:
+            os.rename(spare, directory)
+        except OSError:
+            shutil.rmtree(spare)
+            if directory.exists():
+                return "running"  # another call was first
+            raise
+        record.sync(self._workers)
+        with open(directory / "shim.log", "wb") as errors:
+            shim = subprocess.run(
+                [sys.executable, "-I", "-S", "-c", _SHIM, str(directory), _SOURCES],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env={},
+                check=False,
+            )
+        self._usage[worker.key] = (time.monotonic(), 0.0)
+        answer = shim.stdout.decode(errors="replace")
+        return answer or "failed: the shim ended: " + (directory / "shim.log").read_text(errors="replace")[-500:]
+
+    def _plan(self, worker: WorkerWanted) -> record.WorkerRecord:
+        folder = self._state / "work" / worker.allocation
+        folder.mkdir(parents=True, exist_ok=True, mode=0o755)
+        owner = os.stat(sys.prefix)  # who can surely read the programs in this environment
+        uid, gid = (owner.st_uid, owner.st_gid) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+        os.chown(folder, uid, gid)
+        env = {
+            "PATH": f"{Path(sys.executable).parent}:{_SEARCH_PATH}",
+            "HOME": str(folder),
+            "LANG": "C.UTF-8",
+            **worker.env,
+        }
+        name, _, value = self._mark(worker.key).partition("=")
+        env[name] = value
+        program, argv = resolve(worker.command, env["PATH"], folder)
+        held = self._holders if self._isolate else None
+        if held and not private_tmp(program, argv):
+            env.setdefault("TMPDIR", str(folder))
+        return record.WorkerRecord(
+            key=worker.key,
+            allocation=worker.allocation,
+            incarnation=worker.incarnation,
+            boot=linux.boot_id(),
+            program=program,
+            argv=argv,
+            env=env,
+            folder=str(folder),
+            hide=[str(self._state)],
+            log=str(self.log(worker.allocation)),
+            log_limit=LOG_LIMIT,
+            uid=uid,
+            gid=gid,
+            cpu=worker.cpu,
+            memory=worker.memory,
+            pids=PIDS,
+            gpu=worker.gpu > 0,
+            cgroup=f"{self._group_prefix}/{worker.key}",
+            cgroup_roots=self._roots,
+            netns=str(held.namespace(worker.allocation)) if held else None,
+            hosts=str(held.hosts(worker.allocation)) if held else None,
+            hostname=held.hostname(worker.allocation) if held else None,
+        )
+
+    async def stop(self, key: str, grace_s: float) -> None:
+        directory = self._directory(key)
+        if not self._tell(directory, signal.SIGTERM) or await self._ended(key, grace_s):
+            return
+        self._tell(directory, signal.SIGUSR1)
+        if await self._ended(key, _KILL_PATIENCE_S):
+            return
+        self._tell(directory, signal.SIGKILL)  # it does not answer; what it leaves is ended with it
+        await self._ended(key, _KILL_PATIENCE_S)
+        await asyncio.to_thread(self._status, directory)
+
+    async def _ended(self, key: str, timeout_s: float) -> bool:
+        """Wait for the worker's shim to end."""
+        watch = self._watch(self._directory(key))
+        if watch is None:
+            return True
+        loop = asyncio.get_running_loop()
+        done = asyncio.Event()
+        loop.add_reader(watch, done.set)
+        try:
+            await asyncio.wait_for(done.wait(), timeout_s)
+        except TimeoutError:
+            return False
+        finally:
+            loop.remove_reader(watch)
+            os.close(watch)
+        return True
+
+    def _watch(self, directory: Path) -> int | None:
+        """A descriptor of the worker's living shim."""
+        pid = record.claimant(directory)
+        if pid is None:
+            return None
+        try:
+            fd = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return None
+        if record.claimant(directory) == pid:  # it is no other process that got this id meanwhile
+            return fd
+        os.close(fd)
+        return None
+
+    def _tell(self, directory: Path, number: signal.Signals) -> bool:
+        """Signal the worker's shim; False where there is none."""
+        watch = self._watch(directory)
+        if watch is None:
+            return False
+        try:
+            signal.pidfd_send_signal(watch, number)
+        except ProcessLookupError:
+            return False
+        finally:
+            os.close(watch)
+        return True
+
+    def _directory(self, key: str) -> Path:
+        return self._workers / check_name(key)
+
+    async def remove(self, key: str) -> None:
+        directory = self._directory(key)
+        if record.claimant(directory) is None:
+            self._usage.pop(key, None)
+            await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+
+    async def pause(self, key: str) -> None:
+        directory = self._directory(key)
+        if record.claimant(directory) is not None:
+            (directory / "paused").touch()
+            self._tell(directory, signal.SIGUSR2)
+
+    async def resume(self, key: str) -> None:
+        directory = self._directory(key)
+        (directory / "paused").unlink(missing_ok=True)
+        self._tell(directory, signal.SIGUSR2)
+
+    async def usage(self) -> list[WorkerUsage]:
+        return await asyncio.to_thread(self._all_usage)
+
+    def _all_usage(self) -> list[WorkerUsage]:
+        found = []
+        for directory in self._directories():
+            shim = record.claimant(directory)
+            started = record.read_started(directory)
+            if shim is None or started is None:
+                self._usage.pop(directory.name, None)
+                continue
+            group = Group(self._roots, f"{self._group_prefix}/{directory.name}")
+            used, memory = group.processor_time(), group.memory()
+            if used is None or memory is None:
+                pids = linux.descendants(shim)
+                used = linux.processor_time(pids) if used is None else used
+                memory = linux.resident(pids) if memory is None else memory
+            now = time.monotonic()
+            since, before = self._usage.get(directory.name, (now, used))
+            self._usage[directory.name] = (now, used)
+            cpu = max(0.0, used - before) / (now - since) * 1000 if now > since else 0.0
+            allocation = directory.name.rpartition(".")[0]
+            found.append(WorkerUsage(allocation=allocation, cpu=cpu, memory=memory))
+        return found
+
+    def log(self, allocation: str) -> Path:
+        return self._state / "logs" / f"{check_name(allocation)}.log"
+
+
+def resolve(command: list[str], search_path: str, folder: Path) -> tuple[str, list[str]]:
+    """The program's file and its arguments. Raises Refused where there is no such program."""
+    if not command:
+        raise Refused("the task names no command")
+    name = command[0]
+    if name in _PYTHON:
+        return sys.executable, [sys.executable, *command[1:]]
+    found = str(folder / name) if "/" in name else shutil.which(name, path=search_path)
+    if found is None or not os.path.exists(found):
+        raise Refused(f"{name}: no such program on this node")
+    if os.path.isdir(found) or not os.access(found, os.X_OK):
+        raise Refused(f"{name}: cannot be executed")
+    return found, list(command)

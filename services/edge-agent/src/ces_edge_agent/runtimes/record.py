@@ -1,0 +1,142 @@
+"""What is on disk about one worker of the process runtime, shared by agent and shim. Standard library only.
+
+The folder of a worker holds ``worker.json`` (what to start; there before anything starts), ``claim`` (the shim's
+process id; the shim holds a lock on it for as long as it lives), ``started.json``, ``paused`` (present while it is
+to be paused) and ``exit.json``. Whoever links ``claim`` first owns the start: that is what makes it happen at most
+once, whatever is killed when. The lock says whether the shim lives, which a process id alone could not, being reused.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+UNKNOWN_EXIT = 255  # nobody is left who could know the exit code
+
+
+@dataclass(frozen=True)
+class WorkerRecord:
+    """Everything the shim needs. ``cpu`` in millicores, ``memory`` and ``log_limit`` in bytes."""
+
+    key: str
+    allocation: str
+    incarnation: int
+    boot: str
+    program: str
+    argv: list[str]
+    env: dict[str, str]
+    folder: str
+    hide: list[str]
+    log: str
+    log_limit: int
+    uid: int
+    gid: int
+    cpu: int
+    memory: int
+    pids: int
+    gpu: bool
+    cgroup: str
+    cgroup_roots: dict[str, str]
+    netns: str | None
+    hosts: str | None
+    hostname: str | None
+
+    def save(self, directory: Path) -> None:
+        write(directory / "worker.json", asdict(self))
+
+    @classmethod
+    def load(cls, directory: Path) -> WorkerRecord:
+        """Raises OSError or ValueError where there is none that can be read."""
+        try:
+            return cls(**json.loads((directory / "worker.json").read_text()))
+        except TypeError as error:
+            raise ValueError(f"{directory}: {error}") from error
+
+
+@dataclass(frozen=True)
+class Started:
+    pid: int
+    enforced: list[str]
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a worker ended. ``code`` is 128 + signal where a signal ended it."""
+
+    code: int
+    reason: str | None = None
+    started: float | None = None
+    ended: float | None = None
+
+
+def write(path: Path, value: dict[str, object]) -> None:
+    """All of it or nothing, and on disk when this returns."""
+    spare = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(spare, "w", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        json.dump(value, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(spare, path)
+    sync(path.parent)
+
+
+def sync(directory: Path) -> None:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def read_started(directory: Path) -> Started | None:
+    try:
+        return Started(**json.loads((directory / "started.json").read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def read_exit(directory: Path) -> Exit | None:
+    try:
+        return Exit(**json.loads((directory / "exit.json").read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def write_exit(directory: Path, ended: Exit) -> None:
+    write(directory / "exit.json", asdict(ended))
+
+
+def claim(directory: Path) -> int | None:
+    """Become the one who may start this worker: the locked file's descriptor, or None where another one is."""
+    spare = directory / f".claim.{os.getpid()}"
+    fd = os.open(spare, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)  # before it gets its name: it is never seen without its lock
+        os.write(fd, str(os.getpid()).encode())
+        os.fsync(fd)
+        os.link(spare, directory / "claim")
+    except FileExistsError:
+        os.close(fd)
+        return None
+    finally:
+        os.unlink(spare)
+    sync(directory)
+    return fd
+
+
+def claimant(directory: Path) -> int | None:
+    """Process id of the shim that lives and looks after this worker."""
+    try:
+        fd = os.open(directory / "claim", os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return int(os.read(fd, 32))
+    finally:
+        os.close(fd)
+    return None

@@ -1,0 +1,292 @@
+"""The shim: one small process per worker that outlives the agent. Standard library only, so that it starts at once.
+
+It claims the worker, starts its program (in the holder's network namespace, its own mounts and process ids, its
+control group), copies its output to the allocation's log, and writes down how it ended. Signals drive it: SIGTERM
+asks the program to end, SIGUSR1 kills it, SIGUSR2 makes it look at the ``paused`` mark. One line on standard output
+tells the agent how the start went: ``running``, ``refused: why`` (it cannot be executed) or ``failed: why``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ces_edge_agent.runtimes import linux, record, sandbox
+from ces_edge_agent.runtimes.cgroups import Group
+
+_WATCH_S = 0.5  # how often memory is looked at where the kernel does not limit it
+_DRAIN_S = 2.0
+_SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+_NEVER_RAN = 127
+
+
+class Log:
+    """An allocation's log file, appended to and bounded; what comes past the bound is dropped, with one notice."""
+
+    def __init__(self, path: str, limit: int) -> None:
+        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._room = limit - os.fstat(self._fd).st_size
+        self._notice = f"\n[ces] the log has reached its limit of {limit} bytes; further output is dropped\n".encode()
+
+    def write(self, data: bytes) -> None:
+        if self._room <= 0:
+            return
+        text = data if len(data) < self._room else data[: self._room] + self._notice
+        self._room -= len(data)
+        with contextlib.suppress(OSError):  # a full disk must not end the worker
+            while text:
+                text = text[os.write(self._fd, text) :]
+
+
+class Shim:
+    """Looks after one worker from its start to its exit record."""
+
+    def __init__(self, directory: Path, worker: record.WorkerRecord) -> None:
+        self._directory = directory
+        self._worker = worker
+        self._group = Group(worker.cgroup_roots, worker.cgroup)
+        self._log = Log(worker.log, worker.log_limit)
+        self._enforced: frozenset[str] = frozenset()
+        self._init: int | None = None
+        self._program = 0
+        self._status: int | None = None
+        self._stopping = False
+        self._reason: str | None = None
+
+    def run(self, report: Callable[[str], None]) -> None:
+        wake = _wakeups()
+        started = time.time()
+        self._enforced = self._group.create(self._worker.cpu, self._worker.memory, self._worker.pids)
+        output, output_end = os.pipe()
+        os.set_blocking(output, False)
+        problem = self._launch(output_end)
+        os.close(output_end)
+        if problem:
+            self._finish(output)
+            reason = problem.partition(": ")[2]
+            ended = record.Exit(_NEVER_RAN, reason, started, time.time())
+            record.write_exit(self._directory, ended)
+            report(problem)
+            return
+        record.write(
+            self._directory / "started.json", {"pid": self._program, "enforced": sorted(self._enforced - {"freezer"})}
+        )
+        report("running")
+        self._attend(wake, output)
+        self._finish(output)
+        record.write_exit(self._directory, self._exit(started))
+        self._group.remove()
+
+    def _launch(self, output_end: int) -> str:
+        """Start the program; returns what went wrong, or nothing."""
+        ready, ready_end = os.pipe()
+        if self._worker.netns is None:
+            linux.adopt_orphans()
+        else:
+            # The first process in a process id namespace: its end takes everything else in there with it.
+            try:
+                linux.unshare(linux.CLONE_NEWPID)
+            except OSError as error:
+                return f"failed: {error}"
+            self._init = os.fork()
+            if self._init == 0:
+                _idle()
+        self._program = os.fork()
+        if self._program == 0:
+            os.close(ready)
+            _become(self._worker, self._group, output_end, ready_end)
+        os.close(ready_end)
+        with open(ready, "rb") as file:  # ends when the program is executed, or tells why it is not
+            return file.read().decode(errors="replace")
+
+    def _attend(self, wake: int, output: int) -> None:
+        poll = select.poll()
+        poll.register(wake, select.POLLIN)
+        poll.register(output, select.POLLIN)
+        watched = "memory" not in self._enforced
+        looked = 0.0
+        while self._status is None:
+            for fd, _ in poll.poll(_WATCH_S * 1000 if watched else None):
+                if fd == wake:
+                    for number in set(os.read(wake, 4096)):
+                        self._on_signal(number)
+                elif not self._copy(output):
+                    poll.unregister(output)
+            if watched and time.monotonic() - looked > _WATCH_S:
+                looked = time.monotonic()
+                self._watch_memory()
+
+    def _on_signal(self, number: int) -> None:
+        if number == signal.SIGCHLD:
+            self._reap()
+        elif number == signal.SIGTERM:
+            self._stopping = True
+            self._signal(signal.SIGTERM)
+            self._set_frozen(False)
+        elif number == signal.SIGUSR1:
+            self._stopping = True
+            self._kill()
+        elif number == signal.SIGUSR2 and not self._stopping:
+            self._set_frozen((self._directory / "paused").exists())
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                if pid == self._program:
+                    self._status = status
+                elif pid == self._init:
+                    self._init = None
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._program, number)
+
+    def _set_frozen(self, frozen: bool) -> None:
+        if "freezer" in self._enforced and self._group.freeze(frozen):
+            return
+        self._signal(signal.SIGSTOP if frozen else signal.SIGCONT)
+
+    def _kill(self) -> None:
+        self._group.kill()
+        if self._init is not None:
+            os.kill(self._init, signal.SIGKILL)
+        for pid in linux.descendants(os.getpid()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _watch_memory(self) -> None:
+        used = linux.resident(linux.descendants(self._program)) + linux.resident([self._program])
+        if used > self._worker.memory and not self._stopping:
+            self._reason = f"out of memory: {used} bytes in use, {self._worker.memory} allowed"
+            self._stopping = True
+            self._kill()
+
+    def _copy(self, output: int) -> bool:
+        """Move waiting output to the log; False once every writer is gone."""
+        try:
+            data = os.read(output, 65536)
+        except BlockingIOError:
+            return True
+        self._log.write(data)
+        return bool(data)
+
+    def _finish(self, output: int) -> None:
+        """Nothing of the worker outlives its program, and none of its output is lost."""
+        deadline = time.monotonic() + _DRAIN_S
+        with contextlib.suppress(ChildProcessError):
+            while time.monotonic() < deadline:
+                self._kill()
+                self._copy(output)
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    time.sleep(0.002)
+                elif pid == self._init:
+                    self._init = None
+        poll = select.poll()
+        poll.register(output, select.POLLIN)
+        while time.monotonic() < deadline and poll.poll(100):
+            if not self._copy(output):
+                break
+
+    def _exit(self, started: float) -> record.Exit:
+        code = os.waitstatus_to_exitcode(self._status or 0)
+        reason = self._reason
+        if code == -signal.SIGKILL and self._group.memory_kills():
+            reason = f"out of memory: more than {self._worker.memory} bytes"
+        if code < 0:
+            code = 128 - code
+        return record.Exit(code, reason, started, time.time())
+
+
+def _wakeups() -> int:
+    """A descriptor that yields the number of every signal that arrives."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    for number in _SIGNALS:
+        signal.signal(number, lambda *_: None)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    return reader
+
+
+def _idle() -> None:
+    """Be the first process of a process id namespace: take in orphans, and end with the shim."""
+    signal.set_wakeup_fd(-1)
+    linux.die_with_parent(signal.SIGKILL)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps for it
+    os.closerange(0, os.sysconf("SC_OPEN_MAX"))
+    while True:
+        signal.pause()
+
+
+def _become(worker: record.WorkerRecord, group: Group, output_end: int, ready_end: int) -> None:
+    """Turn this process into the worker's program. Does not return."""
+    try:
+        signal.set_wakeup_fd(-1)
+        os.setsid()
+        group.join()
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("500")  # rather a worker than what looks after it
+        if worker.netns is not None:
+            sandbox.enter(worker)
+        null = os.open("/dev/null", os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(output_end, 1)
+        os.dup2(output_end, 2)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        os.umask(0o022)
+        linux.drop_privileges(worker.uid, worker.gid)
+        linux.die_with_parent(signal.SIGKILL)
+        os.chdir(worker.folder)
+        for number in (*_SIGNALS, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+    except BaseException as error:  # whatever it is, it must not go on as a second shim
+        os.write(ready_end, f"failed: {error}".encode())
+        os._exit(126)
+    try:
+        os.execve(worker.program, worker.argv, worker.env)  # noqa: S606
+    except OSError as error:
+        os.write(ready_end, f"refused: {worker.argv[0]}: {error.strerror}".encode())
+    os._exit(126)
+
+
+def main(folder: str) -> None:
+    """Become the shim of the worker in ``folder``, detached from whoever called."""
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    report_end = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+
+    def report(line: str) -> None:
+        with contextlib.suppress(OSError):  # the agent may be gone; the record says it all
+            os.write(report_end, line.encode())
+        os.close(report_end)
+
+    directory = Path(folder)
+    worker = record.WorkerRecord.load(directory)
+    lock = record.claim(directory)
+    if lock is None:
+        return
+    os.chdir("/")
+    Shim(directory, worker).run(report)
+    os.close(lock)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
