@@ -1,0 +1,79 @@
+"""Every refusal as RFC 9457 problem details: what is wrong, in which field, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
+
+from ces_common.bus.port import BusError, NoResponder, RemoteError
+from ces_common.messages.api import Problem
+from ces_manager.errors import Conflict, Forbidden, Invalid, ManagerError, NotFound
+
+log = structlog.get_logger()
+MEDIA_TYPE = "application/problem+json"
+TITLES = {
+    400: "Bad request",
+    401: "Not authenticated",
+    403: "Forbidden",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    413: "Too large",
+    422: "Invalid input",
+    503: "Unavailable",
+}
+_STATUS: dict[type[ManagerError], int] = {NotFound: 404, Conflict: 409, Forbidden: 403, Invalid: 422}
+
+
+def problem(
+    status: int, detail: str = "", errors: Sequence[dict[str, str]] = (), headers: dict[str, str] | None = None
+) -> JSONResponse:
+    body = Problem(title=TITLES.get(status, "Error"), status=status, detail=detail, errors=list(errors))
+    return JSONResponse(body.model_dump(), status, media_type=MEDIA_TYPE, headers=headers)
+
+
+def field_errors(errors: Sequence[Any]) -> list[dict[str, str]]:
+    """Pydantic's findings as field and problem; the values themselves are not echoed."""
+    found = []
+    for error in errors:
+        path = ".".join(str(part) for part in error["loc"] if part != "body")
+        found.append({"field": path or "body", "problem": str(error["msg"]).removeprefix("Value error, ")})
+    return found
+
+
+def install(app: FastAPI) -> None:
+    """Answer every error of the app with problem details."""
+
+    @app.exception_handler(RequestValidationError)
+    async def _invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        errors = field_errors(error.errors())
+        return problem(422, "; ".join(f"{e['field']}: {e['problem']}" for e in errors), errors)
+
+    @app.exception_handler(ManagerError)
+    async def _refused(_: Request, error: ManagerError) -> JSONResponse:
+        errors = [{"field": error.field, "problem": error.remedy}] if isinstance(error, Invalid) else []
+        return problem(_STATUS.get(type(error), 400), error.detail, errors)
+
+    @app.exception_handler(HTTPException)
+    async def _http(_: Request, error: HTTPException) -> JSONResponse:
+        return problem(error.status_code, str(error.detail), headers=dict(error.headers or {}))
+
+    @app.exception_handler(BusError)
+    async def _bus(_: Request, error: BusError) -> JSONResponse:
+        log.warning("a request needed the bus", error=str(error))
+        if isinstance(error, RemoteError):
+            return problem(503, f"the service that was asked failed: {error}")
+        who = "nobody answers on the bus" if isinstance(error, NoResponder) else "the bus does not answer"
+        return problem(503, f"{who}: {error}; try again in a moment")
+
+    @app.exception_handler(OperationalError)
+    async def _database(_: Request, error: OperationalError) -> JSONResponse:
+        log.error("the database does not answer", error=str(error.orig))
+        return problem(503, "the database does not answer; try again in a moment")

@@ -1,0 +1,48 @@
+"""What agents measured last: kept in memory only, since the next report replaces it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from ces_common.messages.reports import FlowUsage, Heartbeat, LinkUsage, Progress
+
+KEEP = timedelta(hours=1)
+
+
+class Measurements:
+    """The last heartbeat of each node, the last progress of each allocation, and the busiest second of each flow."""
+
+    def __init__(self) -> None:
+        self._beats: dict[str, tuple[datetime, Heartbeat]] = {}
+        self._progress: dict[str, tuple[datetime, dict[str, Any]]] = {}
+        self._flows: dict[tuple[str, int], tuple[datetime, FlowUsage]] = {}  # (source node, number)
+
+    def heard(self, beat: Heartbeat, now: datetime) -> None:
+        self._beats[beat.node] = (now, beat)
+        for usage in beat.flows:
+            if usage.total > 0:
+                self._flows[(beat.node, usage.number)] = (now, usage)
+
+    def progressed(self, progress: Progress, now: datetime) -> None:
+        self._progress[progress.allocation] = (now, progress.data)
+
+    def forget_old(self, now: datetime) -> None:
+        self._progress = {key: kept for key, kept in self._progress.items() if now - kept[0] < KEEP}
+        self._flows = {key: kept for key, kept in self._flows.items() if now - kept[0] < KEEP}
+
+    def beat(self, node: str) -> tuple[datetime, Heartbeat] | None:
+        return self._beats.get(node)
+
+    def progress(self, allocation: str | None) -> dict[str, Any] | None:
+        kept = self._progress.get(allocation) if allocation else None
+        return kept[1] if kept else None
+
+    def flow(self, node: str, number: int, since: datetime) -> FlowUsage | None:
+        """A flow's last usage; None if it is from before ``since``: numbers are used again."""
+        kept = self._flows.get((node, number))
+        return kept[1] if kept and kept[0] >= since else None
+
+    def link(self, src: str, dst: str) -> LinkUsage | None:
+        kept = self._beats.get(src)
+        return next((link for link in kept[1].links if link.peer == dst), None) if kept else None

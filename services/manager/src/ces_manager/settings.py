@@ -1,0 +1,51 @@
+"""The manager's settings, ``CES_*`` in the environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+from pydantic_settings import NoDecode
+
+from ces_common.settings import ServiceSettings
+
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class ManagerSettings(ServiceSettings):
+    """``admin_token_file`` holds the API's bearer token, ``agent_signing_key_file`` the seed of the scoped key that
+    signs agents' credentials. Both files must be readable by their owner only."""
+
+    http_port: Annotated[int, Field(ge=0, le=65535)] = 8080
+    database_url: str = "sqlite:///ces.db"
+    migrate: bool = True  # bring the schema up to date at start
+    admin_token_file: Path
+    agent_signing_key_file: Path
+    advertised_nats_urls: Annotated[list[str], NoDecode] = []  # what agents are told; nats_urls when empty
+    lease_s: Seconds = 30.0
+    lease_margin_s: Seconds = 5.0
+    unreachable_s: Seconds = 8.0
+    planned_deadline_s: Seconds = 60.0
+    preparing_deadline_s: Seconds = 60.0
+    starting_deadline_s: Seconds = 120.0
+    max_deadline_misses: Annotated[int, Field(ge=1)] = 3
+    tick_s: Seconds = 1.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_urls(cls, values: dict[str, object]) -> dict[str, object]:
+        urls = values.get("advertised_nats_urls")
+        if isinstance(urls, str):
+            values["advertised_nats_urls"] = [url.strip() for url in urls.split(",") if url.strip()]
+        return values
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.unreachable_s >= self.lease_s:
+            raise ValueError("CES_UNREACHABLE_S must be less than CES_LEASE_S: a silent node takes no new work first")
+        return self
+
+    @property
+    def agents_nats_urls(self) -> list[str]:
+        return self.advertised_nats_urls or self.nats_urls
