@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
+
 from ces_core.bandwidth import allocate, fill
 from ces_core.generate import random_instance
 from ces_core.paths import Path
 from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
-from scipy.optimize import linprog
 
 
 def line(*flows: Flow, capacity: float = 100, medium: float | None = None) -> tuple[Problem, list[Path]]:

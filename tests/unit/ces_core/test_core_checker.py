@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from ces_core.checker import check
 
 INSTANCE: dict[str, Any] = {

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
+
 from ces_core.checker import check
 from ces_core.generate import random_instance
-from typer.testing import CliRunner
 
 
 @pytest.fixture

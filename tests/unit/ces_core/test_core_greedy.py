@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from ces_core.checker import check
 from ces_core.errors import UnknownSolverError
 from ces_core.generate import random_instance

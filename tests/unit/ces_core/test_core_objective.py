@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+
 from ces_core.objective import evaluate
 from ces_core.problem import Basis, Cluster, Flow, Link, Node, Problem, Task
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import networkx as nx
 import pytest
+
 from ces_core.paths import PathTable
 from ces_core.topology import Topology
 

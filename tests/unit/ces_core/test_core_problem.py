@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from ces_core.errors import ProblemError
 from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
 

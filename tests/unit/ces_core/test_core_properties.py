@@ -7,11 +7,12 @@ import random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from ces_core.checker import check
 from ces_core.problem import Basis, Problem
 from ces_core.solvers import get_solver
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 amounts = st.floats(0, 20, allow_nan=False).map(lambda value: round(value, 3))
 rates = st.floats(0, 100, allow_nan=False).map(lambda value: round(value, 3))

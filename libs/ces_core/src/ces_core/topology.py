@@ -46,9 +46,26 @@ class Topology:
         return MappingProxyType({end: i for i, end in enumerate(ends)})
 
     @cached_property
+    def links_from(self) -> tuple[tuple[int, ...], ...]:
+        """Per node, the links that leave it."""
+        return _grouped(self.link_src.tolist(), len(self.nodes))
+
+    @cached_property
+    def links_to(self) -> tuple[tuple[int, ...], ...]:
+        """Per node, the links that enter it."""
+        return _grouped(self.link_dst.tolist(), len(self.nodes))
+
+    @cached_property
     def paths(self) -> PathTable:
         """All hop-shortest paths, computed as they are asked for and then kept."""
         return PathTable(len(self.nodes), self.link_src.tolist(), self.link_dst.tolist(), self.link_medium.tolist())
+
+
+def _grouped(ends: list[int], nodes: int) -> tuple[tuple[int, ...], ...]:
+    groups: list[list[int]] = [[] for _ in range(nodes)]
+    for link, node in enumerate(ends):
+        groups[node].append(link)
+    return tuple(tuple(group) for group in groups)
 
 
 @lru_cache(maxsize=32)

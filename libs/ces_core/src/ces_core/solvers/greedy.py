@@ -3,7 +3,7 @@
 Each dive takes the tasks in one order and puts each on the node that leaves the best composite, given where its
 neighbours already are and what the equally short paths between them have left; it steps back where a task has no
 place. The first orders are the telling ones (talkative first, large first); later ones put what got stuck first, with
-some chance, and are used only while no dive has found a place. The plan with the best composite is kept.
+some chance, and are used until there are a few plans to compare. The plan with the best composite is kept.
 """
 
 from __future__ import annotations
@@ -21,11 +21,16 @@ from ces_core.problem import Problem
 from ces_core.solvers.placing import Placing
 
 ORDERS = 3
-"""Orders that are always tried."""
-MORE_ORDERS = 12
-"""Orders drawn by the seed while no plan is found."""
-STEPS_PER_TASK = 12
-"""Placements a dive may make per task before it gives its order up."""
+"""Orders that the problem suggests."""
+PLANS = 3
+"""So many plans are compared, where that many are found without digging."""
+MORE_ORDERS = 6
+"""Orders drawn by the seed until there are enough plans."""
+SHORT, LONG = 8, 100
+"""Placements a dive may try per task before it gives its order up. Short dives come first: another order often finds
+at once what this one would have to dig for. Long ones, for the last orders, mostly end with a place or a proof."""
+LONG_ORDERS = 3
+"""How many of the orders get a long dive."""
 LOOK_CLOSELY = 16
 """Nodes whose bandwidth is looked at at once; the others wait until these are refused."""
 
@@ -62,11 +67,18 @@ def search(problem: Problem, seed: int, deadline: float | None = None) -> tuple[
         return None, trace
     spread = LinkSpread(problem)
     best: tuple[Metrics, Sequence[int], Allocation] | None = None
+    tried: set[tuple[int, ...]] = set()
+    plans = 0
     for number, order in enumerate(_orders(problem, placing, seed)):
-        if best is not None and number >= ORDERS:
+        if best is not None and (plans >= PLANS or number >= ORDERS + MORE_ORDERS - LONG_ORDERS):
             break
-        ended = _dive(placing, order, deadline)
+        if best is not None and order in tried:
+            continue
+        tried.add(order)
+        patience = LONG if number >= ORDERS + MORE_ORDERS - LONG_ORDERS else SHORT
+        ended = _dive(placing, order, patience * len(order), deadline)
         if ended:
+            plans += 1
             assignment = list(placing.node_of)
             allocation = allocate(problem, assignment, [p for p in placing.paths if p is not None], spread)
             if allocation is not None:
@@ -88,9 +100,8 @@ def search(problem: Problem, seed: int, deadline: float | None = None) -> tuple[
     return (Plan.of(problem, placed, allocation.paths, allocation.bandwidth), metrics), trace
 
 
-def _dive(placing: Placing, order: Sequence[int], deadline: float | None) -> bool | None:
+def _dive(placing: Placing, order: Sequence[int], steps: int, deadline: float | None) -> bool | None:
     """True: all tasks are placed. False: gave up, nothing is placed. None: no placement is left, nothing is placed."""
-    steps = STEPS_PER_TASK * len(order)
     options = [_candidates(placing, order[0])]
     while options:
         task = order[len(options) - 1]
@@ -137,25 +148,14 @@ def _orders(problem: Problem, placing: Placing, seed: int) -> Iterator[tuple[int
     talk = [sum(placing.low[f] for f in placing.flows_of[t]) for t in tasks]
     most = max(talk) or 1.0
     both = [size[t] + talk[t] / most for t in tasks]
-    seen: set[tuple[int, ...]] = set()
-    first: tuple[tuple[int, ...], ...] = (
-        _connected(placing, both),
-        _connected(placing, size),
-        tuple(sorted(tasks, key=lambda t: (-both[t], t))),
-    )
-    for order in first:
-        if order not in seen:
-            seen.add(order)
-            yield order
+    yield _connected(placing, both)
+    yield _connected(placing, size)
+    yield tuple(sorted(tasks, key=lambda t: (-both[t], t)))
     rng = np.random.default_rng(seed)
     for _ in range(MORE_ORDERS):
         stuck = max(placing.stuck) or 1
         noise = rng.random(len(tasks))
-        weight = [both[t] * noise[t] + placing.stuck[t] / stuck for t in tasks]
-        order = _connected(placing, weight)
-        if order not in seen:
-            seen.add(order)
-            yield order
+        yield _connected(placing, [both[t] * noise[t] + placing.stuck[t] / stuck for t in tasks])
 
 
 def _relative_sizes(problem: Problem) -> list[float]:

@@ -43,6 +43,7 @@ class Placing:
         self.between = topology.paths.between
         self.hops_to, self.hops_from = topology.paths.hops_to, topology.paths.hops_from
         self.link_src, self.link_dst = topology.link_src, topology.link_dst
+        self._links_from, self._links_to = topology.links_from, topology.links_to
         self.demand = problem.demand
         self.low, self.high = problem.flow_min.tolist(), problem.flow_max.tolist()
         self.src, self.dst = problem.flow_src.tolist(), problem.flow_dst.tolist()
@@ -157,6 +158,10 @@ class Placing:
         self.node_of[task] = node
         self.free[:, node] -= self.demand[task]
         self._load[:, node] += self.demand[task, :2] * self._inverse[:, node]
+        if not self._leaves_room(task, node):
+            self.undo(task)
+            self.refused[task, node] = BANDWIDTH
+            return False
         return True
 
     def undo(self, task: int) -> None:
@@ -180,6 +185,28 @@ class Placing:
             b = node if dst == task else self._node_at(dst)
             if a is not None and b is not None and not self._route(f, a, b):
                 return False
+        return True
+
+    def _leaves_room(self, task: int, node: int) -> bool:
+        """Whether the tasks yet to come that ``task`` talks to, and that cannot join it on ``node``, could still be
+        reached over the node's own links: necessary, not sufficient."""
+        needed = {True: 0.0, False: 0.0}
+        free = self.free[:, node]
+        for f in self.flows_of[task]:
+            outward = self.src[f] == task
+            other = self.dst[f] if outward else self.src[f]
+            if self._node_at(other) is not None or self.low[f] <= 0.0:
+                continue
+            if self.problem.allowed[other, node] and (self.demand[other] <= free).all():
+                continue
+            links = self._links_from[node] if outward else self._links_to[node]
+            room = [self.reserved_left[link] for link in links]
+            found = min(max(room, default=0.0), sum(room) - needed[outward])
+            if found < self.low[f]:
+                self.blocked[f] += 1
+                self.widest_seen[f] = max(self.widest_seen[f], found)
+                return False
+            needed[outward] += self.low[f]
         return True
 
     def _route(self, f: int, a: int, b: int) -> bool:
