@@ -105,7 +105,8 @@ def test_units_change_nothing(instance: dict[str, Any]) -> None:
         assert here.reason.code == there.reason.code
 
 
-@settings(max_examples=60, deadline=None)
+# Fixed examples: a bounded search promises this in practice, not in principle.
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(instance=instances(), shuffle=st.randoms(use_true_random=False))
 def test_relabelling_nodes_keeps_what_is_known(instance: dict[str, Any], shuffle: random.Random) -> None:
     names = [node["name"] for node in instance["nodes"]]
