@@ -1,0 +1,130 @@
+"""What to do so that the kernel has what is wanted: a pure function from two sets of objects to ordered steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ces_edge_agent.dataplane.objects import (
+    ROOT,
+    Address,
+    Device,
+    Filter,
+    KernelObject,
+    Key,
+    Queue,
+    Route,
+    Rule,
+    ShapedClass,
+    Shaper,
+    WorkerEnd,
+)
+
+# Each kind needs some of those before it; they go in the opposite order.
+_ORDER: dict[type, int] = {
+    kind: place
+    for place, kind in enumerate((Device, Address, WorkerEnd, Route, Rule, Shaper, ShapedClass, Queue, Filter))
+}
+_NODE_IDS = range(1, 0x1000)  # a u32 filter's number within its table has 12 bits
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``remake``: the object cannot be changed in place; it goes and comes again with all that hangs on it."""
+
+    action: Literal["add", "change", "remake", "delete"]
+    item: KernelObject
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.item}"
+
+
+def diff(wanted: Iterable[KernelObject], observed: Iterable[KernelObject]) -> list[Step]:
+    """Steps in the order in which they must be taken. New things come before old ones go, so that traffic whose way
+    changes always has one; nothing that is right is touched."""
+    want = {item.key: item for item in wanted}
+    have: dict[Key, KernelObject] = {}
+    surplus: list[KernelObject] = []  # a u32 filter may be there twice
+    for item in observed:
+        if item.key in have:
+            surplus.append(item)
+        else:
+            have[item.key] = item
+
+    devices = {item.name for item in want.values() if isinstance(item, Device) and _is_remade(item, have)}
+    shapers = {item.device for item in want.values() if isinstance(item, Shaper) and _is_remade(item, have)} | devices
+    have = {key: item for key, item in have.items() if not _goes_along(item, devices, shapers, set())}
+    surplus = [item for item in surplus if not _goes_along(item, devices, shapers, set())]
+
+    forward: list[Step] = []
+    for key, item in want.items():
+        old = have.get(key)
+        if old is None:
+            forward.append(Step("add", item))
+        elif old == item:
+            continue
+        elif _must_remake(old, item):
+            forward.append(Step("remake", item))
+        elif isinstance(item, Filter) and isinstance(old, Filter):
+            forward.append(Step("change", replace(item, handle=old.handle)))
+        else:
+            forward.append(Step("change", item))
+    forward.sort(key=lambda step: _place(step.item))
+    forward = _with_handles(forward, [*have.values(), *surplus])
+
+    backward = [*surplus, *(item for key, item in have.items() if key not in want)]
+    devices = {item.name for item in backward if isinstance(item, Device)}
+    shapers = {item.device for item in backward if isinstance(item, Shaper)} | devices
+    classes = {(item.device, item.minor) for item in backward if isinstance(item, ShapedClass)}
+    backward = [item for item in backward if not _goes_along(item, devices, shapers, classes)]
+    backward.sort(key=lambda item: _place(item), reverse=True)
+    return forward + [Step("delete", item) for item in backward]
+
+
+def _place(item: KernelObject) -> tuple[int, int]:
+    """A class comes after its parent."""
+    return _ORDER[type(item)], int(isinstance(item, ShapedClass) and item.parent != ROOT)
+
+
+def _must_remake(old: KernelObject, new: KernelObject) -> bool:
+    if isinstance(old, Device) and isinstance(new, Device):
+        return (old.kind, old.tunnel, old.holder) != (new.kind, new.tunnel, new.holder)
+    return isinstance(old, Shaper) and old != new
+
+
+def _is_remade(item: KernelObject, have: dict[Key, KernelObject]) -> bool:
+    old = have.get(item.key)
+    return old is not None and _must_remake(old, item)
+
+
+def _goes_along(item: KernelObject, devices: set[str], shapers: set[str], classes: set[tuple[str, int]]) -> bool:
+    """The kernel removes it together with the device, the device's shaper or the class that it hangs on. (A rule
+    names a device but lives on without it.)"""
+    match item:
+        case Filter() | ShapedClass():
+            return item.device in shapers
+        case Queue():
+            return item.device in shapers or (item.device, item.minor) in classes
+        case Shaper() | Address() | Route() | WorkerEnd():
+            return item.device in devices
+        case _:
+            return False
+
+
+def _with_handles(steps: list[Step], observed: list[KernelObject]) -> list[Step]:
+    """Give each new filter a number of its own: adding one without a number appends another of the same."""
+    taken: dict[tuple[str, int], set[int]] = {}
+    for item in observed:
+        if isinstance(item, Filter):
+            taken.setdefault((item.device, item.priority), set()).add(item.handle & 0xFFF)
+    result = []
+    for step in steps:
+        item = step.item
+        if step.action == "add" and isinstance(item, Filter):
+            used = taken.setdefault((item.device, item.priority), set())
+            number = next((number for number in _NODE_IDS if number not in used), 0)
+            used.add(number)
+            step = Step("add", replace(item, handle=number))
+        result.append(step)
+    return result

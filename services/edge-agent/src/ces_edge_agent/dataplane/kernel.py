@@ -1,0 +1,224 @@
+"""The data plane's namespace as it is: what is there, facts about it, counters. Blocking; used by one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from socket import AF_INET
+
+from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
+
+from ces_common.messages.wanted import NetworkWanted
+from ces_common.naming import endpoint_device
+from ces_edge_agent.dataplane import namespace as namespaces
+from ces_edge_agent.dataplane import observe
+from ces_edge_agent.dataplane.derive import LOCAL_RULE, Facts
+from ces_edge_agent.dataplane.diff import Step
+from ces_edge_agent.dataplane.errors import DataPlaneError
+from ces_edge_agent.dataplane.meter import LinkCounters
+from ces_edge_agent.dataplane.objects import HTB_MAJOR, Device, KernelObject, Key, Shaper, WorkerEnd
+from ces_edge_agent.dataplane.steps import Site, opened, perform
+
+LOCAL_TABLE = 255
+PARAMETERS = {
+    "net/ipv4/ip_forward": "1",
+    "net/ipv4/conf/all/rp_filter": "0",
+    "net/ipv4/conf/default/rp_filter": "0",
+    "net/ipv4/conf/all/send_redirects": "0",
+    "net/ipv4/conf/default/send_redirects": "0",
+    "net/ipv4/conf/all/accept_redirects": "0",
+    "net/ipv4/conf/default/accept_redirects": "0",
+    "net/ipv6/conf/all/disable_ipv6": "1",
+    "net/ipv6/conf/default/disable_ipv6": "1",
+}
+
+
+@dataclass
+class Snapshot:
+    """The namespace at one moment. ``holders``: node's end of an endpoint's veth -> namespace of its holder."""
+
+    facts: Facts
+    objects: list[KernelObject]
+    indices: dict[str, int]
+    holders: dict[str, Path]
+
+
+class Kernel:
+    """``underlay``: the namespace whose addresses VXLAN packets travel between, the agent's own by default."""
+
+    def __init__(self, name: str, underlay: Path = namespaces.OWN) -> None:
+        self._name, self._underlay = name, underlay
+        self._ipr: IPRoute | None = None
+        self._identity: tuple[int, int] | None = None
+        # Worker's ends set up by this run, with the index of the node's end: nobody but us can change them, and
+        # looking at each costs a visit to its namespace.
+        self._settled: dict[Key, tuple[WorkerEnd, int]] = {}
+
+    def open(self) -> None:
+        """Make the namespace what a data plane needs, unless it is. Raises DataPlaneError."""
+        path = namespaces.ensure(self._name)
+        try:
+            identity = namespaces.identity(path)
+        except OSError as error:
+            raise DataPlaneError(f"network namespace {path}: {error.strerror}") from error
+        if self._ipr is not None and identity == self._identity:
+            return
+        self.close()
+        namespaces.set_parameters(path, PARAMETERS)
+        self._ipr, self._identity = namespaces.open_netlink(path), identity
+
+    def close(self) -> None:
+        if self._ipr is not None:
+            self._ipr.close()
+        self._ipr = None
+        self._settled.clear()
+
+    def remove(self) -> None:
+        """Delete what is ours one by one, so that it is gone at once, then the namespace."""
+        if (namespaces.DIRECTORY / self._name).exists():
+            self.open()
+            for message in self._socket.get_links():
+                device = observe.device(message)
+                if device is not None and device.kind in ("endpoint", "vxlan"):
+                    self._socket.link("del", index=message["index"])
+        self.close()
+        namespaces.remove(self._name)
+
+    def look(self, wanted: NetworkWanted, holders: Mapping[str, Path | None]) -> Snapshot:
+        """Raises DataPlaneError."""
+        try:
+            return self._look(wanted, holders)
+        except NetlinkError as error:
+            raise DataPlaneError(f"the data plane cannot be read: {error}") from error
+
+    def perform(self, step: Step, site: Site) -> None:
+        """Raises DataPlaneError."""
+        perform(step, site)
+        if isinstance(step.item, WorkerEnd) and step.action != "delete":
+            self._settled[step.item.key] = step.item, site.index(step.item.device)
+
+    def site(self, snapshot: Snapshot) -> Site:
+        path = namespaces.DIRECTORY / self._name
+        return Site(self._socket, path, self._underlay, snapshot.holders, dict(snapshot.indices))
+
+    def class_bytes(self, device: str) -> dict[int, int]:
+        """Class minor -> bytes sent; empty for a device that is not there. Raises DataPlaneError."""
+        try:
+            return dict(
+                observe.class_bytes(message)
+                for index in self._socket.link_lookup(ifname=device)
+                for message in self._socket.get_classes(index=index)
+            )
+        except NetlinkError as error:
+            raise DataPlaneError(f"counters of {device} cannot be read: {error}") from error
+
+    def link_counters(self, devices: set[str]) -> dict[str, LinkCounters]:
+        """Raises DataPlaneError."""
+        try:
+            drops = {
+                message["index"]: observe.qdisc_drops(message)
+                for message in self._socket.get_qdiscs()
+                if message["parent"] == observe.TC_ROOT
+            }
+            return {
+                message.get_attr("IFLA_IFNAME"): observe.link_counters(message, drops.get(message["index"], 0))
+                for message in self._socket.get_links()
+                if message.get_attr("IFLA_IFNAME") in devices
+            }
+        except NetlinkError as error:
+            raise DataPlaneError(f"counters cannot be read: {error}") from error
+
+    @property
+    def _socket(self) -> IPRoute:
+        if self._ipr is None:
+            raise DataPlaneError("the data plane is not open")
+        return self._ipr
+
+    def _look(self, wanted: NetworkWanted, holders: Mapping[str, Path | None]) -> Snapshot:
+        ipr = self._socket
+        self._order_rules()
+        indices: dict[str, int] = {}
+        objects: list[KernelObject] = []
+        carrier: set[str] = set()
+        for message in ipr.get_links():
+            name = message.get_attr("IFLA_IFNAME")
+            indices[name] = message["index"]
+            if observe.has_carrier(message):
+                carrier.add(name)
+            if (device := observe.device(message)) is not None:
+                objects.append(device)
+        names = {index: name for name, index in indices.items()}
+        found: list[KernelObject | None] = []
+        found += [observe.address(message, names) for message in ipr.get_addr(family=AF_INET)]
+        found += [observe.route(message, names) for message in ipr.get_routes(family=AF_INET)]
+        found += [observe.rule(message) for message in ipr.get_rules(family=AF_INET)]
+        found += [observe.qdisc(message, names) for message in ipr.get_qdiscs()]
+        shaped = [item.device for item in found if isinstance(item, Shaper) and item.default > 0]
+        for device_name in shaped:
+            index = indices[device_name]
+            found += [observe.shaped_class(message, device_name) for message in ipr.get_classes(index=index)]
+            filters = ipr.get_filters(index=index, parent=HTB_MAJOR << 16)
+            found += [observe.shaping_filter(message, device_name) for message in filters]
+        objects += [item for item in found if item is not None]
+        objects += self._worker_ends(indices, carrier)
+        numbers = self._holder_numbers(wanted, holders)
+        facts = Facts(
+            mtu={item.name: item.mtu for item in objects if isinstance(item, Device)},
+            underlay=self._underlay_mtu({link.vxlan.remote for link in wanted.links if link.vxlan}),
+            holders=numbers,
+        )
+        paths = {endpoint_device(allocation): path for allocation in numbers if (path := holders[allocation])}
+        return Snapshot(facts, objects, indices, paths)
+
+    def _order_rules(self) -> None:
+        """The rule for local addresses comes first by default; it has to come after the endpoints' rules."""
+        local = {
+            message.get_attr("FRA_PRIORITY") or 0
+            for message in self._socket.get_rules(family=AF_INET)
+            if message.get_attr("FRA_TABLE") == LOCAL_TABLE
+        }
+        if LOCAL_RULE not in local:
+            self._socket.rule("add", family=AF_INET, priority=LOCAL_RULE, table=LOCAL_TABLE)
+        for priority in local - {LOCAL_RULE}:
+            self._socket.rule("del", family=AF_INET, priority=priority, table=LOCAL_TABLE)
+
+    def _worker_ends(self, indices: Mapping[str, int], carrier: set[str]) -> list[KernelObject]:
+        self._settled = {
+            key: (end, index)
+            for key, (end, index) in self._settled.items()
+            if indices.get(end.device) == index and end.device in carrier
+        }
+        return [end for end, _ in self._settled.values()]
+
+    def _holder_numbers(self, wanted: NetworkWanted, holders: Mapping[str, Path | None]) -> dict[str, int]:
+        """Allocation -> the number by which the data plane's namespace knows the holder's; -1 while it has none.
+        Without those whose namespace is not there."""
+        numbers = {}
+        for endpoint in wanted.endpoints:
+            path = holders.get(endpoint.allocation)
+            if path is None:
+                continue
+            try:
+                with opened(path) as descriptor:
+                    answer = self._socket.get_netnsid(fd=descriptor)
+            except (OSError, NetlinkError):
+                continue
+            numbers[endpoint.allocation] = answer["nsid"]
+        return numbers
+
+    def _underlay_mtu(self, remotes: set[str]) -> dict[str, int]:
+        """Remote host -> MTU of the device that leads there; without those that no route leads to."""
+        mtus: dict[str, int] = {}
+        if not remotes:
+            return mtus
+        with namespaces.netlink(self._underlay) as host:
+            for remote in remotes:
+                try:
+                    (route,) = host.route("get", dst=remote)
+                    (device,) = host.link("get", index=route.get_attr("RTA_OIF"))
+                except NetlinkError:
+                    continue
+                mtus[remote] = device.get_attr("IFLA_MTU")
+        return mtus

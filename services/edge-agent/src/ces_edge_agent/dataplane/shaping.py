@@ -1,0 +1,109 @@
+"""How a link is shared: HTB classes, their queues and filters, computed from rates.
+
+Every class has rate = ceil, so none borrows and none can take what another was given. Minor numbers come from flow
+numbers: 2n for a flow's data, 2n+1 for its return class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from ipaddress import IPv4Address
+from math import ceil
+
+from ces_common.messages.wanted import FlowClass, LinkDevice
+from ces_edge_agent.dataplane.errors import DataPlaneError
+from ces_edge_agent.dataplane.objects import ROOT, Filter, KernelObject, Match, Queue, ShapedClass, Shaper
+
+LAST_FLOW = 32000
+ENVELOPE = 0xFFFF  # the class that all others are part of
+UNRESERVED = 0xFFFE
+ARP = 0xFFFD
+
+ARP_RATE = 32_000  # bytes/s
+BURST_S = 0.001  # what may pass at line speed, as time at the class's rate
+QUEUE_S = 0.05  # the longest that a packet waits in a class's queue
+GSO_S = 0.01  # the longest that one burst of a sender occupies its class
+GSO_MAX = 65536
+FRAME_OVERHEAD = 14  # Ethernet header: HTB counts it
+QUANTUM_MAX = 60_000
+
+ETH_IP = 0x0800
+ETH_ARP = 0x0806
+SMALL = 128  # an IP packet shorter than this is an acknowledgement or the like; a power of two, to fit a mask
+TCP = 6
+
+
+def gso_size(rate: int, mtu: int) -> int:
+    """Largest burst in bytes that a sender may hand down at once if its flow has ``rate`` bit/s. A 64 KiB burst would
+    keep a 1 Mbit/s class busy for half a second."""
+    return max(2 * mtu, min(GSO_MAX, int(rate / 8 * GSO_S)))
+
+
+def data_minor(number: int) -> int:
+    return 2 * number
+
+
+def flow_minor(flow: FlowClass) -> int:
+    """Raises DataPlaneError for a number that has no class."""
+    if not 1 <= flow.number <= LAST_FLOW:
+        raise DataPlaneError(f"flow number {flow.number} is not within 1..{LAST_FLOW}")
+    return data_minor(flow.number) + (flow.kind == "return")
+
+
+def link_shape(link: LinkDevice, mtu: int) -> Iterator[KernelObject]:
+    """What a link has whatever flows there are."""
+    frame = mtu + FRAME_OVERHEAD
+    yield Shaper(link.device, UNRESERVED)
+    yield _class(link.device, ENVELOPE, ROOT, link.bandwidth // 8, frame, priority=0)
+    # Without neighbour discovery nothing else gets through, so a flood must not delay it.
+    yield from _leaf(link.device, ARP, ARP_RATE, frame, 8 * frame, priority=0)
+    yield Filter(link.device, 3, ETH_ARP, frozenset(), ARP)
+    yield from _leaf(link.device, UNRESERVED, link.unreserved // 8, frame, 2 * GSO_MAX, priority=7)
+
+
+def flow_shape(flow: FlowClass, device: str, mtu: int) -> Iterator[KernelObject]:
+    """A flow's class on a device. Raises DataPlaneError for a number that has no class."""
+    minor = flow_minor(flow)
+    frame = mtu + FRAME_OVERHEAD
+    smallest_queue = 2 * gso_size(flow.rate, mtu)
+    yield from _leaf(device, minor, flow.rate // 8, frame, smallest_queue, priority=1 if flow.kind == "data" else 0)
+    yield Filter(device, 1 if flow.small_only else 2, ETH_IP, pair_match(flow.src, flow.dst, flow.small_only), minor)
+
+
+def pair_match(src: str, dst: str, small_only: bool) -> Match:
+    """IPv4 packets from ``src`` to ``dst``; only TCP packets below 128 bytes if ``small_only``."""
+    wanted = [(12 + place, 0xFF, byte) for place, byte in enumerate(IPv4Address(src).packed)]
+    wanted += [(16 + place, 0xFF, byte) for place, byte in enumerate(IPv4Address(dst).packed)]
+    if small_only:  # total length is at offset 2, protocol at 9
+        wanted += [(2, 0xFF, 0), (3, 0x100 - SMALL, 0), (9, 0xFF, TCP)]
+    return frozenset(wanted)
+
+
+def lowest_rates(flows: Iterable[FlowClass]) -> dict[str, int]:
+    """Sender's address -> the lowest rate in bit/s of any of its data flows."""
+    rates: dict[str, int] = {}
+    for flow in flows:
+        if flow.kind == "data":
+            rates[flow.src] = min(rates.get(flow.src, flow.rate), flow.rate)
+    return rates
+
+
+def _leaf(device: str, minor: int, rate: int, frame: int, smallest_queue: int, priority: int) -> Iterator[KernelObject]:
+    yield _class(device, minor, ENVELOPE, rate, frame, priority)
+    yield Queue(device, minor, max(int(rate * QUEUE_S), smallest_queue))
+
+
+def _class(device: str, minor: int, parent: int, rate: int, frame: int, priority: int) -> ShapedClass:
+    rate = max(rate, 1)
+    burst = ceil(max(BURST_S, frame / rate) * 1e6)
+    return ShapedClass(
+        device=device,
+        minor=minor,
+        parent=parent,
+        rate=rate,
+        ceil=rate,
+        burst=burst,
+        cburst=burst,
+        quantum=min(max(int(rate * BURST_S), frame), QUANTUM_MAX),
+        priority=priority,
+    )

@@ -1,0 +1,248 @@
+"""Taking one step through netlink. Adding what is there and deleting what is gone is no error."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from errno import EEXIST, ENODEV, ENOENT, ESRCH
+from pathlib import Path
+from socket import AF_INET
+from typing import Any
+
+from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.netlink.rtnl.tcmsg import plugins, sched_pfifo
+
+from ces_common.naming import WORKER_DEVICE
+from ces_edge_agent.dataplane import worker
+from ces_edge_agent.dataplane.diff import Step
+from ces_edge_agent.dataplane.errors import DataPlaneError
+from ces_edge_agent.dataplane.namespace import netlink
+from ces_edge_agent.dataplane.objects import (
+    HTB_MAJOR,
+    ROOT,
+    Address,
+    Device,
+    Filter,
+    KernelObject,
+    Queue,
+    Route,
+    Rule,
+    ShapedClass,
+    Shaper,
+    WorkerEnd,
+)
+from ces_edge_agent.dataplane.observe import OWNER, TC_ROOT, match_keys
+
+plugins.setdefault("bfifo", sched_pfifo)  # pyroute2 knows only its twin, which counts packets; the option is the same
+
+LINK_SCOPE = 253  # RT_SCOPE_LINK
+_GONE = {ENOENT, ESRCH, ENODEV}
+
+
+@dataclass
+class Site:
+    """What steps work on. ``holders``: node's end of an endpoint's veth -> its holder's namespace; ``indices``: of the
+    devices in the data plane's namespace, kept up to date by the steps."""
+
+    ipr: IPRoute
+    namespace: Path
+    underlay: Path
+    holders: Mapping[str, Path]
+    indices: dict[str, int] = field(default_factory=dict)
+
+    def index(self, device: str) -> int:
+        try:
+            return self.indices[device]
+        except KeyError:
+            raise DataPlaneError(f"device {device} is not there") from None
+
+
+def perform(step: Step, site: Site) -> None:
+    """Raises DataPlaneError."""
+    try:
+        _perform(step, site)
+    except NetlinkError as error:
+        if step.action == "delete" and error.code in _GONE:
+            return
+        if step.action == "add" and error.code == EEXIST and not isinstance(step.item, Device):
+            return
+        raise DataPlaneError(f"cannot {step}: {os.strerror(error.code)}") from error
+    except OSError as error:
+        raise DataPlaneError(f"cannot {step}: {error.strerror}") from error
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[int]:
+    """The namespace as a file descriptor. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _perform(step: Step, site: Site) -> None:
+    item, action = step.item, step.action
+    if action == "delete":
+        _delete(item, site)
+        return
+    match item:
+        case Device():
+            _device(item, action, site)
+        case Address():
+            site.ipr.addr("replace", index=site.index(item.device), address=item.address, prefixlen=32)
+        case WorkerEnd():
+            worker.settle(site.holders[item.device], item)
+        case Route():
+            site.ipr.route("replace", **_route(item, site))
+        case Rule():
+            site.ipr.rule("add", **_rule(item))
+        case Shaper():
+            _shaper(item, action, site)
+        case ShapedClass():
+            _class(item, action, site)
+        case Queue():
+            verb = "add" if action == "add" else "change"
+            site.ipr.tc(verb, "bfifo", **_queue(item, site), limit=item.limit)
+        case Filter():
+            _filter(item, action, site)
+
+
+def _device(item: Device, action: str, site: Site) -> None:
+    if action == "remake":
+        site.ipr.link("del", index=site.indices.pop(item.name))
+    if action in ("add", "remake"):
+        _create(item, site)
+        found = site.ipr.link_lookup(ifname=item.name)
+        if not found:
+            raise DataPlaneError(f"device {item.name} is not there")
+        site.indices[item.name] = found[0]
+    settings: dict[str, Any] = {"index": site.index(item.name), "state": "up"}
+    if item.kind in ("vxlan", "endpoint"):
+        settings["mtu"] = item.mtu
+    if item.mac:
+        settings["address"] = item.mac
+    site.ipr.link("set", **settings)
+
+
+def _create(item: Device, site: Site) -> None:
+    if item.kind == "endpoint":
+        with opened(site.holders[item.name]) as holder:
+            worker.clear(site.holders[item.name])
+            peer = {"ifname": WORKER_DEVICE, "net_ns_fd": holder, "mtu": item.mtu}
+            site.ipr.link("add", ifname=item.name, kind="veth", mtu=item.mtu, address=item.mac, peer=peer)
+    elif item.tunnel is not None:
+        # Made by a socket of the host's namespace, so that its packets travel there, but placed in ours at once.
+        with netlink(site.underlay) as host, opened(site.namespace) as target:
+            host.link(
+                "add",
+                ifname=item.name,
+                kind="vxlan",
+                mtu=item.mtu,
+                net_ns_fd=target,
+                vxlan_id=item.tunnel.vni,
+                vxlan_group=item.tunnel.remote,
+                vxlan_port=item.tunnel.port,
+                vxlan_learning=0,
+            )
+
+
+def _route(item: Route, site: Site) -> dict[str, Any]:
+    fields: dict[str, Any] = {"table": item.table, "dst": item.destination, "proto": OWNER}
+    if not item.device:
+        return fields | {"type": "unreachable"}
+    fields["oif"] = site.index(item.device)
+    if item.gateway is None:
+        return fields | {"scope": LINK_SCOPE}
+    return fields | {"gateway": item.gateway, "flags": ["onlink"]}
+
+
+def _rule(item: Rule) -> dict[str, Any]:
+    fields: dict[str, Any] = {"family": AF_INET, "priority": item.priority, "protocol": OWNER}
+    fields |= {"table": item.table} if item.table else {"action": "unreachable"}
+    if item.device:
+        fields["iifname"] = item.device
+    if item.source:
+        fields["src"] = item.source
+    if item.destination:
+        fields["dst"] = item.destination
+    return fields
+
+
+def _shaper(item: Shaper, action: str, site: Site) -> None:
+    index = site.index(item.device)
+    if action == "remake":
+        site.ipr.tc("del", index=index, parent=TC_ROOT)
+    site.ipr.tc("add", "htb", index=index, handle=HTB_MAJOR << 16, default=item.default)
+
+
+def _class(item: ShapedClass, action: str, site: Site) -> None:
+    site.ipr.tc(
+        "add-class" if action == "add" else "change-class",
+        "htb",
+        index=site.index(item.device),
+        handle=_minor(item.minor),
+        parent=_minor(item.parent) if item.parent != ROOT else TC_ROOT,
+        rate=item.rate,
+        ceil=item.ceil,
+        # pyroute2 takes bytes and rounds down to microseconds
+        burst=(item.burst + 0.5) * item.rate / 1e6,
+        cburst=(item.cburst + 0.5) * item.ceil / 1e6,
+        quantum=item.quantum,
+        prio=item.priority,
+    )
+
+
+def _queue(item: Queue, site: Site) -> dict[str, int]:
+    return {"index": site.index(item.device), "handle": item.minor << 16, "parent": _minor(item.minor)}
+
+
+def _filter(item: Filter, action: str, site: Site) -> None:
+    site.ipr.tc(
+        "add-filter" if action == "add" else "change-filter",
+        "u32",
+        **_filter_name(item, site),
+        target=_minor(item.minor),
+        keys=match_keys(item.match),
+    )
+
+
+def _filter_name(item: Filter, site: Site) -> dict[str, int]:
+    return {
+        "index": site.index(item.device),
+        "handle": item.handle,
+        "parent": _minor(0),
+        "prio": item.priority,
+        "protocol": item.protocol,
+    }
+
+
+def _delete(item: KernelObject, site: Site) -> None:
+    ipr = site.ipr
+    match item:
+        case Device():
+            ipr.link("del", index=site.index(item.name))
+            del site.indices[item.name]
+        case Address():
+            ipr.addr("del", index=site.index(item.device), address=item.address, prefixlen=32)
+        case WorkerEnd():
+            pass  # it goes with its veth
+        case Route():
+            ipr.route("del", **_route(item, site))
+        case Rule():
+            ipr.rule("del", **_rule(item))
+        case Shaper():
+            ipr.tc("del", index=site.index(item.device), parent=TC_ROOT)
+        case ShapedClass():
+            ipr.tc("del-class", index=site.index(item.device), handle=_minor(item.minor))
+        case Queue():
+            ipr.tc("del", index=site.index(item.device), handle=item.minor << 16, parent=_minor(item.minor))
+        case Filter():
+            ipr.tc("del-filter", "u32", **_filter_name(item, site))
+
+
+def _minor(minor: int) -> int:
+    return HTB_MAJOR << 16 | minor

@@ -1,0 +1,125 @@
+"""The data plane in its own network namespace: devices, routes and traffic classes, kept as wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import structlog
+
+from ces_common.messages.reports import FlowUsage, LinkUsage
+from ces_common.messages.wanted import NetworkWanted
+from ces_common.naming import DATA_PLANE
+from ces_edge_agent.dataplane.derive import NODE, derive
+from ces_edge_agent.dataplane.diff import diff
+from ces_edge_agent.dataplane.errors import DataPlaneError
+from ces_edge_agent.dataplane.kernel import Kernel
+from ces_edge_agent.dataplane.meter import Meters
+from ces_edge_agent.dataplane.namespace import OWN
+
+log = structlog.get_logger()
+SAMPLE_S = 0.5
+Result = TypeVar("Result")
+
+
+class TcNetwork:
+    """``namespace`` holds the data plane and is created unless it is there. ``underlay``: the namespace that VXLAN
+    packets leave from, the agent's own by default. Needs CAP_NET_ADMIN and CAP_SYS_ADMIN."""
+
+    def __init__(
+        self,
+        node: str,
+        namespace: str = DATA_PLANE,
+        underlay: Path = OWN,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.node = node
+        self._kernel = Kernel(namespace, underlay)
+        self._clock = clock
+        self._thread: ThreadPoolExecutor | None = None  # one: netlink sockets are used by the thread that made them
+        self._sampler: asyncio.Task[None] | None = None
+        self._meters = Meters()
+
+    async def open(self) -> None:
+        """Raises DataPlaneError."""
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ces-dataplane")
+        await self._run(self._kernel.open)
+        if self._sampler is None:
+            self._sampler = asyncio.create_task(self._sample_for_ever())
+
+    async def close(self) -> None:
+        if self._sampler is not None:
+            self._sampler.cancel()
+            await asyncio.gather(self._sampler, return_exceptions=True)
+            self._sampler = None
+        if self._thread is not None:
+            await self._run(self._kernel.close)
+            self._thread.shutdown()
+            self._thread = None
+
+    async def apply(self, wanted: NetworkWanted, holders: Mapping[str, Path | None]) -> dict[str, str]:
+        return await self._run(lambda: self._apply(wanted, holders))
+
+    async def usage(self) -> tuple[list[LinkUsage], list[FlowUsage]]:
+        def measure() -> tuple[list[LinkUsage], list[FlowUsage]]:
+            self._sample()
+            self._sample_links()
+            return self._meters.report()
+
+        return await self._run(measure)
+
+    async def remove(self) -> None:
+        """Raises DataPlaneError."""
+        self._meters = Meters()
+        await self._run(self._kernel.remove)
+
+    async def _run(self, function: Callable[[], Result]) -> Result:
+        if self._thread is None:
+            raise DataPlaneError("the data plane is not open")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+
+    def _apply(self, wanted: NetworkWanted, holders: Mapping[str, Path | None]) -> dict[str, str]:
+        try:
+            self._kernel.open()
+            snapshot = self._kernel.look(wanted, holders)
+        except DataPlaneError as error:
+            return {NODE: str(error)}
+        derived = derive(wanted, snapshot.facts)
+        steps = diff(derived.items.values(), snapshot.objects)
+        site = self._kernel.site(snapshot)
+        for step in steps:
+            try:
+                self._kernel.perform(step, site)
+            except DataPlaneError as error:
+                log.warning("a step of the data plane failed", step=str(step), error=str(error))
+                for owner in derived.owners.get(step.item.key, {NODE}):
+                    derived.fail(owner, str(error))
+        if steps:
+            log.info("data plane changed", generation=wanted.generation, steps=len(steps))
+        self._meters.watch(wanted)
+        return derived.failed
+
+    async def _sample_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(SAMPLE_S)
+            try:
+                await self._run(self._sample)
+            except DataPlaneError as error:
+                log.warning("the data plane cannot be measured", error=str(error))
+
+    def _sample(self) -> None:
+        """Raises DataPlaneError."""
+        now = self._clock()
+        for device in self._meters.flow_devices:
+            self._meters.see_classes(now, device, self._kernel.class_bytes(device))
+
+    def _sample_links(self) -> None:
+        """Raises DataPlaneError."""
+        now = self._clock()
+        for device, counters in self._kernel.link_counters(self._meters.links).items():
+            self._meters.see_link(now, device, counters)
