@@ -17,12 +17,11 @@ from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_common.messages.wanted import Endpoint, WorkerWanted
 from ces_common.naming import short_hash
 from ces_edge_agent.ports import Refused, RuntimeUnavailable
-from ces_edge_agent.runtimes import linux, record
+from ces_edge_agent.runtimes import linux, logfile, record
 from ces_edge_agent.runtimes.cgroups import Group, hierarchies
 from ces_edge_agent.runtimes.holders import Holders, check_name
 from ces_edge_agent.runtimes.sandbox import private_tmp
 
-LOG_LIMIT = 64 * 2**20
 PIDS = 1024
 _SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PYTHON = ("python", "python3")
@@ -34,13 +33,14 @@ _SHIM = "import sys; sys.path.append(sys.argv[2]); from ces_edge_agent.runtimes.
 
 class ProcessRuntime:
     """``isolate`` gives each allocation a network namespace and each worker a sandbox; it needs root. An image that a
-    worker names is ignored: its command runs here, ``python`` being this agent's own interpreter."""
+    worker names is ignored: its command runs here, ``python`` being this agent's own interpreter. ``cluster`` becomes
+    part of the namespaces' names, so that all of a cluster can be found on a machine that holds several."""
 
-    def __init__(self, state_dir: Path, node: str, isolate: bool) -> None:
+    def __init__(self, state_dir: Path, node: str, isolate: bool, cluster: str = "ces") -> None:
         self._state = state_dir.resolve()
         self._isolate = isolate
         self._workers = self._state / "workers"
-        self._holders = Holders(self._state / "holders", node, isolate)
+        self._holders = Holders(self._state / "holders", f"{cluster}-{node}", isolate)
         self._group_prefix = f"ces/{node}-{short_hash(str(self._state))}"
         self._roots: dict[str, str] = {}
         self._usage: dict[str, tuple[float, float]] = {}
@@ -207,7 +207,7 @@ class ProcessRuntime:
         folder = self._state / "work" / worker.allocation
         folder.mkdir(parents=True, exist_ok=True, mode=0o755)
         owner = os.stat(sys.prefix)  # who can surely read the programs in this environment
-        uid, gid = (owner.st_uid, owner.st_gid) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+        uid, gid = (owner.st_uid, owner.st_gid) if linux.privileged() else (os.geteuid(), os.getegid())
         os.chown(folder, uid, gid)
         env = {
             "PATH": f"{Path(sys.executable).parent}:{_SEARCH_PATH}",
@@ -232,7 +232,7 @@ class ProcessRuntime:
             folder=str(folder),
             hide=[str(self._state)],
             log=str(self.log(worker.allocation)),
-            log_limit=LOG_LIMIT,
+            log_limit=logfile.LIMIT,
             uid=uid,
             gid=gid,
             cpu=worker.cpu,
