@@ -5,10 +5,11 @@ import os
 from typing import Any
 
 from alembic import context
-from ces_common.db.engine import new_engine, writing
-from ces_common.db.tables import Base
 from sqlalchemy import Connection
 from sqlalchemy.types import TypeDecorator
+
+from ces_common.db.engine import new_engine, writing
+from ces_common.db.tables import Base
 
 
 def render_item(kind: str, item: Any, context: Any) -> str | bool:

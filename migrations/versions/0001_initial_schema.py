@@ -72,6 +72,8 @@ def upgrade() -> None:
         sa.Column("name", sa.String(length=63), nullable=False),
         sa.Column("priority", sa.Integer(), nullable=False),
         sa.Column("spec", sa.Text(), nullable=False),
+        sa.Column("restart", sa.Text(), nullable=False),
+        sa.Column("disconnect", sa.String(length=8), nullable=False),
         sa.Column("tasks", sa.Text(), nullable=False),
         sa.Column("flows", sa.Text(), nullable=False),
         sa.Column("state", sa.String(length=16), nullable=False),

@@ -25,10 +25,8 @@ class NoMigrations(RuntimeError):
 def migrations_folder(given: Path | None = None) -> Path:
     """``given``, else what CES_MIGRATIONS names, else ``migrations`` beside the packages in a checkout."""
     named = given or os.environ.get(LOCATION)
-    if named:
-        candidates = [Path(named)]
-    else:
-        candidates = [parent / "migrations" for parent in Path(__file__).resolve().parents]
+    beside = (parent / "migrations" for parent in Path(__file__).resolve().parents)
+    candidates = [Path(named)] if named else list(beside)
     for folder in candidates:
         if (folder / "env.py").is_file():
             return folder

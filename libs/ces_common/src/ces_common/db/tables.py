@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Boolean, ForeignKey, Index, Integer, MetaData
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from ces_common.db.types import Json, State, UtcTime
-from ces_common.jobfile import Flow, JobFile, Task
+from ces_common.jobfile import Flow, JobFile, Restart, Task
 from ces_common.messages.events import FlowPlan, Reason
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
 
@@ -106,7 +106,9 @@ class JobRow(Base):
     id: Mapped[str] = mapped_column(_ID, primary_key=True)
     name: Mapped[str] = mapped_column(String(63))
     priority: Mapped[int] = mapped_column(Integer)
-    spec: Mapped[JobFile] = mapped_column(Json(JobFile))
+    spec: Mapped[JobFile] = mapped_column(Json(JobFile), deferred=True)  # as submitted; what follows is its meaning
+    restart: Mapped[Restart] = mapped_column(Json(Restart))
+    disconnect: Mapped[str] = mapped_column(String(8))
     tasks: Mapped[list[Task]] = mapped_column(Json(list[Task]))
     flows: Mapped[list[Flow]] = mapped_column(Json(list[Flow]))
     state: Mapped[JobState] = mapped_column(State(JobState))

@@ -45,6 +45,7 @@ class WriteTx(ReadTx):
             raise NoCluster("the database holds no cluster: migrate it first")
         self._cluster = row
         self._version: int | None = None
+        self._events = 0
 
     def cluster(self) -> ClusterRow:
         return self._cluster
@@ -61,11 +62,17 @@ class WriteTx(ReadTx):
         """Whether the transaction made a version."""
         return self._version is not None
 
+    @property
+    def emitted(self) -> bool:
+        """Whether the transaction appended an event."""
+        return self._events > 0
+
     def emit(self, aggregate: str, kind: str, subject: str, data: Message, *, job: str | None = None) -> None:
         """Append an event, numbered under the lock. ``job``: whose event stream it is part of.
 
         Raises KeyError or TypeError where type and data do not fit, BadName for a subject that is no plain token.
         """
+        self._events += 1
         self._cluster.sequence += 1
         event = new_event(self._source, aggregate, kind, subject, data, self.now)
         event = event.model_copy(update={"sequence": self._cluster.sequence})

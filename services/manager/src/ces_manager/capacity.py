@@ -1,0 +1,145 @@
+"""Whether a plan fits what is committed now. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from ces_common.jobfile import Flow, Task
+from ces_common.messages.events import FlowPlan
+from ces_common.quantities import show_bandwidth, show_cpu, show_memory
+
+Hop = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRoom:
+    """A node with what is left of it: ``cpu`` in millicores, ``memory`` in bytes."""
+
+    state: str
+    cordoned: bool
+    arch: str
+    labels: Mapping[str, str]
+    cpu: int
+    memory: int
+    gpu: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRoom:
+    """A link with what is left of its reservable capacity, in bit/s."""
+
+    bandwidth: int
+    medium: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is left of all that a plan touches; what is missing here does not exist."""
+
+    nodes: Mapping[str, NodeRoom]
+    links: Mapping[Hop, LinkRoom] = field(default_factory=dict)
+    media: Mapping[str, int] = field(default_factory=dict)  # bit/s left
+
+
+def hops(path: Sequence[str]) -> list[Hop]:
+    """The links of a path."""
+    return list(pairwise(path))
+
+
+def misfit(
+    tasks: Sequence[Task], flows: Sequence[Flow], assignments: Mapping[str, str], given: Sequence[FlowPlan], room: Room
+) -> str | None:
+    """The first reason why a plan cannot be committed; None where it can."""
+    if set(assignments) != {task.name for task in tasks}:
+        return "the plan does not place exactly the job's tasks"
+    wanted = {(flow.src, flow.dst): flow for flow in flows}
+    if len(given) != len(wanted) or {(flow.src, flow.dst) for flow in given} != set(wanted):
+        return "the plan does not give exactly the job's flows"
+    problems = (
+        _nodes(tasks, assignments, room),
+        (reason for flow in given for reason in _flow(flow, wanted[flow.src, flow.dst], assignments, room)),
+        _links(given, room),
+    )
+    for problem in problems:
+        for reason in problem:
+            return reason
+    return None
+
+
+def _nodes(tasks: Sequence[Task], assignments: Mapping[str, str], room: Room) -> Iterator[str]:
+    cpu, memory, gpu = Counter[str](), Counter[str](), Counter[str]()
+    for task in tasks:
+        name = assignments[task.name]
+        node = room.nodes.get(name)
+        if node is None:
+            yield f"node {name} does not exist"
+            return
+        if node.state != "ready":
+            yield f"node {name} is {node.state}"
+        if node.cordoned:
+            yield f"node {name} is cordoned"
+        if task.arch is not None and task.arch != node.arch:
+            yield f"{task.name} asks for {task.arch}, node {name} is {node.arch or 'of unknown architecture'}"
+        for key, value in task.labels.items():
+            if node.labels.get(key) != value:
+                yield f"{task.name} asks for label {key}={value}, which node {name} does not have"
+        cpu[name] += task.cpu
+        memory[name] += task.memory
+        gpu[name] += task.gpu
+    for name in cpu:
+        node = room.nodes[name]
+        if cpu[name] > node.cpu:
+            yield f"node {name} has {show_cpu(max(node.cpu, 0))} left, the plan asks for {show_cpu(cpu[name])}"
+        if memory[name] > node.memory:
+            left = show_memory(max(node.memory, 0))
+            yield f"node {name} has {left} of memory left, the plan asks for {show_memory(memory[name])}"
+        if gpu[name] > node.gpu:
+            yield f"node {name} has {max(node.gpu, 0)} GPUs left, the plan asks for {gpu[name]}"
+
+
+def _flow(flow: FlowPlan, wanted: Flow, assignments: Mapping[str, str], room: Room) -> Iterator[str]:
+    name = f"flow {flow.src} -> {flow.dst}"
+    if not wanted.min <= flow.bandwidth <= wanted.max:
+        yield (
+            f"{name} gets {show_bandwidth(flow.bandwidth)}, outside of "
+            f"{show_bandwidth(wanted.min)} to {show_bandwidth(wanted.max)}"
+        )
+    path = flow.path
+    if not path or path[0] != assignments[flow.src] or path[-1] != assignments[flow.dst]:
+        yield f"the path of {name} does not lead from {assignments[flow.src]} to {assignments[flow.dst]}"
+    if len(set(path)) != len(path):
+        yield f"the path of {name} passes a node twice"
+    for hop in hops(path):
+        if hop not in room.links:
+            yield f"{name} uses link {hop[0]} -> {hop[1]}, which does not exist"
+    for node in path:
+        if node not in room.nodes:
+            yield f"{name} passes node {node}, which does not exist"
+        elif room.nodes[node].state != "ready":
+            yield f"{name} passes node {node}, which is {room.nodes[node].state}"
+
+
+def _links(given: Sequence[FlowPlan], room: Room) -> Iterator[str]:
+    links, media = Counter[Hop](), Counter[str]()
+    for flow in given:
+        for hop in hops(flow.path):
+            links[hop] += flow.bandwidth
+            medium = room.links[hop].medium
+            if medium is not None:
+                media[medium] += flow.bandwidth
+    for hop, asked in links.items():
+        left = room.links[hop].bandwidth
+        if asked > left:
+            yield (
+                f"link {hop[0]} -> {hop[1]} has {show_bandwidth(max(left, 0))} left, "
+                f"the plan asks for {show_bandwidth(asked)}"
+            )
+    for medium, asked in media.items():
+        left = room.media[medium]
+        if asked > left:
+            yield (
+                f"medium {medium} has {show_bandwidth(max(left, 0))} left, the plan asks for {show_bandwidth(asked)}"
+            )

@@ -1,0 +1,32 @@
+"""What the manager refuses, and why. Nothing changes where one of these is raised."""
+
+from __future__ import annotations
+
+
+class ManagerError(Exception):
+    """``detail`` is for the user."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class NotFound(ManagerError):
+    """No such thing."""
+
+
+class Conflict(ManagerError):
+    """It contradicts the present state."""
+
+
+class Forbidden(ManagerError):
+    """The token given does not allow it."""
+
+
+class Invalid(ManagerError):
+    """A field that passes the schema but makes no sense. ``field``: its path in the request."""
+
+    def __init__(self, field: str, detail: str) -> None:
+        super().__init__(f"{field}: {detail}")
+        self.field = field
+        self.remedy = detail

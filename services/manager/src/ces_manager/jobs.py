@@ -1,0 +1,89 @@
+"""What users do with jobs."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from sqlalchemy import select
+from ulid import ULID
+
+from ces_common.db.tables import JobRow
+from ces_common.db.uow import WriteTx
+from ces_common.jobfile import JobFile
+from ces_common.states import JOB_OVER, JobState
+from ces_manager import lifecycle
+from ces_manager.addressing import LAST_FLOW
+from ces_manager.changes import change, emit_job, job_row
+from ces_manager.errors import Conflict, Invalid
+from ces_manager.policy import Policy
+
+KEY_LENGTH = 255
+
+
+def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None) -> JobRow:
+    """A new queued job; with a key that was used before for the same job file, the job it made then.
+
+    Raises Conflict where the key came with another job file, Invalid for what no cluster could run."""
+    body_hash = sha256(jobfile.model_dump_json().encode()).hexdigest()
+    if idempotency_key is not None:
+        if not 0 < len(idempotency_key) <= KEY_LENGTH:
+            raise Invalid("Idempotency-Key", f"must have 1 to {KEY_LENGTH} characters")
+        known = tx.session.scalars(select(JobRow).where(JobRow.idempotency_key == idempotency_key)).one_or_none()
+        if known is not None:
+            if known.body_hash != body_hash:
+                raise Conflict("this Idempotency-Key came with another job before; use a new one")
+            return known
+    flows = jobfile.expand_flows()
+    if len(flows) > LAST_FLOW:
+        raise Invalid("flows", f"{len(flows)} flows are more than the {LAST_FLOW} that a cluster can tell apart")
+    row = JobRow(
+        id=str(ULID.from_datetime(tx.now)),
+        name=jobfile.name,
+        priority=jobfile.priority,
+        spec=jobfile,
+        restart=jobfile.restart,
+        disconnect=jobfile.disconnect,
+        tasks=jobfile.expand_tasks(),
+        flows=flows,
+        state=JobState.QUEUED,
+        state_since=tx.now,
+        late=0,
+        live=True,
+        attempt=1,
+        restarts=0,
+        submitted_at=tx.now,
+        idempotency_key=idempotency_key,
+        body_hash=body_hash,
+        version=tx.version,
+    )
+    tx.session.add(row)
+    emit_job(tx, row, None)
+    return row
+
+
+def cancel_job(tx: WriteTx, policy: Policy, job: str) -> JobRow:
+    """Ends it; its workers are stopped. A job that is over stays as it is. Raises NotFound."""
+    row = job_row(tx, job)
+    change(tx, policy, row, lambda course: lifecycle.cancel(course, "cancelled by the user"))
+    return row
+
+
+def pause_job(tx: WriteTx, policy: Policy, job: str) -> JobRow:
+    """Raises NotFound; Conflict where it does not run."""
+    return _switch(tx, policy, job, JobState.RUNNING, JobState.PAUSED)
+
+
+def resume_job(tx: WriteTx, policy: Policy, job: str) -> JobRow:
+    """Raises NotFound; Conflict where it is not paused."""
+    return _switch(tx, policy, job, JobState.PAUSED, JobState.RUNNING)
+
+
+def _switch(tx: WriteTx, policy: Policy, job: str, before: JobState, after: JobState) -> JobRow:
+    row = job_row(tx, job)
+    if row.state is after:
+        return row
+    if row.state is not before:
+        over = " for good" if row.state in JOB_OVER else ""
+        raise Conflict(f"job {row.name} is {row.state.value}{over}; only a {before.value} job can become {after.value}")
+    change(tx, policy, row, lambda course: course.move(after))
+    return row

@@ -1,0 +1,94 @@
+"""The topology: replaced as a whole, with the jobs moved off what is gone or has shrunk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from sqlalchemy import delete, insert, select
+
+from ces_common.db.tables import HopRow, JobRow, LinkRow, MediumRow, ReservationRow
+from ces_common.db.uow import WriteTx
+from ces_common.messages.api import TopologyFile
+from ces_common.messages.events import TopologyChanged
+from ces_common.messages.records import LinkRecord
+from ces_common.quantities import LARGEST
+from ces_common.shares import reservable
+from ces_manager import lifecycle
+from ces_manager.changes import change
+from ces_manager.errors import Invalid
+from ces_manager.policy import Policy
+
+
+def directed_links(file: TopologyFile) -> list[LinkRecord]:
+    """Every directed link of a topology file. Raises Invalid for one that is given twice, leads to itself, carries
+    nothing or names a medium that is not there."""
+    media: set[str] = set()
+    for i, medium in enumerate(file.media):
+        if medium.name in media:
+            raise Invalid(f"media[{i}].name", f"medium {medium.name} is given twice")
+        if not 0 < medium.bandwidth <= LARGEST:
+            raise Invalid(f"media[{i}].bandwidth", "must be more than zero")
+        media.add(medium.name)
+    links: dict[tuple[str, str], LinkRecord] = {}
+    for i, link in enumerate(file.links):
+        if link.src == link.dst:
+            raise Invalid(f"links[{i}]", f"a link needs two different nodes, not {link.src} twice")
+        if not 0 < link.bandwidth <= LARGEST:
+            raise Invalid(f"links[{i}].bandwidth", "must be more than zero")
+        if link.medium is not None and link.medium not in media:
+            raise Invalid(f"links[{i}].medium", f"no medium is named {link.medium}; list it under media")
+        for src, dst in [(link.src, link.dst), (link.dst, link.src)][: 2 if link.both else 1]:
+            if (src, dst) in links:
+                raise Invalid(f"links[{i}]", f"link {src} -> {dst} is given twice")
+            links[src, dst] = LinkRecord(src=src, dst=dst, bandwidth=link.bandwidth, kind=link.kind, medium=link.medium)
+    return list(links.values())
+
+
+def put_topology(tx: WriteTx, policy: Policy, file: TopologyFile) -> None:
+    """Replace all links and media. Raises Invalid."""
+    links = directed_links(file)
+    tx.session.execute(delete(LinkRow), execution_options={"synchronize_session": False})
+    tx.session.execute(delete(MediumRow), execution_options={"synchronize_session": False})
+    if file.media:
+        tx.session.execute(insert(MediumRow), [medium.model_dump(mode="python") for medium in file.media])
+    if links:
+        tx.session.execute(insert(LinkRow), [link.model_dump(mode="python") for link in links])
+    tx.cluster().topology_version = tx.version
+    tx.emit("topology", "changed", "topology", TopologyChanged(links=len(links), media=len(file.media)))
+    media = {medium.name: medium.bandwidth for medium in file.media}
+    for row, where in _uncarried(tx, links, media):
+        change(tx, policy, row, lambda course, where=where: lifecycle.reschedule(course, where))  # type: ignore[misc]
+
+
+def _uncarried(tx: WriteTx, links: Iterable[LinkRecord], media: dict[str, int]) -> list[tuple[JobRow, str]]:
+    """Jobs whose flows no longer fit, each with the link or medium at fault; what matters more, or was there first,
+    keeps its place."""
+    known = {(link.src, link.dst): link for link in links}
+    left: Counter[tuple[str, str]] = Counter({hop: reservable(link.bandwidth) for hop, link in known.items()})
+    air: Counter[str] = Counter({name: reservable(bandwidth) for name, bandwidth in media.items()})
+    query = (
+        select(JobRow, HopRow)
+        .join(ReservationRow, ReservationRow.job == JobRow.id)
+        .join(HopRow, HopRow.number == ReservationRow.number)
+        .where(ReservationRow.held)
+        .order_by(JobRow.priority.desc(), JobRow.id)
+    )
+    shares: dict[str, tuple[JobRow, Counter[tuple[str, str]]]] = {}
+    for job, share in tx.session.execute(query):
+        shares.setdefault(job.id, (job, Counter()))[1][share.src, share.dst] += share.bandwidth
+    moved = []
+    for row, asked in shares.values():
+        through = Counter[str]()
+        for hop, bandwidth in asked.items():
+            if hop in known and known[hop].medium is not None:
+                through[str(known[hop].medium)] += bandwidth
+        gone = [f"link {src} -> {dst} is gone" for src, dst in asked if (src, dst) not in known]
+        small = [f"link {src} -> {dst} has too little left" for src, dst in asked if asked[src, dst] > left[src, dst]]
+        full = [f"medium {name} has too little left" for name in through if through[name] > air[name]]
+        if gone or small or full:
+            moved.append((row, (gone + small + full)[0]))
+        else:
+            left.subtract(asked)
+            air.subtract(through)
+    return moved

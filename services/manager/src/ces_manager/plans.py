@@ -1,0 +1,203 @@
+"""A scheduler's proposals: commit all of a plan or none of it."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from ulid import ULID
+
+from ces_common.db.tables import (
+    LIVE_STATES,
+    AllocationRow,
+    HopRow,
+    JobRow,
+    NodeRow,
+    PlanRow,
+    ReservationRow,
+)
+from ces_common.db.uow import WriteTx
+from ces_common.messages.events import JobWaiting, PlanCommitted, PlanProposed, PlanRefused, PlanRejected
+from ces_common.states import AllocationState, JobState
+from ces_manager.addressing import WORKER_PORT, Exhausted, next_address, next_numbers, next_port
+from ces_manager.capacity import hops, misfit
+from ces_manager.changes import change, emit_allocation, emit_job
+from ces_manager.lifecycle import Course
+from ces_manager.policy import Policy
+from ces_manager.records import allocation_record, flow_record
+from ces_manager.room import room_for
+
+
+def commit_plan(tx: WriteTx, policy: Policy, plan: PlanProposed) -> str | None:
+    """Make a plan true where it fits what is committed now; otherwise reject it, with the reason, which is returned.
+    A rejected plan changes nothing: its job stays as it is."""
+    row = tx.session.get(JobRow, plan.job) if len(plan.job) <= 26 else None
+    reason = _reason_against(tx, row, plan)
+    if row is not None and reason is None:
+        try:
+            allocations = _allocate(tx, row, plan)
+            reservations = _reserve(tx, row, plan)
+        except Exhausted as error:
+            reason = str(error)
+    if row is None or reason is not None:
+        rejected = PlanRejected(
+            plan=plan.plan, job=plan.job, attempt=plan.attempt, reason=reason or f"no job {plan.job}"
+        )
+        tx.emit("plan", "rejected", plan.plan, rejected, job=None if row is None else row.id)
+        return rejected.reason
+    tx.session.add_all([*allocations, *reservations])
+    tx.session.add(
+        PlanRow(
+            id=plan.plan,
+            job=row.id,
+            attempt=row.attempt,
+            solver=plan.solver,
+            version=tx.version,
+            committed_at=tx.now,
+            metrics=plan.metrics,
+            considered=plan.considered,
+            assignments=plan.assignments,
+            flows=plan.flows,
+        )
+    )
+    for flow in reservations:
+        tx.session.add_all(
+            HopRow(number=flow.number, src=src, dst=dst, bandwidth=flow.bandwidth) for src, dst in hops(flow.path)
+        )
+    committed = PlanCommitted(
+        plan=plan.plan,
+        job=row.id,
+        attempt=row.attempt,
+        solver=plan.solver,
+        metrics=plan.metrics,
+        allocations=[allocation_record(allocation) for allocation in allocations],
+        flows=[flow_record(flow) for flow in reservations],
+    )
+    tx.emit("plan", "committed", plan.plan, committed, job=row.id)
+    row.waiting, row.reason = None, None
+    row.state, row.state_since = JobState.PLANNED, tx.now
+    row.deadline = policy.deadline(JobState.PLANNED, tx.now)
+    row.version = tx.version
+    emit_job(tx, row, JobState.QUEUED)
+    for allocation in allocations:
+        emit_allocation(tx, row.id, allocation, None)
+    return None
+
+
+def refuse_plan(tx: WriteTx, refused: PlanRefused) -> None:
+    """Note why the scheduler found no place, where that is news."""
+    row = tx.session.get(JobRow, refused.job) if len(refused.job) <= 26 else None
+    if row is None or row.state is not JobState.QUEUED or row.attempt != refused.attempt:
+        return
+    if row.waiting == refused.reason:
+        return
+    row.waiting = refused.reason
+    row.version = tx.version
+    tx.emit("job", "waiting", row.id, JobWaiting(job=row.id, name=row.name, reason=refused.reason), job=row.id)
+
+
+def network_preparing(tx: WriteTx, policy: Policy, job: str, attempt: int) -> None:
+    """The attempt's network is with the agents."""
+    _network(tx, policy, job, attempt, {JobState.PLANNED: [JobState.PREPARING]})
+
+
+def network_ready(tx: WriteTx, policy: Policy, job: str, attempt: int) -> None:
+    """The attempt's network is in place, so that its workers may start."""
+    both = [JobState.PREPARING, JobState.STARTING]
+    _network(tx, policy, job, attempt, {JobState.PLANNED: both, JobState.PREPARING: both[1:]})
+
+
+def _network(tx: WriteTx, policy: Policy, job: str, attempt: int, steps: dict[JobState, list[JobState]]) -> None:
+    row = tx.session.get(JobRow, job) if len(job) <= 26 else None
+    if row is None or row.attempt != attempt:
+        return
+
+    def walk(course: Course) -> None:
+        for state in steps.get(course.state, []):
+            course.move(state)
+
+    change(tx, policy, row, walk)
+
+
+def _reason_against(tx: WriteTx, row: JobRow | None, plan: PlanProposed) -> str | None:
+    if row is None:
+        return f"no job {plan.job}"
+    if row.state is not JobState.QUEUED:
+        return f"job {row.name} is {row.state.value}, not queued"
+    if row.attempt != plan.attempt:
+        return f"job {row.name} is at attempt {row.attempt}, the plan is for {plan.attempt}"
+    links = {hop for flow in plan.flows for hop in hops(flow.path)}
+    nodes = set(plan.assignments.values()).union(*(flow.path for flow in plan.flows))
+    return misfit(row.tasks, row.flows, plan.assignments, plan.flows, room_for(tx, nodes, links))
+
+
+def _allocate(tx: WriteTx, row: JobRow, plan: PlanProposed) -> list[AllocationRow]:
+    """An allocation for every task, with an address of its own or, where workers share the host's, a port."""
+    names = set(plan.assignments.values())
+    nodes = {node.name: node for node in tx.session.scalars(select(NodeRow).where(NodeRow.name.in_(names)))}
+    hosts = {node.host_address for node in nodes.values() if node.network == "none"}
+    addresses, ports = _taken(tx, names, hosts)
+    cluster = tx.cluster()
+    allocations = []
+    for task in row.tasks:
+        node = nodes[plan.assignments[task.name]]
+        if node.network == "none":
+            address, port = node.host_address, next_port(cluster.last_port, ports)
+            ports.add(port)
+            cluster.last_port = port
+        else:
+            address, node.last_host = next_address(node.subnet, node.last_host, addresses)
+            addresses.add(address)
+            port = WORKER_PORT
+        allocations.append(
+            AllocationRow(
+                id=str(ULID()),
+                job=row.id,
+                attempt=row.attempt,
+                task=task.name,
+                rank=task.rank,
+                node=node.name,
+                address=address,
+                port=port,
+                cpu=task.cpu,
+                memory=task.memory,
+                gpu=task.gpu,
+                incarnation=1,
+                state=AllocationState.PENDING,
+            )
+        )
+    return allocations
+
+
+def _taken(tx: WriteTx, nodes: set[str], hosts: set[str]) -> tuple[set[str], set[int]]:
+    """Worker addresses in use on the nodes, and ports in use on the shared host addresses."""
+    live = select(AllocationRow.address, AllocationRow.port).where(AllocationRow.state.in_(LIVE_STATES))
+    on_nodes = tx.session.execute(live.where(AllocationRow.node.in_(nodes)))
+    addresses = {address for address, _ in on_nodes}
+    if not hosts:
+        return addresses, set()
+    on_hosts = tx.session.execute(live.where(AllocationRow.address.in_(hosts)))
+    return addresses, {port for _, port in on_hosts}
+
+
+def _reserve(tx: WriteTx, row: JobRow, plan: PlanProposed) -> list[ReservationRow]:
+    if not plan.flows:
+        return []
+    cluster = tx.cluster()
+    taken = tx.session.scalars(select(ReservationRow.number).where(ReservationRow.held)).all()
+    numbers = next_numbers(cluster.last_flow, taken, len(plan.flows))
+    cluster.last_flow = numbers[-1]
+    given = {(flow.src, flow.dst): flow for flow in plan.flows}
+    return [
+        ReservationRow(
+            job=row.id,
+            attempt=row.attempt,
+            src=flow.src,
+            dst=flow.dst,
+            number=number,
+            min=flow.min,
+            max=flow.max,
+            bandwidth=given[flow.src, flow.dst].bandwidth,
+            path=given[flow.src, flow.dst].path,
+            held=True,
+        )
+        for flow, number in zip(row.flows, numbers, strict=True)
+    ]

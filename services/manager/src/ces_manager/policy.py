@@ -1,0 +1,30 @@
+"""How long the manager waits for what. Seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from ces_common.states import JobState
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    lease_s: float = 30.0  # how long a node's workers may run without word from the manager
+    margin_s: float = 10.0  # beyond the lease, for the agent to stop them
+    unreachable_after_s: float = 10.0  # silence after which a node gets no new work
+    planned_s: float = 60.0
+    preparing_s: float = 120.0
+    starting_s: float = 600.0  # images may have to be pulled
+    max_late: int = 3  # deadlines in a row that a job may miss before it fails
+    retention_s: float = 7 * 86400.0  # of events and of consumed message ids
+    prune_limit: int = 500  # rows of each per tick
+
+    def deadline(self, state: JobState, now: datetime) -> datetime | None:
+        """By when a job that enters ``state`` must have left it."""
+        seconds = {
+            JobState.PLANNED: self.planned_s,
+            JobState.PREPARING: self.preparing_s,
+            JobState.STARTING: self.starting_s,
+        }.get(state)
+        return None if seconds is None else now + timedelta(seconds=seconds)

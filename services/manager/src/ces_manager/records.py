@@ -1,0 +1,129 @@
+"""Rows as the records that others read, and snapshots of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import select
+
+from ces_common.db.tables import AllocationRow, JobRow, LinkRow, MediumRow, NodeRow, ReservationRow
+from ces_common.db.uow import ReadTx
+from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import (
+    AllocationRecord,
+    FlowRecord,
+    JobRecord,
+    LinkRecord,
+    MediumRecord,
+    NodeRecord,
+    Snapshot,
+    Topology,
+)
+from ces_manager.changes import allocations_of
+
+
+def snapshot(tx: ReadTx, query: SnapshotQuery) -> Snapshot:
+    """All that counts now, or what changed since the version asked for."""
+    cluster = tx.cluster()
+    known = query.epoch == cluster.epoch and 0 < query.since <= cluster.version
+    jobs, nodes = select(JobRow), select(NodeRow)
+    if known:
+        jobs, nodes = jobs.where(JobRow.version > query.since), nodes.where(NodeRow.version > query.since)
+    else:
+        jobs = jobs.where(JobRow.live)
+    new_topology = not known or cluster.topology_version > query.since
+    return Snapshot(
+        epoch=cluster.epoch,
+        version=cluster.version,
+        full=not known,
+        nodes=[node_record(row) for row in tx.session.scalars(nodes.order_by(NodeRow.name))],
+        topology=topology(tx) if new_topology else None,
+        jobs=job_records(tx, tx.session.scalars(jobs.order_by(JobRow.id)).all()),
+    )
+
+
+def topology(tx: ReadTx) -> Topology:
+    links = tx.session.scalars(select(LinkRow).order_by(LinkRow.src, LinkRow.dst))
+    media = tx.session.scalars(select(MediumRow).order_by(MediumRow.name))
+    return Topology(
+        version=tx.cluster().topology_version,
+        links=[
+            LinkRecord.model_validate(
+                {
+                    "src": link.src,
+                    "dst": link.dst,
+                    "bandwidth": link.bandwidth,
+                    "kind": link.kind,
+                    "medium": link.medium,
+                }
+            )
+            for link in links
+        ],
+        media=[MediumRecord(name=medium.name, bandwidth=medium.bandwidth) for medium in media],
+    )
+
+
+def job_records(tx: ReadTx, rows: Sequence[JobRow]) -> list[JobRecord]:
+    allocations, reservations = allocations_of(tx, rows), reservations_of(tx, rows)
+    return [
+        JobRecord.model_validate(
+            {
+                "id": row.id,
+                "name": row.name,
+                "priority": row.priority,
+                "state": row.state,
+                "attempt": row.attempt,
+                "restarts": row.restarts,
+                "reason": row.reason,
+                "disconnect": row.disconnect,
+                "restart": row.restart,
+                "tasks": row.tasks,
+                "flows": row.flows,
+                "allocations": [allocation_record(allocation) for allocation in allocations[row.id]],
+                "reserved": [flow_record(flow) for flow in reservations[row.id]],
+                "submitted_at": row.submitted_at,
+                "version": row.version,
+            }
+        )
+        for row in rows
+    ]
+
+
+def reservations_of(tx: ReadTx, jobs: Iterable[JobRow]) -> dict[str, list[ReservationRow]]:
+    """What the flows of each job's present attempt were given, held or not."""
+    ids = [row.id for row in jobs]
+    found: dict[str, list[ReservationRow]] = defaultdict(list)
+    if ids:
+        query = select(ReservationRow).join(
+            JobRow, (JobRow.id == ReservationRow.job) & (JobRow.attempt == ReservationRow.attempt)
+        )
+        for row in tx.session.scalars(query.where(ReservationRow.job.in_(ids)).order_by(ReservationRow.number)):
+            found[row.job].append(row)
+    return found
+
+
+def node_record(row: NodeRow) -> NodeRecord:
+    return NodeRecord.model_validate(row, from_attributes=True)
+
+
+def allocation_record(row: AllocationRow) -> AllocationRecord:
+    return AllocationRecord(
+        id=row.id,
+        task=row.task,
+        rank=row.rank,
+        node=row.node,
+        address=row.address,
+        port=row.port,
+        incarnation=row.incarnation,
+        state=row.state,
+        exit_code=row.exit_code,
+        reason=row.reason,
+        stopping_since=row.stopping_since,
+    )
+
+
+def flow_record(row: ReservationRow) -> FlowRecord:
+    return FlowRecord(
+        number=row.number, src=row.src, dst=row.dst, min=row.min, max=row.max, bandwidth=row.bandwidth, path=row.path
+    )

@@ -1,0 +1,91 @@
+"""What agents say: signs of life, and the states of workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from sqlalchemy import bindparam, select, update
+from sqlalchemy.orm import Session
+
+from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, NodeRow
+from ces_common.db.uow import ReadTx, UnitOfWork, WriteTx
+from ces_common.messages.reports import Status
+from ces_manager import lifecycle
+from ces_manager.changes import as_member, change
+from ces_manager.liveness import lease_end
+from ces_manager.nodes import emit_node
+from ces_manager.policy import Policy
+
+
+def matters(tx: ReadTx, status: Status) -> bool:
+    """Whether a report moves anything; most do not, and then nothing need be locked."""
+    return bool(_moved_by(tx, status))
+
+
+def _moved_by(tx: ReadTx, status: Status) -> list[str]:
+    query = (
+        select(AllocationRow, JobRow.state)
+        .join(JobRow, JobRow.id == AllocationRow.job)
+        .where(AllocationRow.node == status.node, AllocationRow.state.in_(LIVE_STATES))
+    )
+    return sorted(
+        {
+            row.job
+            for row, state in tx.session.execute(query)
+            if lifecycle.matters(state, as_member(row), status.generation, status.workers)
+        }
+    )
+
+
+def agent_status(tx: WriteTx, policy: Policy, status: Status) -> None:
+    """Move allocations and jobs on by what a node's agent says of its workers."""
+    for job in _moved_by(tx, status):
+        row = tx.session.get_one(JobRow, job)
+        change(
+            tx,
+            policy,
+            row,
+            lambda course: lifecycle.report(
+                course, status.generation, status.workers, lambda member: member.node == status.node
+            ),
+        )
+
+
+def heartbeats(uow: UnitOfWork, policy: Policy, beats: Iterable[tuple[str, str]], now: datetime) -> set[str]:
+    """Renew the leases of these (node, boot), heard at ``now``; answer the agents only after this has returned.
+
+    Gives the names that never joined: they have no lease. Several transactions, none of which matters to another; the
+    version lock is taken only where a node was held to be unreachable."""
+    boots = dict(beats)
+    if not boots:
+        return set()
+    with uow.bare_write() as session:
+        _renew_leases(session, policy, boots, now)
+    with uow.read() as tx:
+        states = select(NodeRow.name, NodeRow.state).where(NodeRow.name.in_(sorted(boots)))
+        known = {row.name: row.state for row in tx.session.execute(states)}
+    silent = [name for name, state in known.items() if state == "unreachable"]
+    if silent:
+        with uow.write(now) as tx:
+            for name in sorted(silent):
+                row = tx.session.get_one(NodeRow, name)
+                if row.state == "unreachable":
+                    row.state, row.version = "ready", tx.version
+                    emit_node(tx, row, "ready")
+    return boots.keys() - known.keys()
+
+
+def _renew_leases(session: Session, policy: Policy, boots: dict[str, str], now: datetime) -> None:
+    heard = LeaseRow.__table__.c.heard_at
+    until = lease_end(now, policy)
+    statement = (
+        update(LeaseRow)
+        .where(LeaseRow.node == bindparam("the_node"), LeaseRow.heard_at <= bindparam("now", type_=heard.type))
+        .values(boot=bindparam("the_boot"), heard_at=bindparam("now"), lease_until=bindparam("until"))
+    )
+    # In one order everywhere, so that two managers cannot wait for each other's rows.
+    values = [
+        {"the_node": node, "the_boot": boot[:64], "now": now, "until": until} for node, boot in sorted(boots.items())
+    ]
+    session.connection().execute(statement, values)

@@ -1,0 +1,233 @@
+"""Rows as the REST API shows them. What is measured or printed (usage, progress) is filled in by the shell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+from sqlalchemy import select
+
+from ces_common.db.tables import (
+    LIVE_STATES,
+    AllocationRow,
+    JobRow,
+    LeaseRow,
+    LinkRow,
+    MediumRow,
+    NodeRow,
+    PlanRow,
+    ReservationRow,
+)
+from ces_common.db.uow import ReadTx
+from ces_common.jobfile import Flow, Task
+from ces_common.messages.api import (
+    FlowView,
+    JobSummary,
+    JobView,
+    LinkView,
+    NodeView,
+    Page,
+    PlanView,
+    QueueEntry,
+    TaskView,
+    TopologyView,
+)
+from ces_common.states import JobState
+from ces_manager.changes import allocations_of, job_row
+from ces_manager.errors import NotFound
+from ces_manager.records import reservations_of
+from ces_manager.room import held_on_links, held_on_nodes
+
+LARGEST_PAGE = 500
+
+
+def job_view(tx: ReadTx, row: JobRow) -> JobView:
+    allocations = allocations_of(tx, [row])[row.id]
+    by_task = {allocation.task: allocation for allocation in allocations}
+    flows = _flow_views(tx, row.flows, reservations_of(tx, [row])[row.id])
+    return JobView(
+        **_summary(row, allocations).model_dump(),
+        waiting=row.waiting,
+        disconnect=row.disconnect,
+        placement=[_task_view(task, by_task.get(task.name)) for task in row.tasks],
+        flows=flows,
+    )
+
+
+def list_jobs(tx: ReadTx, cursor: str | None, limit: int, state: JobState | None) -> Page[JobSummary]:
+    """The newest first; ``cursor`` is the ``next`` of the page before."""
+    query = select(JobRow).order_by(JobRow.id.desc())
+    if cursor:
+        query = query.where(JobRow.id < cursor)
+    if state is not None:
+        query = query.where(JobRow.state == state)
+    size = min(max(limit, 1), LARGEST_PAGE)
+    rows = tx.session.scalars(query.limit(size + 1)).all()
+    page = rows[:size]
+    allocations = allocations_of(tx, page)
+    return Page[JobSummary](
+        items=[_summary(row, allocations[row.id]) for row in page], next=page[-1].id if len(rows) > size else None
+    )
+
+
+def queue(tx: ReadTx) -> list[QueueEntry]:
+    """Waiting jobs in the order in which they are tried."""
+    query = select(JobRow).where(JobRow.state == JobState.QUEUED).order_by(JobRow.priority.desc(), JobRow.id)
+    return [
+        QueueEntry(
+            position=position,
+            id=row.id,
+            name=row.name,
+            priority=row.priority,
+            submitted_at=row.submitted_at,
+            reason=row.waiting,
+        )
+        for position, row in enumerate(tx.session.scalars(query), start=1)
+    ]
+
+
+def plan_view(tx: ReadTx, job: str) -> PlanView:
+    """The newest plan that was committed for a job. Raises NotFound."""
+    row = job_row(tx, job)
+    query = select(PlanRow).where(PlanRow.job == job).order_by(PlanRow.attempt.desc()).limit(1)
+    plan = tx.session.scalars(query).one_or_none()
+    if plan is None:
+        raise NotFound(f"job {row.name} has no plan yet")
+    reserved = select(ReservationRow).where(ReservationRow.job == job, ReservationRow.attempt == plan.attempt)
+    return PlanView(
+        plan=plan.id,
+        job=job,
+        attempt=plan.attempt,
+        solver=plan.solver,
+        version=plan.version,
+        committed_at=plan.committed_at,
+        metrics=plan.metrics,
+        considered=plan.considered,
+        assignments=plan.assignments,
+        flows=_flow_views(tx, row.flows, tx.session.scalars(reserved).all()),
+    )
+
+
+def node_views(tx: ReadTx, names: Collection[str] | None = None) -> list[NodeView]:
+    """All nodes, or those named, in order of their names."""
+    query = select(NodeRow, LeaseRow).outerjoin(LeaseRow, LeaseRow.node == NodeRow.name).order_by(NodeRow.name)
+    live = (
+        select(AllocationRow.node, JobRow.name, AllocationRow.task)
+        .join(JobRow, JobRow.id == AllocationRow.job)
+        .where(AllocationRow.state.in_(LIVE_STATES))
+        .order_by(JobRow.id, AllocationRow.rank)
+    )
+    if names is not None:
+        query, live = query.where(NodeRow.name.in_(names)), live.where(AllocationRow.node.in_(names))
+    placed: dict[str, list[str]] = defaultdict(list)
+    for node, job, task in tx.session.execute(live):
+        placed[node].append(f"{job}/{task}")
+    held = held_on_nodes(tx, names)
+    views = []
+    for row, lease in tx.session.execute(query):
+        cpu, memory, gpu = held.get(row.name, (0, 0, 0))
+        views.append(
+            NodeView(
+                name=row.name,
+                state=row.state,
+                cordoned=row.cordoned,
+                cpu=row.cpu,
+                memory=row.memory,
+                gpu=row.gpu,
+                cpu_allocated=cpu,
+                memory_allocated=memory,
+                gpu_allocated=gpu,
+                arch=row.arch,
+                labels=row.labels,
+                runtime=row.runtime,
+                network=row.network,
+                host_address=row.host_address,
+                subnet=row.subnet,
+                last_heartbeat=lease.heard_at if lease is not None and lease.boot else None,
+                allocations=placed[row.name],
+            )
+        )
+    return views
+
+
+def link_views(tx: ReadTx) -> list[LinkView]:
+    reserved = held_on_links(tx)
+    return [
+        LinkView(
+            src=row.src,
+            dst=row.dst,
+            bandwidth=row.bandwidth,
+            reserved=reserved.get((row.src, row.dst), 0),
+            kind=row.kind,
+            medium=row.medium,
+        )
+        for row in tx.session.scalars(select(LinkRow).order_by(LinkRow.src, LinkRow.dst))
+    ]
+
+
+def topology_view(tx: ReadTx) -> TopologyView:
+    media = tx.session.scalars(select(MediumRow).order_by(MediumRow.name))
+    return TopologyView(
+        version=tx.cluster().topology_version,
+        nodes=node_views(tx),
+        links=link_views(tx),
+        media={row.name: row.bandwidth for row in media},
+    )
+
+
+def _summary(row: JobRow, allocations: Sequence[AllocationRow]) -> JobSummary:
+    return JobSummary(
+        id=row.id,
+        name=row.name,
+        state=row.state,
+        priority=row.priority,
+        tasks=len(row.tasks),
+        attempt=row.attempt,
+        restarts=row.restarts,
+        nodes=sorted({allocation.node for allocation in allocations}),
+        reason=row.reason,
+        submitted_at=row.submitted_at,
+        started_at=row.started_at,
+        finished_at=row.finished_at,
+    )
+
+
+def _task_view(task: Task, allocation: AllocationRow | None) -> TaskView:
+    view = TaskView(
+        name=task.name,
+        rank=task.rank,
+        cpu=task.cpu,
+        memory=task.memory,
+        gpu=task.gpu,
+        image=task.image,
+        command=task.command,
+    )
+    if allocation is None:
+        return view
+    return view.model_copy(
+        update={
+            "allocation": allocation.id,
+            "node": allocation.node,
+            "address": allocation.address,
+            "state": allocation.state,
+            "incarnation": allocation.incarnation,
+            "exit_code": allocation.exit_code,
+            "reason": allocation.reason,
+        }
+    )
+
+
+def _flow_views(tx: ReadTx, flows: Sequence[Flow], reserved: Sequence[ReservationRow]) -> list[FlowView]:
+    given: Mapping[tuple[str, str], ReservationRow] = {(row.src, row.dst): row for row in reserved}
+    passed = {node for row in reserved for node in row.path}
+    shaping = select(NodeRow.name).where(NodeRow.name.in_(passed), NodeRow.network == "tc")
+    shapers = set(tx.session.scalars(shaping)) if passed else set()
+    views = []
+    for flow in flows:
+        row = given.get((flow.src, flow.dst))
+        view = FlowView(src=flow.src, dst=flow.dst, min=flow.min, max=flow.max)
+        if row is not None:
+            enforced = shapers.issuperset(row.path)
+            view = view.model_copy(update={"bandwidth": row.bandwidth, "path": row.path, "enforced": enforced})
+        views.append(view)
+    return views
