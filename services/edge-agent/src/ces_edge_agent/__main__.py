@@ -35,7 +35,9 @@ def make_runtime(settings: AgentSettings) -> Runtime:
         )
     from ces_edge_agent.runtimes.process import ProcessRuntime
 
-    return ProcessRuntime(settings.state_dir, settings.node, isolate=settings.network == "tc")
+    return ProcessRuntime(
+        settings.state_dir, settings.node, isolate=settings.network == "tc", cluster=settings.cluster
+    )
 
 
 def make_network(settings: AgentSettings) -> Network:
