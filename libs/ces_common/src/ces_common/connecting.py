@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ces_common.bus import Credentials, NatsBus
-from ces_common.natsauth import inbox_prefix, read_credentials
+from ces_common.natsauth import read_credentials
 from ces_common.settings import ServiceSettings
 
 
@@ -16,7 +16,7 @@ class NoCredentials(Exception):
 def bus_from(settings: ServiceSettings, name: str) -> NatsBus:
     """A bus, not yet connected, for the identity ``name`` (a service or a node). Raises NoCredentials."""
     credentials = _read(settings.nats_creds) if settings.nats_creds else None
-    return NatsBus(settings.nats_urls, name=name, credentials=credentials, inbox_prefix=inbox_prefix(name))
+    return NatsBus(settings.nats_urls, name=name, credentials=credentials)
 
 
 def _read(path: Path) -> Credentials:

@@ -163,6 +163,11 @@ def wanted_key_of(subject: str) -> str:
     return key
 
 
+def inbox_prefix(name: str) -> str:
+    """Under which the replies to ``name`` come; its credentials admit no other."""
+    return f"_INBOX.{token(name)}"
+
+
 def stream_of(subject: str) -> str:
     """The stream that stores ``subject`` (or every match of it, for a pattern). Raises BadName."""
     for stream, pattern in ((EVENT_STREAM, ALL_EVENTS), (DEAD_STREAM, ALL_DEAD)):

@@ -2,7 +2,6 @@
 
 from ces_common.bus.memory import MemoryBroker, MemoryBus
 from ces_common.bus.nats import NatsBus
-from ces_common.bus.nats_link import Credentials
 from ces_common.bus.port import (
     DEAD_DELIVERIES,
     DEAD_DURABLE,
@@ -22,6 +21,7 @@ from ces_common.bus.port import (
     Retry,
     Subscription,
 )
+from ces_common.natsauth.credentials import Credentials
 
 __all__ = [
     "DEAD_DELIVERIES",

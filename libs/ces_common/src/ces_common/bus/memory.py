@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 MAX_PAYLOAD: Final = 8 * 1024 * 1024
 PENDING_MESSAGES: Final = 16384
 SERVED_AT_ONCE: Final = 32
-CLOSING_S: Final = 5.0
+CLOSING_S: Final = 3.0
 
 Deliver = Callable[[Message], None]
 

@@ -13,8 +13,8 @@ from nats.js import JetStreamContext
 
 from ces_common import subjects as wire
 from ces_common.bus.codec import pack, pack_error, unpack, unpack_reply
-from ces_common.bus.nats_consumer import MESSAGE_ID, PullConsumer
-from ces_common.bus.nats_link import Credentials, Link, translated
+from ces_common.bus.nats_consumer import MESSAGE_ID, PullConsumer, is_stray
+from ces_common.bus.nats_link import Link, translated
 from ces_common.bus.nats_streams import provision
 from ces_common.bus.port import (
     DEFAULT_ACK_WAIT_S,
@@ -33,6 +33,7 @@ from ces_common.bus.port import (
     RequestHandler,
     Subscription,
 )
+from ces_common.natsauth.credentials import Credentials
 
 log = structlog.get_logger(__name__)
 
@@ -40,21 +41,18 @@ STORE_TIMEOUT_S: Final = 5.0
 SERVED_AT_ONCE: Final = 32
 KEY: Final = "Ces-Key"
 OPERATION: Final = "KV-Operation"
+INBOXES: Final = "_INBOX."  # a requester could name any subject, and we may write to more of them than it
 
 
 class NatsBus:
-    """A Bus on one or several NATS servers (a cluster). ``inbox_prefix`` must be one that the credentials allow."""
+    """A Bus on one or several NATS servers (a cluster).
 
-    def __init__(
-        self,
-        servers: str | Sequence[str],
-        *,
-        name: str,
-        credentials: Credentials | None = None,
-        inbox_prefix: str = "_INBOX",
-    ) -> None:
+    ``name`` is the identity's name in its credentials: replies come to an inbox under it and nowhere else.
+    """
+
+    def __init__(self, servers: str | Sequence[str], *, name: str, credentials: Credentials | None = None) -> None:
         addresses = [servers] if isinstance(servers, str) else list(servers)
-        self._link = Link(addresses, name=name, credentials=credentials, inbox_prefix=inbox_prefix)
+        self._link = Link(addresses, name=name, credentials=credentials)
         self._consumers: list[PullConsumer] = []
         self._serving: set[asyncio.Task[None]] = set()
 
@@ -145,6 +143,9 @@ class NatsBus:
 
     async def subscribe(self, subject: str, handler: MessageHandler, *, queue: str | None = None) -> Subscription:
         async def on_message(msg: Msg) -> None:
+            if is_stray(msg):
+                log.error("stray message ignored", subject=msg.subject)
+                return
             try:
                 await handler(Message(msg.subject, msg.data, msg.headers or {}))
             except Exception:
@@ -178,7 +179,8 @@ class NatsBus:
                 slots.release()
 
         async def on_request(msg: Msg) -> None:
-            if not msg.reply:
+            if is_stray(msg) or not msg.reply.startswith(INBOXES):
+                log.warning("request ignored: no inbox to answer to", subject=msg.subject, reply=msg.reply)
                 return
             await slots.acquire()
             task = asyncio.create_task(answer(msg))
@@ -208,7 +210,10 @@ class NatsBus:
             return None
         if status is not None:
             raise BusError(f"{key}: {status} {headers.get('Description', '')}")
-        return _value(key, reply)
+        if headers.get(KEY) != key:
+            log.error("a stray lies under a wanted-state key", key=key, written_for=headers.get(KEY))
+            return None
+        return _value(reply)
 
     async def kv_keys(self) -> list[str]:
         with translated("the wanted-state bucket"):
@@ -225,25 +230,20 @@ class NatsBus:
 
     async def kv_subscribe(self, node: str, handler: KeyHandler) -> Subscription:
         async def on_message(msg: Msg) -> None:
+            key = wire.wanted_key_of(msg.subject)
+            if is_stray(msg) or (msg.headers or {}).get(KEY) != key:
+                log.error("stray wanted state ignored", key=key)
+                return
             try:
-                key = wire.wanted_key_of(msg.subject)
-                await handler(key, _value(key, msg))
+                await handler(key, _value(msg))
             except Exception:
-                log.exception("wanted-state handler failed", subject=msg.subject)
+                log.exception("wanted-state handler failed", key=key)
 
         return await self._link.subscribe(wire.wanted_subjects(node), on_message)
 
 
-def _value(key: str, msg: Msg) -> bytes | None:
-    """The value that a message carries for ``key``. Raises BusError if it was written for another key.
-
-    A client may name any subject for the reply to its own read, another node's key included, and the broker sends
-    it there. The key that the writer put into the message shows such a stray.
-    """
-    headers = msg.headers or {}
-    if headers.get(KEY) != key:
-        raise BusError(f"what is stored under {key} was written for {headers.get(KEY)!r}")
-    return None if headers.get(OPERATION) in ("DEL", "PURGE") else msg.data
+def _value(msg: Msg) -> bytes | None:
+    return None if (msg.headers or {}).get(OPERATION) in ("DEL", "PURGE") else msg.data
 
 
 def _is_new(reply: Msg, subject: str) -> bool:

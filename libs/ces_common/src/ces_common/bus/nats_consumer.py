@@ -37,10 +37,21 @@ LINGER_S: Final = 30.0
 HEARTBEAT_S: Final = 5.0
 ANSWER_S: Final = 5.0
 MESSAGE_ID: Final = "Nats-Msg-Id"
+STREAM_HEADER: Final = "Nats-Stream"
 _SECOND: Final = 1_000_000_000
 _STREAM_NOT_FOUND: Final = 10059
 
 StoreDead = Callable[[str, bytes, str, dict[str, str]], Awaitable[None]]
+
+
+def is_stray(msg: Msg) -> bool:
+    """Whether it is the server's reply to a read of a stream, sent where nobody may write by that way.
+
+    Whoever reads by direct get names the reply subject, and the server sends what was read to any subject at all:
+    an agent, which may read its own keys, could so put them under another node's, or among the facts. Such a reply
+    carries the server's own headers, which nothing that we publish does.
+    """
+    return STREAM_HEADER in (msg.headers or {})
 
 
 class _Lost(BusError):
@@ -105,7 +116,8 @@ class PullConsumer:
         self._arrived.put_nowait(msg)
 
     async def _on_reconnect(self) -> None:
-        self._arrived.put_nowait(None)  # the pull that was out is lost
+        if not self._closing:
+            self._arrived.put_nowait(None)  # the pull that was out is lost
 
     async def _run(self, bound: bool) -> None:
         failures = 0
@@ -215,6 +227,10 @@ class PullConsumer:
                 await self._answer(msg.in_progress())
 
     async def _handle(self, msg: Msg) -> None:
+        if is_stray(msg):
+            log.error("stray message dropped", durable=self._durable, subject=msg.subject)
+            await self._answer(msg.term())
+            return
         metadata = msg.metadata
         headers = msg.headers or {}
         message_id = headers.get(MESSAGE_ID) or f"{metadata.stream}-{metadata.sequence.stream}"

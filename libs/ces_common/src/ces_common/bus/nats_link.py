@@ -14,7 +14,6 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 import nats.errors
@@ -24,6 +23,7 @@ from nats.aio.client import Client, RawCredentials, Server
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as NatsSubscription
 
+from ces_common import subjects
 from ces_common.bus.port import (
     AccessRefused,
     BusError,
@@ -33,12 +33,13 @@ from ces_common.bus.port import (
     PayloadTooLarge,
     RequestTimeout,
 )
+from ces_common.natsauth.credentials import Credentials, credentials_file
 
 log = structlog.get_logger(__name__)
 
 MAX_RECONNECT_WAIT_S: Final = 5.0
 PING_EVERY_S: Final = 5  # with two unanswered pings a silent loss is noticed within 15 s
-DRAIN_S: Final = 5.0
+DRAIN_S: Final = 3.0
 FLUSH_S: Final = 10
 PENDING_MESSAGES: Final = 16384
 PENDING_BYTES: Final = 64 * 1024 * 1024
@@ -47,23 +48,6 @@ _REFUSED = re.compile(r'permissions violation for (publish|subscription) to "([^
 _AUTH = ("authorization violation", "authentication", "user authentication revoked")
 
 RawHandler = Callable[[Msg], Awaitable[None]]
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """A user's JWT and the seed of the key that it names."""
-
-    jwt: str
-    seed: str
-
-    def text(self) -> str:
-        return (
-            f"-----BEGIN NATS USER JWT-----\n{self.jwt}\n------END NATS USER JWT------\n\n"
-            f"-----BEGIN USER NKEY SEED-----\n{self.seed}\n------END USER NKEY SEED------\n"
-        )
-
-    def __repr__(self) -> str:
-        return "Credentials(...)"
 
 
 class LinkSubscription:
@@ -81,22 +65,15 @@ class LinkSubscription:
 
 
 class Link:
-    def __init__(
-        self,
-        servers: Sequence[str],
-        *,
-        name: str,
-        credentials: Credentials | None = None,
-        inbox_prefix: str = "_INBOX",
-    ) -> None:
+    def __init__(self, servers: Sequence[str], *, name: str, credentials: Credentials | None = None) -> None:
         self._servers = list(servers)
         self._name = name
         self._credentials = credentials
-        self._inbox_prefix = inbox_prefix
+        self._inbox_prefix = subjects.inbox_prefix(name)
         self._client: Client | None = None
         self._subscriptions: list[LinkSubscription] = []
         self._callbacks: list[Callback] = []
-        self._refusals: dict[asyncio.Future[None], tuple[str, str]] = {}
+        self._waiters: dict[asyncio.Future[None], tuple[str, str]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._up = asyncio.Event()
         self._closing = False
@@ -124,10 +101,18 @@ class Link:
     async def connect(self, deadline_s: float | None) -> None:
         try:
             async with asyncio.timeout(deadline_s):
-                self._client = await self._first_connection(stop_when_refused=True)
+                client = await self._first_connection(stop_when_refused=True)
         except TimeoutError as error:
-            raise BusUnavailable(f"no message broker at {', '.join(self._servers)} within {deadline_s} s") from error
-        self._up.set()
+            where = ", ".join(self._servers)
+            raise BusUnavailable(f"no message broker at {where} within {deadline_s} s") from error
+        self._adopt(client)
+
+    def _adopt(self, client: Client) -> None:
+        self._client = client
+        if client.is_closed:  # closed again before anybody could notice
+            self._spawn(self._revive())
+        else:
+            self._up.set()
 
     async def _first_connection(self, *, stop_when_refused: bool) -> Client:
         wait_s = 0.1
@@ -165,6 +150,9 @@ class Link:
         async def on_disconnected() -> None:
             if not self._closing:
                 log.warning("bus disconnected", name=self._name)
+            for waiter in self._waiters:
+                if not waiter.done():
+                    waiter.set_exception(BusUnavailable("the message broker was lost before it answered"))
 
         async def on_closed() -> None:
             if not self._closing and client is self._client:
@@ -172,7 +160,9 @@ class Link:
 
         options: dict[str, Any] = {}
         if self._credentials is not None:
-            options["user_credentials"] = RawCredentials(self._credentials.text())
+            options["user_credentials"] = RawCredentials(
+                credentials_file(self._credentials.jwt, self._credentials.seed)
+            )
         connecting = asyncio.create_task(
             client.connect(
                 servers=self._servers,
@@ -194,11 +184,13 @@ class Link:
             if connecting.done() and connecting.exception() is None:
                 established = True
                 return client
+            if connecting.done():  # refused by the library itself: a malformed address, for example
+                raise BusError(f"cannot connect to {self._servers}: {connecting.exception()}")
         finally:
-            if not established:
+            if not connecting.done():
                 await _stop(connecting)
                 await client.close()
-        reason = errors[-1] if errors else connecting.exception()
+        reason = errors[-1]
         if any(word in str(reason).lower() for word in _AUTH):
             raise AccessRefused(f"the message broker refuses this identity: {reason}")
         raise BusUnavailable(str(reason) or type(reason).__name__)
@@ -207,10 +199,14 @@ class Link:
         log.warning("bus connection closed by the broker; starting over", name=self._name)
         self._client = None
         client = await self._first_connection(stop_when_refused=False)
-        self._client = client
-        for subscription in list(self._subscriptions):
-            subscription.current = await self._subscribe(client, subscription)
-        self._came_back()
+        try:
+            for subscription in list(self._subscriptions):
+                subscription.current = await self._subscribe(client, subscription)
+        except nats.errors.Error as error:
+            log.warning("bus lost again while subscribing", name=self._name, error=str(error))
+        self._adopt(client)
+        if not client.is_closed:
+            self._came_back()
 
     def _came_back(self) -> None:
         self._up.set()
@@ -220,7 +216,7 @@ class Link:
     def _on_error(self, client: Client, error: Exception) -> None:
         match = _REFUSED.search(str(error).lower())
         if match:
-            for waiter, refused in list(self._refusals.items()):
+            for waiter, refused in list(self._waiters.items()):
                 if refused == match.groups() and not waiter.done():
                     waiter.set_result(None)
             log.warning("bus permission refused", name=self._name, action=match[1], subject=match[2])
@@ -238,14 +234,16 @@ class Link:
 
     @contextmanager
     def refusal(self, action: str, subject: str) -> Iterator[asyncio.Future[None]]:
-        """A future that is done when the broker refuses ``action`` (publish, subscription) on ``subject``."""
+        """A future that is done when the broker refuses ``action`` (publish, subscription) on ``subject``, and that
+        fails with BusUnavailable when the connection is lost."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._refusals[waiter] = (action, subject.lower())  # the library reports errors in lower case
+        self._waiters[waiter] = (action, subject.lower())  # the library reports errors in lower case
         try:
             yield waiter
         finally:
-            del self._refusals[waiter]
-            waiter.cancel()
+            del self._waiters[waiter]
+            if not waiter.cancel() and not waiter.cancelled():
+                waiter.exception()  # seen, whether or not anybody asked
 
     async def subscribe(self, subject: str, handler: RawHandler, *, queue: str = "") -> LinkSubscription:
         """Subscribe and wait until the broker knows of it. Raises AccessRefused, BusUnavailable."""
@@ -253,12 +251,21 @@ class Link:
         client = self.client
         with self.refusal("subscription", subject) as refused, translated(subject):
             subscription.current = await self._subscribe(client, subscription)
-            await client.flush(FLUSH_S)
+            await self.flush()
             if refused.done():
+                refused.result()
                 await subscription.current.unsubscribe()
                 raise AccessRefused(f"may not subscribe to {subject}")
         self._subscriptions.append(subscription)
         return subscription
+
+    async def flush(self) -> None:
+        """Wait until the broker has seen what was sent so far. Raises BusUnavailable, RequestTimeout."""
+        client = self.client
+        with translated("flush"):
+            # Twice: the library's ping overtakes what waits in its buffer, but then lets it go out.
+            await client.flush(FLUSH_S)
+            await client.flush(FLUSH_S)
 
     async def _subscribe(self, client: Client, subscription: LinkSubscription) -> NatsSubscription:
         return await client.subscribe(
@@ -304,6 +311,7 @@ class Link:
             await asyncio.wait({doing, refused}, return_when=asyncio.FIRST_COMPLETED)
             if doing.done():
                 return doing.result()
+            refused.result()
             raise AccessRefused(otherwise)
         finally:
             await _stop(doing)

@@ -1,0 +1,32 @@
+"""Who may say and hear what on NATS: operator-mode JWTs with a scoped signing key per role."""
+
+from ces_common.natsauth.config import MAX_PAYLOAD, server_config
+from ces_common.natsauth.credentials import (
+    Credentials,
+    UserKey,
+    credentials_file,
+    new_user_key,
+    read_credentials,
+    save_credentials,
+)
+from ces_common.natsauth.permissions import AGENT, SERVICES, Permissions
+from ces_common.natsauth.trust import SigningKey, Trust, init_trust, issue_user, load_signing_key
+
+__all__ = [
+    "AGENT",
+    "MAX_PAYLOAD",
+    "SERVICES",
+    "Credentials",
+    "Permissions",
+    "SigningKey",
+    "Trust",
+    "UserKey",
+    "credentials_file",
+    "init_trust",
+    "issue_user",
+    "load_signing_key",
+    "new_user_key",
+    "read_credentials",
+    "save_credentials",
+    "server_config",
+]

@@ -1,0 +1,37 @@
+"""The nats-server configuration for a cluster of CES."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+from ces_common.natsauth.trust import Trust
+
+MAX_PAYLOAD: Final = 8 * 1024 * 1024  # bytes
+
+
+def server_config(
+    trust: Trust, *, store_dir: Path | str, host: str = "127.0.0.1", port: int = 4222, monitor_port: int | None = None
+) -> str:
+    """A configuration file's text; it holds no secret. Port -1: any free one.
+
+    JetStream keeps its default of syncing to disk every two minutes. ``sync_interval: always`` would keep every
+    acknowledged fact through a power cut, at the price of a disk write each; CES does not need it, since the database
+    is the truth and the controllers read it again.
+    """
+    lines = [
+        f"host: {json.dumps(host)}",
+        f"port: {port}",
+        *([f"http: {json.dumps(f'{host}:{monitor_port}')}"] if monitor_port is not None else []),
+        f"max_payload: {MAX_PAYLOAD}",
+        f"jetstream {{ store_dir: {json.dumps(str(store_dir))} }}",
+        f"operator: {trust.operator_jwt}",
+        f"system_account: {trust.system_account}",
+        "resolver: MEMORY",
+        "resolver_preload: {",
+        f"  {trust.system_account}: {trust.system_account_jwt}",
+        f"  {trust.account}: {trust.account_jwt}",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,108 @@
+"""The chain of trust on disk: operator, accounts, and one scoped signing key per role.
+
+Whoever holds a role's signing key can make users of that role and of no other. So the manager, which admits nodes,
+gets the agents' signing key alone; the operator's and the accounts' seeds stay in the directory where they were made
+and no running service needs them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from ces_common import subjects
+from ces_common.natsauth import jwt
+from ces_common.natsauth.credentials import Credentials, new_user_key
+from ces_common.natsauth.keys import BadKey, Kind, check_user_key, new_seed, public_key
+from ces_common.natsauth.permissions import AGENT, PERMISSIONS
+from ces_common.natsauth.secret_files import write_secret
+
+ACCOUNT_NAME: Final = "CES"
+
+
+@dataclass(frozen=True, slots=True)
+class SigningKey:
+    """What it takes to make users of one role."""
+
+    role: str
+    account: str
+    seed: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What a server must know (JWTs and public keys: nothing secret), and where the signing keys lie."""
+
+    directory: Path
+    operator_jwt: str
+    system_account: str
+    system_account_jwt: str
+    account: str
+    account_jwt: str
+
+    def signing_key_file(self, role: str) -> Path:
+        if role not in PERMISSIONS:
+            raise ValueError(f"no role {role!r}; there are {', '.join(PERMISSIONS)}")
+        return self.directory / f"signing-{role}.json"
+
+    def signing_key(self, role: str) -> SigningKey:
+        return load_signing_key(self.signing_key_file(role))
+
+    def new_credentials(self, role: str, name: str) -> Credentials:
+        """A fresh user of ``role``: for the central services, whose machine is this one."""
+        key = new_user_key()
+        return Credentials(jwt=issue_user(self.signing_key(role), name, key.public), seed=key.seed)
+
+
+def init_trust(directory: Path) -> Trust:
+    """Make the keys in ``directory``, or use those that are there, and write the JWTs anew from today's permissions.
+
+    Running it again after an upgrade changes what users may do, and none of the credentials they hold.
+    """
+    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+    operator = _seed(directory / "operator.seed", Kind.OPERATOR)
+    system = public_key(_seed(directory / "system-account.seed", Kind.ACCOUNT))
+    account = public_key(_seed(directory / "account.seed", Kind.ACCOUNT))
+    scopes = {}
+    for role, permissions in PERMISSIONS.items():
+        file = directory / f"signing-{role}.json"
+        if not file.exists():
+            content = {"role": role, "account": account, "seed": new_seed(Kind.ACCOUNT)}
+            write_secret(file, json.dumps(content, indent=2) + "\n")
+        scopes[role] = (public_key(load_signing_key(file).seed), permissions)
+    return Trust(
+        directory=directory,
+        operator_jwt=jwt.operator(operator, ACCOUNT_NAME, system_account=system),
+        system_account=system,
+        system_account_jwt=jwt.system_account(operator, system),
+        account=account,
+        account_jwt=jwt.account(operator, account, ACCOUNT_NAME, scopes),
+    )
+
+
+def load_signing_key(path: Path) -> SigningKey:
+    """Raises OSError, and ValueError if the file is no signing key."""
+    try:
+        content = json.loads(path.read_text())
+        key = SigningKey(role=content["role"], account=content["account"], seed=content["seed"])
+        public_key(key.seed)
+    except (json.JSONDecodeError, KeyError, TypeError, BadKey) as error:
+        raise ValueError(f"{path} is no signing key") from error
+    return key
+
+
+def issue_user(signing_key: SigningKey, name: str, public: str) -> str:
+    """The JWT that makes the holder of ``public`` the user ``name``, with what the key's role may do.
+
+    Raises BadName or BadKey: both come from a node that wants to join, and the name becomes part of subjects.
+    """
+    checked = subjects.node_name(name) if signing_key.role == AGENT else subjects.token(name)
+    return jwt.user(signing_key.seed, check_user_key(public), checked, account=signing_key.account)
+
+
+def _seed(path: Path, kind: Kind) -> str:
+    if not path.exists():
+        write_secret(path, new_seed(kind) + "\n")
+    return path.read_text().strip()
