@@ -10,7 +10,8 @@ import httpx
 import structlog
 
 from ces_common.messages.api import JoinAnswer, JoinRequest
-from ces_common.natsauth import credentials_file
+from ces_common.natsauth import UserKey, credentials_file, new_user_key
+from ces_common.natsauth.keys import public_key
 from ces_edge_agent.files import write_atomically
 from ces_edge_agent.settings import AgentSettings
 
@@ -38,6 +39,16 @@ class Membership:
     def keep(self, credentials: str, urls: list[str]) -> None:
         write_atomically(self._servers, json.dumps(urls))
         write_atomically(self.credentials, credentials)
+
+
+def _own_key(path: Path) -> UserKey:
+    """The node's own key, made at the first try to join and kept: a repeated try must not need a second token."""
+    if path.exists():
+        seed = path.read_text().strip()
+        return UserKey(seed=seed, public=public_key(seed))
+    key = new_user_key()
+    write_atomically(path, key.seed)
+    return key
 
 
 async def ensure_joined(settings: AgentSettings) -> Membership:

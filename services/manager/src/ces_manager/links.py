@@ -1,23 +1,19 @@
-"""The topology: replaced as a whole, with the jobs moved off what is gone or has shrunk."""
+"""What a topology file says, and which jobs a new topology can no longer carry."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import select
 
-from ces_common.db.tables import HopRow, JobRow, LinkRow, MediumRow, ReservationRow
-from ces_common.db.uow import WriteTx
+from ces_common.db.tables import HopRow, JobRow, ReservationRow
+from ces_common.db.uow import ReadTx
 from ces_common.messages.api import TopologyFile
-from ces_common.messages.events import TopologyChanged
 from ces_common.messages.records import LinkRecord
 from ces_common.quantities import LARGEST
 from ces_common.shares import reservable
-from ces_manager import lifecycle
-from ces_manager.changes import change
 from ces_manager.errors import Invalid
-from ces_manager.policy import Policy
 
 
 def directed_links(file: TopologyFile) -> list[LinkRecord]:
@@ -45,23 +41,7 @@ def directed_links(file: TopologyFile) -> list[LinkRecord]:
     return list(links.values())
 
 
-def put_topology(tx: WriteTx, policy: Policy, file: TopologyFile) -> None:
-    """Replace all links and media. Raises Invalid."""
-    links = directed_links(file)
-    tx.session.execute(delete(LinkRow), execution_options={"synchronize_session": False})
-    tx.session.execute(delete(MediumRow), execution_options={"synchronize_session": False})
-    if file.media:
-        tx.session.execute(insert(MediumRow), [medium.model_dump(mode="python") for medium in file.media])
-    if links:
-        tx.session.execute(insert(LinkRow), [link.model_dump(mode="python") for link in links])
-    tx.cluster().topology_version = tx.version
-    tx.emit("topology", "changed", "topology", TopologyChanged(links=len(links), media=len(file.media)))
-    media = {medium.name: medium.bandwidth for medium in file.media}
-    for row, where in _uncarried(tx, links, media):
-        change(tx, policy, row, lambda course, where=where: lifecycle.reschedule(course, where))  # type: ignore[misc]
-
-
-def _uncarried(tx: WriteTx, links: Iterable[LinkRecord], media: dict[str, int]) -> list[tuple[JobRow, str]]:
+def uncarried(tx: ReadTx, links: Iterable[LinkRecord], media: dict[str, int]) -> list[tuple[JobRow, str]]:
     """Jobs whose flows no longer fit, each with the link or medium at fault; what matters more, or was there first,
     keeps its place."""
     known = {(link.src, link.dst): link for link in links}

@@ -9,6 +9,7 @@ import asyncio
 
 import structlog
 from prometheus_client import Counter, Gauge
+from sqlalchemy.exc import OperationalError
 
 from ces_common.bus.port import Bus, BusError
 from ces_common.db import UnitOfWork
@@ -25,7 +26,7 @@ RETRY_S = 0.5
 
 
 class Relay:
-    """``hint`` it after each commit; ``published`` is set after each round that published something."""
+    """``hint`` it after each commit."""
 
     def __init__(self, uow: UnitOfWork, bus: Bus) -> None:
         self._uow, self._bus = uow, bus
@@ -35,8 +36,8 @@ class Relay:
         while True:
             try:
                 full = await self.step()
-            except BusError as error:
-                log.warning("events wait for the broker", error=str(error))
+            except (BusError, OperationalError) as error:
+                log.warning("events wait for the broker or the database", error=str(error))
                 await asyncio.sleep(RETRY_S)
                 continue
             if not full:

@@ -13,8 +13,8 @@ from ces_common.db.uow import ReadTx, UnitOfWork, WriteTx
 from ces_common.messages.reports import Status
 from ces_manager import lifecycle
 from ces_manager.changes import as_member, change
+from ces_manager.cluster import emit_node
 from ces_manager.liveness import lease_end
-from ces_manager.nodes import emit_node
 from ces_manager.policy import Policy
 
 

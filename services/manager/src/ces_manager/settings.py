@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import NoDecode
 
 from ces_common.settings import ServiceSettings
+from ces_manager.policy import Policy
 
 Seconds = Annotated[float, Field(gt=0)]
 
@@ -45,6 +46,17 @@ class ManagerSettings(ServiceSettings):
         if self.unreachable_s >= self.lease_s:
             raise ValueError("CES_UNREACHABLE_S must be less than CES_LEASE_S: a silent node takes no new work first")
         return self
+
+    def policy(self) -> Policy:
+        return Policy(
+            lease_s=self.lease_s,
+            margin_s=self.lease_margin_s,
+            unreachable_after_s=self.unreachable_s,
+            planned_s=self.planned_deadline_s,
+            preparing_s=self.preparing_deadline_s,
+            starting_s=self.starting_deadline_s,
+            max_late=self.max_deadline_misses,
+        )
 
     @property
     def agents_nats_urls(self) -> list[str]:

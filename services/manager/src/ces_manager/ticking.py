@@ -12,8 +12,8 @@ from ces_common.db.tables import LIVE_STATES, AllocationRow, EventRow, InboxRow,
 from ces_common.db.uow import ReadTx, UnitOfWork, WriteTx
 from ces_manager import lifecycle
 from ces_manager.changes import change
+from ces_manager.cluster import emit_node, jobs_on
 from ces_manager.liveness import Cutoffs, cutoffs, gives_up
-from ces_manager.nodes import emit_node, jobs_on
 from ces_manager.policy import Policy
 
 

@@ -1,9 +1,10 @@
-"""Rows as the REST API shows them. What is measured or printed (usage, progress) is filled in by the shell."""
+"""Rows as the REST API shows them, with what agents measured last. Lists page by cursor."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 
 from sqlalchemy import select
 
@@ -34,46 +35,53 @@ from ces_common.messages.api import (
 )
 from ces_common.states import JobState
 from ces_manager.changes import allocations_of, job_row
-from ces_manager.errors import NotFound
+from ces_manager.errors import Invalid, NotFound
+from ces_manager.measurements import Measurements
 from ces_manager.records import reservations_of
 from ces_manager.room import held_on_links, held_on_nodes
 
-LARGEST_PAGE = 500
 
-
-def job_view(tx: ReadTx, row: JobRow) -> JobView:
+def job_view(tx: ReadTx, job: str, measurements: Measurements) -> JobView:
+    """Raises NotFound."""
+    row = job_row(tx, job)
     allocations = allocations_of(tx, [row])[row.id]
     by_task = {allocation.task: allocation for allocation in allocations}
-    flows = _flow_views(tx, row.flows, reservations_of(tx, [row])[row.id])
     return JobView(
         **_summary(row, allocations).model_dump(),
         waiting=row.waiting,
         disconnect=row.disconnect,
-        placement=[_task_view(task, by_task.get(task.name)) for task in row.tasks],
-        flows=flows,
+        placement=[_task_view(task, by_task.get(task.name), measurements) for task in row.tasks],
+        flows=_flow_views(tx, row.flows, reservations_of(tx, [row])[row.id], measurements, row.started_at),
     )
 
 
-def list_jobs(tx: ReadTx, cursor: str | None, limit: int, state: JobState | None) -> Page[JobSummary]:
+def list_jobs(
+    tx: ReadTx, *, cursor: str | None, limit: int, state: JobState | None, name: str | None
+) -> Page[JobSummary]:
     """The newest first; ``cursor`` is the ``next`` of the page before."""
-    query = select(JobRow).order_by(JobRow.id.desc())
+    query = select(JobRow).order_by(JobRow.id.desc()).limit(limit + 1)
     if cursor:
         query = query.where(JobRow.id < cursor)
     if state is not None:
         query = query.where(JobRow.state == state)
-    size = min(max(limit, 1), LARGEST_PAGE)
-    rows = tx.session.scalars(query.limit(size + 1)).all()
-    page = rows[:size]
+    if name is not None:
+        query = query.where(JobRow.name == name)
+    if name is not None:
+        query = query.where(JobRow.name == name)
+    rows = tx.session.scalars(query).all()
+    page = rows[:limit]
     allocations = allocations_of(tx, page)
     return Page[JobSummary](
-        items=[_summary(row, allocations[row.id]) for row in page], next=page[-1].id if len(rows) > size else None
+        items=[_summary(row, allocations[row.id]) for row in page], next=page[-1].id if len(rows) > limit else None
     )
 
 
-def queue(tx: ReadTx) -> list[QueueEntry]:
-    """Waiting jobs in the order in which they are tried."""
+def queue(tx: ReadTx, *, cursor: str | None, limit: int) -> Page[QueueEntry]:
+    """Waiting jobs in the order in which they are tried; the cursor is the last position seen."""
+    after = _number(cursor)
     query = select(JobRow).where(JobRow.state == JobState.QUEUED).order_by(JobRow.priority.desc(), JobRow.id)
-    return [
+    rows = tx.session.scalars(query.offset(after).limit(limit + 1)).all()
+    entries = [
         QueueEntry(
             position=position,
             id=row.id,
@@ -82,8 +90,9 @@ def queue(tx: ReadTx) -> list[QueueEntry]:
             submitted_at=row.submitted_at,
             reason=row.waiting,
         )
-        for position, row in enumerate(tx.session.scalars(query), start=1)
+        for position, row in enumerate(rows[:limit], start=after + 1)
     ]
+    return Page[QueueEntry](items=entries, next=str(after + limit) if len(rows) > limit else None)
 
 
 def plan_view(tx: ReadTx, job: str) -> PlanView:
@@ -108,7 +117,40 @@ def plan_view(tx: ReadTx, job: str) -> PlanView:
     )
 
 
-def node_views(tx: ReadTx, names: Collection[str] | None = None) -> list[NodeView]:
+def list_nodes(tx: ReadTx, measurements: Measurements, *, cursor: str | None, limit: int) -> Page[NodeView]:
+    """In order of their names; the cursor is the last name seen."""
+    query = select(NodeRow.name).where(NodeRow.name > (cursor or "")).order_by(NodeRow.name).limit(limit + 1)
+    names = tx.session.scalars(query).all()
+    views = _node_views(tx, measurements, names[:limit])
+    return Page[NodeView](items=views, next=names[limit - 1] if len(names) > limit else None)
+
+
+def node_view(tx: ReadTx, node: str, measurements: Measurements) -> NodeView:
+    """Raises NotFound."""
+    views = _node_views(tx, measurements, [node])
+    if not views:
+        raise NotFound(f"no node {node}")
+    return views[0]
+
+
+def list_links(tx: ReadTx, measurements: Measurements, *, cursor: str | None, limit: int) -> Page[LinkView]:
+    """In order of their ends; the cursor is the number of links seen."""
+    after = _number(cursor)
+    views = _link_views(tx, measurements, after, limit + 1)
+    return Page[LinkView](items=views[:limit], next=str(after + limit) if len(views) > limit else None)
+
+
+def topology_view(tx: ReadTx, measurements: Measurements) -> TopologyView:
+    media = tx.session.scalars(select(MediumRow).order_by(MediumRow.name))
+    return TopologyView(
+        version=tx.cluster().topology_version,
+        nodes=_node_views(tx, measurements),
+        links=_link_views(tx, measurements),
+        media={row.name: row.bandwidth for row in media},
+    )
+
+
+def _node_views(tx: ReadTx, measurements: Measurements, names: Collection[str] | None = None) -> list[NodeView]:
     """All nodes, or those named, in order of their names."""
     query = select(NodeRow, LeaseRow).outerjoin(LeaseRow, LeaseRow.node == NodeRow.name).order_by(NodeRow.name)
     live = (
@@ -125,6 +167,7 @@ def node_views(tx: ReadTx, names: Collection[str] | None = None) -> list[NodeVie
     held = held_on_nodes(tx, names)
     views = []
     for row, lease in tx.session.execute(query):
+        beat = measurements.beat(row.name)
         cpu, memory, gpu = held.get(row.name, (0, 0, 0))
         views.append(
             NodeView(
@@ -137,6 +180,8 @@ def node_views(tx: ReadTx, names: Collection[str] | None = None) -> list[NodeVie
                 cpu_allocated=cpu,
                 memory_allocated=memory,
                 gpu_allocated=gpu,
+                cpu_used=beat[1].cpu if beat else None,
+                memory_used=beat[1].memory if beat else None,
                 arch=row.arch,
                 labels=row.labels,
                 runtime=row.runtime,
@@ -150,29 +195,26 @@ def node_views(tx: ReadTx, names: Collection[str] | None = None) -> list[NodeVie
     return views
 
 
-def link_views(tx: ReadTx) -> list[LinkView]:
-    reserved = held_on_links(tx)
-    return [
-        LinkView(
-            src=row.src,
-            dst=row.dst,
-            bandwidth=row.bandwidth,
-            reserved=reserved.get((row.src, row.dst), 0),
-            kind=row.kind,
-            medium=row.medium,
+def _link_views(tx: ReadTx, measurements: Measurements, after: int = 0, limit: int | None = None) -> list[LinkView]:
+    query = select(LinkRow).order_by(LinkRow.src, LinkRow.dst).offset(after).limit(limit)
+    rows = tx.session.scalars(query).all()
+    reserved = held_on_links(tx, {row.src for row in rows})
+    views = []
+    for row in rows:
+        usage = measurements.link(row.src, row.dst)
+        views.append(
+            LinkView(
+                src=row.src,
+                dst=row.dst,
+                bandwidth=row.bandwidth,
+                reserved=reserved.get((row.src, row.dst), 0),
+                used=usage.sent if usage else None,
+                drops=usage.drops if usage else None,
+                kind=row.kind,
+                medium=row.medium,
+            )
         )
-        for row in tx.session.scalars(select(LinkRow).order_by(LinkRow.src, LinkRow.dst))
-    ]
-
-
-def topology_view(tx: ReadTx) -> TopologyView:
-    media = tx.session.scalars(select(MediumRow).order_by(MediumRow.name))
-    return TopologyView(
-        version=tx.cluster().topology_version,
-        nodes=node_views(tx),
-        links=link_views(tx),
-        media={row.name: row.bandwidth for row in media},
-    )
+    return views
 
 
 def _summary(row: JobRow, allocations: Sequence[AllocationRow]) -> JobSummary:
@@ -192,7 +234,7 @@ def _summary(row: JobRow, allocations: Sequence[AllocationRow]) -> JobSummary:
     )
 
 
-def _task_view(task: Task, allocation: AllocationRow | None) -> TaskView:
+def _task_view(task: Task, allocation: AllocationRow | None, measurements: Measurements) -> TaskView:
     view = TaskView(
         name=task.name,
         rank=task.rank,
@@ -213,21 +255,42 @@ def _task_view(task: Task, allocation: AllocationRow | None) -> TaskView:
             "incarnation": allocation.incarnation,
             "exit_code": allocation.exit_code,
             "reason": allocation.reason,
+            "progress": measurements.progress(allocation.id),
         }
     )
 
 
-def _flow_views(tx: ReadTx, flows: Sequence[Flow], reserved: Sequence[ReservationRow]) -> list[FlowView]:
+def _flow_views(
+    tx: ReadTx,
+    flows: Sequence[Flow],
+    reserved: Sequence[ReservationRow],
+    measurements: Measurements | None = None,
+    since: datetime | None = None,
+) -> list[FlowView]:
+    """``since``: when the job started; what was measured before was another flow of the same number."""
     given: Mapping[tuple[str, str], ReservationRow] = {(row.src, row.dst): row for row in reserved}
     passed = {node for row in reserved for node in row.path}
     shaping = select(NodeRow.name).where(NodeRow.name.in_(passed), NodeRow.network == "tc")
     shapers = set(tx.session.scalars(shaping)) if passed else set()
     views = []
     for flow in flows:
-        row = given.get((flow.src, flow.dst))
         view = FlowView(src=flow.src, dst=flow.dst, min=flow.min, max=flow.max)
+        row = given.get((flow.src, flow.dst))
         if row is not None:
             enforced = shapers.issuperset(row.path)
-            view = view.model_copy(update={"bandwidth": row.bandwidth, "path": row.path, "enforced": enforced})
+            view = view.model_copy(
+                update={"bandwidth": row.bandwidth, "path": row.path, "number": row.number, "enforced": enforced}
+            )
+            usage = measurements.flow(row.path[0], row.number, since) if measurements and since else None
+            if usage is not None:
+                view = view.model_copy(update={"measured": usage.rate, "peak": usage.peak})
         views.append(view)
     return views
+
+
+def _number(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    if not cursor.isdecimal() or len(cursor) > 9:
+        raise Invalid("cursor", "give the next of the page before")
+    return int(cursor)

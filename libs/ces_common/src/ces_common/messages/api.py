@@ -53,6 +53,7 @@ class FlowView(Message):
     max: int
     bandwidth: int | None = None
     path: list[str] = []
+    number: int | None = None  # names its traffic classes while it is live
     measured: float | None = None
     peak: float | None = None
     enforced: bool = False

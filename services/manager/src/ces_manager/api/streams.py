@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
@@ -17,7 +17,7 @@ LOOK_S = 1.0
 PING_S = 15
 QUEUED = 256
 
-ReadEvents = Callable[[int, str | None, int], list[StoredEvent]]  # after, job, limit
+ReadEvents = Callable[[int, str | None, int], Awaitable[list[StoredEvent]]]  # after, job, limit
 
 
 class Bell:
@@ -65,7 +65,7 @@ def event_stream(
                 if job is None or told.job == job:
                     yield ServerSentEvent(event="progress", data=told.model_dump_json())
                 continue
-            while events := await asyncio.to_thread(read, last, job, BATCH):
+            while events := await read(last, job, BATCH):
                 for event in events:
                     last = event.sequence
                     yield ServerSentEvent(id=str(event.sequence), event=event.type, data=event.body.decode())

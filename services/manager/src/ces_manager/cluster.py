@@ -1,29 +1,33 @@
-"""Nodes: joining, cordoning, draining."""
+"""What operators and joining nodes do to the cluster."""
 
 from __future__ import annotations
 
+import secrets
 from datetime import timedelta
+from functools import partial
 from hashlib import sha256
 from ipaddress import ip_address
 from typing import Literal
 
-from sqlalchemy import select
+from sqlalchemy import delete, insert, select
 
-from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, JoinTokenRow, LeaseRow, NodeRow
+from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, JoinTokenRow, LeaseRow, LinkRow, MediumRow, NodeRow
 from ces_common.db.uow import ReadTx, WriteTx
-from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
-from ces_common.messages.events import NodeChanged
+from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest, TopologyFile
+from ces_common.messages.events import NodeChanged, TopologyChanged
 from ces_manager import lifecycle
 from ces_manager.addressing import Exhausted, next_subnet
 from ces_manager.changes import change
 from ces_manager.errors import Conflict, Forbidden, Invalid, NotFound
+from ces_manager.links import directed_links, uncarried
 from ces_manager.policy import Policy
 
 Change = Literal["joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed"]
 
 
-def create_token(tx: WriteTx, request: JoinTokenRequest, token: str) -> JoinToken:
-    """Admit one node by ``token``, a fresh secret; only its hash is kept."""
+def create_token(tx: WriteTx, request: JoinTokenRequest) -> JoinToken:
+    """A fresh secret that admits one node; only its hash is kept."""
+    token = secrets.token_urlsafe(32)
     expires_at = tx.now + timedelta(seconds=request.ttl_s)
     tx.session.add(JoinTokenRow(hash=_hash(token), node=request.node, expires_at=expires_at))
     return JoinToken(token=token, node=request.node, expires_at=expires_at)
@@ -77,6 +81,22 @@ def drain(tx: WriteTx, policy: Policy, name: str) -> NodeRow:
         change(tx, policy, job, lambda course: lifecycle.reschedule(course, f"node {name} is drained"))
     emit_node(tx, row, "drained")
     return row
+
+
+def put_topology(tx: WriteTx, policy: Policy, file: TopologyFile) -> None:
+    """Replace all links and media; jobs that these can no longer carry are placed anew. Raises Invalid."""
+    links = directed_links(file)
+    for table in (LinkRow, MediumRow):
+        tx.session.execute(delete(table), execution_options={"synchronize_session": False})
+    if file.media:
+        tx.session.execute(insert(MediumRow), [medium.model_dump(mode="python") for medium in file.media])
+    if links:
+        tx.session.execute(insert(LinkRow), [link.model_dump(mode="python") for link in links])
+    tx.cluster().topology_version = tx.version
+    tx.emit("topology", "changed", "topology", TopologyChanged(links=len(links), media=len(file.media)))
+    media = {medium.name: medium.bandwidth for medium in file.media}
+    for row, where in uncarried(tx, links, media):
+        change(tx, policy, row, partial(lifecycle.reschedule, reason=where))
 
 
 def node_row(tx: ReadTx, name: str) -> NodeRow:

@@ -1,0 +1,119 @@
+"""python -m ces_manager"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import structlog
+from pydantic import ValidationError
+from sqlalchemy.exc import OperationalError
+
+from ces_common.connecting import bus_from
+from ces_common.db import UnitOfWork, migrate, new_engine
+from ces_common.health import serve_http
+from ces_common.natsauth import load_signing_key
+from ces_common.service import run_loops, run_service
+from ces_manager.api.app import make_app
+from ces_manager.api.auth import BadTokenFile, read_secret
+from ces_manager.api.context import Context
+from ces_manager.api.streams import Bell
+from ces_manager.desk import Desk
+from ces_manager.measurements import Measurements
+from ces_manager.messaging import SERVICE, Messaging
+from ces_manager.policy import Policy
+from ces_manager.relay import Relay
+from ces_manager.settings import ManagerSettings
+from ces_manager.ticking import tick
+
+log = structlog.get_logger()
+DATABASE_RETRY_S = 1.0
+
+
+async def run(settings: ManagerSettings, token: str, stop: asyncio.Event) -> None:
+    if settings.migrate:
+        await migrated(settings.database_url)
+    policy = settings.policy()
+    uow = UnitOfWork(new_engine(settings.database_url))
+    bus = bus_from(settings, SERVICE)
+    desk, bell, measurements = Desk(uow), Bell(), Measurements()
+    relay = Relay(uow, bus)
+    desk.on_commit(relay.hint.set)
+    desk.on_commit(bell.ring)
+    messaging = Messaging(desk, bus, policy, measurements, bell)
+    context = Context(
+        desk=desk,
+        bus=bus,
+        policy=policy,
+        measurements=measurements,
+        bell=bell,
+        agent_signing_key=load_signing_key(settings.agent_signing_key_file),
+        agents_nats_urls=settings.agents_nats_urls,
+    )
+    started = asyncio.Event()
+
+    def missing() -> str | None:
+        if not started.is_set():
+            return "the first connection to the bus"
+        return None if bus.connected else "the bus"
+
+    async def work() -> None:
+        await bus.connect()
+        bus.on_reconnect(messaging.keep_streams)
+        await messaging.start()
+        started.set()
+        await relay.run()
+
+    app = make_app(context, token, missing)
+    async with serve_http(app, settings.http_host, settings.http_port):
+        try:
+            await run_loops(stop, work(), let_time_pass(desk, policy, measurements, settings.tick_s))
+        finally:
+            context.stopping.set()
+            bell.ring()
+    await bus.close()
+    desk.close()
+
+
+async def migrated(url: str) -> None:
+    """Bring the schema up to date, waiting for a database that is not there yet."""
+    while True:
+        try:
+            await asyncio.to_thread(migrate, url)
+            return
+        except OperationalError as error:
+            log.warning("waiting for the database", error=str(error.orig))
+            await asyncio.sleep(DATABASE_RETRY_S)
+
+
+async def let_time_pass(desk: Desk, policy: Policy, measurements: Measurements, every_s: float) -> None:
+    """Let time have its effects: silent nodes, ended leases, missed deadlines."""
+    while True:
+        try:
+            due = await desk.in_writer(lambda: tick(desk.uow, policy, desk.clock()))
+            if due:
+                log.warning("due", silent=due.silent, lost=due.lost, late=due.late)
+                desk.committed()
+        except OperationalError as error:
+            log.warning("the database does not answer", error=str(error.orig))
+        measurements.forget_old(desk.clock())
+        await asyncio.sleep(every_s)
+
+
+def main() -> None:
+    try:
+        settings = ManagerSettings()
+        token = read_secret(settings.admin_token_file, "CES_ADMIN_TOKEN_FILE")
+    except ValidationError as error:
+        for wrong in error.errors():
+            name = "_".join(map(str, wrong["loc"])).upper()
+            print(f"CES_{name}: {wrong['msg']}" if name else wrong["msg"], file=sys.stderr)
+        raise SystemExit(2) from None
+    except BadTokenFile as error:
+        print(error, file=sys.stderr)
+        raise SystemExit(2) from None
+    run_service(SERVICE, settings.log_level, lambda stop: run(settings, token, stop))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Routes about nodes, links and the topology."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+
+from ces_common.messages.api import (
+    JoinAnswer,
+    JoinRequest,
+    JoinToken,
+    JoinTokenRequest,
+    LinkView,
+    NodeView,
+    Page,
+    TopologyFile,
+    TopologyView,
+)
+from ces_common.natsauth import issue_user
+from ces_manager import cluster, views
+from ces_manager.api.context import context_of
+from ces_manager.errors import Invalid
+
+router = APIRouter(prefix="/v1", tags=["cluster"])
+Limit = Annotated[int, Query(ge=1, le=500)]
+
+
+@router.get("/nodes")
+async def nodes(request: Request, limit: Limit = 100, cursor: str | None = None) -> Page[NodeView]:
+    """Nodes with what they have, what is allocated and what was last measured."""
+    context = context_of(request)
+    return await context.desk.read(lambda tx: views.list_nodes(tx, context.measurements, cursor=cursor, limit=limit))
+
+
+@router.get("/links")
+async def links(request: Request, limit: Limit = 100, cursor: str | None = None) -> Page[LinkView]:
+    """Directed links with capacity, reservations and what was last measured."""
+    context = context_of(request)
+    return await context.desk.read(lambda tx: views.list_links(tx, context.measurements, cursor=cursor, limit=limit))
+
+
+@router.get("/topology")
+async def get_topology(request: Request) -> TopologyView:
+    """All nodes, links and media."""
+    context = context_of(request)
+    return await context.desk.read(lambda tx: views.topology_view(tx, context.measurements))
+
+
+@router.put("/topology")
+async def put_topology(request: Request, topology: TopologyFile) -> TopologyView:
+    """Replace all links and media."""
+    context = context_of(request)
+    return await context.desk.read(lambda tx: views.topology_view(tx, context.measurements))
+
+
+@router.post("/nodes/tokens", status_code=201)
+async def create_token(request: Request, wanted: JoinTokenRequest) -> JoinToken:
+    """A one-time token with which a node may join. It is shown only here."""
+    context = context_of(request)
+    return await context.desk.write(lambda tx: cluster.create_token(tx, wanted))
+
+
+@router.post("/nodes/join")
+async def join(request: Request, wanted: JoinRequest) -> JoinAnswer:
+    """Join with a one-time token: the node's credential for the bus, signed for the key that it made itself."""
+    context = context_of(request)
+    try:
+        jwt = issue_user(context.agent_signing_key, wanted.name, wanted.public_key)
+    except ValueError as error:
+        raise Invalid("public_key", str(error)) from error
+    node = await context.desk.write(lambda tx: cluster.join_node(tx, wanted))
+    return JoinAnswer(
+        node=node.name,
+        jwt=jwt,
+        nats_urls=context.agents_nats_urls,
+        subnet=node.subnet,
+    )
+
+
+@router.post("/nodes/{node}/cordon")
+async def cordon(request: Request, node: str) -> NodeView:
+    """No new tasks go to the node; those that run stay."""
+    context = context_of(request)
+    await context.desk.write(lambda tx: cluster.cordon(tx, node))
+    return await context.desk.read(lambda tx: views.node_view(tx, node, context.measurements))
+
+
+@router.post("/nodes/{node}/uncordon")
+async def uncordon(request: Request, node: str) -> NodeView:
+    """New tasks may go to the node again."""
+    context = context_of(request)
+    await context.desk.write(lambda tx: cluster.uncordon(tx, node))
+    return await context.desk.read(lambda tx: views.node_view(tx, node, context.measurements))
+
+
+@router.post("/nodes/{node}/drain", status_code=202)
+async def drain(request: Request, node: str) -> NodeView:
+    """Cordon the node and have its jobs rescheduled elsewhere."""
+    context = context_of(request)
+    await context.desk.write(lambda tx: cluster.drain(tx, context.policy, node))
+    return await context.desk.read(lambda tx: views.node_view(tx, node, context.measurements))

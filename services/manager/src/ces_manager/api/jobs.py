@@ -1,0 +1,156 @@
+"""Routes about jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from sse_starlette import EventSourceResponse
+
+from ces_common import subjects
+from ces_common.db.outbox import StoredEvent, events_after
+from ces_common.jobfile import JobFile
+from ces_common.messages.api import JobSummary, JobView, Page, PlanView, QueueEntry
+from ces_common.messages.queries import PlanAnswer, PlanQuery
+from ces_common.states import JobState
+from ces_manager import jobs, views
+from ces_manager.api.context import Context, context_of
+from ces_manager.api.logs import follow_logs
+from ces_manager.api.streams import event_stream, last_event_id
+from ces_manager.errors import Invalid
+
+router = APIRouter(prefix="/v1", tags=["jobs"])
+Limit = Annotated[int, Query(ge=1, le=500)]
+PLAN_TIMEOUT_S = 30.0
+
+
+@router.post("/jobs", status_code=201)
+async def submit(
+    request: Request,
+    response: Response,
+    job: JobFile,
+    idempotency_key: Annotated[str | None, Header(max_length=255)] = None,
+) -> JobView:
+    """Submit a job. With an `Idempotency-Key`, sending it again gives the same job."""
+    context = context_of(request)
+    row = await context.desk.write(lambda tx: jobs.submit_job(tx, job, idempotency_key))
+    response.headers["Location"] = f"/v1/jobs/{row.id}"
+    return await _view(context, row.id)
+
+
+@router.get("/jobs")
+async def list_jobs(
+    request: Request,
+    state: JobState | None = None,
+    name: str | None = None,
+    limit: Limit = 100,
+    cursor: str | None = None,
+) -> Page[JobSummary]:
+    """Jobs, newest first."""
+    return await context_of(request).desk.read(
+        lambda tx: views.list_jobs(tx, cursor=cursor, limit=limit, state=state, name=name)
+    )
+
+
+@router.get("/jobs/{job}")
+async def get_job(request: Request, job: str) -> JobView:
+    """A job with its placement, its flows and what was last measured of them."""
+    return await _view(context_of(request), job)
+
+
+@router.get("/jobs/{job}/plan")
+async def get_plan(request: Request, job: str) -> PlanView:
+    """The committed plan of the job's current attempt, with what was considered."""
+    return await context_of(request).desk.read(lambda tx: views.plan_view(tx, job))
+
+
+@router.delete("/jobs/{job}", status_code=202)
+async def cancel(request: Request, job: str) -> JobView:
+    """Cancel a job: its workers are stopped, everything is released."""
+    context = context_of(request)
+    await context.desk.write(lambda tx: jobs.cancel_job(tx, context.policy, job))
+    return await _view(context, job)
+
+
+@router.post("/jobs/{job}/pause")
+async def pause(request: Request, job: str) -> JobView:
+    """Freeze a running job's workers; it keeps what it holds."""
+    context = context_of(request)
+    await context.desk.write(lambda tx: jobs.pause_job(tx, context.policy, job))
+    return await _view(context, job)
+
+
+@router.post("/jobs/{job}/resume")
+async def resume(request: Request, job: str) -> JobView:
+    """Let a paused job run on."""
+    context = context_of(request)
+    await context.desk.write(lambda tx: jobs.resume_job(tx, context.policy, job))
+    return await _view(context, job)
+
+
+@router.get("/jobs/{job}/logs", response_class=StreamingResponse)
+async def logs(request: Request, job: str, task: str | None = None, follow: bool = False) -> StreamingResponse:
+    """What a job's workers printed, as plain text; lines are prefixed by their task unless one is named."""
+    context = context_of(request)
+    view = await _view(context, job)
+    if task is not None and all(each.name != task for each in view.placement):
+        names = ", ".join(each.name for each in view.placement[:5])
+        raise Invalid("task", f"job {view.name} has no task {task}; its tasks are {names}")
+    return StreamingResponse(follow_logs(context, view.id, task, follow), media_type="text/plain; charset=utf-8")
+
+
+@router.get("/jobs/{job}/events", response_class=EventSourceResponse)
+async def job_events(
+    request: Request,
+    job: str,
+    after: Annotated[int | None, Query(ge=0)] = None,
+    last_event_id_header: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+) -> EventSourceResponse:
+    """A job's events and progress as server-sent events; resumes after `Last-Event-ID`."""
+    view = await _view(context_of(request), job)
+    return _stream(request, after, last_event_id_header, view.id)
+
+
+@router.get("/events", response_class=EventSourceResponse)
+async def events(
+    request: Request,
+    after: Annotated[int | None, Query(ge=0)] = None,
+    last_event_id_header: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+) -> EventSourceResponse:
+    """All events as server-sent events; resumes after `Last-Event-ID`."""
+    return _stream(request, after, last_event_id_header, None)
+
+
+@router.post("/plans")
+async def dry_run(request: Request, job: JobFile) -> PlanAnswer:
+    """What would happen to a job if it were submitted now, and why. Nothing is stored."""
+    context = context_of(request)
+    raw = await context.bus.request(
+        subjects.rpc("scheduler", "plan"), PlanQuery(job=job).encode(), timeout_s=PLAN_TIMEOUT_S
+    )
+    return PlanAnswer.model_validate_json(raw)
+
+
+@router.get("/queue")
+async def queue(request: Request, limit: Limit = 100, cursor: str | None = None) -> Page[QueueEntry]:
+    """Waiting jobs in the order in which they are tried, each with the reason why it waits."""
+    return await context_of(request).desk.read(lambda tx: views.queue(tx, cursor=cursor, limit=limit))
+
+
+async def _view(context: Context, job: str) -> JobView:
+    return await context.desk.read(lambda tx: views.job_view(tx, job, context.measurements))
+
+
+def _stream(request: Request, after: int | None, header: str | None, job: str | None) -> EventSourceResponse:
+    context = context_of(request)
+    try:
+        start = last_event_id(header, after)
+    except ValueError as error:
+        raise Invalid("Last-Event-ID", "give the number of the last event that was received") from error
+
+    def read(after: int, job: str | None, limit: int) -> Awaitable[list[StoredEvent]]:
+        return context.desk.read(lambda tx: events_after(tx, after, job, limit))
+
+    return event_stream(context.bell, read, start, job, context.stopping)

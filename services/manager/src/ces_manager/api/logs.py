@@ -1,0 +1,78 @@
+"""Workers' logs: read from the agents that keep them, while the client reads on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from ces_common import subjects
+from ces_common.bus.port import BusError
+from ces_common.messages.api import TaskView
+from ces_common.messages.queries import LogAnswer, LogQuery
+from ces_common.states import JOB_OVER
+from ces_manager import views
+from ces_manager.api.context import Context
+
+LOOK_S = 0.5
+TIMEOUT_S = 5.0
+
+
+class _Tail:
+    """One allocation's log: gives whole lines, the rest at its end."""
+
+    def __init__(self, bus_context: Context, task: TaskView, prefix: bool) -> None:
+        self._context, self._task = bus_context, task
+        self._prefix = f"{task.name} | " if prefix else ""
+        self._offset, self._rest = 0, ""
+        self.complete = False
+
+    async def read(self) -> str:
+        """All that is new. What cannot be had now is said once."""
+        parts = []
+        while True:
+            try:
+                answer = await self._ask()
+            except BusError as error:
+                self.complete = True
+                parts.append(f"{self._prefix}(the log on node {self._task.node} cannot be read: {error})\n")
+                break
+            parts.append(self._lines(answer.text))
+            self._offset = answer.offset if answer.found else self._offset
+            if answer.complete:
+                self.complete = True
+                parts.append(self._lines("\n" if self._rest else ""))
+            if not answer.text:
+                break
+        return "".join(parts)
+
+    async def _ask(self) -> LogAnswer:
+        assert self._task.node is not None
+        assert self._task.allocation is not None
+        query = LogQuery(allocation=self._task.allocation, offset=self._offset)
+        subject = subjects.agent_rpc(self._task.node, "logs")
+        raw = await self._context.bus.request(subject, query.encode(), timeout_s=TIMEOUT_S)
+        return LogAnswer.model_validate_json(raw)
+
+    def _lines(self, text: str) -> str:
+        whole, newline, self._rest = (self._rest + text).rpartition("\n")
+        if not newline:
+            return ""
+        return "".join(f"{self._prefix}{line}\n" for line in whole.split("\n"))
+
+
+async def follow_logs(context: Context, job: str, task: str | None, follow: bool) -> AsyncIterator[str]:
+    """The logs of a job's current attempt; with ``follow`` until the job is over and all of it was read."""
+    tails: dict[str, _Tail] = {}
+    while not context.stopping.is_set():
+        view = await context.desk.read(lambda tx: views.job_view(tx, job, context.measurements))
+        for each in view.placement:
+            if each.allocation and each.node and task in (None, each.name):
+                tails.setdefault(each.allocation, _Tail(context, each, task is None))
+        for tail in tails.values():
+            if not tail.complete or view.state not in JOB_OVER:
+                text = await tail.read()
+                if text:
+                    yield text
+        if not follow or (view.state in JOB_OVER and all(tail.complete for tail in tails.values())):
+            return
+        await asyncio.sleep(LOOK_S)

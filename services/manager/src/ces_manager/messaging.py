@@ -1,0 +1,172 @@
+"""What the manager hears on the bus, and answers there."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Any
+
+import structlog
+from prometheus_client import Counter
+from sqlalchemy.exc import OperationalError
+
+from ces_common import subjects
+from ces_common.bus.port import Bus, BusError, Delivery, Message, Reject, RemoteError, Retry
+from ces_common.db import WriteTx
+from ces_common.faults import fault_point
+from ces_common.messages.events import (
+    MalformedEvent,
+    NetworkPreparing,
+    NetworkReady,
+    PlanProposed,
+    PlanRefused,
+    parse_event,
+)
+from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.reports import Heartbeat, LeaseGrant, Progress, Status
+from ces_manager import plans, records, reports
+from ces_manager.api.streams import Bell
+from ces_manager.desk import Desk
+from ces_manager.measurements import Measurements
+from ces_manager.policy import Policy
+
+log = structlog.get_logger()
+SERVICE = "manager"
+FACTS = [
+    subjects.events("plan", "proposed"),
+    subjects.events("plan", "refused"),
+    subjects.events("network", "preparing"),
+    subjects.events("network", "ready"),
+]
+HEARTBEATS = Counter("ces_heartbeats_total", "Heartbeats answered")
+IGNORED = Counter("ces_messages_ignored_total", "Malformed or forged messages ignored", ["kind"])
+DATABASE_RETRY_S = 1.0
+
+
+class Messaging:
+    def __init__(self, desk: Desk, bus: Bus, policy: Policy, measurements: Measurements, bell: Bell) -> None:
+        self._desk, self._bus, self._policy = desk, bus, policy
+        self._measurements, self._bell = measurements, bell
+        self._beats: list[tuple[Heartbeat, asyncio.Future[None]]] = []
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Provision the broker and begin to listen."""
+        await self._bus.provision()
+        await self._bus.serve(subjects.rpc(SERVICE, "snapshot"), self._snapshot, queue=SERVICE)
+        await self._bus.serve(subjects.ALL_HEARTBEATS, self._heartbeat, queue=SERVICE)
+        await self._bus.subscribe(subjects.reports("status"), self._status, queue=SERVICE)
+        await self._bus.subscribe(subjects.reports("progress"), self._progress)
+        await self._bus.consume(SERVICE, FACTS, self._fact)
+
+    async def _snapshot(self, message: Message) -> bytes:
+        query = SnapshotQuery.model_validate_json(message.data)
+        snapshot = await self._desk.read(lambda tx: records.snapshot(tx, query))
+        return snapshot.encode()
+
+    # facts from the scheduler and the network controller
+
+    async def _fact(self, delivery: Delivery) -> None:
+        try:
+            event = parse_event(delivery.data)
+        except MalformedEvent as error:
+            raise Reject(str(error)) from error
+        if event.bus_subject != delivery.subject:
+            raise Reject(f"event {event.id} says it belongs on {event.bus_subject}")
+
+        def act(tx: WriteTx) -> None:
+            if tx.first_time(event.id):
+                self._take(tx, event.data)
+
+        try:
+            await self._desk.write(act)
+        except OperationalError as error:
+            raise Retry(DATABASE_RETRY_S, f"the database does not answer: {error.orig}") from error
+        fault_point("commit-ack")
+
+    def _take(self, tx: WriteTx, data: Any) -> None:
+        match data:
+            case PlanProposed():
+                reason = plans.commit_plan(tx, self._policy, data)
+                log.info("plan", job=data.job, plan=data.plan, outcome=reason or "committed")
+            case PlanRefused():
+                plans.refuse_plan(tx, data)
+            case NetworkPreparing():
+                plans.network_preparing(tx, self._policy, data.job, data.attempt)
+            case NetworkReady():
+                plans.network_ready(tx, self._policy, data.job, data.attempt)
+
+    # agents
+
+    async def _heartbeat(self, message: Message) -> bytes:
+        beat = Heartbeat.model_validate_json(message.data)
+        if subjects.parse_heartbeat(message.subject) != beat.node:
+            IGNORED.labels("heartbeat").inc()
+            raise ValueError("a heartbeat in another node's name")
+        self._measurements.heard(beat, self._desk.clock())
+        renewed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._beats.append((beat, renewed))
+        if self._renewing is None or self._renewing.done():
+            self._renewing = asyncio.create_task(self._renew())
+        await renewed
+        HEARTBEATS.inc()
+        return LeaseGrant(lease_s=self._policy.lease_s).encode()
+
+    async def _renew(self) -> None:
+        """Write the leases of all heartbeats that came meanwhile in one transaction, before any is answered."""
+        while self._beats:
+            batch, self._beats = self._beats, []
+            try:
+                strangers = await self._desk.in_writer(partial(self._write_leases, [beat for beat, _ in batch]))
+            except Exception as error:
+                for _, renewed in batch:
+                    if not renewed.done():
+                        renewed.set_exception(error)
+                continue
+            for beat, renewed in batch:
+                if renewed.done():
+                    continue
+                if beat.node in strangers:
+                    renewed.set_exception(RemoteError("unknown-node", f"no node {beat.node} has joined"))
+                else:
+                    renewed.set_result(None)
+
+    def _write_leases(self, beats: list[Heartbeat]) -> set[str]:
+        names = [(beat.node, beat.boot) for beat in beats]
+        return reports.heartbeats(self._desk.uow, self._policy, names, self._desk.clock())
+
+    async def _status(self, message: Message) -> None:
+        try:
+            status = Status.model_validate_json(message.data)
+            node, _ = subjects.parse_report(message.subject)
+        except ValueError as error:
+            IGNORED.labels("status").inc()
+            log.warning("malformed report ignored", subject=message.subject, error=str(error))
+            return
+        if status.node != node:
+            IGNORED.labels("status").inc()
+            log.warning("report in another node's name ignored", subject=message.subject)
+            return
+        try:
+            if await self._desk.read(lambda tx: reports.matters(tx, status)):
+                await self._desk.write(lambda tx: reports.agent_status(tx, self._policy, status))
+        except OperationalError as error:
+            log.warning("a report is dropped, the agent repeats it", node=node, error=str(error.orig))
+
+    async def _progress(self, message: Message) -> None:
+        try:
+            progress = Progress.model_validate_json(message.data)
+            node, _ = subjects.parse_report(message.subject)
+        except ValueError:
+            IGNORED.labels("progress").inc()
+            return
+        if progress.node == node:
+            self._measurements.progressed(progress, self._desk.clock())
+            self._bell.progress(progress)
+
+    async def keep_streams(self) -> None:
+        """After a reconnect the broker may be a new one."""
+        try:
+            await self._bus.provision()
+        except BusError as error:
+            log.warning("the streams could not be checked", error=str(error))
