@@ -588,3 +588,35 @@ async def wait_until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(SOON):
         while not condition():  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0.01)
+
+
+async def test_a_malformed_address_is_an_error_and_not_a_broker_to_wait_for() -> None:
+    with pytest.raises(BusError, match="cannot connect"):
+        await NatsBus("nats://:not-a-port", name="test").connect()
+
+
+async def test_a_server_that_hangs_up_is_one_that_is_not_there_yet() -> None:
+    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"version": "2.10.0", "max_payload": 1048576, "headers": true}\r\n')
+        await writer.drain()
+        writer.close()
+
+    listener = await asyncio.start_server(hang_up, "127.0.0.1", 0)
+    async with listener:
+        port = listener.sockets[0].getsockname()[1]
+        bus = NatsBus(f"nats://127.0.0.1:{port}", name="test")
+        with pytest.raises(BusUnavailable):
+            await bus.connect(deadline_s=0.5)
+        assert not bus.connected
+
+
+async def test_consuming_before_anything_is_provisioned_starts_once_it_is(server: NatsServer) -> None:
+    """Services start in any order. Without authentication the consumer provisions for itself."""
+    bus, seen = NatsBus(server.url, name="early"), Seen()
+    await bus.connect(deadline_s=SOON)
+    try:
+        await bus.consume("svc", JOBS, seen)
+        await put_job(bus, 1)
+        assert (await seen.next()).message_id == "m1"
+    finally:
+        await bus.close()

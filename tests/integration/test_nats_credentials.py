@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ces_common import subjects
-from ces_common.bus import AccessRefused, Bus, BusError, Delivery, Message, NatsBus, RequestTimeout
+from ces_common.bus import AccessRefused, Bus, BusUnavailable, Delivery, Message, NatsBus
 from ces_common.natsauth import (
     Credentials,
     Trust,
@@ -473,6 +473,26 @@ async def test_making_the_trust_again_keeps_every_credential_valid(cluster: Clus
     with NatsServer(tmp_path / "server", server_config(again, store_dir=tmp_path / "store", port=-1)) as server:
         bus = NatsBus(server.url, name="n1", credentials=credentials)
         await bus.connect(deadline_s=SOON)
-        with pytest.raises((RequestTimeout, BusError)):  # nothing is provisioned, but it is let in
+        with pytest.raises(BusUnavailable):  # nothing is provisioned, but it is let in
             await bus.kv_get("n1.compute")
         await bus.close()
+
+
+async def test_a_service_that_starts_before_the_manager_waits_for_the_streams(cluster: Cluster, tmp_path: Path) -> None:
+    facts: asyncio.Queue[Delivery] = asyncio.Queue()
+    config = server_config(cluster.trust, store_dir=tmp_path / "store", port=-1)
+    with NatsServer(tmp_path / "server", config) as server:
+        scheduler, manager = (
+            NatsBus(server.url, name=role, credentials=cluster.trust.new_credentials(role, role))
+            for role in ("scheduler", "manager")
+        )
+        await scheduler.connect(deadline_s=SOON)
+        await scheduler.consume("scheduler", [subjects.events("job")], facts.put)
+        with pytest.raises(BusUnavailable):
+            await scheduler.publish_fact(subjects.event("plan", "proposed", "p"), b"", message_id="p")
+        await manager.connect(deadline_s=SOON)
+        await manager.provision()
+        await manager.publish_fact(subjects.event("job", "submitted", "j"), b"", message_id="j")
+        assert (await asyncio.wait_for(facts.get(), SOON)).message_id == "j"
+        await scheduler.close()
+        await manager.close()

@@ -14,7 +14,8 @@ from nats.js import JetStreamContext
 from ces_common import subjects as wire
 from ces_common.bus.codec import pack, pack_error, unpack, unpack_reply
 from ces_common.bus.nats_consumer import MESSAGE_ID, PullConsumer, is_stray
-from ces_common.bus.nats_link import Link, translated
+from ces_common.bus.nats_errors import translated
+from ces_common.bus.nats_link import Link
 from ces_common.bus.nats_streams import provision
 from ces_common.bus.port import (
     DEFAULT_ACK_WAIT_S,

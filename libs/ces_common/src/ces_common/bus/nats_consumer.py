@@ -15,7 +15,8 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
 
 from ces_common import subjects
-from ces_common.bus.nats_link import Link, LinkSubscription, translated
+from ces_common.bus.nats_errors import translated
+from ces_common.bus.nats_link import Link, LinkSubscription
 from ces_common.bus.port import (
     DEAD_DELIVERIES,
     DEAD_DURABLE,
@@ -129,14 +130,16 @@ class PullConsumer:
                     bound = True
                 messages = await self._pull(self._batch, linger=False) or await self._pull(1, linger=True)
                 failures = 0
-            except BusError as error:
+                await self._handle_all(messages)
+            except Exception as error:  # nothing may end it but close()
                 bound = False
                 failures += 1
-                if failures > 1:
+                if not isinstance(error, BusError):
+                    log.exception("consumer failed; starting over", durable=self._durable)
+                elif failures > 1:
                     log.warning("consumer waits", durable=self._durable, error=str(error))
+                if failures > 1:
                     await asyncio.sleep(min(5.0, backoff_s(failures - 1)))
-                continue
-            await self._handle_all(messages)
 
     async def _bind(self) -> None:
         """Make the consumer or correct its configuration; the stream too where that is missing and we may."""

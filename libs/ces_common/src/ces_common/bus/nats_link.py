@@ -17,21 +17,18 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import nats.errors
-import nats.js.errors
 import structlog
 from nats.aio.client import Client, RawCredentials, Server
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as NatsSubscription
 
 from ces_common import subjects
+from ces_common.bus.nats_errors import check_size, translated
 from ces_common.bus.port import (
     AccessRefused,
     BusError,
     BusUnavailable,
     Callback,
-    NoResponder,
-    PayloadTooLarge,
-    RequestTimeout,
 )
 from ces_common.natsauth.credentials import Credentials, credentials_file
 
@@ -137,7 +134,7 @@ class Link:
 
         async def on_error(error: Exception) -> None:
             if established:
-                self._on_error(client, error)
+                self._on_error(error)
                 return
             errors.append(error)
             if len(errors) >= len(self._servers) and not failed.done():
@@ -181,16 +178,17 @@ class Link:
         )
         try:
             await asyncio.wait({connecting, failed}, return_when=asyncio.FIRST_COMPLETED)
-            if connecting.done() and connecting.exception() is None:
-                established = True
-                return client
-            if connecting.done():  # refused by the library itself: a malformed address, for example
-                raise BusError(f"cannot connect to {self._servers}: {connecting.exception()}")
+            if connecting.done():
+                if connecting.exception() is not None:  # by the library itself: a malformed address, for example
+                    raise BusError(f"cannot connect to {self._servers}: {connecting.exception()}")
+                if client.is_connected:
+                    established = True
+                    return client
         finally:
-            if not connecting.done():
+            if not established and not (connecting.done() and connecting.exception()):
                 await _stop(connecting)
                 await client.close()
-        reason = errors[-1]
+        reason = errors[-1] if errors else ConnectionResetError("the broker closed the connection at once")
         if any(word in str(reason).lower() for word in _AUTH):
             raise AccessRefused(f"the message broker refuses this identity: {reason}")
         raise BusUnavailable(str(reason) or type(reason).__name__)
@@ -213,7 +211,7 @@ class Link:
         for callback in self._callbacks:
             self._spawn(_logged(callback))
 
-    def _on_error(self, client: Client, error: Exception) -> None:
+    def _on_error(self, error: Exception) -> None:
         match = _REFUSED.search(str(error).lower())
         if match:
             for waiter, refused in list(self._waiters.items()):
@@ -372,37 +370,3 @@ async def _stop(task: asyncio.Future[Any]) -> None:
         await asyncio.wait({task}, timeout=0.5)
     if not task.cancelled():
         task.exception()
-
-
-@contextmanager
-def translated(subject: str) -> Iterator[None]:
-    """The library's errors as the port's."""
-    try:
-        yield
-    except BusError:
-        raise
-    except nats.errors.NoRespondersError as error:
-        raise NoResponder(f"nobody answers on {subject}") from error
-    except (nats.js.errors.NoStreamResponseError, nats.js.errors.ServiceUnavailableError) as error:
-        raise BusUnavailable(f"no stream stores {subject}") from error
-    except TimeoutError as error:
-        raise RequestTimeout(f"no answer on {subject} in time") from error
-    except (
-        nats.errors.ConnectionClosedError,
-        nats.errors.ConnectionDrainingError,
-        nats.errors.ConnectionReconnectingError,
-        nats.errors.OutboundBufferLimitError,
-        OSError,
-    ) as error:
-        raise BusUnavailable(f"lost the message broker while using {subject}") from error
-    except nats.errors.Error as error:
-        raise BusError(f"{subject}: {error}") from error
-
-
-def check_size(client: Client, subject: str, data: bytes, headers: Mapping[str, str] | None) -> None:
-    """The server counts the headers too, and closes the connection of whoever sends too much."""
-    size = len(data)
-    if headers:
-        size += 12 + sum(len(key.encode()) + len(value.encode()) + 4 for key, value in headers.items())
-    if size > client.max_payload:
-        raise PayloadTooLarge(subject, size, client.max_payload)

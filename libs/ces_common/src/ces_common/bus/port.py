@@ -122,7 +122,8 @@ class Bus(Protocol):
     async def connect(self, *, deadline_s: float | None = None) -> None:
         """Connect, waiting for the broker with a growing delay; for ever without a deadline.
 
-        Raises BusUnavailable at the deadline and AccessRefused when the broker refuses the credentials.
+        Raises BusUnavailable at the deadline, AccessRefused when the broker refuses the credentials, BusError when the
+        address is malformed.
         """
 
     async def close(self) -> None:
@@ -139,7 +140,8 @@ class Bus(Protocol):
     ) -> bool:
         """Store a fact and wait until it is stored. False if ``message_id`` was stored before.
 
-        Raises BusUnavailable, AccessRefused, PayloadTooLarge.
+        Raises BusUnavailable, AccessRefused, PayloadTooLarge, and RequestTimeout when it is not known whether it was
+        stored; repeating it with the same id is always safe.
         """
 
     async def consume(
@@ -152,12 +154,14 @@ class Bus(Protocol):
         ack_wait: float = DEFAULT_ACK_WAIT_S,
         batch: int = DEFAULT_BATCH,
     ) -> Subscription:
-        """Handle the stored facts on ``subjects``, in order, remembering under ``durable`` how far it came.
+        """Handle the stored facts on ``subjects``, in order but for those that come again, remembering under
+        ``durable`` how far it came. Goes on by itself when the broker or its store was lost.
 
         Clients with the same durable share the work. A handler that returns has handled the message. Retry and any
         other exception deliver it again (after a growing delay), at most ``max_deliver`` times; then, and at once
         for Reject, it becomes a dead letter. ``durable`` is the service's name: its dead letters go to
-        ``ces.v1.dead.<durable>``. A handler that takes longer than ``ack_wait`` may see the message again.
+        ``ces.v1.dead.<durable>``. Waits where the stream does not exist yet; raises AccessRefused.
+        A handler that takes longer than ``ack_wait`` may see the message again.
         """
 
     async def publish(self, subject: str, data: bytes, *, headers: Mapping[str, str] | None = None) -> None:
