@@ -36,7 +36,7 @@ def check_name(name: str) -> str:
 def hosts_file(endpoint: Endpoint) -> str:
     """The text of /etc/hosts. Raises Refused for what is no host name or no address."""
     for name, address in endpoint.hosts.items():
-        _check_host(name)
+        check_host(name)
         try:
             ipaddress.ip_address(address)
         except ValueError as error:
@@ -44,7 +44,7 @@ def hosts_file(endpoint: Endpoint) -> str:
     return _LOCALHOST + "".join(f"{address}\t{name}\n" for name, address in sorted(endpoint.hosts.items()))
 
 
-def _check_host(name: str) -> str:
+def check_host(name: str) -> str:
     if not _HOST_NAME.fullmatch(name):
         raise Refused(f"{name!r} is not a host name")
     return name
@@ -76,7 +76,7 @@ class Holders:
         """Make the holder, or bring the one that exists up to date. Raises Refused or OSError."""
         folder = self._folder / check_name(endpoint.allocation)
         hosts = hosts_file(endpoint)
-        hostname = _check_host(endpoint.hostname)
+        hostname = check_host(endpoint.hostname)
         folder.mkdir(parents=True, exist_ok=True, mode=0o755)
         file = folder / "hosts"
         if not file.exists() or file.read_text() != hosts:

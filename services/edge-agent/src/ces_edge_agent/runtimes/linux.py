@@ -104,9 +104,15 @@ def set_hostname(name: str) -> None:
     _check(_libc.sethostname(raw, ctypes.c_size_t(len(raw))), "sethostname")
 
 
+def privileged() -> bool:
+    """Whether this process has any capability."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return any(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
+
+
 def drop_privileges(uid: int, gid: int) -> None:
-    """Become ``uid`` with no capability and no way to gain one. As root; an ordinary user only loses the way."""
-    if os.geteuid() == 0:
+    """Become ``uid`` with no capability and no way to gain one. An ordinary user only loses the way."""
+    if privileged():
         os.setgroups([])
         last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
         for capability in range(last + 1):

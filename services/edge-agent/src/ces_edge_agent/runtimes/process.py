@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -177,8 +178,7 @@ class ProcessRuntime:
     def _start(self, worker: WorkerWanted) -> str:
         plan = self._plan(worker)
         directory = self._workers / worker.key
-        spare = self._workers / f".{worker.key}.{os.getpid()}"
-        spare.mkdir(mode=0o700)
+        spare = Path(tempfile.mkdtemp(prefix=f".{worker.key}.", dir=self._workers))
         plan.save(spare)
         if worker.paused:
             (spare / "paused").touch()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from _thread import get_ident  # the threading module would cost the shim its quick start
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -74,13 +75,17 @@ class Exit:
 
 def write(path: Path, value: dict[str, object]) -> None:
     """All of it or nothing, and on disk when this returns."""
-    spare = path.with_name(f".{path.name}.{os.getpid()}")
+    spare = _spare(path)
     with open(spare, "w", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         json.dump(value, file)
         file.flush()
         os.fsync(file.fileno())
     os.rename(spare, path)
     sync(path.parent)
+
+
+def _spare(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}")
 
 
 def sync(directory: Path) -> None:
@@ -111,7 +116,7 @@ def write_exit(directory: Path, ended: Exit) -> None:
 
 def claim(directory: Path) -> int | None:
     """Become the one who may start this worker: the locked file's descriptor, or None where another one is."""
-    spare = directory / f".claim.{os.getpid()}"
+    spare = _spare(directory / "claim")
     fd = os.open(spare, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)  # before it gets its name: it is never seen without its lock

@@ -21,29 +21,12 @@ from pathlib import Path
 
 from ces_edge_agent.runtimes import linux, record, sandbox
 from ces_edge_agent.runtimes.cgroups import Group
+from ces_edge_agent.runtimes.logfile import LogFile
 
 _WATCH_S = 0.5  # how often memory is looked at where the kernel does not limit it
 _DRAIN_S = 2.0
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 _NEVER_RAN = 127
-
-
-class Log:
-    """An allocation's log file, appended to and bounded; what comes past the bound is dropped, with one notice."""
-
-    def __init__(self, path: str, limit: int) -> None:
-        self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        self._room = limit - os.fstat(self._fd).st_size
-        self._notice = f"\n[ces] the log has reached its limit of {limit} bytes; further output is dropped\n".encode()
-
-    def write(self, data: bytes) -> None:
-        if self._room <= 0:
-            return
-        text = data if len(data) < self._room else data[: self._room] + self._notice
-        self._room -= len(data)
-        with contextlib.suppress(OSError):  # a full disk must not end the worker
-            while text:
-                text = text[os.write(self._fd, text) :]
 
 
 class Shim:
@@ -53,7 +36,7 @@ class Shim:
         self._directory = directory
         self._worker = worker
         self._group = Group(worker.cgroup_roots, worker.cgroup)
-        self._log = Log(worker.log, worker.log_limit)
+        self._log = LogFile(worker.log, worker.log_limit)
         self._enforced: frozenset[str] = frozenset()
         self._init: int | None = None
         self._program = 0
@@ -65,6 +48,12 @@ class Shim:
         wake = _wakeups()
         started = time.time()
         self._enforced = self._group.create(self._worker.cpu, self._worker.memory, self._worker.pids)
+        try:
+            self._run(report, started, wake)
+        finally:
+            self._group.remove()
+
+    def _run(self, report: Callable[[str], None], started: float, wake: int) -> None:
         output, output_end = os.pipe()
         os.set_blocking(output, False)
         problem = self._launch(output_end)
@@ -83,7 +72,6 @@ class Shim:
         self._attend(wake, output)
         self._finish(output)
         record.write_exit(self._directory, self._exit(started))
-        self._group.remove()
 
     def _launch(self, output_end: int) -> str:
         """Start the program; returns what went wrong, or nothing."""

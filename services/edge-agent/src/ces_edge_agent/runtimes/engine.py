@@ -1,0 +1,94 @@
+"""The container engine as one node sees it: its own containers only, errors as the port has them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import docker
+import requests
+from docker.errors import APIError, DockerException, NotFound
+
+from ces_edge_agent.ports import RuntimeUnavailable
+
+_TIMEOUT_S = 60
+
+
+@contextmanager
+def answering(what: str) -> Iterator[None]:
+    """What goes wrong with the engine and is not dealt with inside becomes RuntimeUnavailable."""
+    try:
+        yield
+    except APIError as error:
+        raise RuntimeUnavailable(f"{what}: {explain(error)}") from error
+    except (DockerException, requests.RequestException, OSError) as error:
+        raise RuntimeUnavailable(f"{what}: the container engine does not answer: {error}") from error
+
+
+def explain(error: APIError) -> str:
+    return str(error.explanation or error)
+
+
+class Engine:
+    """Containers that carry the labels of one ``cluster`` and ``node``. ``url`` None follows DOCKER_HOST. Blocking;
+    connects when first used, and again after the engine was away."""
+
+    def __init__(self, url: str | None, cluster: str, node: str) -> None:
+        self._url = url
+        self.labels = {"ces.cluster": cluster, "ces.node": node}
+        self._prefix = f"ces.{cluster}.{node}."
+        self._client: Any = None
+        self._pids: dict[str, int] = {}
+
+    @property
+    def client(self) -> Any:
+        """The low-level client. Raises DockerException."""
+        if self._client is None:
+            arguments = docker.utils.kwargs_from_env() if self._url is None else {"base_url": self._url}
+            self._client = docker.APIClient(version="auto", timeout=_TIMEOUT_S, **arguments)
+        return self._client
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def name(self, key: str) -> str:
+        return self._prefix + key
+
+    def list(self, role: str) -> list[dict[str, Any]]:
+        """All of this node's containers in a role (``holder`` or ``worker``), ended ones too."""
+        wanted = {**self.labels, "ces.role": role}
+        filters = {"label": [f"{name}={value}" for name, value in wanted.items()]}
+        found: list[dict[str, Any]] = self.client.containers(all=True, filters=filters)
+        return found
+
+    def find(self, key: str) -> dict[str, Any] | None:
+        """What the engine knows of a holder or worker; None where there is none. Raises RuntimeUnavailable where the
+        name is taken by somebody else."""
+        try:
+            found: dict[str, Any] = self.client.inspect_container(self.name(key))
+        except NotFound:
+            return None
+        labels = found["Config"]["Labels"] or {}
+        if any(labels.get(label) != value for label, value in self.labels.items()):
+            raise RuntimeUnavailable(f"container {self.name(key)} belongs to somebody else")
+        return found
+
+    def delete(self, container: str, force: bool = False) -> None:
+        with contextlib.suppress(NotFound):
+            self.client.remove_container(container, v=True, force=force)
+        self._pids.pop(container, None)
+
+    def pid(self, container: str) -> int:
+        """Process id of a running container, asked for once; 0 where it has just ended."""
+        pid = self._pids.get(container) or int(self.client.inspect_container(container)["State"]["Pid"])
+        self._pids[container] = pid
+        return pid
+
+    def has_file(self, container: str, path: str) -> bool:
+        """Whether ``path`` exists in a container, running or not."""
+        url = f"{self.client.base_url}/v{self.client.api_version}/containers/{container}/archive"
+        return bool(self.client.head(url, params={"path": path}, timeout=_TIMEOUT_S).ok)
