@@ -1,0 +1,263 @@
+"""A manager's database with a cluster in it, agents that obey, and an audit that shares no code with the manager."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import count, pairwise
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import delete, insert, select, text
+from sqlalchemy.engine import URL
+
+from ces_common.db import UnitOfWork, WriteTx, migrate, new_engine
+from ces_common.db.tables import Base, ClusterRow, JobRow, LeaseRow, NodeRow
+from ces_common.jobfile import JobFile
+from ces_common.messages.api import TopologyFile
+from ces_common.messages.events import FlowPlan, PlanProposed
+from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import JobRecord, Snapshot
+from ces_common.messages.reports import Status, WorkerStatus
+from ces_common.states import JobState
+from ces_manager import cluster, jobs, plans, records, reports, ticking
+from ces_manager.policy import Policy
+
+T = TypeVar("T")
+START = datetime(2030, 1, 1, tzinfo=UTC)
+POLICY = Policy()
+
+
+def sqlite_url(folder: Path) -> str:
+    return f"sqlite:///{folder / 'ces.db'}"
+
+
+def ring(name: str = "ring", tasks: int = 3, low: str = "10Mbit", high: str = "50Mbit", **more: object) -> JobFile:
+    flows = {"topology": "ring", "bandwidth": {"min": low, "max": high}} if tasks > 1 else {}
+    group = {"name": "w", "replicas": tasks, "command": ["true"], "resources": {"cpu": "500m", "memory": "128Mi"}}
+    return JobFile.model_validate({"name": name, "tasks": [group], "flows": flows, **more})
+
+
+def full_mesh(nodes: Sequence[str], bandwidth: str = "100Mbit") -> TopologyFile:
+    links = [{"src": a, "dst": b, "bandwidth": bandwidth} for i, a in enumerate(nodes) for b in nodes[i + 1 :]]
+    return TopologyFile.model_validate({"links": links})
+
+
+class World:
+    """``now`` stands still until it is moved. Each method is one transaction, as in the service."""
+
+    def __init__(self, url: str | URL, policy: Policy = POLICY) -> None:
+        migrate(url)
+        self.uow = UnitOfWork(new_engine(url))
+        self.policy, self.now = policy, START
+        self._messages = count()
+
+    def close(self) -> None:
+        self.uow.engine.dispose()
+
+    def wipe(self) -> None:
+        """Empty all tables, and found the cluster anew."""
+        with self.uow.engine.begin() as connection:
+            for table in reversed(Base.metadata.sorted_tables):
+                connection.execute(delete(table))
+            connection.execute(insert(ClusterRow).values(id=1, epoch="00000000-0000-0000-0000-000000000001"))
+
+    def wait(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+    def write(self, act: Callable[[WriteTx], T]) -> T:
+        with self.uow.write(self.now) as tx:
+            return act(tx)
+
+    def add_nodes(self, *names: str, cpu: int = 2000, memory: int = 2**30, network: str = "tc") -> None:
+        """Nodes that are there and were heard, without the ceremony of joining."""
+        with self.uow.write(self.now) as tx:
+            known = len(tx.session.scalars(select(NodeRow.name)).all())
+            for i, name in enumerate(names, start=known):
+                tx.session.add(
+                    NodeRow(
+                        name=name,
+                        cpu=cpu,
+                        memory=memory,
+                        gpu=0,
+                        arch="x86_64",
+                        labels={},
+                        runtime="process",
+                        network=network,
+                        host_address="127.0.0.1",
+                        subnet=f"10.64.{i}.0/24",
+                        last_host=0,
+                        public_key="U" + "A" * 55,
+                        cordoned=False,
+                        state="ready",
+                        joined_at=self.now,
+                        version=tx.version,
+                    )
+                )
+                tx.session.flush()
+                tx.session.add(LeaseRow(node=name, boot="b", heard_at=self.now, lease_until=self.now))
+        self.beat(*names)
+
+    def beat(self, *names: str) -> set[str]:
+        return reports.heartbeats(self.uow, self.policy, [(name, "b") for name in names], self.now)
+
+    def put_topology(self, file: TopologyFile) -> None:
+        self.write(lambda tx: cluster.put_topology(tx, self.policy, file))
+
+    def submit(self, jobfile: JobFile, key: str | None = None) -> str:
+        return self.write(lambda tx: jobs.submit_job(tx, jobfile, key)).id
+
+    def snapshot(self, query: SnapshotQuery | None = None) -> Snapshot:
+        with self.uow.read() as tx:
+            return records.snapshot(tx, query or SnapshotQuery())
+
+    def job(self, job: str) -> JobRecord:
+        """The job's record, also when it is over."""
+        with self.uow.read() as tx:
+            return records.job_records(tx, [tx.session.get_one(JobRow, job)])[0]
+
+    def propose(self, job: str, places: Sequence[str], bandwidth: int = 10_000_000) -> PlanProposed:
+        """A plan that puts task i on places[i], with the direct link for every flow."""
+        record = self.job(job)
+        where = {task.name: places[i % len(places)] for i, task in enumerate(record.tasks)}
+        flows = [
+            FlowPlan(
+                src=flow.src,
+                dst=flow.dst,
+                bandwidth=bandwidth,
+                path=list(dict.fromkeys([where[flow.src], where[flow.dst]])),
+            )
+            for flow in record.flows
+        ]
+        number = next(self._messages)
+        return PlanProposed(
+            plan=f"plan-{job}-{number}",
+            job=job,
+            attempt=record.attempt,
+            version=0,
+            solver="test",
+            assignments=where,
+            flows=flows,
+        )
+
+    def commit(self, plan: PlanProposed) -> str | None:
+        return self.write(lambda tx: plans.commit_plan(tx, self.policy, plan))
+
+    def network(self, job: str) -> None:
+        attempt = self.job(job).attempt
+        self.write(lambda tx: plans.network_preparing(tx, self.policy, job, attempt))
+        self.write(lambda tx: plans.network_ready(tx, self.policy, job, attempt))
+
+    def report(self, status: Status) -> bool:
+        """As the service does: look first, then act."""
+        with self.uow.read() as tx:
+            if not reports.matters(tx, status):
+                return False
+        self.write(lambda tx: reports.agent_status(tx, self.policy, status))
+        return True
+
+    def tell(self, job: str, state: str, *tasks: str, exit_code: int | None = None, reason: str | None = None) -> None:
+        """Have each task's agent say that its worker is in ``state`` (of all tasks, if none is named)."""
+        for allocation in self.job(job).allocations:
+            if tasks and allocation.task not in tasks:
+                continue
+            worker = WorkerStatus.model_validate(
+                {
+                    "allocation": allocation.id,
+                    "incarnation": allocation.incarnation,
+                    "state": state,
+                    "exit_code": exit_code,
+                    "reason": reason,
+                }
+            )
+            self.report(Status(node=allocation.node, generation=0, workers=[worker]))
+
+    def confirm(self, job: str) -> None:
+        """Have the agents say, at the present version, that they run nothing of it any more."""
+        version = self.snapshot().version
+        for node in sorted({allocation.node for allocation in self.job(job).allocations}):
+            self.report(Status(node=node, generation=version, workers=[]))
+
+    def run(self, job: str, places: Sequence[str]) -> None:
+        """Bring a queued job to running."""
+        assert self.commit(self.propose(job, places)) is None
+        self.network(job)
+        self.tell(job, "running")
+        assert self.job(job).state is JobState.RUNNING
+
+    def cancel(self, job: str) -> None:
+        self.write(lambda tx: jobs.cancel_job(tx, self.policy, job))
+
+    def tick(self) -> ticking.Due:
+        return ticking.tick(self.uow, self.policy, self.now)
+
+    def events(self) -> list[tuple[int, str]]:
+        """Number and type of every event, in order."""
+        with self.uow.read() as tx:
+            rows = tx.session.execute(text("SELECT sequence, type FROM events ORDER BY sequence"))
+            return [(number, kind.removeprefix("ces.v1.")) for number, kind in rows]
+
+
+def audit(world: World) -> None:
+    """Check, in plain SQL and arithmetic, that nothing is overbooked and the books are consistent."""
+    with world.uow.read() as tx:
+        allocations = tx.session.execute(
+            text("SELECT id, job, attempt, task, node, address, port, cpu, memory, gpu, state FROM allocations")
+        ).all()
+        nodes = {row.name: row for row in tx.session.execute(text("SELECT name, cpu, memory, gpu FROM nodes"))}
+        jobs_ = {row.id: row for row in tx.session.execute(text("SELECT id, state, attempt, live FROM jobs"))}
+        links = {
+            (row.src, row.dst): row for row in tx.session.execute(text("SELECT src, dst, bandwidth, medium FROM links"))
+        }
+        media = {row.name: row.bandwidth for row in tx.session.execute(text("SELECT name, bandwidth FROM media"))}
+        flows = tx.session.execute(
+            text("SELECT job, attempt, number, bandwidth, min, max, path FROM reservations WHERE held")
+        ).all()
+        hops = Counter[tuple[int, str, str, int]](
+            (row.number, row.src, row.dst, row.bandwidth)
+            for row in tx.session.execute(text("SELECT number, src, dst, bandwidth FROM hops"))
+        )
+        sequences = [number for (number,) in tx.session.execute(text("SELECT sequence FROM events ORDER BY sequence"))]
+
+    assert sequences == list(range(1, len(sequences) + 1)), "event numbers have a gap"
+
+    live = [row for row in allocations if row.state in ("pending", "running", "stopping")]
+    for what in ("cpu", "memory", "gpu"):
+        used = Counter[str]()
+        for row in live:
+            used[row.node] += getattr(row, what)
+        for node, total in used.items():
+            assert total <= getattr(nodes[node], what), f"{node} is overbooked in {what}"
+    places = Counter((row.address, row.port) for row in live)
+    assert all(number == 1 for number in places.values()), "two live allocations share an address and port"
+    tasks = Counter((row.job, row.task) for row in live)
+    assert all(number == 1 for number in tasks.values()), "a task is live twice"
+    for row in live:
+        job = jobs_[row.job]
+        assert row.attempt == job.attempt
+        assert job.live
+        over = job.state in ("succeeded", "failed", "cancelled", "rescheduling")
+        assert row.state == "stopping" or not over, f"job {job.state} wants a {row.state} allocation"
+
+    numbers = Counter(row.number for row in flows)
+    assert all(number == 1 for number in numbers.values()), "a flow number is held twice"
+    on_links, on_media = Counter[tuple[str, str]](), Counter[str]()
+    expected = Counter[tuple[int, str, str, int]]()
+    for row in flows:
+        assert row.min <= row.bandwidth <= row.max
+        assert jobs_[row.job].live
+        assert jobs_[row.job].state != "queued"
+        path = [name.strip('" ') for name in row.path.strip("[]").split(",")]
+        for src, dst in pairwise(path):
+            expected[(row.number, src, dst, row.bandwidth)] += 1
+            on_links[src, dst] += row.bandwidth
+            medium = links[src, dst].medium if (src, dst) in links else None
+            if medium is not None:
+                on_media[medium] += row.bandwidth
+    assert hops == expected, "hops and reservations disagree"
+    for link, total in on_links.items():
+        if link in links:
+            assert total * 100 <= links[link].bandwidth * 95, f"{link} is overbooked"
+    for name, total in on_media.items():
+        assert total * 100 <= media[name] * 95, f"{name} is overbooked"
