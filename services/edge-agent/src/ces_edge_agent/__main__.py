@@ -31,13 +31,11 @@ def make_runtime(settings: AgentSettings) -> Runtime:
             cluster=settings.cluster,
             holder_image=settings.holder_image,
             allowed_images=settings.allowed_images,
-            pull_images=settings.pull_images,
+            pull=settings.pull_images,
         )
     from ces_edge_agent.runtimes.process import ProcessRuntime
 
-    return ProcessRuntime(
-        settings.state_dir, settings.node, isolate=settings.network == "tc", cluster=settings.cluster
-    )
+    return ProcessRuntime(settings.state_dir, settings.node, isolate=settings.network == "tc", cluster=settings.cluster)
 
 
 def make_network(settings: AgentSettings) -> Network:
@@ -79,7 +77,7 @@ async def communicate(agent: Agent) -> None:
 
 def main() -> None:
     try:
-        settings = AgentSettings()  # type: ignore[call-arg]  # the node's name comes from the environment
+        settings = AgentSettings()
         run_service("edge-agent", settings.log_level, lambda stop: run(settings, stop))
     except ValidationError as error:
         for wrong in error.errors():
