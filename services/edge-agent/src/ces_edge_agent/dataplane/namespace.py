@@ -21,7 +21,7 @@ from pyroute2 import IPRoute, netns
 from ces_edge_agent.dataplane.errors import DataPlaneError
 
 DIRECTORY = Path("/run/netns")  # ip-netns(8)
-OWN = Path("/proc/self/ns/net")  # the namespace that the agent itself is in: the host's
+OWN = Path("/proc/thread-self/ns/net")  # the namespace that the agent itself is in: the host's
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWNET = 0x40000000

@@ -22,7 +22,7 @@ ARP = 0xFFFD
 ARP_RATE = 32_000  # bytes/s
 BURST_S = 0.001  # what may pass at line speed, as time at the class's rate
 QUEUE_S = 0.05  # the longest that a packet waits in a class's queue
-GSO_S = 0.01  # the longest that one burst of a sender occupies its class
+GSO_S = 0.025  # the longest that one burst of a sender occupies its class; two fit into the queue
 GSO_MAX = 65536
 FRAME_OVERHEAD = 14  # Ethernet header: HTB counts it
 QUANTUM_MAX = 60_000
@@ -80,10 +80,10 @@ def pair_match(src: str, dst: str, small_only: bool) -> Match:
 
 
 def lowest_rates(flows: Iterable[FlowClass]) -> dict[str, int]:
-    """Sender's address -> the lowest rate in bit/s of any of its data flows."""
+    """Sender's address -> the lowest rate in bit/s of any class that takes its large packets."""
     rates: dict[str, int] = {}
     for flow in flows:
-        if flow.kind == "data":
+        if not flow.small_only:
             rates[flow.src] = min(rates.get(flow.src, flow.rate), flow.rate)
     return rates
 

@@ -1,0 +1,188 @@
+"""The data plane over several hosts, with real traffic."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+from dataplane_row import MBIT, Row, ip, row_of, tc
+from namespace_traffic import connect, flood, listen, measure, reaches, streams
+
+from ces_common.naming import WORKER_DEVICE
+from ces_edge_agent.dataplane.namespace import DIRECTORY, in_namespace
+
+pytestmark = pytest.mark.needs("root")
+
+HEADERS = 66 / 1514  # Ethernet, IP and TCP with timestamps, of a full frame
+
+
+@pytest.fixture
+async def row() -> AsyncIterator[Row]:
+    async with row_of(3) as row:
+        yield row
+
+
+def host_state() -> list[str]:
+    """Everything of the agent's own namespace that a data plane could disturb, without counters."""
+    return [
+        ip("-d", "link"),
+        ip("addr"),
+        ip("rule"),
+        ip("route", "show", "table", "all"),
+        tc("qdisc", "show"),
+    ]
+
+
+async def test_allocated_rates_hold_both_ways_under_a_flood(row: Row) -> None:
+    one, two = row.worker("one", 1, "a"), row.worker("two", 3, "a")
+    strange, stranger = row.worker("strange", 1, "b"), row.worker("stranger", 3, "b")
+    row.flow(1, one, two, 40 * MBIT)
+    row.flow(2, two, one, 20 * MBIT)
+    await row.apply()
+
+    def traffic() -> tuple[list[float], list[float]]:
+        connecting = []
+        with (
+            flood(strange.namespace, stranger.address, 40 * MBIT),
+            streams((one.namespace, two.namespace, two.address), (two.namespace, one.namespace, one.address)) as opened,
+        ):
+            rates = measure(opened, 3.0)
+            with listen(two.namespace, two.address) as server:
+                for _ in range(5):
+                    start = time.monotonic()
+                    connect(one.namespace, two.address).close()
+                    connecting.append(time.monotonic() - start)
+                    server.accept()[0].close()
+        return rates, connecting
+
+    await row.networks[1].usage()
+    rates, connecting = await asyncio.to_thread(traffic)
+    assert rates[0] == pytest.approx(40 * MBIT * (1 - HEADERS), rel=0.06)
+    assert rates[1] == pytest.approx(20 * MBIT * (1 - HEADERS), rel=0.06)
+    assert max(connecting) < 0.5
+
+    links, flows = await row.networks[1].usage()
+    assert [flow.number for flow in flows] == [1]
+    assert flows[0].peak == pytest.approx(40 * MBIT, rel=0.05)
+    assert flows[0].total > 3 * rates[0] / 8
+    assert links[0].peer == "n2"
+    assert links[0].drops > 0
+    # the flood got what is left for traffic without a reservation, and no more
+    assert links[0].sent < (40 + 5) * MBIT * 1.05
+
+
+@pytest.mark.parametrize("rate", [1 * MBIT, 5 * MBIT])
+async def test_a_low_rate_is_even(row: Row, rate: int) -> None:
+    one, two = row.worker("one", 1, "a"), row.worker("two", 3, "a")
+    row.flow(1, one, two, rate)
+    await row.apply()
+
+    def traffic() -> list[float]:
+        with streams((one.namespace, two.namespace, two.address)) as opened:
+            return [measure(opened, 1.0)[0] for _ in range(2)]
+
+    for measured in await asyncio.to_thread(traffic):
+        assert measured == pytest.approx(rate * (1 - HEADERS), rel=0.1)
+
+
+async def test_a_rate_changes_under_a_connection(row: Row) -> None:
+    one, two = row.worker("one", 1, "a"), row.worker("two", 3, "a")
+    row.flow(1, one, two, 10 * MBIT)
+    await row.apply()
+
+    with streams((one.namespace, two.namespace, two.address)) as opened:
+        before = await asyncio.to_thread(measure, opened, 1.5)
+        row.flow(1, one, two, 30 * MBIT)
+        await row.apply()
+        after = await asyncio.to_thread(measure, opened, 1.5)
+        assert opened[0].failed is None
+    assert before[0] == pytest.approx(10 * MBIT * (1 - HEADERS), rel=0.1)
+    assert after[0] == pytest.approx(30 * MBIT * (1 - HEADERS), rel=0.1)
+
+
+async def test_jobs_are_apart(row: Row) -> None:
+    one, two, beside = row.worker("one", 1, "a"), row.worker("two", 3, "a"), row.worker("beside", 1, "a")
+    other, near = row.worker("other", 3, "b"), row.worker("near", 1, "b")
+    await row.apply()
+
+    def connections() -> dict[str, bool]:
+        return {
+            "peer two hops away": reaches(one.namespace, two.namespace, two.address),
+            "peer on the same host": reaches(one.namespace, beside.namespace, beside.address),
+            "back": reaches(two.namespace, one.namespace, one.address),
+            "stranger far away": reaches(one.namespace, other.namespace, other.address),
+            "stranger on the same host": reaches(one.namespace, near.namespace, near.address),
+        }
+
+    assert await asyncio.to_thread(connections) == {
+        "peer two hops away": True,
+        "peer on the same host": True,
+        "back": True,
+        "stranger far away": False,
+        "stranger on the same host": False,
+    }
+
+
+async def test_a_worker_reaches_no_host_and_cannot_pretend(row: Row) -> None:
+    one, two = row.worker("one", 1, "a"), row.worker("two", 3, "a")
+    strange, stranger = row.worker("strange", 1, "b"), row.worker("stranger", 3, "b")
+    await row.apply()
+    hosts = [row.name(1), row.name(3)]
+
+    def connections() -> list[bool]:
+        own, far = (DIRECTORY / name for name in hosts)
+        return [reaches(one.namespace, own, "10.1.0.1"), reaches(one.namespace, far, "10.3.0.1")]
+
+    assert await asyncio.to_thread(connections) == [False, False]
+    # with another's address it does not get further either
+    ip("-n", one.namespace.name, "addr", "add", f"{strange.address}/32", "dev", WORKER_DEVICE)
+    ip("-n", one.namespace.name, "route", "replace", "default", "via", "169.254.1.1", "dev", WORKER_DEVICE,
+       "onlink", "src", strange.address)  # fmt: skip
+    assert not await asyncio.to_thread(reaches, one.namespace, stranger.namespace, stranger.address)
+    assert not await asyncio.to_thread(reaches, one.namespace, two.namespace, two.address)
+
+
+def test_nothing_else_on_the_host_is_touched() -> None:
+    """The agents run in a namespace that stands for the host, so that nobody else changes it meanwhile."""
+    host = f"dpt{secrets.token_hex(3)}-host"
+
+    async def scenario() -> None:
+        before = host_state()
+        async with row_of(2) as row:
+            one, two = row.worker("one", 1, "a"), row.worker("two", 2, "a")
+            row.flow(1, one, two, 10 * MBIT)
+            await row.apply()
+            assert host_state() == before
+            for network in row.networks.values():
+                await network.remove()
+        assert host_state() == before
+
+    ip("netns", "add", host)
+    try:
+        in_namespace(DIRECTORY / host, lambda: asyncio.run(scenario()))
+    finally:
+        ip("netns", "del", host)
+
+
+async def test_tunnels_between_hosts() -> None:
+    async with row_of(2, tunnelled=True) as row:
+        one, two = row.worker("one", 1, "a"), row.worker("two", 2, "a")
+        row.flow(1, one, two, 20 * MBIT)
+
+        def underlays() -> list[str]:
+            names = [row.underlay(host) for host in row.hosts]
+            return [ip("-n", name, *what) for name in names for what in (["-o", "addr"], ["route"], ["rule"])]
+
+        before = underlays()
+        await row.apply()
+        devices = ip("-n", row.name(1), "-o", "link")
+        await row.apply()
+        assert ip("-n", row.name(1), "-o", "link") == devices  # a second look finds the tunnel right
+        with streams((one.namespace, two.namespace, two.address)) as opened:
+            (rate,) = await asyncio.to_thread(measure, opened, 1.5)
+        assert rate == pytest.approx(20 * MBIT * (1 - HEADERS), rel=0.06)
+        assert "mtu 1450" in ip("-n", one.namespace.name, "link", "show", WORKER_DEVICE)
+        assert underlays() == before

@@ -1,0 +1,132 @@
+"""Traffic between network namespaces, made by sockets of this process that were opened inside them."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from ces_edge_agent.dataplane.namespace import in_namespace
+
+PORT = 5301
+WARM_UP_S = 1.0
+Result = TypeVar("Result")
+
+
+def listen(namespace: Path, address: str, port: int = PORT) -> socket.socket:
+    def make() -> socket.socket:
+        return socket.create_server((address, port), backlog=64)
+
+    return in_namespace(namespace, make)
+
+
+def connect(namespace: Path, address: str, port: int = PORT, timeout: float = 3.0) -> socket.socket:
+    """Raises OSError, after ``timeout`` seconds at the latest."""
+    return in_namespace(namespace, lambda: socket.create_connection((address, port), timeout))
+
+
+def reaches(src: Path, dst: Path, address: str, timeout: float = 1.0) -> bool:
+    """Whether a TCP connection from one namespace to an address in the other succeeds."""
+    with listen(dst, address, PORT + 1):
+        try:
+            connect(src, address, PORT + 1, timeout).close()
+        except OSError:
+            return False
+    return True
+
+
+class Stream:
+    """A TCP connection that sends as fast as it can until closed; counts what arrives."""
+
+    def __init__(self, src: Path, dst: Path, address: str, port: int = PORT) -> None:
+        with listen(dst, address, port) as server:
+            self._sender = connect(src, address, port)
+            self._receiver, _ = server.accept()
+        self.received = 0
+        self.failed: OSError | None = None
+        self._stopping = False
+        self._threads = [threading.Thread(target=self._send), threading.Thread(target=self._receive)]
+        for thread in self._threads:
+            thread.start()
+
+    def close(self) -> None:
+        self._stopping = True
+        for end in (self._sender, self._receiver):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # the other end was first
+        for thread in self._threads:
+            thread.join()
+        self._sender.close()
+        self._receiver.close()
+
+    def _send(self) -> None:
+        data = bytes(65536)
+        try:
+            self._sender.settimeout(None)
+            while not self._stopping:
+                self._sender.sendall(data)
+        except OSError as error:
+            self._note(error)
+
+    def _receive(self) -> None:
+        try:
+            while data := self._receiver.recv(65536):
+                self.received += len(data)
+        except OSError as error:
+            self._note(error)
+
+    def _note(self, error: OSError) -> None:
+        if not self._stopping:
+            self.failed = error
+
+
+@contextmanager
+def streams(*ends: tuple[Path, Path, str]) -> Iterator[list[Stream]]:
+    """One stream for each (source, destination, destination's address)."""
+    opened: list[Stream] = []
+    try:
+        for number, (src, dst, address) in enumerate(ends):
+            opened.append(Stream(src, dst, address, PORT + 10 + number))
+        yield opened
+    finally:
+        for stream in opened:
+            stream.close()
+
+
+@contextmanager
+def flood(src: Path, address: str, rate: int) -> Iterator[None]:
+    """UDP datagrams to an address at ``rate`` bit/s, from the namespace."""
+    stop = threading.Event()
+    datagram = bytes(1400)
+    every_s = 0.005
+    count = max(1, round(rate * every_s / 8 / len(datagram)))
+    sender = in_namespace(src, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+
+    def send() -> None:
+        while not stop.wait(every_s):
+            for _ in range(count):
+                sender.sendto(datagram, (address, PORT + 2))
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        sender.close()
+
+
+def measure(measured: list[Stream], seconds: float) -> list[float]:
+    """Payload rates in bit/s over a window that starts when the streams have settled."""
+    time.sleep(WARM_UP_S)
+    start, before = time.monotonic(), [stream.received for stream in measured]
+    time.sleep(seconds)
+    elapsed, after = time.monotonic() - start, [stream.received for stream in measured]
+    return [(late - early) * 8 / elapsed for early, late in zip(before, after, strict=True)]
