@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from time import monotonic
 from typing import Generic, TypeVar
 
 import structlog
@@ -14,6 +15,7 @@ log = structlog.get_logger()
 
 
 W = TypeVar("W", bound=WantedDocument)
+Clock = Callable[[], float]
 
 
 def due(planned: Mapping[str, W], known: Mapping[str, W | None], at_least: Mapping[str, int]) -> list[W]:
@@ -33,18 +35,26 @@ def _content(document: WantedDocument) -> dict[str, object]:
 
 
 class WantedBoard(Generic[W]):
-    """The documents of one kind in the bucket, with a memory of what was last written or read."""
+    """The documents of one kind in the bucket, with a memory of what was last written or read. It is read anew after
+    ``trust_s``: the bucket may have been lost, or a document overwritten."""
 
-    def __init__(self, bus: Bus, kind: str, model: type[W], key: Callable[[str], str]) -> None:
+    def __init__(
+        self, bus: Bus, kind: str, model: type[W], key: Callable[[str], str], trust_s: float, clock: Clock = monotonic
+    ) -> None:
         self._bus, self._kind, self._model, self._key = bus, kind, model, key
+        self._trust_s, self._clock = trust_s, clock
         self._known: dict[str, W | None] = {}
+        self._since = clock()
 
     def forget(self) -> None:
-        """Read everything anew next time: the bucket may have been lost."""
+        """Read everything anew next time."""
         self._known.clear()
+        self._since = self._clock()
 
     async def put(self, planned: Mapping[str, W], at_least: Mapping[str, int] | None = None) -> list[str]:
         """Bring the bucket in line with the plan; returns the nodes whose document was written."""
+        if self._clock() - self._since > self._trust_s:
+            self.forget()
         for node in planned.keys() - self._known.keys():
             raw = await self._bus.kv_get(self._key(node))
             self._known[node] = self._parse(node, raw)

@@ -23,7 +23,9 @@ class ComputeController:
     def __init__(self, bus: Bus, resync_s: float) -> None:
         self._bus, self._resync_s = bus, resync_s
         self.reader = StateReader(bus, SERVICE)
-        self._board = WantedBoard(bus, "compute", ComputeWanted, lambda node: subjects.wanted_key(node, "compute"))
+        self._board = WantedBoard(
+            bus, "compute", ComputeWanted, lambda node: subjects.wanted_key(node, "compute"), resync_s
+        )
         bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
@@ -31,13 +33,10 @@ class ComputeController:
         return None if self.reader.fresh else "the manager's snapshot"
 
     async def run(self) -> None:
-        await self._bus.provision()
         await self.reader.start(EVENTS)
         wait_s = self._resync_s
         while True:
-            hinted = await self.reader.hint.wait(wait_s)
-            if not hinted:
-                self._board.forget()
+            await self.reader.hint.wait(wait_s)
             wait_s = self._resync_s if await self.step() else RETRY_S
 
     async def step(self) -> bool:
@@ -54,6 +53,5 @@ class ComputeController:
         return True
 
     async def _reconnected(self) -> None:
-        await self._bus.provision()
         self._board.forget()
         self.reader.hint.set()

@@ -46,7 +46,9 @@ class NetworkController:
     def __init__(self, bus: Bus, resync_s: float) -> None:
         self._bus, self._resync_s = bus, resync_s
         self.reader = StateReader(bus, SERVICE)
-        self._board = WantedBoard(bus, "network", NetworkWanted, lambda node: subjects.wanted_key(node, "network"))
+        self._board = WantedBoard(
+            bus, "network", NetworkWanted, lambda node: subjects.wanted_key(node, "network"), resync_s
+        )
         self._applied: dict[str, Applied] = {}
         bus.on_reconnect(self._reconnected)
 
@@ -55,14 +57,11 @@ class NetworkController:
         return None if self.reader.fresh else "the manager's snapshot"
 
     async def run(self) -> None:
-        await self._bus.provision()
         await self._bus.subscribe(subjects.reports("applied"), self._report)
         await self.reader.start(EVENTS)
         wait_s = self._resync_s
         while True:
-            hinted = await self.reader.hint.wait(wait_s)
-            if not hinted and wait_s == self._resync_s:
-                self._board.forget()
+            await self.reader.hint.wait(wait_s)
             wait_s = await self.step()
 
     async def step(self) -> float:
@@ -110,6 +109,5 @@ class NetworkController:
                 log.warning("a node could not apply its network", node=node, job=key, reason=reason)
 
     async def _reconnected(self) -> None:
-        await self._bus.provision()
         self._board.forget()
         self.reader.hint.set()

@@ -68,14 +68,12 @@ class Scheduler:
         self.reader = StateReader(bus, SERVICE)
         self._in_flight: dict[str, InFlight] = {}
         self._refused: dict[str, Refused] = {}
-        bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
         """What keeps it from working; None when ready."""
         return None if self.reader.fresh else "the manager's snapshot"
 
     async def run(self) -> None:
-        await self._bus.provision()
         await self._bus.serve(subjects.rpc(SERVICE, "plan"), self._dry_run, queue=SERVICE)
         await self.reader.start(EVENTS, self._event)
         wait_s = self._resync_s
@@ -206,7 +204,3 @@ class Scheduler:
             refused=decision.refused,
             decision_ms=decision.decision_ms,
         ).encode()
-
-    async def _reconnected(self) -> None:
-        await self._bus.provision()
-        self.reader.hint.set()
