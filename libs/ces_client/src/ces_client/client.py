@@ -103,8 +103,8 @@ class Jobs(_Resource):
         except httpx.TransportError as error:
             raise self._http.unreachable(error) from error
 
-    def events(self, job: str, *, after: int | None = None) -> Iterator[StreamEvent]:
-        """The job's events later than number ``after`` (None: from now on), until the job is over."""
+    def events(self, job: str, *, after: int = 0) -> Iterator[StreamEvent]:
+        """The job's events later than number ``after``, then those to come, until the job is over."""
         return stream.follow(self._http, _path("jobs", job, "events"), after=after, until_job_ends=True)
 
     def events_so_far(self, job: str, *, after: int = 0) -> Iterator[StreamEvent]:
@@ -196,8 +196,8 @@ class Client(_Resource):
         """What would happen to a job now, and why; nothing is changed."""
         return self._read(PlanAnswer, self._http.request("POST", "plans", body=_body(job)))
 
-    def events(self, *, after: int | None = None) -> Iterator[StreamEvent]:
-        """Everybody's events later than number ``after`` (None: from now on), without end."""
+    def events(self, *, after: int = 0) -> Iterator[StreamEvent]:
+        """Everybody's events later than number ``after``, then those to come, without end."""
         return stream.follow(self._http, "events", after=after, until_job_ends=False)
 
     def events_so_far(self, *, after: int = 0) -> Iterator[StreamEvent]:

@@ -39,7 +39,7 @@ def load_context(environment: Mapping[str, str] = os.environ) -> Context:
 
     The file's token goes to the file's URL only: another ``CES_URL`` must bring its own ``CES_TOKEN``.
     """
-    url, token = environment.get("CES_URL"), environment.get("CES_TOKEN")
+    url, token = environment.get("CES_URL", "").strip(), environment.get("CES_TOKEN", "").strip()
     saved = _read(context_path(environment)) if not (url and token) else None
     if url:
         known = saved if saved is not None and saved.url.rstrip("/") == url.rstrip("/") else None

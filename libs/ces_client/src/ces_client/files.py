@@ -17,7 +17,7 @@ from ces_common.messages.api import TopologyFile
 
 M = TypeVar("M", bound=BaseModel)
 _LEADING_FIELD = re.compile(r"^([a-z_]+(?:\.[a-z_]+|\[\d+\])*): ")
-LARGEST_FILE = 4 * 2**20
+LARGEST_FILE = 2**20  # what the manager takes
 
 
 def load_job(path: Path) -> JobFile:
@@ -43,7 +43,7 @@ def _parse(path: Path) -> dict[str, Any]:
     title = f"{path} cannot be read"
     try:
         if path.stat().st_size > LARGEST_FILE:
-            raise bad_field(title, "file", "it is larger than 4 MiB", "give the path of a YAML or JSON file")
+            raise bad_field(title, "file", "it is larger than 1 MiB", "give the path of a YAML or JSON file")
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise bad_field(title, "file", error.strerror or str(error), "check the path and its permissions") from error

@@ -46,11 +46,9 @@ class Http:
         verify: bool | str = True,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise bad_field(
-                f"{url!r} is no URL of a manager", "url", "not http://HOST:PORT or https://HOST:PORT", "correct it"
-            )
+        host = _host(url)
+        if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
+            raise bad_field("The token cannot be sent", "token", "it has characters that no token has", "copy it again")
         self.url = url.rstrip("/")
         self._client = httpx.Client(
             base_url=f"{self.url}/v1/",
@@ -58,7 +56,7 @@ class Http:
             verify=_certificates(verify),
             timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S),
             transport=transport,
-            trust_env=parts.hostname not in _LOOPBACK,  # no proxy stands between a machine and itself
+            trust_env=host not in _LOOPBACK,  # no proxy stands between a machine and itself
         )
 
     def close(self) -> None:
@@ -163,6 +161,18 @@ def refusal(response: httpx.Response) -> CesError:
         remedy = "log in with a valid token: `ces login URL`, or set CES_TOKEN"
         problem = problem.model_copy(update={"errors": [{"field": "token", "remedy": remedy}]})
     return ApiError(problem)
+
+
+def _host(url: str) -> str:
+    """The host of a manager's URL. Raises BadInput for what is none."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:  # an odd port raises
+            return parts.hostname
+        problem = "not http://HOST:PORT or https://HOST:PORT"
+    except ValueError as error:
+        problem = str(error)
+    raise bad_field(f"{url!r} is no URL of a manager", "url", problem, "write it like http://edge-master:8080")
 
 
 def _certificates(verify: bool | str) -> bool | ssl.SSLContext:

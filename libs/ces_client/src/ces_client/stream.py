@@ -30,8 +30,8 @@ class StreamEvent:
     data: dict[str, Any]
 
 
-def follow(http: Http, path: str, *, after: int | None, until_job_ends: bool) -> Iterator[StreamEvent]:
-    """Events as they happen, those later than number ``after`` first (None: from now on).
+def follow(http: Http, path: str, *, after: int, until_job_ends: bool) -> Iterator[StreamEvent]:
+    """Events later than number ``after``, then those to come, as they happen.
 
     Never ends by itself unless ``until_job_ends``. Raises Unreachable when the manager stays away for a minute.
     """
@@ -43,7 +43,7 @@ def follow(http: Http, path: str, *, after: int | None, until_job_ends: bool) ->
                 for sse in EventSource(response).iter_sse():
                     pause_s = sse.retry / 1000 if sse.retry is not None else pause_s
                     event = _event(http, sse.event, sse.id, sse.data)
-                    if event is None or (event.sequence is not None and event.sequence <= (last or 0)):
+                    if event is None or (event.sequence is not None and event.sequence <= last):
                         continue
                     last = event.sequence or last
                     yield event
@@ -57,13 +57,17 @@ def follow(http: Http, path: str, *, after: int | None, until_job_ends: bool) ->
 
 
 def so_far(http: Http, path: str, *, after: int, silence_s: float = 1.0) -> Iterator[StreamEvent]:
-    """The facts later than number ``after`` up to now: ends once the stream is silent for ``silence_s``."""
+    """The facts later than number ``after`` up to now: ends once no more of them come for ``silence_s``."""
+    heard = time.monotonic()
     try:
         with http.stream(path, headers=_headers(after), read_s=silence_s) as response:
             for sse in EventSource(response).iter_sse():
                 event = _event(http, sse.event, sse.id, sse.data)
                 if event is not None and event.sequence is not None:
+                    heard = time.monotonic()
                     yield event
+                elif time.monotonic() - heard >= silence_s:  # a busy job's progress never pauses
+                    return
     except SSEError as error:
         raise UnexpectedAnswer(http.url, str(error)) from error
     except httpx.ReadTimeout:
@@ -72,9 +76,8 @@ def so_far(http: Http, path: str, *, after: int, silence_s: float = 1.0) -> Iter
         raise http.unreachable(error) from error
 
 
-def _headers(last: int | None) -> dict[str, str]:
-    headers = {"Accept": "text/event-stream", "Cache-Control": "no-store"}
-    return headers if last is None else headers | {"Last-Event-ID": str(last)}
+def _headers(last: int) -> dict[str, str]:
+    return {"Accept": "text/event-stream", "Cache-Control": "no-store", "Last-Event-ID": str(last)}
 
 
 def _event(http: Http, kind: str, number: str, data: str) -> StreamEvent | None:

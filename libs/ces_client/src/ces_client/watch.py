@@ -16,14 +16,14 @@ from ces_common.messages.api import FlowView, JobView, TaskView
 from ces_common.states import JOB_OVER
 
 TICK_S = 0.5
-REFRESH_S = 5.0  # a lost event costs this long, no more
+REFRESH_S = 2.0  # measurements come no other way, and a lost event costs this long, no more
 PATIENCE_S = 60.0  # how long the manager may be away
 
 
 class JobSource(Protocol):
     def get(self, job: str) -> JobView: ...
 
-    def events(self, job: str, *, after: int | None) -> Iterator[StreamEvent]: ...
+    def events(self, job: str, *, after: int = 0) -> Iterator[StreamEvent]: ...
 
 
 def watch(jobs: JobSource, job: str) -> Iterator[JobView]:
@@ -34,7 +34,7 @@ def watch(jobs: JobSource, job: str) -> Iterator[JobView]:
         return
     inbox: SimpleQueue[StreamEvent] = SimpleQueue()
     stopped = threading.Event()
-    # A thread, since a blocking read would keep Ctrl-C and deadlines waiting. It ends with the next sign of life.
+    # A thread, since a blocking read would keep Ctrl-C and deadlines waiting. It ends with the next event.
     threading.Thread(target=_pump, args=(jobs, job, inbox, stopped), name=f"events of {job}", daemon=True).start()
     looked = answered = time.monotonic()
     try:
@@ -93,7 +93,7 @@ def _take(inbox: SimpleQueue[StreamEvent]) -> list[StreamEvent]:
 
 def _pump(jobs: JobSource, job: str, inbox: SimpleQueue[StreamEvent], stopped: threading.Event) -> None:
     try:
-        for event in jobs.events(job, after=0):
+        for event in jobs.events(job):
             if stopped.is_set():
                 return
             inbox.put(event)

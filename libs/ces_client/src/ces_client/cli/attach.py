@@ -20,7 +20,7 @@ from ces_common.messages.api import JobView
 from ces_common.messages.events import Reason
 from ces_common.states import JOB_OVER, JobState
 
-HOPELESS_S = 15.0  # nodes may still be joining
+HOPELESS_S = 60.0  # nodes may still be joining
 DETACHED = 130  # as a shell has it for Ctrl-C
 
 
@@ -76,7 +76,7 @@ def _pictured(client: Client, job: str, output: Output) -> Generator[JobView]:
 
 
 def _live(client: Client, job: str, screen: Console) -> Generator[JobView]:
-    with Live(console=screen, auto_refresh=False, vertical_overflow="visible") as live:
+    with Live(console=screen, auto_refresh=False) as live:
         for view in client.jobs.watch(job):
             live.update(_with_hint(job_live(view, datetime.now(UTC)), view), refresh=True)
             yield view

@@ -165,7 +165,7 @@ def events(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="show new ones as they happen")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show what has happened; with -f, what happens from now on."""
+    """Show what has happened; with -f, go on with what happens."""
     with session.connect() as client:
         try:
             for event in _events(client, session.job_id(client, job) if job else None, follow):
@@ -180,8 +180,7 @@ def events(
 def _events(client: Client, job: str | None, follow: bool) -> Iterable[StreamEvent]:
     if job is None:
         return client.events() if follow else client.events_so_far()
-    # A job's own past is short and explains what comes.
-    return client.jobs.events(job, after=0) if follow else client.jobs.events_so_far(job)
+    return client.jobs.events(job) if follow else client.jobs.events_so_far(job)
 
 
 def event_line(event: StreamEvent) -> Text:

@@ -88,13 +88,13 @@ def load(point: EntryPoint) -> Any:
 
 
 def help_line(point: EntryPoint) -> str:
-    """The first line of the command's help, read from its source without running it; empty where there is none."""
+    """The first paragraph of the command's help, read from its source without running it; empty where there is none."""
     path = _source(point.module)
     if path is None:
         return ""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef) and node.name == point.attr:
-            return (ast.get_docstring(node) or "").partition("\n")[0]
+            return _first_paragraph(ast.get_docstring(node) or "")
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Call):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(isinstance(target, ast.Name) and target.id == point.attr for target in targets):
@@ -104,7 +104,11 @@ def help_line(point: EntryPoint) -> str:
 
 def _help_keyword(call: ast.Call) -> str:
     value = next((keyword.value for keyword in call.keywords if keyword.arg == "help"), None)
-    return str(value.value).partition("\n")[0] if isinstance(value, ast.Constant) else ""
+    return _first_paragraph(str(value.value)) if isinstance(value, ast.Constant) else ""
+
+
+def _first_paragraph(text: str) -> str:
+    return " ".join(text.strip().partition("\n\n")[0].split())
 
 
 def _source(module: str) -> Path | None:

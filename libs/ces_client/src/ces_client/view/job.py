@@ -59,6 +59,9 @@ def job_live(view: JobView, now: datetime) -> RenderableType:
         parts.append(Text("waits: ", style="yellow").append_text(reason_text(view.waiting)))
     elif view.reason and view.state != JobState.SUCCEEDED:
         parts.append(Text(view.reason, style="yellow"))
+    if not any(task.node for task in view.placement):
+        asked = f"{view.tasks} task{'' if view.tasks == 1 else 's'}, {len(view.flows)} flows, not placed yet"
+        return Group(*parts, Text(asked, style="dim"))
     parts += [Text(), worker_table(view)]
     if view.flows:
         parts += [Text(), plan_table(view)]

@@ -85,7 +85,7 @@ def queue_table(entries: Sequence[QueueEntry], now: datetime) -> Table:
 def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> RenderableType:
     """A node with what runs on it and the links that leave or reach it."""
     head = Text(node.name, style="bold").append("  ").append_text(_node_state(node))
-    used_cpu = DASH if node.cpu_used is None else show_cpu(node.cpu_used)
+    used_cpu = DASH if node.cpu_used is None else show_cpu(round(node.cpu_used, -1))
     used_memory = DASH if node.memory_used is None else show_memory(node.memory_used)
     facts = [
         ("cpu", f"{cpu_share(node.cpu_allocated, node.cpu)} allocated, {used_cpu} in use"),

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from ces_client.view.words import DASH, amount, path_text, rate, rate_range
+from ces_client.view.words import DASH, path_text, rate, rate_range
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import FlowView, PlanView
 from ces_common.messages.events import Reason
@@ -71,12 +71,8 @@ def unenforced_note(flows: Sequence[FlowView]) -> Text | None:
 
 
 def reason_text(reason: Reason) -> Text:
-    """Why a job has no place, with the numbers."""
+    """Why a job has no place; the reason's own sentence holds the numbers."""
     text = Text(reason.text)
-    if reason.needed is not None and reason.available is not None:
-        needed, available = amount(reason.resource, reason.needed), amount(reason.resource, reason.available)
-        where = f" on {reason.where}" if reason.where and reason.where not in reason.text else ""
-        text.append(f" (needs {needed}, {available} available{where})")
     if reason.forever:
         text.append("; no job's end can change that, only more capacity or a smaller job", style="yellow")
     return text

@@ -76,16 +76,3 @@ def cpu_share(used: int, total: int) -> str:
 
 def memory_share(used: int, total: int) -> str:
     return f"{show_memory(used)} / {show_memory(total)}" if total else DASH
-
-
-def amount(resource: str | None, value: float) -> str:
-    """A number of a Reason in its resource's unit."""
-    match resource:
-        case "cpu":
-            return show_cpu(value)
-        case "memory":
-            return show_memory(value)
-        case "bandwidth":
-            return show_bandwidth(value)
-        case _:
-            return f"{value:g}" + (f" {resource}" if resource else "")

@@ -1,0 +1,170 @@
+"""The SDK against a manager in memory: what is sent, what is repeated, what errors say."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from ces_client import ApiError, BadInput, Client, UnexpectedAnswer, Unreachable, load_job
+from ces_common.messages.api import QueueEntry, TopologyFile
+
+
+def test_submission_sends_what_the_user_wrote_and_the_token(client, manager, samples, job_file):
+    manager.on("POST", "jobs", samples.job("queued"), status=201)
+    view = client.jobs.submit(load_job(job_file))
+    assert view.id == samples.id
+    [request] = manager.requests
+    assert request.headers["authorization"] == "Bearer secret"
+    assert request.read() == (
+        b'{"name":"digits","tasks":[{"name":"worker","replicas":2,"command":["python","-m","ces_workloads.train"]}],'
+        b'"flows":{"topology":"ring","bandwidth":{"min":"10Mbit","max":"50Mbit"}}}'
+    )
+
+
+def test_a_lost_answer_is_asked_for_again_under_the_same_key(client, manager, samples, job_file):
+    lost = httpx.ReadError("connection reset")
+    manager.on("POST", "jobs", lost, samples.problem(503, "Unavailable"), samples.job("queued"))
+    client.jobs.submit(load_job(job_file))
+    keys = [request.headers["idempotency-key"] for request in manager.sent("POST", "jobs")]
+    assert len(keys) == 3
+    assert len(set(keys)) == 1
+    client.jobs.submit(load_job(job_file))
+    assert manager.requests[-1].headers["idempotency-key"] != keys[0]
+
+
+def test_a_token_is_not_asked_for_twice_once_it_may_have_been_made(client, manager):
+    manager.on("POST", "nodes/tokens", httpx.ReadError("reset"))
+    with pytest.raises(Unreachable):
+        client.nodes.create_token("n1")
+    assert len(manager.requests) == 1
+
+
+def test_a_request_that_never_left_is_repeated_in_any_case(client, manager, samples):
+    token = {"token": "t", "node": "n1", "expires_at": samples.submitted.isoformat()}
+    manager.on("POST", "nodes/tokens", httpx.ConnectError("refused"), token)
+    assert client.nodes.create_token("n1").token == "t"
+    assert manager.requests[-1].read() == b'{"node":"n1","ttl_s":3600}'
+
+
+def test_refusals_are_not_repeated_and_carry_the_problem(client, manager, samples):
+    wrong = [{"field": "tasks.0.image", "problem": "not allowed", "remedy": "use ces-worker-train"}]
+    manager.on("POST", "jobs", samples.problem(422, "Invalid input", "not allowed", wrong))
+    with pytest.raises(ApiError) as caught:
+        client.jobs.submit({"name": "x"})
+    assert (caught.value.status, caught.value.problem.errors) == (422, wrong)
+    assert len(manager.requests) == 1
+
+
+def test_a_busy_manager_is_left_after_some_attempts(client, manager, samples):
+    manager.on("GET", f"jobs/{samples.id}", samples.problem(503, "Unavailable", "the database does not answer"))
+    with pytest.raises(ApiError, match="the database does not answer"):
+        client.jobs.get(samples.id)
+    assert len(manager.requests) == 5
+
+
+def test_an_unauthenticated_answer_says_how_to_log_in(client, manager, samples):
+    manager.on("GET", "topology", samples.problem(401, "Not authenticated"))
+    with pytest.raises(ApiError) as caught:
+        client.topology.get()
+    assert "ces login" in caught.value.problem.errors[0]["remedy"]
+
+
+def test_no_answer_names_the_url_and_the_remedy(client, manager, samples):
+    manager.on("GET", "topology", httpx.ConnectError("Connection refused"))
+    with pytest.raises(Unreachable) as caught:
+        client.topology.get()
+    assert caught.value.url == samples.url
+    assert "ces up" in caught.value.remedy
+    assert "Connection refused" in caught.value.problem.detail
+
+
+def test_an_unknown_certificate_asks_for_its_authority(client, manager):
+    manager.on("GET", "topology", httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed"))
+    with pytest.raises(Unreachable) as caught:
+        client.topology.get()
+    assert "--ca" in caught.value.remedy
+
+
+def test_something_else_at_the_url_is_told_apart(client, manager, samples):
+    manager.on("GET", "topology", httpx.Response(200, text="<html>welcome</html>"))
+    with pytest.raises(UnexpectedAnswer, match="GET /v1/topology"):
+        client.topology.get()
+    manager.on("GET", "topology", httpx.Response(404, text="no such page"))
+    with pytest.raises(ApiError, match="no such page"):
+        client.topology.get()
+
+
+def test_lists_go_through_all_pages(client, manager, samples):
+    first = {"items": [samples.job(name="a").model_dump(mode="json")], "next": "c1"}
+    second = {"items": [samples.job(name="b").model_dump(mode="json")], "next": None}
+    manager.on("GET", "jobs", first, second)
+    assert [job.name for job in client.jobs.list(name="x")] == ["a", "b"]
+    assert [dict(request.url.params) for request in manager.requests] == [{"name": "x"}, {"name": "x", "cursor": "c1"}]
+
+
+def test_the_latest_job_of_a_name_is_the_one_submitted_last(client, manager, samples):
+    older = samples.job(id="old")
+    newer = samples.job(id="new", submitted_at=samples.submitted.replace(hour=10))
+    manager.on("GET", "jobs", [older, newer, older])
+    assert client.jobs.latest("digits").id == "new"
+    manager.on("GET", "jobs", [])
+    assert client.jobs.latest("digits") is None
+
+
+def test_every_operation_reaches_its_endpoint(client, manager, samples):
+    answers = {"version": 1, "nodes": [], "links": []}
+    manager.on("PUT", "topology", answers)
+    for method, path in [
+        ("DELETE", "jobs/j1"),
+        ("POST", "jobs/j1/pause"),
+        ("POST", "jobs/j1/resume"),
+        ("POST", "nodes/n1/cordon"),
+        ("POST", "nodes/n1/uncordon"),
+        ("POST", "nodes/n1/drain"),
+    ]:
+        manager.on(method, path, httpx.Response(202))
+    entry = QueueEntry(position=1, id="j1", name="digits", priority=50, submitted_at=samples.submitted)
+    manager.on("GET", "queue", [entry])
+    client.jobs.cancel("j1")
+    client.jobs.pause("j1")
+    client.jobs.resume("j1")
+    client.nodes.cordon("n1")
+    client.nodes.uncordon("n1")
+    client.nodes.drain("n1")
+    assert client.topology.put(TopologyFile()).version == 1
+    assert list(client.queue()) == [entry]
+    assert {request.method for request in manager.requests} == {"DELETE", "POST", "PUT", "GET"}
+    assert len(manager.requests) == 8
+
+
+def test_ids_cannot_lead_out_of_their_place_in_the_path(client, manager):
+    with pytest.raises(ApiError):
+        client.jobs.get("../nodes/n1")
+    assert manager.requests[0].url.raw_path == b"/v1/jobs/..%2Fnodes%2Fn1"
+
+
+def test_logs_come_line_by_line(client, manager):
+    manager.on("GET", "jobs/j1/logs", httpx.Response(200, text="worker-0 | one\nworker-1 | two\n"))
+    assert list(client.jobs.logs("j1", follow=True)) == ["worker-0 | one", "worker-1 | two"]
+    assert dict(manager.requests[0].url.params) == {"follow": "true"}
+    list(client.jobs.logs("j1", "worker-0"))
+    assert dict(manager.requests[1].url.params) == {"follow": "false", "task": "worker-0"}
+
+
+@pytest.mark.parametrize("url", ["manager:8080", "ftp://manager", "http://", "http://host:99999", "http://[::1", ""])
+def test_what_is_no_url_is_refused_at_once(url):
+    with pytest.raises(BadInput) as caught:
+        Client(url, "secret")
+    assert caught.value.problem.errors[0]["field"] == "url"
+
+
+def test_a_token_that_no_header_can_carry_is_refused():
+    with pytest.raises(BadInput) as caught:
+        Client("http://manager", "sec\nret")
+    assert caught.value.problem.errors[0]["field"] == "token"
+
+
+def test_a_ca_file_that_is_none_is_refused(tmp_path):
+    with pytest.raises(BadInput) as caught:
+        Client("https://manager", "secret", verify=str(tmp_path / "none.pem"))
+    assert caught.value.problem.errors[0]["field"] == "ca"
