@@ -73,15 +73,16 @@ class Hosts:
 
     def up(self) -> None:
         """Make what is not there yet and take away what the topology no longer has. Raises TestbedError."""
+        # A data plane first, so that whatever is half made can be told from the namespaces that agents make.
         wanted = [
             name
             for node in self.topology.nodes
-            for name in (host_namespace(self.cluster, node.name), data_plane(self.cluster, node.name))
+            for name in (data_plane(self.cluster, node.name), host_namespace(self.cluster, node.name))
         ]
         ports = {management_device(self.cluster, node.name): node.name for node in self.topology.nodes}
         if len(ports) < len(self.topology.nodes):
             raise TestbedError("two node names give the same device name: rename one")
-        for space in namespaces(namespace_prefix(self.cluster)):
+        for space in _host_spaces(self.cluster):
             if space not in wanted:
                 remove_namespace(space)
         with routing() as ip:
@@ -96,8 +97,8 @@ class Hosts:
                 self._ensure_cable(ip, device, node)
             for a, b in self.topology.wires:
                 self._ensure_wire(ip, a, b)
-        for node in self.topology.nodes:
-            self._remove_stale_wires(node.name)
+        for each in self.topology.nodes:
+            self._remove_stale_wires(each.name)
 
     def down(self) -> None:
         remove_hosts(self.cluster)
@@ -215,6 +216,12 @@ def remove_hosts(cluster: str) -> None:
         remove_namespace(name)
 
 
+def _host_spaces(cluster: str) -> list[str]:
+    """The namespaces of hosts; agents name those of their workers with the same prefix, but without a data plane."""
+    spaces = namespaces(namespace_prefix(cluster))
+    return [name for name in spaces if name.endswith(DATA_PLANE_SUFFIX) or name + DATA_PLANE_SUFFIX in spaces]
+
+
 def traces(cluster: str) -> list[str]:
     """What of a cluster is left on this machine: its namespaces and its devices in the root namespace."""
     with routing() as ip:
@@ -223,4 +230,5 @@ def traces(cluster: str) -> list[str]:
 
 def clusters() -> list[str]:
     """The clusters that have hosts on this machine."""
-    return sorted({cluster for name in namespaces("ces-") if (cluster := cluster_of(name))})
+    planes = (name for name in namespaces("ces-") if name.endswith(DATA_PLANE_SUFFIX))
+    return sorted({cluster for name in planes if (cluster := cluster_of(name))})

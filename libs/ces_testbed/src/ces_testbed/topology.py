@@ -79,6 +79,8 @@ class Topology(Document):
                     raise ValueError(f"links[{i}]: no node is named {end!r}; nodes are {', '.join(sorted(names))}")
             if link.src == link.dst:
                 raise ValueError(f"links[{i}]: a link needs two different nodes")
+            if link.bandwidth <= 0:
+                raise ValueError(f"links[{i}]: bandwidth must be more than zero")
             if link.medium is not None and link.medium not in media:
                 raise ValueError(f"links[{i}]: no medium is named {link.medium!r}")
             ways = [(link.src, link.dst), *([(link.dst, link.src)] if link.both else [])]

@@ -1,0 +1,136 @@
+"""The services of a local cluster: how each is started. Pure."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ces_common.natsauth import AGENT, Trust
+from ces_common.quantities import format_cpu
+from ces_testbed.addressing import data_plane, host_namespace
+from ces_testbed.processes import MARK
+from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Ports
+from ces_testbed.supervisor import Service
+from ces_testbed.topology import TestbedNode
+
+NATS = "nats"
+MANAGER = "manager"
+CONTROLLERS = ("scheduler", "compute-ctl", "network-ctl")
+MODULES = {
+    MANAGER: "ces_manager",
+    "scheduler": "ces_scheduler",
+    "compute-ctl": "ces_compute_ctl",
+    "network-ctl": "ces_network_ctl",
+}
+AGENT_MODULE = "ces_edge_agent"
+
+
+def agent_name(node: str) -> str:
+    """The name of a node's agent among the cluster's services."""
+    return f"agent-{node}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A cluster with everything that is decided when it starts. ``host``: where its central services listen."""
+
+    spec: ClusterSpec
+    files: Files
+    ports: Ports
+    host: str = LOCALHOST
+
+    @property
+    def api_url(self) -> str:
+        return f"http://{self.host}:{self.ports.api}"
+
+    @property
+    def nats_url(self) -> str:
+        return f"nats://{self.host}:{self.ports.nats}"
+
+    def ready_url(self, service: str) -> str:
+        """Where a central service tells whether it can do its work."""
+        port: int = self.ports.api if service == MANAGER else getattr(self.ports, service.replace("-", "_"))
+        return f"http://{self.host}:{port}/readyz"
+
+    def credentials(self, service: str) -> Path:
+        return self.files.credentials / f"{service}.creds"
+
+
+def base_env(layout: Layout, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The caller's environment without its own CES settings, which are for another process."""
+    env = {name: value for name, value in environment.items() if not name.startswith("CES_")}
+    direct = [part for part in (env.get("no_proxy") or env.get("NO_PROXY") or "").split(",") if part]
+    env["no_proxy"] = env["NO_PROXY"] = ",".join([*direct, LOCALHOST, layout.host])
+    return env | {
+        MARK: str(layout.files.root),
+        "PYTHONUNBUFFERED": "1",
+        "CES_LOG_LEVEL": layout.spec.log_level,
+    }
+
+
+def nats_service(layout: Layout, binary: Path, config: Path) -> Service:
+    return Service(NATS, (str(binary), "--config", str(config)), base_env(layout), layout.files.log(NATS))
+
+
+def manager_service(layout: Layout, trust: Trust) -> Service:
+    timing = layout.spec.timing
+    env = {
+        "CES_HTTP_PORT": str(layout.ports.api),
+        "CES_DATABASE_URL": f"sqlite:///{layout.files.database}",
+        "CES_MIGRATE": "true",
+        "CES_ADMIN_TOKEN_FILE": str(layout.files.token),
+        "CES_AGENT_SIGNING_KEY_FILE": str(trust.signing_key_file(AGENT)),
+        "CES_ADVERTISED_NATS_URLS": layout.nats_url,
+        "CES_LEASE_S": str(timing.lease_s),
+        "CES_LEASE_MARGIN_S": str(timing.lease_margin_s),
+        "CES_UNREACHABLE_S": str(timing.unreachable_s),
+    }
+    return _central(layout, MANAGER, env)
+
+
+def controller_service(layout: Layout, name: str) -> Service:
+    return _central(layout, name, {"CES_HTTP_PORT": str(getattr(layout.ports, name.replace("-", "_")))})
+
+
+def _central(layout: Layout, name: str, env: Mapping[str, str]) -> Service:
+    common = {
+        "CES_HTTP_HOST": layout.host,
+        "CES_NATS_URLS": layout.nats_url,
+        "CES_NATS_CREDS": str(layout.credentials(name)),
+    }
+    whole = base_env(layout) | common | dict(env)
+    return Service(name, (sys.executable, "-m", MODULES[name]), whole, layout.files.log(name))
+
+
+def agent_service(layout: Layout, node: TestbedNode, token: str, address: str) -> Service:
+    """An agent in its host's namespace, or beside the others on this machine where the network is ``none``."""
+    spec = layout.spec
+    isolated = spec.network == "tc"
+    env = {
+        "CES_NODE": node.name,
+        "CES_CLUSTER": spec.name,
+        "CES_MANAGER_URL": layout.api_url,
+        "CES_NATS_URLS": layout.nats_url,
+        "CES_JOIN_TOKEN": token,
+        "CES_STATE_DIR": str(layout.files.agent(node.name)),
+        "CES_NODE_CPU": format_cpu(node.cpu),
+        "CES_NODE_MEMORY": str(node.memory),
+        "CES_NODE_GPU": str(node.gpu),
+        "CES_NODE_LABELS": ",".join(f"{key}={value}" for key, value in sorted(node.labels.items())),
+        "CES_RUNTIME": spec.runtime,
+        "CES_NETWORK": spec.network,
+        "CES_HOST_ADDRESS": address,
+        "CES_HTTP_PORT": "0",
+    }
+    if isolated:
+        env["CES_DATA_PLANE"] = data_plane(spec.name, node.name)
+    return Service(
+        agent_name(node.name),
+        (sys.executable, "-m", AGENT_MODULE),
+        base_env(layout) | env,
+        layout.files.log(agent_name(node.name)),
+        host_namespace(spec.name, node.name) if isolated else None,
+    )

@@ -1,0 +1,133 @@
+"""What a local cluster is to be, and where its files lie."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ces_common.jobfile import Document
+from ces_common.messages.base import Message
+from ces_testbed.addressing import CLUSTER_NAME
+from ces_testbed.topology import Topology
+
+Runtime = Literal["process", "docker"]
+Network = Literal["tc", "none"]
+LOCALHOST = "127.0.0.1"
+API_PORT = 8080
+# Below the ports that the system hands out to clients, so that none of those is in the way after a restart.
+_PORTS = range(20000, 32000)
+_TRIES = 200
+
+
+class Timing(Document):
+    """The manager's clocks, in seconds. Short: on one machine silence means death."""
+
+    lease_s: Annotated[float, Field(gt=0)] = 20.0
+    lease_margin_s: Annotated[float, Field(gt=0)] = 4.0
+    unreachable_s: Annotated[float, Field(gt=0)] = 8.0
+
+
+class ClusterSpec(Document):
+    """``api_port`` and ``nats_port`` stay the same for the cluster's life, so that a restarted service is found."""
+
+    name: Annotated[str, Field(pattern=CLUSTER_NAME.pattern)]
+    topology: Topology
+    runtime: Runtime = "process"
+    network: Network = "none"
+    api_port: Annotated[int, Field(ge=1, le=65535)] = API_PORT
+    timing: Timing = Timing()
+    save_context: bool = True  # make `ces` commands of this user talk to it
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @model_validator(mode="after")
+    def _room(self) -> Self:
+        if not self.topology.workers:
+            raise ValueError("topology: every node is a switch: there is nowhere to run a task")
+        return self
+
+
+class Files:
+    """A cluster's files. ``root`` belongs to it alone and goes with it, but for the logs."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self.spec = self.root / "cluster.json"
+        self.progress = self.root / "progress.jsonl"
+        self.processes = self.root / "processes.json"
+        self.token = self.root / "admin.token"
+        self.database = self.root / "ces.db"
+        self.trust = self.root / "trust"
+        self.nats = self.root / "nats"
+        self.credentials = self.root / "credentials"
+        self.agents = self.root / "agents"
+        self.logs = self.root / "logs"
+
+    def agent(self, node: str) -> Path:
+        return self.agents / node
+
+    def log(self, service: str) -> Path:
+        return self.logs / f"{service}.log"
+
+    def prepare(self) -> None:
+        for folder in (self.root, self.nats, self.credentials, self.agents, self.logs):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.root.chmod(0o700)
+
+    def read_spec(self) -> ClusterSpec | None:
+        try:
+            return ClusterSpec.model_validate_json(self.spec.read_text())
+        except (OSError, ValueError):
+            return None
+
+
+class Ports(Message):
+    """Where this cluster's services listen on this machine."""
+
+    nats: int
+    api: int
+    scheduler: int
+    compute_ctl: int
+    network_ctl: int
+
+
+def default_root(cluster: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """Where ``ces up`` keeps a cluster's files: ``XDG_STATE_HOME``/ces/<cluster>."""
+    base = environment.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "ces" / cluster
+
+
+def port_is_free(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port(host: str, taken: set[int]) -> int:
+    """A port that nobody listens on now and that is not in ``taken``. Raises OSError."""
+    for _ in range(_TRIES):
+        port = random.choice(_PORTS)
+        if port not in taken and port_is_free(host, port):
+            taken.add(port)
+            return port
+    raise OSError(f"no free port found on {host}")
+
+
+def choose_ports(host: str, api_port: int) -> Ports:
+    taken = {api_port}
+    return Ports(
+        nats=free_port(host, taken),
+        api=api_port,
+        scheduler=free_port(host, taken),
+        compute_ctl=free_port(host, taken),
+        network_ctl=free_port(host, taken),
+    )
