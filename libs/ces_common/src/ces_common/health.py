@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
@@ -48,12 +49,13 @@ class _Server(uvicorn.Server):
 @asynccontextmanager
 async def serve_http(app: ASGIApp, host: str, port: int) -> AsyncIterator[int]:
     """Serve an app while the context lasts; gives the port. Raises OSError when the port is taken."""
+    # bound here, since the web server would end the process where it cannot
+    listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     config = uvicorn.Config(
         app, host=host, port=port, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2
     )
     server = _Server(config)
-    socket = config.bind_socket() if port else None
-    task = asyncio.create_task(server.serve(sockets=[socket] if socket else None))
+    task = asyncio.create_task(server.serve(sockets=[listener]))
     while not server.started:
         if task.done():
             task.result()

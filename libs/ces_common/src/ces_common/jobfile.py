@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_vali
 from ces_common.quantities import Bandwidth, Cpu, Memory
 
 MAX_TASKS = 512
+LONGEST_NAME = 63  # a task's name is its host name, and a host name's label has 63 characters
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 NodeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,63}$")]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=128)]
@@ -151,10 +152,13 @@ class JobFile(Document):
         if twice:
             raise ValueError(f"tasks: the group name {twice[0]!r} is used twice")
         names = {f"{group.name}-{i}" for group in self.tasks for i in range(group.replicas)}
-        if len(names) != sum(group.replicas for group in self.tasks):
-            raise ValueError("tasks: two groups give the same task name; rename one")
         if len(names) > MAX_TASKS:
             raise ValueError(f"tasks: {len(names)} tasks are more than the {MAX_TASKS} that one job may have")
+        longest = max(names, key=len)
+        if len(longest) > LONGEST_NAME:
+            raise ValueError(
+                f"tasks: the task name {longest!r} has more than {LONGEST_NAME} characters; shorten the group's"
+            )
         pairs: set[tuple[str, str]] = set()
         for i, edge in enumerate(self.flows.edges):
             for end in (edge.src, edge.dst):

@@ -7,7 +7,7 @@ Inside and on the wire: millicores, bytes and bit/s as integers.
 from __future__ import annotations
 
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Annotated
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
@@ -15,20 +15,17 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12}
-_NUMBER = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*$")
-LARGEST = 2**62  # what a signed 64-bit column holds, with room for sums
+_NUMBER = re.compile(r"\s*([0-9]{1,40}(?:\.[0-9]{1,40})?)\s*([A-Za-z]*)\s*")
+LARGEST = 10**15  # a double holds it exactly, and a signed 64-bit column the sum of thousands
 
 
 def _split(value: object, what: str, example: str) -> tuple[Decimal, str]:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise ValueError(f"{what} must be a number or a string like {example}")
-    match = _NUMBER.match(str(value))
+    match = _NUMBER.fullmatch(str(value))
     if not match:
         raise ValueError(f"{value!r} is no {what}; write it like {example}")
-    try:
-        return Decimal(match.group(1)), match.group(2)
-    except InvalidOperation as error:  # pragma: no cover - the pattern admits only decimals
-        raise ValueError(f"{value!r} is no {what}; write it like {example}") from error
+    return Decimal(match.group(1)), match.group(2)
 
 
 def _whole(number: Decimal, value: object, what: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import structlog
@@ -23,6 +24,7 @@ class StateReader:
         self.hint = Hint()
         self.fresh = False  # whether the last attempt to read succeeded
         self._bus, self._service = bus, service
+        self._asking = asyncio.Lock()
         self._subscription: Subscription | None = None
         self._on_event: Callable[[Delivery], None] | None = None
 
@@ -40,6 +42,10 @@ class StateReader:
 
     async def refresh(self, timeout_s: float = 10.0) -> bool:
         """Ask the manager for what changed; False when it could not be asked (it will be again)."""
+        async with self._asking:  # of two answers the older must not be merged last
+            return await self._refresh(timeout_s)
+
+    async def _refresh(self, timeout_s: float) -> bool:
         try:
             raw = await self._bus.request(
                 subjects.rpc("manager", "snapshot"), self.view.query().encode(), timeout_s=timeout_s

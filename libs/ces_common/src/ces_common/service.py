@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -24,14 +25,14 @@ class Hint:
         self._event.set()
 
     async def wait(self, timeout_s: float) -> bool:
-        """Returns at the next hint (True) or after the timeout (False)."""
-        try:
-            await asyncio.wait_for(self._event.wait(), timeout_s)
-        except TimeoutError:
-            return False
-        finally:
-            self._event.clear()
-        return True
+        """Returns at the next hint (True) or after the timeout (False). No hint is lost, not even one that comes
+        together with the timeout."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._event.wait()
+        heard = self._event.is_set()
+        self._event.clear()
+        return heard
 
 
 async def run_loops(stop: asyncio.Event, *loops: Coroutine[Any, Any, None]) -> None:

@@ -54,8 +54,8 @@ ALLOCATION_TRANSITIONS: dict[AllocationState, frozenset[AllocationState]] = {
     # back to pending: restarted in place under a new incarnation
     A.RUNNING: frozenset({A.PENDING, A.SUCCEEDED, A.FAILED, A.STOPPING, A.STOPPED, A.LOST}),
     A.STOPPING: frozenset({A.STOPPED, A.LOST}),
-    A.SUCCEEDED: frozenset({A.PENDING}),
-    A.FAILED: frozenset({A.PENDING}),
+    A.SUCCEEDED: frozenset(),  # what it held may be another's by now: its task runs again only under a new plan
+    A.FAILED: frozenset(),
     A.STOPPED: frozenset(),
     A.LOST: frozenset(),
 }

@@ -10,7 +10,7 @@ from pydantic import Field
 from ces_common.jobfile import Document, NodeName
 from ces_common.messages.base import Message
 from ces_common.messages.events import Reason
-from ces_common.quantities import Bandwidth
+from ces_common.quantities import LARGEST, Bandwidth
 from ces_common.states import AllocationState, JobState
 
 T = TypeVar("T")
@@ -193,9 +193,9 @@ class JoinRequest(Document):
     token: str
     name: NodeName
     public_key: Annotated[str, Field(pattern=r"^U[A-Z2-7]{55}$")]
-    cpu: Annotated[int, Field(ge=0)]  # millicores
-    memory: Annotated[int, Field(ge=0)]  # bytes
-    gpu: Annotated[int, Field(ge=0)] = 0
+    cpu: Annotated[int, Field(ge=0, le=LARGEST)]  # millicores
+    memory: Annotated[int, Field(ge=0, le=LARGEST)]  # bytes
+    gpu: Annotated[int, Field(ge=0, le=1024)] = 0
     arch: Annotated[str, Field(max_length=32)] = ""
     labels: dict[str, str] = {}
     runtime: Literal["docker", "process"] = "process"

@@ -8,10 +8,10 @@ from typing import Any, Generic, Literal, TypeVar
 from pydantic import Field, ValidationError
 from ulid import ULID
 
+from ces_common import subjects
 from ces_common.messages.base import Message
 from ces_common.messages.records import AllocationRecord, FlowRecord
 from ces_common.states import AllocationState, JobState
-from ces_common import subjects
 
 D = TypeVar("D", bound=Message)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from ces_common.jobfile import JobFile
 from ces_common.messages.base import Message
 from ces_common.messages.events import FlowPlan, Reason
@@ -36,8 +38,8 @@ class LogQuery(Message):
     """Ask an agent for a worker's log from a byte offset on."""
 
     allocation: str
-    offset: int = 0
-    limit: int = 256 * 1024
+    offset: int = Field(default=0, ge=0)
+    limit: int = Field(default=256 * 1024, ge=1, le=2**20)
 
 
 class LogAnswer(Message):
