@@ -174,7 +174,10 @@ async def test_tunnels_between_hosts() -> None:
 
         def underlays() -> list[str]:
             names = [row.underlay(host) for host in row.hosts]
-            return [ip("-n", name, *what) for name in names for what in (["-o", "addr"], ["route"], ["rule"])]
+            devices = [line.split(": ")[1] for name in names for line in ip("-n", name, "-o", "link").splitlines()]
+            return devices + [
+                ip("-n", name, *what) for name in names for what in (["-4", "-o", "addr"], ["route"], ["rule"])
+            ]
 
         before = underlays()
         await row.apply()

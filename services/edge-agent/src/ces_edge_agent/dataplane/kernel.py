@@ -18,10 +18,11 @@ from ces_edge_agent.dataplane.derive import LOCAL_RULE, Facts
 from ces_edge_agent.dataplane.diff import Step
 from ces_edge_agent.dataplane.errors import DataPlaneError
 from ces_edge_agent.dataplane.meter import LinkCounters
-from ces_edge_agent.dataplane.objects import HTB_MAJOR, Device, KernelObject, Key, Shaper, WorkerEnd
+from ces_edge_agent.dataplane.objects import HTB_MAJOR, MAIN_TABLE, Device, KernelObject, Key, Shaper, WorkerEnd
 from ces_edge_agent.dataplane.steps import Site, opened, perform
 
 LOCAL_TABLE = 255
+KERNEL_RULES = {(LOCAL_TABLE, LOCAL_RULE), (MAIN_TABLE, 32766), (253, 32767)}  # table and priority
 PARAMETERS = {
     "net/ipv4/ip_forward": "1",
     "net/ipv4/conf/all/rp_filter": "0",
@@ -173,16 +174,15 @@ class Kernel:
         return Snapshot(facts, objects, indices, paths)
 
     def _order_rules(self) -> None:
-        """The rule for local addresses comes first by default; it has to come after the endpoints' rules."""
-        local = {
-            message.get_attr("FRA_PRIORITY") or 0
+        """The kernel's own rules, with that for local addresses behind the endpoints' instead of first."""
+        present = {
+            (message.get_attr("FRA_TABLE"), message.get_attr("FRA_PRIORITY") or 0)
             for message in self._socket.get_rules(family=AF_INET)
-            if message.get_attr("FRA_TABLE") == LOCAL_TABLE
         }
-        if LOCAL_RULE not in local:
-            self._socket.rule("add", family=AF_INET, priority=LOCAL_RULE, table=LOCAL_TABLE)
-        for priority in local - {LOCAL_RULE}:
-            self._socket.rule("del", family=AF_INET, priority=priority, table=LOCAL_TABLE)
+        for table, priority in KERNEL_RULES - present:
+            self._socket.rule("add", family=AF_INET, priority=priority, table=table)
+        if (LOCAL_TABLE, 0) in present:
+            self._socket.rule("del", family=AF_INET, priority=0, table=LOCAL_TABLE)
 
     def _worker_ends(self, indices: Mapping[str, int], carrier: set[str]) -> list[KernelObject]:
         self._settled = {

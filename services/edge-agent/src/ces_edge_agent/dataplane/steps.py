@@ -65,8 +65,6 @@ def perform(step: Step, site: Site) -> None:
     try:
         _perform(step, site)
     except NetlinkError as error:
-        if step.action == "delete" and error.code in _GONE:
-            return
         if step.action == "add" and error.code == EEXIST and not isinstance(step.item, Device):
             return
         raise DataPlaneError(f"cannot {step}: {os.strerror(error.code)}") from error
@@ -84,10 +82,20 @@ def opened(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
+@contextmanager
+def _gone_is_fine() -> Iterator[None]:
+    try:
+        yield
+    except NetlinkError as error:
+        if error.code not in _GONE:
+            raise
+
+
 def _perform(step: Step, site: Site) -> None:
     item, action = step.item, step.action
     if action == "delete":
-        _delete(item, site)
+        with _gone_is_fine():
+            _delete(item, site)
         return
     match item:
         case Device():
@@ -113,7 +121,8 @@ def _perform(step: Step, site: Site) -> None:
 
 def _device(item: Device, action: str, site: Site) -> None:
     if action == "remake":
-        site.ipr.link("del", index=site.indices.pop(item.name))
+        with _gone_is_fine():
+            site.ipr.link("del", index=site.indices.pop(item.name))
     if action in ("add", "remake"):
         _create(item, site)
         found = site.ipr.link_lookup(ifname=item.name)
@@ -205,7 +214,6 @@ def _filter(item: Filter, action: str, site: Site) -> None:
         "add-filter" if action == "add" else "change-filter",
         "u32",
         **_filter_name(item, site),
-        target=_minor(item.minor),
         keys=match_keys(item.match),
     )
 
@@ -217,6 +225,7 @@ def _filter_name(item: Filter, site: Site) -> dict[str, int]:
         "parent": _minor(0),
         "prio": item.priority,
         "protocol": item.protocol,
+        "target": _minor(item.minor),
     }
 
 
@@ -224,8 +233,7 @@ def _delete(item: KernelObject, site: Site) -> None:
     ipr = site.ipr
     match item:
         case Device():
-            ipr.link("del", index=site.index(item.name))
-            del site.indices[item.name]
+            ipr.link("del", index=site.indices.pop(item.name))
         case Address():
             ipr.addr("del", index=site.index(item.device), address=item.address, prefixlen=32)
         case WorkerEnd():

@@ -1,0 +1,135 @@
+"""What every network must do, whether it enforces anything or not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from dataplane_row import MBIT, Row, ip, tc
+
+from ces_common.messages.wanted import NetworkWanted
+from ces_common.naming import WORKER_DEVICE
+from ces_edge_agent.dataplane import NoNetwork
+from ces_edge_agent.dataplane.namespace import DIRECTORY
+from ces_edge_agent.ports import Network
+
+
+@dataclass
+class Subject:
+    """A network under test; ``make`` gives another one of the same node, as after a restart of its agent. ``state``:
+    all that the kernel has of it, without counters; empty where nothing is enforced."""
+
+    make: Callable[[], Network]
+    wanted: Callable[[], NetworkWanted]
+    holders: Callable[[], dict[str, Path | None]]
+    state: Callable[[], list[str]]
+    enforces: bool
+    row: Row
+
+
+def kernel_state(namespace: str) -> list[str]:
+    links = json.loads(ip("-n", namespace, "-j", "link"))
+    devices = [str((link["ifindex"], link["ifname"], link["mtu"], "UP" in link["flags"])) for link in links]
+    commands = [["-4", "-o", "addr"], ["rule"], ["route", "show", "table", "all"]]
+    shaping = [
+        tc("-n", namespace, what, "show", "dev", device)
+        for device in ("to-n1", "to-n3")
+        for what in ("qdisc", "class", "filter")
+    ]
+    return devices + [ip("-n", namespace, *command) for command in commands] + shaping
+
+
+@pytest.fixture(params=["none", pytest.param("tc", marks=pytest.mark.needs("root"))])
+async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
+    """The middle one of three hosts, with a worker of a job and flows that start, end and pass there."""
+    row = Row(3)
+    try:
+        if request.param == "none":
+            yield Subject(
+                make=lambda: NoNetwork("n2"),
+                wanted=lambda: NetworkWanted(node="n2", generation=1, mode="none"),
+                holders=lambda: {"here": None},
+                state=list,
+                enforces=False,
+                row=row,
+            )
+            return
+        await asyncio.to_thread(row.build)
+        near, here, far = row.worker("near", 1, "a"), row.worker("here", 2, "a"), row.worker("far", 3, "b")
+        row.flow(1, near, here, 10 * MBIT)
+        row.flow(2, here, near, 10 * MBIT)
+        row.flow(3, near, far, 20 * MBIT)
+        yield Subject(
+            make=lambda: row.network(2),
+            wanted=lambda: row.wanted(2),
+            holders=lambda: row.holders(2),
+            state=lambda: kernel_state(row.name(2)),
+            enforces=True,
+            row=row,
+        )
+    finally:
+        await asyncio.to_thread(row.destroy)
+
+
+@pytest.fixture
+async def network(subject: Subject) -> AsyncIterator[Network]:
+    network = subject.make()
+    await network.open()
+    yield network
+    await network.close()
+
+
+async def test_applying_again_changes_nothing(subject: Subject, network: Network) -> None:
+    assert await network.apply(subject.wanted(), subject.holders()) == {}
+    state = subject.state()
+    assert await network.apply(subject.wanted(), subject.holders()) == {}
+    assert subject.state() == state
+
+
+async def test_a_restarted_agent_adopts_what_is_there(subject: Subject, network: Network) -> None:
+    await network.apply(subject.wanted(), subject.holders())
+    state = subject.state()
+    await network.close()
+    again = subject.make()
+    await again.open()
+    assert await again.apply(subject.wanted(), subject.holders()) == {}
+    assert subject.state() == state
+    await again.close()
+
+
+async def test_opening_and_closing_twice_is_fine(subject: Subject, network: Network) -> None:
+    await network.open()
+    await network.close()
+    await network.close()
+    await network.open()
+    assert await network.apply(subject.wanted(), subject.holders()) == {}
+
+
+async def test_usage_names_links_and_the_flows_that_start_here(subject: Subject, network: Network) -> None:
+    await network.apply(subject.wanted(), subject.holders())
+    links, flows = await network.usage()
+    assert [link.peer for link in links] == (["n1", "n3"] if subject.enforces else [])
+    assert [flow.number for flow in flows] == ([2] if subject.enforces else [])
+
+
+async def test_a_missing_holder_is_reported_and_mended(subject: Subject, network: Network) -> None:
+    failed = await network.apply(subject.wanted(), {})
+    assert set(failed) == ({"a"} if subject.enforces else set())
+    assert await network.apply(subject.wanted(), subject.holders()) == {}
+    await network.apply(subject.wanted(), {name: Path("/run/netns/nowhere") for name in subject.holders()})
+    assert await network.apply(subject.wanted(), subject.holders()) == {}
+
+
+async def test_removal_leaves_nothing(subject: Subject, network: Network) -> None:
+    await network.apply(subject.wanted(), subject.holders())
+    await network.remove()
+    await network.remove()
+    if subject.enforces:
+        assert not (DIRECTORY / subject.row.name(2)).exists()
+        for holder in subject.holders().values():
+            assert holder is not None
+            assert WORKER_DEVICE not in ip("-n", holder.name, "link")

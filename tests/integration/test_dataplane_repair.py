@@ -1,0 +1,104 @@
+"""What was disturbed from outside is put right, and what is no longer wanted goes."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+from collections.abc import AsyncIterator
+
+import pytest
+from dataplane_row import MBIT, Row, ip, row_of, tc
+from namespace_traffic import reaches
+
+from ces_common.naming import endpoint_device
+
+pytestmark = pytest.mark.needs("root")
+
+
+@pytest.fixture
+async def row() -> AsyncIterator[Row]:
+    async with row_of(2) as row:
+        one, two = row.worker("one", 1, "a"), row.worker("two", 2, "a")
+        row.flow(1, one, two, 10 * MBIT)
+        await row.apply()
+        yield row
+
+
+def state(row: Row) -> dict[str, list[str]]:
+    """Without the numbers that the kernel gives to tables of filters."""
+    name = row.name(1)
+    found = {what: tc("-n", name, what, "show", "dev", "to-n2").splitlines() for what in ("qdisc", "class")}
+    filters = tc("-n", name, "filter", "show", "dev", "to-n2").splitlines()
+    found["filter"] = [re.sub(r"(fh|ht) [0-9a-f:]+", "", line) for line in filters if re.search("flowid|match", line)]
+    found["route"] = ip("-n", name, "route", "show", "table", "all").splitlines()
+    found["rule"] = ip("-n", name, "rule").splitlines()
+    found["addr"] = ip("-n", name, "-4", "-o", "addr").splitlines()
+    return found
+
+
+DAMAGE = {
+    "a class rate changed": "tc -n {host} class change dev to-n2 parent 1:ffff classid 1:2 htb rate 1mbit",
+    "filters deleted": "tc -n {host} filter del dev to-n2 parent 1: prio 2",
+    "all shaping deleted": "tc -n {host} qdisc del dev to-n2 root",
+    "another shaper": "tc -n {host} qdisc replace dev to-n2 root handle 7: pfifo",
+    "a filter there twice": "tc -n {host} filter add dev to-n2 parent 1: prio 2 protocol ip u32"
+    " match ip src 10.1.0.2 match ip dst 10.2.0.2 flowid 1:2",
+    "a link down": "ip -n {host} link set to-n2 down",
+    "an endpoint deleted": "ip -n {host} link del {endpoint}",
+    "the worker's end deleted": "ip -n {holder} link del ces0",
+    "rules flushed": "ip -n {host} rule flush",
+    "routes flushed": "ip -n {host} route flush table main",
+    "router address deleted": "ip -n {host} addr del 10.1.0.1/32 dev lo",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+async def test_damage_is_repaired(row: Row, damage: str) -> None:
+    before = state(row)
+    command = DAMAGE[damage].format(
+        host=row.name(1), holder=row.workers[0].namespace.name, endpoint=endpoint_device("one")
+    )
+    subprocess.run(command.split(), check=True)
+    await row.apply()
+    assert state(row) == before
+    one, two = row.workers
+    assert await asyncio.to_thread(reaches, one.namespace, two.namespace, two.address)
+
+
+async def test_a_holder_made_anew_is_connected_again(row: Row) -> None:
+    one, two = row.workers
+    ip("netns", "del", one.namespace.name)
+    ip("netns", "add", one.namespace.name)
+    await row.apply()
+    assert await asyncio.to_thread(reaches, one.namespace, two.namespace, two.address)
+
+
+async def test_a_data_plane_that_vanished_is_made_again() -> None:
+    async with row_of(1) as row:
+        one, beside = row.worker("one", 1, "a"), row.worker("beside", 1, "a")
+        await row.apply()
+        ip("netns", "del", row.name(1))
+        await row.apply()
+        assert await asyncio.to_thread(reaches, one.namespace, beside.namespace, beside.address)
+
+
+async def test_what_a_job_had_goes_with_it(row: Row) -> None:
+    before = state(row)
+    extra = [row.worker("three", 1, "b"), row.worker("four", 2, "b")]
+    row.flow(7, extra[0], extra[1], 5 * MBIT)
+    row.flow(8, extra[1], extra[0], 5 * MBIT)
+    await row.apply()
+    assert state(row) != before
+    row.workers = [worker for worker in row.workers if worker not in extra]
+    row.flows = [flow for flow in row.flows if flow.number == 1]
+    await row.apply()
+    assert state(row) == before
+    assert endpoint_device(extra[0].name) not in ip("-n", row.name(1), "link")
+
+
+async def test_a_missing_link_device_fails_the_node(row: Row) -> None:
+    ip("-n", row.name(1), "link", "del", "to-n2")
+    failed = await row.networks[1].apply(row.wanted(1), row.holders(1))
+    assert "to-n2" in failed[""]
+    assert "to-n2" in failed["a"]
