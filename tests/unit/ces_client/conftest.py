@@ -158,6 +158,7 @@ def client(manager: FakeManager) -> Iterator[Client]:
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Retries without pauses, and a watcher that looks often."""
     monkeypatch.setattr(watching, "TICK_S", 0.005)
+    monkeypatch.setattr(watching, "GATHER_S", 0.005)
     monkeypatch.setattr(watching, "REFRESH_S", 0.02)
     stamina.instrumentation.set_on_retry_hooks([])  # as the command does: its output is not for logs
     with stamina.set_testing(True, attempts=5, cap=True):

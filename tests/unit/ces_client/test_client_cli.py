@@ -175,9 +175,9 @@ def test_a_name_stands_for_its_latest_job(connected, samples):
         ("pause", "POST", f"jobs/{samples.id}/pause"),
         ("resume", "POST", f"jobs/{samples.id}/resume"),
     ]:
-        connected.on(method, path, httpx.Response(202))
-        assert samples.id in ces(what, "digits").stdout
-        assert json.loads(ces(what, "digits", "-o", "json").stdout) == {"job": samples.id, "requested": what}
+        connected.on(method, path, samples.job("running"), status=202)
+        assert ces(what, "digits").stdout == f"{what} requested for digits ({samples.id}), now running\n"
+        assert json.loads(ces(what, "digits", "-o", "json").stdout)["id"] == samples.id
         assert len(connected.sent(method, path)) == 2
     connected.on("GET", "jobs", [])
     assert "No job is named digits" in ces("cancel", "digits", code=2).stderr
@@ -222,9 +222,9 @@ def test_events(connected, samples):
 
 def test_nodes_and_topology(connected, samples, tmp_path):
     for what in ("cordon", "uncordon", "drain"):
-        connected.on("POST", f"nodes/n1/{what}", httpx.Response(200, json={}))
+        connected.on("POST", f"nodes/n1/{what}", node("n1"))
         assert ces("node", what, "n1").stdout == f"{what} requested for n1\n"
-        assert json.loads(ces("node", what, "n1", "-o", "json").stdout) == {"node": "n1", "requested": what}
+        assert json.loads(ces("node", what, "n1", "-o", "json").stdout)["name"] == "n1"
     connected.on("POST", "nodes/tokens", {"token": "abc", "expires_at": samples.submitted.isoformat()}, status=201)
     made = ces("node", "token")
     assert made.stdout == "abc\n"
@@ -323,3 +323,11 @@ def test_errors_as_json_stand_alone_on_standard_output():
     assert done.returncode == 2
     assert json.loads(done.stdout)["error"]["status"] == 503
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(("typed", "offered"), [("su", "submit"), ("get l", "links"), ("describe n", "node")])
+def test_the_shell_completes(typed, offered):
+    line = f"ces {typed}"
+    environment = {"_CES_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    result = CliRunner().invoke(app, [], env=environment, prog_name="ces")
+    assert offered in result.stdout.split()

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from ces_client import ApiError, BadInput, Client, UnexpectedAnswer, Unreachable, load_job
-from ces_common.messages.api import QueueEntry, TopologyFile
+from ces_common.messages.api import NodeView, QueueEntry, TopologyFile
 
 
 def test_submission_sends_what_the_user_wrote_and_the_token(client, manager, samples, job_file):
@@ -114,26 +114,40 @@ def test_the_latest_job_of_a_name_is_the_one_submitted_last(client, manager, sam
 def test_every_operation_reaches_its_endpoint(client, manager, samples):
     answers = {"version": 1, "nodes": [], "links": []}
     manager.on("PUT", "topology", answers)
-    for method, path in [
-        ("DELETE", "jobs/j1"),
-        ("POST", "jobs/j1/pause"),
-        ("POST", "jobs/j1/resume"),
-        ("POST", "nodes/n1/cordon"),
-        ("POST", "nodes/n1/uncordon"),
-        ("POST", "nodes/n1/drain"),
-    ]:
-        manager.on(method, path, httpx.Response(202))
     entry = QueueEntry(position=1, id="j1", name="digits", priority=50, submitted_at=samples.submitted)
     manager.on("GET", "queue", [entry])
-    client.jobs.cancel("j1")
-    client.jobs.pause("j1")
-    client.jobs.resume("j1")
-    client.nodes.cordon("n1")
-    client.nodes.uncordon("n1")
-    client.nodes.drain("n1")
+    node = NodeView(
+        name="n1",
+        state="ready",
+        cordoned=True,
+        cpu=1,
+        memory=1,
+        gpu=0,
+        cpu_allocated=0,
+        memory_allocated=0,
+        gpu_allocated=0,
+        arch="arm64",
+        runtime="process",
+        network="tc",
+        host_address="10.0.0.1",
+        subnet="10.1.0.0/24",
+    )
+    for method, path, call in [
+        ("DELETE", "jobs/j1", client.jobs.cancel),
+        ("POST", "jobs/j1/pause", client.jobs.pause),
+        ("POST", "jobs/j1/resume", client.jobs.resume),
+    ]:
+        manager.on(method, path, samples.job("running"), status=202)
+        assert call("j1").state == "running"
+    for path, call in [
+        ("nodes/n1/cordon", client.nodes.cordon),
+        ("nodes/n1/uncordon", client.nodes.uncordon),
+        ("nodes/n1/drain", client.nodes.drain),
+    ]:
+        manager.on("POST", path, node, status=202)
+        assert call("n1").cordoned
     assert client.topology.put(TopologyFile()).version == 1
     assert list(client.queue()) == [entry]
-    assert {request.method for request in manager.requests} == {"DELETE", "POST", "PUT", "GET"}
     assert len(manager.requests) == 8
 
 

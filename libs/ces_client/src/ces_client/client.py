@@ -85,14 +85,14 @@ class Jobs(_Resource):
         """The committed plan; ApiError 404 while there is none."""
         return self._read(PlanView, self._http.request("GET", _path("jobs", job, "plan")))
 
-    def cancel(self, job: str) -> None:
-        self._http.request("DELETE", _path("jobs", job))
+    def cancel(self, job: str) -> JobView:
+        return self._read(JobView, self._http.request("DELETE", _path("jobs", job)))
 
-    def pause(self, job: str) -> None:
-        self._http.request("POST", _path("jobs", job, "pause"))
+    def pause(self, job: str) -> JobView:
+        return self._read(JobView, self._http.request("POST", _path("jobs", job, "pause")))
 
-    def resume(self, job: str) -> None:
-        self._http.request("POST", _path("jobs", job, "resume"))
+    def resume(self, job: str) -> JobView:
+        return self._read(JobView, self._http.request("POST", _path("jobs", job, "resume")))
 
     def logs(self, job: str, task: str | None = None, *, follow: bool = False) -> Iterator[str]:
         """The lines of a task's log; of all tasks, each after ``TASK | ``, when none is named."""
@@ -129,16 +129,16 @@ class Nodes(_Resource):
     def list(self) -> Iterator[NodeView]:
         return self._pages(NodeView, "nodes")
 
-    def cordon(self, node: str) -> None:
+    def cordon(self, node: str) -> NodeView:
         """No new tasks go there; those that run stay."""
-        self._http.request("POST", _path("nodes", node, "cordon"))
+        return self._read(NodeView, self._http.request("POST", _path("nodes", node, "cordon")))
 
-    def uncordon(self, node: str) -> None:
-        self._http.request("POST", _path("nodes", node, "uncordon"))
+    def uncordon(self, node: str) -> NodeView:
+        return self._read(NodeView, self._http.request("POST", _path("nodes", node, "uncordon")))
 
-    def drain(self, node: str) -> None:
+    def drain(self, node: str) -> NodeView:
         """Cordon it, and have its jobs rescheduled elsewhere."""
-        self._http.request("POST", _path("nodes", node, "drain"))
+        return self._read(NodeView, self._http.request("POST", _path("nodes", node, "drain")))
 
     def create_token(self, node: str | None = None, *, ttl_s: int = 3600) -> JoinToken:
         """A token with which one node may join once; only ``node`` if given."""

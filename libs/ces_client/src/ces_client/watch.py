@@ -16,6 +16,7 @@ from ces_common.messages.api import FlowView, JobView, TaskView
 from ces_common.states import JOB_OVER
 
 TICK_S = 0.5
+GATHER_S = 0.1  # a burst of events is one change
 REFRESH_S = 2.0  # measurements come no other way, and a lost event costs this long, no more
 PATIENCE_S = 60.0  # how long the manager may be away
 
@@ -81,14 +82,17 @@ def _with_rate(flow: FlowView, rates: dict[tuple[object, object], dict[str, floa
 
 
 def _take(inbox: SimpleQueue[StreamEvent]) -> list[StreamEvent]:
-    """What has arrived, after waiting for the first of it for one tick."""
+    """What has arrived: waits one tick for the first event, then a moment for those that follow on its heels."""
     news: list[StreamEvent] = []
+    wait_s, until = TICK_S, None
     try:
-        news.append(inbox.get(timeout=TICK_S))
-        while True:
-            news.append(inbox.get_nowait())
+        while wait_s > 0:
+            news.append(inbox.get(timeout=wait_s))
+            until = until or time.monotonic() + GATHER_S
+            wait_s = until - time.monotonic()
     except Empty:
-        return news
+        pass
+    return news
 
 
 def _pump(jobs: JobSource, job: str, inbox: SimpleQueue[StreamEvent], stopped: threading.Event) -> None:

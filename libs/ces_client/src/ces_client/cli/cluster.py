@@ -120,9 +120,10 @@ def drain(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
 
 def _ask(node: str, what: str, output: Output) -> None:
     with session.connect() as client:
-        {"cordon": client.nodes.cordon, "uncordon": client.nodes.uncordon, "drain": client.nodes.drain}[what](node)
+        ask = {"cordon": client.nodes.cordon, "uncordon": client.nodes.uncordon, "drain": client.nodes.drain}[what]
+        view = ask(node)
     if output == Output.JSON:
-        show_json({"node": node, "requested": what})
+        show_json(view)
     else:
         show(Text(f"{what} requested for {node}"))
 

@@ -79,11 +79,11 @@ def resume(job: JobArgument, output: OutputOption = Output.TABLE) -> None:
 def _ask(job: str, what: str, output: Output) -> None:
     with session.connect() as client:
         found = session.job_id(client, job)
-        {"cancel": client.jobs.cancel, "pause": client.jobs.pause, "resume": client.jobs.resume}[what](found)
+        view = {"cancel": client.jobs.cancel, "pause": client.jobs.pause, "resume": client.jobs.resume}[what](found)
     if output == Output.JSON:
-        show_json({"job": found, "requested": what})
+        show_json(view)
     else:
-        show(Text(f"{what} requested for {job}" + (f" ({found})" if found != job else "")))
+        show(Text(f"{what} requested for {view.name} ({view.id}), now {view.state}"))
 
 
 def logs(
