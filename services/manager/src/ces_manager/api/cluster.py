@@ -51,6 +51,7 @@ async def get_topology(request: Request) -> TopologyView:
 async def put_topology(request: Request, topology: TopologyFile) -> TopologyView:
     """Replace all links and media."""
     context = context_of(request)
+    await context.desk.write(lambda tx: cluster.put_topology(tx, context.policy, topology))
     return await context.desk.read(lambda tx: views.topology_view(tx, context.measurements))
 
 
