@@ -1,0 +1,173 @@
+"""Facts: each survives its CloudEvent's JSON, and what is no fact is refused with the field that is wrong."""
+
+import json
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ces_common import subjects
+from ces_common.messages.base import Message
+from ces_common.messages.events import (
+    EVENTS,
+    AllocationChanged,
+    CloudEvent,
+    JobChanged,
+    JobWaiting,
+    MalformedEvent,
+    NetworkPreparing,
+    NetworkReady,
+    NodeChanged,
+    PlanCommitted,
+    PlanProposed,
+    PlanRefused,
+    PlanRejected,
+    TopologyChanged,
+    new_event,
+    parse_event,
+)
+from ces_common.messages.records import AllocationRecord, FlowRecord
+from ces_common.states import AllocationState, JobState
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
+    JobChanged: [{"job": "j", "name": "n", "attempt": 1, "state": "queued"}],
+    JobWaiting: [{"job": "j", "name": "n", "reason": {"code": "c", "text": "t", "needed": 1.5, "forever": True}}],
+    AllocationChanged: [
+        {"allocation": "a", "job": "j", "task": "t", "node": "n", "incarnation": 2, "state": "failed", "exit_code": 3}
+    ],
+    PlanProposed: [
+        {
+            "plan": "p",
+            "job": "j",
+            "attempt": 1,
+            "version": 7,
+            "solver": "greedy",
+            "assignments": {"t": "n"},
+            "flows": [{"src": "a", "dst": "b", "bandwidth": 5, "path": ["n", "m"]}],
+            "metrics": {"composite": 0.5},
+            "considered": {"refused": {"t": {"n": "cpu"}}, "nothing": None},
+        }
+    ],
+    PlanRefused: [{"job": "j", "attempt": 1, "version": 2, "reason": {"code": "c", "text": "t"}}],
+    PlanCommitted: [
+        {
+            "plan": "p",
+            "job": "j",
+            "attempt": 1,
+            "solver": "s",
+            "allocations": [AllocationRecord(id="a", task="t", rank=0, node="n", address="10.0.0.2", port=1)],
+            "flows": [FlowRecord(number=1, src="a", dst="b", min=1, max=2, bandwidth=2, path=["n"])],
+        }
+    ],
+    PlanRejected: [{"plan": "p", "job": "j", "attempt": 1, "reason": "full"}],
+    NodeChanged: [
+        {"node": "n", "change": change}
+        for change in ("joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed")
+    ],
+    NetworkPreparing: [{"job": "j", "attempt": 1}],
+    NetworkReady: [{"job": "j", "attempt": 1}],
+    TopologyChanged: [{"links": 4, "media": 0}],
+}
+
+
+def good() -> dict[str, Any]:
+    event = new_event("manager", "job", "queued", "j", JobChanged.model_validate(SAMPLES[JobChanged][0]), NOW)
+    loaded: dict[str, Any] = json.loads(event.encode())
+    return loaded
+
+
+def test_every_model_has_a_sample() -> None:
+    assert set(SAMPLES) == set(EVENTS.values())
+
+
+@pytest.mark.parametrize(("aggregate", "kind"), EVENTS, ids=lambda part: str(part))
+def test_every_event_survives_its_json(aggregate: str, kind: str) -> None:
+    model = EVENTS[(aggregate, kind)]
+    for sample in SAMPLES[model]:
+        event = new_event("manager", aggregate, kind, "an-id", model.model_validate(sample), NOW)
+        again = parse_event(event.encode())
+        assert type(again.data) is model
+        assert again.data == event.data
+        assert (again.id, again.source, again.type, again.subject, again.time) == (
+            event.id,
+            "manager",
+            f"ces.v1.{aggregate}.{kind}",
+            "an-id",
+            NOW,
+        )
+        assert again.bus_subject == subjects.event(aggregate, kind, "an-id")
+
+
+def test_the_envelope_is_a_cloud_event() -> None:
+    event = good()
+    assert event["specversion"] == "1.0"
+    assert event["datacontenttype"] == "application/json"
+    assert {"id", "source", "type", "subject", "time", "data"} <= set(event)
+
+
+def test_states_are_the_events_of_jobs_and_allocations() -> None:
+    assert {kind for aggregate, kind in EVENTS if aggregate == "job"} == {*JobState, "waiting"}
+    assert {kind for aggregate, kind in EVENTS if aggregate == "allocation"} == set(AllocationState)
+
+
+def test_an_event_is_made_with_its_own_data_only() -> None:
+    ready = NetworkReady(job="j", attempt=1)
+    with pytest.raises(TypeError, match=r"job\.queued carries JobChanged, not NetworkReady"):
+        new_event("s", "job", "queued", "j", ready, NOW)
+    with pytest.raises(KeyError):
+        new_event("s", "job", "invented", "j", ready, NOW)
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"id": ""}, "^id: "),
+        ({"time": "yesterday"}, "^time: "),
+        ({"specversion": "0.3"}, "^specversion: "),
+        ({"type": 5}, "^type: "),
+        ({"type": "ces.v1.job.invented"}, "unknown event type"),
+        ({"type": "ces.v2.job.queued"}, "unknown event type"),
+        ({"type": "job"}, "unknown event type"),
+        ({"type": "a.b.c.d.e"}, "unknown event type"),
+        ({"data": {"job": "j"}}, r"^data\.name: "),
+        ({"data": {**SAMPLES[JobChanged][0], "state": "asleep"}}, r"^data\.state: "),
+        ({"data": None}, "^data: "),
+    ],
+)
+def test_a_malformed_event_names_the_field(change: dict[str, Any], what: str) -> None:
+    with pytest.raises(MalformedEvent, match=what):
+        parse_event(json.dumps(good() | change).encode())
+
+
+@pytest.mark.parametrize("raw", [b"", b"null", b"[]", b"{", b"\xff\xfe", b'{"a":' * 100_000, b'"\\ud800"'])
+def test_what_is_no_json_object_is_malformed(raw: bytes) -> None:
+    with pytest.raises(MalformedEvent):
+        parse_event(raw)
+
+
+@given(st.binary(max_size=200))
+def test_bytes_give_an_event_or_malformed(raw: bytes) -> None:
+    with suppress(MalformedEvent):
+        parse_event(raw)
+
+
+@given(st.dictionaries(st.sampled_from([*good(), "sequence", "more"]), JSON, max_size=4))
+def test_mutilated_events_give_an_event_or_malformed(change: dict[str, Any]) -> None:
+    with suppress(MalformedEvent):
+        assert isinstance(parse_event(json.dumps(good() | change).encode()), CloudEvent)
+
+
+@given(st.sampled_from(list(EVENTS)), st.dictionaries(st.text(max_size=8), JSON, max_size=4))
+def test_any_data_gives_an_event_or_malformed(which: tuple[str, str], data: dict[str, Any]) -> None:
+    kind = ".".join(which)
+    with suppress(MalformedEvent):
+        parse_event(json.dumps(good() | {"type": f"ces.v1.{kind}", "data": data}).encode())
