@@ -59,7 +59,7 @@ async def test_damage_is_repaired(row: Row, damage: str) -> None:
     command = DAMAGE[damage].format(
         host=row.name(1), holder=row.workers[0].namespace.name, endpoint=endpoint_device("one")
     )
-    subprocess.run(command.split(), check=True)
+    await asyncio.to_thread(subprocess.run, command.split(), check=True)
     await row.apply()
     assert state(row) == before
     one, two = row.workers

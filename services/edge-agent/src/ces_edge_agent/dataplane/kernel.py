@@ -8,7 +8,7 @@ from pathlib import Path
 from socket import AF_INET
 
 from pyroute2 import IPRoute
-from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.netlink.exceptions import NetlinkDumpInterrupted, NetlinkError
 
 from ces_common.messages.wanted import NetworkWanted
 from ces_common.naming import endpoint_device
@@ -21,6 +21,7 @@ from ces_edge_agent.dataplane.meter import LinkCounters
 from ces_edge_agent.dataplane.objects import HTB_MAJOR, MAIN_TABLE, Device, KernelObject, Key, Shaper, WorkerEnd
 from ces_edge_agent.dataplane.steps import Site, opened, perform
 
+LOOKS = 3
 LOCAL_TABLE = 255
 KERNEL_RULES = {(LOCAL_TABLE, LOCAL_RULE), (MAIN_TABLE, 32766), (253, 32767)}  # table and priority
 PARAMETERS = {
@@ -53,6 +54,7 @@ class Kernel:
         self._name, self._underlay = name, underlay
         self._ipr: IPRoute | None = None
         self._identity: tuple[int, int] | None = None
+        self._numbers: dict[tuple[int, int], int] = {}  # identity of a holder's namespace -> its number
         # Worker's ends set up by this run, with the index of the node's end: nobody but us can change them, and
         # looking at each costs a visit to its namespace.
         self._settled: dict[Key, tuple[WorkerEnd, int]] = {}
@@ -75,12 +77,13 @@ class Kernel:
             self._ipr.close()
         self._ipr = None
         self._settled.clear()
+        self._numbers.clear()
 
     def remove(self) -> None:
         """Delete what is ours one by one, so that it is gone at once, then the namespace."""
         if (namespaces.DIRECTORY / self._name).exists():
             self.open()
-            for message in self._socket.get_links():
+            for message in self._list("get_links"):
                 device = observe.device(message)
                 if device is not None and device.kind in ("endpoint", "vxlan"):
                     self._socket.link("del", index=message["index"])
@@ -90,6 +93,11 @@ class Kernel:
     def look(self, wanted: NetworkWanted, holders: Mapping[str, Path | None]) -> Snapshot:
         """Raises DataPlaneError."""
         try:
+            for _ in range(LOOKS):
+                try:
+                    return self._look(wanted, holders)
+                except NetlinkDumpInterrupted:
+                    continue  # something changed meanwhile
             return self._look(wanted, holders)
         except NetlinkError as error:
             raise DataPlaneError(f"the data plane cannot be read: {error}") from error
@@ -110,7 +118,7 @@ class Kernel:
             return dict(
                 observe.class_bytes(message)
                 for index in self._socket.link_lookup(ifname=device)
-                for message in self._socket.get_classes(index=index)
+                for message in self._list("get_classes", index=index)
             )
         except NetlinkError as error:
             raise DataPlaneError(f"counters of {device} cannot be read: {error}") from error
@@ -120,12 +128,12 @@ class Kernel:
         try:
             drops = {
                 message["index"]: observe.qdisc_drops(message)
-                for message in self._socket.get_qdiscs()
+                for message in self._list("get_qdiscs")
                 if message["parent"] == observe.TC_ROOT
             }
             return {
                 message.get_attr("IFLA_IFNAME"): observe.link_counters(message, drops.get(message["index"], 0))
-                for message in self._socket.get_links()
+                for message in self._list("get_links")
                 if message.get_attr("IFLA_IFNAME") in devices
             }
         except NetlinkError as error:
@@ -137,13 +145,15 @@ class Kernel:
             raise DataPlaneError("the data plane is not open")
         return self._ipr
 
+    def _list(self, method: str, **selection: int) -> list[observe.Message]:
+        return namespaces.listing(self._socket, method, **selection)
+
     def _look(self, wanted: NetworkWanted, holders: Mapping[str, Path | None]) -> Snapshot:
-        ipr = self._socket
         self._order_rules()
         indices: dict[str, int] = {}
         objects: list[KernelObject] = []
         carrier: set[str] = set()
-        for message in ipr.get_links():
+        for message in self._list("get_links"):
             name = message.get_attr("IFLA_IFNAME")
             indices[name] = message["index"]
             if observe.has_carrier(message):
@@ -152,19 +162,19 @@ class Kernel:
                 objects.append(device)
         names = {index: name for name, index in indices.items()}
         found: list[KernelObject | None] = []
-        found += [observe.address(message, names) for message in ipr.get_addr(family=AF_INET)]
-        found += [observe.route(message, names) for message in ipr.get_routes(family=AF_INET)]
-        found += [observe.rule(message) for message in ipr.get_rules(family=AF_INET)]
-        found += [observe.qdisc(message, names) for message in ipr.get_qdiscs()]
+        found += [observe.address(message, names) for message in self._list("get_addr", family=AF_INET)]
+        found += [observe.route(message, names) for message in self._list("get_routes", family=AF_INET)]
+        found += [observe.rule(message) for message in self._list("get_rules", family=AF_INET)]
+        found += [observe.qdisc(message, names) for message in self._list("get_qdiscs")]
         shaped = [item.device for item in found if isinstance(item, Shaper) and item.default > 0]
         for device_name in shaped:
             index = indices[device_name]
-            found += [observe.shaped_class(message, device_name) for message in ipr.get_classes(index=index)]
-            filters = ipr.get_filters(index=index, parent=HTB_MAJOR << 16)
+            found += [observe.shaped_class(message, device_name) for message in self._list("get_classes", index=index)]
+            filters = self._list("get_filters", index=index, parent=HTB_MAJOR << 16)
             found += [observe.shaping_filter(message, device_name) for message in filters]
         objects += [item for item in found if item is not None]
         objects += self._worker_ends(indices, carrier)
-        numbers = self._holder_numbers(wanted, holders)
+        numbers = self._holder_numbers(wanted, holders, {item.key: item for item in objects})
         facts = Facts(
             mtu={item.name: item.mtu for item in objects if isinstance(item, Device)},
             underlay=self._underlay_mtu({link.vxlan.remote for link in wanted.links if link.vxlan}),
@@ -177,7 +187,7 @@ class Kernel:
         """The kernel's own rules, with that for local addresses behind the endpoints' instead of first."""
         present = {
             (message.get_attr("FRA_TABLE"), message.get_attr("FRA_PRIORITY") or 0)
-            for message in self._socket.get_rules(family=AF_INET)
+            for message in self._list("get_rules", family=AF_INET)
         }
         for table, priority in KERNEL_RULES - present:
             self._socket.rule("add", family=AF_INET, priority=priority, table=table)
@@ -192,20 +202,30 @@ class Kernel:
         }
         return [end for end, _ in self._settled.values()]
 
-    def _holder_numbers(self, wanted: NetworkWanted, holders: Mapping[str, Path | None]) -> dict[str, int]:
+    def _holder_numbers(
+        self, wanted: NetworkWanted, holders: Mapping[str, Path | None], present: Mapping[Key, KernelObject]
+    ) -> dict[str, int]:
         """Allocation -> the number by which the data plane's namespace knows the holder's; -1 while it has none.
         Without those whose namespace is not there."""
-        numbers = {}
+        numbers: dict[str, int] = {}
+        asked: dict[tuple[int, int], int] = {}
         for endpoint in wanted.endpoints:
             path = holders.get(endpoint.allocation)
             if path is None:
                 continue
             try:
-                with opened(path) as descriptor:
-                    answer = self._socket.get_netnsid(fd=descriptor)
+                identity = namespaces.identity(path)
+                # While a device leads there, the namespace lives, and neither its number nor its identity is given
+                # to another.
+                number = self._numbers.get(identity, -1)
+                device = present.get(("device", endpoint_device(endpoint.allocation)))
+                if not isinstance(device, Device) or device.holder != number:
+                    with opened(path) as descriptor:
+                        number = self._socket.get_netnsid(fd=descriptor)["nsid"]
             except (OSError, NetlinkError):
                 continue
-            numbers[endpoint.allocation] = answer["nsid"]
+            asked[identity] = numbers[endpoint.allocation] = number
+        self._numbers = asked
         return numbers
 
     def _underlay_mtu(self, remotes: set[str]) -> dict[str, int]:

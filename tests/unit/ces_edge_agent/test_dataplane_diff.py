@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ces_edge_agent.dataplane.diff import Step, diff
+from ces_edge_agent.dataplane.objects import (
+    ROOT,
+    Address,
+    Device,
+    Filter,
+    KernelObject,
+    Key,
+    Queue,
+    Route,
+    Rule,
+    ShapedClass,
+    Shaper,
+    Tunnel,
+    WorkerEnd,
+)
+
+MATCH = frozenset({(12, 0xFF, 10)})
+
+
+def shaped(device: str, minor: int, rate: int = 1000, parent: int = 0xFFFF) -> ShapedClass:
+    return ShapedClass(device, minor, parent, rate, rate, 1000, 1000, 1500, 1)
+
+
+DEVICE = Device("to-n2", "vxlan", 1450, tunnel=Tunnel(7, "192.0.2.2", 4789))
+ENDPOINT = Device("w-1", "endpoint", 1450, mac="02:00:00:00:00:01", holder=3)
+OBJECTS: list[KernelObject] = [
+    DEVICE,
+    ENDPOINT,
+    Address("lo", "10.1.0.1"),
+    WorkerEnd("w-1", "10.1.0.2", 1450, 65536, "02:00:00:00:00:01"),
+    Route(254, "10.2.0.0/24", "to-n2", "10.2.0.1"),
+    Route(254, "10.1.0.2/32", "w-1"),
+    Rule(100, 77, device="w-1", source="10.1.0.2"),
+    Shaper("to-n2", 0xFFFE),
+    shaped("to-n2", 0xFFFF, parent=ROOT),
+    shaped("to-n2", 2),
+    Queue("to-n2", 2, 4000),
+    Filter("to-n2", 2, 0x800, MATCH, 2, handle=0x80100001),
+]
+
+
+def after(steps: list[Step], observed: list[KernelObject]) -> dict[Key, KernelObject]:
+    """What the kernel would have: each step must find what it needs, and takes along what hangs on it."""
+    state = {item.key: item for item in observed}
+    for step in steps:
+        item = step.item
+        if step.action == "add":
+            assert item.key not in state
+        else:
+            assert item.key in state
+        if step.action in ("remake", "delete"):
+            gone = {item.name} if isinstance(item, Device) else set()
+            bare = {item.device} if isinstance(item, Shaper) else set()
+            state = {
+                key: other
+                for key, other in state.items()
+                if isinstance(other, Rule)
+                or not (
+                    getattr(other, "device", None) in gone
+                    or (getattr(other, "device", None) in bare and isinstance(other, (ShapedClass, Queue, Filter)))
+                )
+            }
+            if isinstance(item, ShapedClass):
+                state.pop(("queue", item.device, item.minor), None)
+        if step.action == "delete":
+            state.pop(item.key, None)
+        else:
+            state[item.key] = item
+    return state
+
+
+def possible(chosen: set[int]) -> list[KernelObject]:
+    """Without what would hang in the air."""
+    keys = {OBJECTS[at].key for at in chosen} | {("device", "lo")}
+    found = []
+    for item in (OBJECTS[at] for at in sorted(chosen)):
+        needs: list[Key] = []
+        if not isinstance(item, (Device, Rule)):
+            needs.append(("device", item.device))
+        if isinstance(item, (ShapedClass, Queue, Filter)):
+            needs.append(("shaper", item.device))
+        if isinstance(item, (Queue, Filter)):
+            needs.append(("class", item.device, item.minor))
+        if keys >= set(needs):
+            found.append(item)
+    return found
+
+
+SELECTION = st.sets(st.sampled_from(range(len(OBJECTS)))).map(possible)
+
+
+@given(SELECTION, SELECTION)
+def test_steps_lead_to_what_is_wanted(wanted: list[KernelObject], observed: list[KernelObject]) -> None:
+    assert after(diff(wanted, observed), observed) == {item.key: item for item in wanted}
+
+
+def test_what_is_right_is_left_alone() -> None:
+    assert diff(OBJECTS, list(reversed(OBJECTS))) == []
+
+
+def test_a_rate_is_changed_in_place() -> None:
+    faster = shaped("to-n2", 2, rate=9000)
+    wanted = [faster if item.key == faster.key else item for item in OBJECTS]
+    assert diff(wanted, OBJECTS) == [Step("change", faster)]
+
+
+def test_what_hangs_on_a_device_comes_again_with_it() -> None:
+    moved = replace(DEVICE, tunnel=Tunnel(7, "192.0.2.9", 4789))
+    wanted = [moved if item.key == moved.key else item for item in OBJECTS]
+    steps = diff(wanted, OBJECTS)
+    assert steps[0] == Step("remake", moved)
+    again = {step.item.key for step in steps[1:]}
+    assert again == {item.key for item in OBJECTS if getattr(item, "device", "") == "to-n2"}
+    assert {step.action for step in steps[1:]} == {"add"}
+
+
+def test_a_foreign_shaper_is_replaced() -> None:
+    steps = diff(OBJECTS, [Shaper("to-n2", -1) if isinstance(item, Shaper) else item for item in OBJECTS[:8]])
+    assert [step.action for step in steps] == ["remake", "add", "add", "add", "add"]
+
+
+def test_new_comes_before_old_goes() -> None:
+    old, new = Rule(300, 7, source="10.1.0.2"), Rule(300, 8, source="10.1.0.2")
+    assert diff([new], [old]) == [Step("add", new), Step("delete", old)]
+
+
+def test_a_filter_moves_to_another_class_under_its_handle() -> None:
+    old = Filter("to-n2", 2, 0x800, MATCH, 2, handle=0x80100009)
+    (step,) = diff([replace(old, minor=4, handle=0)], [old])
+    assert step.action == "change"
+    assert isinstance(step.item, Filter)
+    assert (step.item.minor, step.item.handle) == (4, 0x80100009)
+
+
+def test_new_filters_get_free_numbers_and_doubles_go() -> None:
+    double = Filter("to-n2", 2, 0x800, MATCH, 2, handle=0x80100002)
+    first = replace(double, handle=0x80100001)
+    new = [Filter("to-n2", 2, 0x800, frozenset({(12, 0xFF, value)}), 4) for value in (1, 2)]
+    steps = diff([first, *new], [first, double])
+    handles = [(step.action, step.item.handle) for step in steps if isinstance(step.item, Filter)]
+    assert handles == [("add", 3), ("add", 4), ("delete", 0x80100002)]
+
+
+def test_what_goes_along_is_not_deleted_twice() -> None:
+    steps = diff([], OBJECTS)
+    assert {str(step) for step in steps} == {
+        "delete rule 100 for 10.1.0.2 to any",
+        "delete address 10.1.0.1 on lo",
+        "delete device w-1",
+        "delete device to-n2",
+    }

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ces_common.messages.wanted import FlowClass, LinkDevice
+from ces_edge_agent.dataplane.objects import Filter, Match, Queue, ShapedClass
+from ces_edge_agent.dataplane.observe import match_keys
+from ces_edge_agent.dataplane.shaping import ARP, ENVELOPE, UNRESERVED, flow_shape, link_shape, pair_match
+
+
+def flow(**parts: Any) -> FlowClass:
+    base: dict[str, Any] = {
+        "job": "a", "number": 5, "kind": "data", "via": "n2", "src": "10.1.0.2", "dst": "10.2.0.2", "rate": 80_000_000,
+    }  # fmt: skip
+    return FlowClass(**(base | parts))
+
+
+def matches(match: Match, packet: bytes) -> bool:
+    return all(packet[offset] & mask == value for offset, mask, value in match)
+
+
+def packet(length: int, protocol: int, src: tuple[int, ...], dst: tuple[int, ...]) -> bytes:
+    """The first 20 bytes of an IPv4 packet, as far as filters look at them."""
+    return bytes([0x45, 0, length >> 8, length & 0xFF, 0, 0, 0, 0, 64, protocol, 0, 0, *src, *dst])
+
+
+@pytest.mark.parametrize(
+    ("small_only", "length", "protocol", "dst", "expected"),
+    [
+        (False, 1500, 17, (10, 2, 0, 2), True),
+        (False, 1500, 6, (10, 2, 0, 3), False),
+        (True, 52, 6, (10, 2, 0, 2), True),
+        (True, 127, 6, (10, 2, 0, 2), True),
+        (True, 128, 6, (10, 2, 0, 2), False),
+        (True, 1500, 6, (10, 2, 0, 2), False),
+        (True, 60, 17, (10, 2, 0, 2), False),
+    ],
+)
+def test_what_a_class_takes(small_only: bool, length: int, protocol: int, dst: tuple[int, ...], expected: bool) -> None:
+    match = pair_match("10.1.0.2", "10.2.0.2", small_only)
+    assert matches(match, packet(length, protocol, (10, 1, 0, 2), dst)) is expected
+
+
+def test_a_flow_gets_its_rate_and_no_more() -> None:
+    shape, queue, rule = flow_shape(flow(), "to-n2", 1500)
+    assert isinstance(shape, ShapedClass)
+    assert isinstance(queue, Queue)
+    assert isinstance(rule, Filter)
+    assert (shape.minor, shape.parent) == (10, ENVELOPE)
+    assert shape.rate == shape.ceil == 10_000_000
+    assert shape.burst == shape.cburst == 1000  # microseconds
+    assert queue.limit == 500_000  # 50 ms
+    assert (rule.minor, rule.priority) == (10, 2)
+
+
+def test_a_slow_class_lets_a_whole_frame_pass() -> None:
+    shape = next(iter(flow_shape(flow(rate=1_000_000), "to-n2", 1500)))
+    assert isinstance(shape, ShapedClass)
+    assert shape.burst * shape.rate / 1e6 >= 1514
+
+
+def test_acknowledgements_come_before_data() -> None:
+    data = list(flow_shape(flow(), "to-n1", 1500))
+    acks = list(flow_shape(flow(kind="return", small_only=True, rate=4_000_000), "to-n1", 1500))
+    assert isinstance(data[0], ShapedClass)
+    assert isinstance(acks[0], ShapedClass)
+    assert isinstance(acks[2], Filter)
+    assert acks[0].minor == data[0].minor + 1
+    assert acks[0].priority < data[0].priority
+    assert acks[2].priority == 1
+
+
+def test_a_link_has_room_for_the_rest_and_for_neighbour_discovery() -> None:
+    link = LinkDevice(
+        peer="n2", device="to-n2", kind="veth", bandwidth=100_000_000, unreserved=5_000_000, gateway="10.2.0.1"
+    )
+    classes = {item.minor: item for item in link_shape(link, 1500) if isinstance(item, ShapedClass)}
+    assert set(classes) == {ENVELOPE, UNRESERVED, ARP}
+    assert classes[ENVELOPE].rate == 12_500_000
+    assert classes[UNRESERVED].rate == classes[UNRESERVED].ceil == 625_000
+
+
+def test_keys_say_every_byte() -> None:
+    assert match_keys(frozenset({(9, 0xFF, 6), (2, 0x80, 0)})) == ["0x00/0x80+2", "0x06/0xff+9"]
+    assert match_keys(frozenset()) == ["0x0/0x0+0"]
