@@ -309,6 +309,11 @@ async def test_pause_and_resume_are_seen_and_survive(runtime: Runtime, bench: Be
     await again.close()
 
 
+async def test_a_worker_may_start_paused(runtime: Runtime, bench: Bench) -> None:
+    await runtime.start(bench.worker(*bench.sleeps, paused=True))
+    assert (await runtime.workers())["a1.0"].state == "paused"
+
+
 async def test_usage_names_live_workers(runtime: Runtime, bench: Bench) -> None:
     await runtime.start(bench.worker(*bench.sleeps))
     await runtime.usage()

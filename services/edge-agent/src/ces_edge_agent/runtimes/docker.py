@@ -19,6 +19,7 @@ from requests.exceptions import ReadTimeout
 from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_common.messages.wanted import Endpoint, WorkerWanted
 from ces_edge_agent.ports import Refused, RuntimeUnavailable
+from ces_edge_agent.runtimes import linux
 from ces_edge_agent.runtimes.engine import Engine, answering, explain
 from ces_edge_agent.runtimes.follower import Follower
 from ces_edge_agent.runtimes.holders import check_host, check_name, hosts_file
@@ -59,9 +60,10 @@ class DockerRuntime:
         self._pull = pull
         self._engine = Engine(engine, cluster, node)
         self._threads = ThreadPoolExecutor(_THREADS, "engine")
+        self._starting: set[str] = set()
         self._followers: dict[str, Follower] = {}
         self._ended: dict[str, WorkerStatus] = {}
-        self._usage: dict[str, tuple[float, int]] = {}
+        self._usage: dict[str, tuple[float, float]] = {}
 
     async def open(self) -> None:
         await self._call(self._open)
@@ -105,6 +107,7 @@ class DockerRuntime:
         return Path(f"/proc/{self._engine.pid(container)}/ns/net")
 
     async def ensure_holder(self, endpoint: Endpoint) -> Path | None:
+        """The engine fixes a container's host names when it is made: those of a holder that exists stay."""
         return await self._call(self._ensure_holder, endpoint)
 
     def _ensure_holder(self, endpoint: Endpoint) -> Path:
@@ -193,7 +196,13 @@ class DockerRuntime:
             self._followers[key] = Follower(self._engine.client, container, path, int(labels["ces.log-base"]))
 
     async def start(self, worker: WorkerWanted) -> None:
-        await self._call(self._start, worker)
+        if worker.key in self._starting:
+            return  # another call is at it; two of them could start a container, which ended at once, again
+        self._starting.add(worker.key)
+        try:
+            await self._call(self._start, worker)
+        finally:
+            self._starting.discard(worker.key)
 
     def _start(self, worker: WorkerWanted) -> None:
         with answering(f"worker {worker.key}"):
@@ -283,7 +292,7 @@ class DockerRuntime:
             raise
         if worker.paused:
             client.pause(container)
-        self._usage[container] = (time.monotonic(), 0)
+        self._usage[container] = (time.monotonic(), 0.0)
         self._follow(worker.key, container, detail["Config"]["Labels"])
 
     def _missing_program(self, container: str, config: Mapping[str, Any]) -> str | None:
@@ -362,25 +371,21 @@ class DockerRuntime:
         return await self._call(self._all_usage)
 
     def _all_usage(self) -> list[WorkerUsage]:
+        """From /proc, as this host's process ids are shared: the engine takes a second to answer for one container."""
         found = []
-        seen: dict[str, tuple[float, int]] = {}
+        seen: dict[str, tuple[float, float]] = {}
         with answering("usage"):
             for entry in self._engine.list("worker"):
-                if entry["State"] not in ("running", "paused"):
+                pid = self._engine.pid(entry["Id"]) if entry["State"] in ("running", "paused") else 0
+                if not pid:
                     continue
-                try:
-                    stats = self._engine.client.stats(entry["Id"], stream=False, one_shot=True)
-                except NotFound:
-                    continue
-                now, used = time.monotonic(), stats["cpu_stats"]["cpu_usage"]["total_usage"]
+                pids = [pid, *linux.descendants(pid)]
+                now, used = time.monotonic(), linux.processor_time(pids)
                 since, before = self._usage.get(entry["Id"], (now, used))
                 seen[entry["Id"]] = (now, used)
-                cpu = max(0, used - before) / 1e6 / (now - since) if now > since else 0.0
-                memory = stats["memory_stats"].get("usage", 0)
-                idle = stats["memory_stats"].get("stats", {})
-                memory -= idle.get("total_inactive_file", idle.get("inactive_file", 0))
+                cpu = max(0.0, used - before) / (now - since) * 1000 if now > since else 0.0
                 allocation = entry["Labels"]["ces.allocation"]
-                found.append(WorkerUsage(allocation=allocation, cpu=cpu, memory=max(0, memory)))
+                found.append(WorkerUsage(allocation=allocation, cpu=cpu, memory=linux.resident(pids)))
         self._usage = seen
         return found
 

@@ -51,6 +51,8 @@ class Follower:
         try:
             skip = max(0, self._path.stat().st_size - self._base)
             self._stream = self._client.logs(self._container, stream=True, follow=True)
+            if self._closed:  # while the engine was thinking
+                self._stream.close()
             for chunk in self._stream:
                 if self._closed:
                     return

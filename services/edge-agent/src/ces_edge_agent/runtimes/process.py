@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
@@ -33,16 +33,19 @@ _SHIM = "import sys; sys.path.append(sys.argv[2]); from ces_edge_agent.runtimes.
 
 
 class ProcessRuntime:
-    """``isolate`` gives each allocation a network namespace and each worker a sandbox; it needs root. An image that a
-    worker names is ignored: its command runs here, ``python`` being this agent's own interpreter. ``cluster`` becomes
-    part of the namespaces' names, so that all of a cluster can be found on a machine that holds several."""
+    """``isolate`` gives each allocation a network namespace and each worker a sandbox; it needs root. ``hide``: files
+    and folders that no sandbox shows (credentials, say); ``state_dir`` is never shown. An image that a worker names is
+    ignored: its command runs here, ``python`` being this agent's own interpreter."""
 
-    def __init__(self, state_dir: Path, node: str, isolate: bool, cluster: str = "ces") -> None:
+    def __init__(
+        self, state_dir: Path, node: str, isolate: bool, cluster: str = "ces", hide: Sequence[Path] = ()
+    ) -> None:
         self._state = state_dir.resolve()
         self._isolate = isolate
+        self._hide = [str(self._state), *(str(path.resolve()) for path in hide)]
         self._workers = self._state / "workers"
         self._holders = Holders(self._state / "holders", f"{cluster}-{node}", isolate)
-        self._group_prefix = f"ces/{node}-{short_hash(str(self._state))}"
+        self._group_prefix = f"ces/{cluster}-{node}-{short_hash(str(self._state))}"
         self._roots: dict[str, str] = {}
         self._usage: dict[str, tuple[float, float]] = {}
         self.enforced: frozenset[str] = frozenset()
@@ -174,14 +177,14 @@ class ProcessRuntime:
             await self._ended(worker.key, _KILL_PATIENCE_S)
             await self.remove(worker.key)  # the program never ran
             raise Refused(text) if kind == "refused" else RuntimeUnavailable(f"worker {worker.key}: {text or answer}")
+        if worker.paused:
+            await self.pause(worker.key)
 
     def _start(self, worker: WorkerWanted) -> str:
         plan = self._plan(worker)
         directory = self._workers / worker.key
         spare = Path(tempfile.mkdtemp(prefix=f".{worker.key}.", dir=self._workers))
         plan.save(spare)
-        if worker.paused:
-            (spare / "paused").touch()
         try:
             os.rename(spare, directory)
         except OSError:
@@ -230,7 +233,7 @@ class ProcessRuntime:
             argv=argv,
             env=env,
             folder=str(folder),
-            hide=[str(self._state)],
+            hide=self._hide,
             log=str(self.log(worker.allocation)),
             log_limit=logfile.LIMIT,
             uid=uid,

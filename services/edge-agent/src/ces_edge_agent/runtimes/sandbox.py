@@ -49,6 +49,9 @@ def enter(record: WorkerRecord) -> None:
     hidden = [path for path in ("/run", *record.hide) if os.path.isdir(path)]
     for path in hidden:
         linux.mount("tmpfs", path, "tmpfs", _SCRATCH, "mode=755")
+    for path in record.hide:
+        if os.path.isfile(path):
+            linux.mount("/dev/null", path, flags=linux.MS_BIND)
     os.makedirs(record.folder, exist_ok=True)
     _bind(folder, record.folder, off=linux.ATTR_RDONLY)
     for path in hidden:

@@ -1,0 +1,238 @@
+"""What is particular to the docker runtime: images, other people's containers, an engine that comes and goes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import docker
+import pytest
+
+from ces_common.messages.wanted import Endpoint, WorkerWanted
+from ces_edge_agent.ports import Refused, RuntimeUnavailable
+from ces_edge_agent.runtimes.docker import DockerRuntime
+from ces_edge_agent.runtimes.engine import Engine
+from ces_edge_agent.runtimes.follower import Follower
+
+IMAGE = "python:3.11-slim"
+SOCKET = "/var/run/docker.sock"
+engine = pytest.mark.needs("engine")
+
+
+def worker(*command: str, image: str | None = IMAGE, incarnation: int = 0) -> WorkerWanted:
+    return WorkerWanted(
+        allocation="a1",
+        incarnation=incarnation,
+        job="j1",
+        job_name="job",
+        task="t0",
+        rank=0,
+        image=image,
+        command=list(command),
+        cpu=1000,
+        memory=128 * 2**20,
+    )
+
+
+ENDPOINT = Endpoint(allocation="a1", job="j1.1", address="10.9.0.2", hostname="t0", hosts={"t0": "10.9.0.2"})
+
+
+async def until(condition: Callable[[], bool], timeout_s: float = 20) -> None:
+    async with asyncio.timeout(timeout_s):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    client = docker.from_env()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def name() -> str:
+    return f"rt{uuid4().hex[:8]}"
+
+
+@pytest.fixture
+async def runtime(tmp_path: Path, name: str) -> AsyncIterator[DockerRuntime]:
+    runtime = DockerRuntime(tmp_path, name, IMAGE, ["python:*", "ces-worker-*"])
+    await runtime.open()
+    yield runtime
+    for key in await runtime.workers():
+        await runtime.stop(key, 0)
+        await runtime.remove(key)
+    for allocation in await runtime.holders():
+        await runtime.remove_holder(allocation)
+    await runtime.close()
+
+
+@engine
+@pytest.mark.parametrize(
+    ("image", "reason"),
+    [
+        (None, "names no image"),
+        ("nats:2-alpine", "not among those that this node allows: python:"),
+        ("elsewhere/python:3.11-slim", "not among those"),
+        ("ces-worker-absent:1", "ces-worker-absent:1 is not known to this node's engine and could not be pulled: pull"),
+    ],
+)
+async def test_images_that_may_not_or_cannot_run(runtime: DockerRuntime, image: str | None, reason: str) -> None:
+    await runtime.ensure_holder(ENDPOINT)
+    with pytest.raises(Refused, match=reason):
+        await runtime.start(worker("true", image=image))
+    assert await runtime.workers() == {}
+
+
+@engine
+async def test_a_worker_waits_for_its_holder(runtime: DockerRuntime) -> None:
+    with pytest.raises(RuntimeUnavailable, match="no holder"):
+        await runtime.start(worker("true"))
+
+
+@engine
+async def test_containers_of_others_are_never_touched(
+    runtime: DockerRuntime, tmp_path: Path, client: Any, name: str
+) -> None:
+    foreign = client.containers.create(IMAGE, ["true"], name=f"ces.ces.{name}.a1", network_mode="none")
+    try:
+        with pytest.raises(RuntimeUnavailable, match="belongs to somebody else"):
+            await runtime.ensure_holder(ENDPOINT)
+        with pytest.raises(RuntimeUnavailable, match="belongs to somebody else"):
+            await runtime.remove_holder("a1")
+        assert await runtime.holders() == {}
+    finally:
+        foreign.remove(force=True)
+    await runtime.ensure_holder(ENDPOINT)
+    await runtime.start(worker("sleep", "600"))
+    neighbour = DockerRuntime(tmp_path / "other", name, IMAGE, ["python:*"], cluster="another")
+    await neighbour.open()
+    assert await neighbour.workers() == {}
+    assert await neighbour.holders() == {}
+    assert await neighbour.usage() == []
+    await neighbour.close()
+
+
+@engine
+async def test_a_dead_holder_is_made_anew(runtime: DockerRuntime, client: Any, name: str) -> None:
+    first = await runtime.ensure_holder(ENDPOINT)
+    client.api.kill(f"ces.ces.{name}.a1")
+    client.api.wait(f"ces.ces.{name}.a1")
+    assert await runtime.holders() == {}
+    second = await runtime.ensure_holder(ENDPOINT)
+    assert second != first
+    assert await runtime.holders() == {"a1": second}
+
+
+@engine
+async def test_a_container_made_but_never_started_is_made_again(
+    runtime: DockerRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await runtime.ensure_holder(ENDPOINT)
+    with monkeypatch.context() as patch:
+        patch.setattr(DockerRuntime, "_run", lambda *_: None)  # as if the agent had ended right there
+        await runtime.start(worker("sh", "-c", "echo once"))
+    assert await runtime.workers() == {}
+    await runtime.open()
+    await runtime.start(worker("sh", "-c", "echo once"))
+    await until(lambda: runtime.log("a1").read_text() == "once\n")
+
+
+@engine
+async def test_an_adopted_log_goes_on_where_it_stopped(runtime: DockerRuntime, tmp_path: Path, name: str) -> None:
+    await runtime.ensure_holder(ENDPOINT)
+    await runtime.start(worker("sh", "-c", "echo before; echo -n cut"))
+    await until(lambda: runtime.log("a1").read_text() == "before\ncut")
+    await runtime.start(worker("sh", "-c", "echo one; echo two >&2", incarnation=1))
+    await until(lambda: len(runtime.log("a1").read_text()) == len("before\ncutone\ntwo\n"))
+    whole = runtime.log("a1").read_text()
+    await runtime.close()
+    for length in (len(whole), len(whole) - 3, len("before\ncut")):
+        runtime.log("a1").write_text(whole[:length])
+        again = DockerRuntime(tmp_path, name, IMAGE, ["python:*"])
+        await again.open()
+        await until(lambda: runtime.log("a1").read_text() == whole)
+        await again.close()
+
+
+async def test_an_engine_that_is_away_is_unavailable(tmp_path: Path) -> None:
+    runtime = DockerRuntime(tmp_path, "n0", IMAGE, ["python:*"], engine=f"unix://{tmp_path}/none.sock")
+    with pytest.raises(RuntimeUnavailable, match="does not answer"):
+        await runtime.open()
+    with pytest.raises(RuntimeUnavailable, match="does not answer"):
+        await runtime.workers()
+    with pytest.raises(RuntimeUnavailable, match="does not answer"):
+        await runtime.start(worker("true"))
+    await runtime.close()
+
+
+@engine
+@pytest.mark.skipif(not Path(SOCKET).exists(), reason="the engine is not a local one")
+async def test_an_engine_that_comes_back_is_used_again(tmp_path: Path, name: str) -> None:
+    """The engine's socket behind a relay that is switched off and on."""
+    path = tmp_path / "engine.sock"
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner_reader, inner_writer = await asyncio.open_unix_connection(SOCKET)
+
+        async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+            while data := await source.read(65536):
+                sink.write(data)
+            sink.close()
+
+        await asyncio.gather(pump(reader, inner_writer), pump(inner_reader, writer), return_exceptions=True)
+
+    runtime = DockerRuntime(tmp_path / "state", name, IMAGE, ["python:*"], engine=f"unix://{path}")
+    with pytest.raises(RuntimeUnavailable):
+        await runtime.open()
+    async with await asyncio.start_unix_server(relay, path):
+        await runtime.open()
+        assert await runtime.workers() == {}
+    path.unlink(missing_ok=True)
+    await runtime.close()
+
+
+class Output:
+    """An engine that streams ``chunks`` and then says whether the container still runs."""
+
+    def __init__(self, *chunks: bytes, running: bool = False) -> None:
+        self.chunks, self.running = chunks, running
+
+    def logs(self, container: str, stream: bool, follow: bool) -> Iterator[bytes]:
+        yield from self.chunks
+
+    def inspect_container(self, container: str) -> dict[str, Any]:
+        return {"State": {"Running": self.running}}
+
+
+@pytest.mark.parametrize("there", ["", "ab", "abcd", "abcdef"])
+def test_a_follower_skips_what_the_file_holds_already(tmp_path: Path, there: str) -> None:
+    path = tmp_path / "a.log"
+    path.write_text("older " + there)
+    follower = Follower(Output(b"abc", b"def"), "c1", path, base=len("older "))
+    follower.join(5)
+    assert path.read_text() == "older abcdef"
+    assert follower.complete
+    assert not follower.alive
+
+
+def test_a_stream_that_ends_before_its_container_is_not_complete(tmp_path: Path) -> None:
+    follower = Follower(Output(b"abc", running=True), "c1", tmp_path / "a.log", base=0)
+    follower.join(5)
+    assert not follower.complete
+
+
+def test_no_thread_is_left(tmp_path: Path) -> None:
+    before = threading.active_count()
+    Follower(Output(), "c1", tmp_path / "a.log", base=0).close()
+    assert threading.active_count() == before
+
+
+def test_names_tell_clusters_and_nodes_apart() -> None:
+    assert Engine(None, "a", "b").name("x.0") == "ces.a.b.x.0"
+    assert Engine(None, "a", "b").labels == {"ces.cluster": "a", "ces.node": "b"}

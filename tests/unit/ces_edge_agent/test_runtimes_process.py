@@ -1,0 +1,306 @@
+"""What is particular to the process runtime: its records, its shim, its sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from ces_common.messages.reports import WorkerStatus
+from ces_common.messages.wanted import Endpoint, WorkerWanted
+from ces_edge_agent.ports import RuntimeUnavailable
+from ces_edge_agent.runtimes import cgroups, linux, logfile, process, record
+from ces_edge_agent.runtimes.process import ProcessRuntime
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+root = pytest.mark.needs("root")
+
+ORPHAN = "setsid sleep 613 & echo started; exec sleep 612"
+
+
+class Node:
+    """A process runtime that can be made anew, as after the agent's end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.name = f"rt{uuid4().hex[:8]}"
+        self.runtime = ProcessRuntime(folder, self.name, isolate=False)
+
+    async def restart(self, isolate: bool = False, hide: tuple[Path, ...] = ()) -> ProcessRuntime:
+        await self.runtime.close()
+        self.runtime = ProcessRuntime(self.folder, self.name, isolate, hide=hide)
+        await self.runtime.open()
+        return self.runtime
+
+    def directory(self, key: str = "a1.0") -> Path:
+        return self.folder / "workers" / key
+
+    async def status(self, key: str = "a1.0") -> WorkerStatus:
+        return (await self.runtime.workers())[key]
+
+    async def ended(self, key: str = "a1.0") -> WorkerStatus:
+        async with asyncio.timeout(20):
+            while (status := await self.status(key)).state != "exited":  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        return status
+
+    def groups(self) -> list[Path]:
+        return list(Path("/sys/fs/cgroup").glob(f"*/ces/*{self.name}*"))
+
+    def log(self) -> str:
+        path = self.runtime.log("a1")
+        return path.read_text() if path.exists() else ""
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Node]:
+    node = Node(tmp_path / "state")
+    await node.runtime.open()
+    try:
+        yield node
+    finally:
+        for key in await node.runtime.workers():
+            await node.runtime.stop(key, 0)
+            await node.runtime.remove(key)
+        for allocation in await node.runtime.holders():
+            await node.runtime.remove_holder(allocation)
+
+
+def worker(*command: str, incarnation: int = 0, memory: int = 256 * 2**20) -> WorkerWanted:
+    return WorkerWanted(
+        allocation="a1",
+        incarnation=incarnation,
+        job="j1",
+        job_name="job",
+        task="t0",
+        rank=0,
+        command=list(command),
+        cpu=1000,
+        memory=memory,
+    )
+
+
+async def until(condition: Callable[[], bool], timeout_s: float = 20) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true"
+        await asyncio.sleep(0.02)
+
+
+ENDPOINT = Endpoint(allocation="a1", job="j1.1", address="10.9.0.2", hostname="t0", hosts={"t0": "10.9.0.2"})
+
+
+@pytest.mark.parametrize("isolate", [False, pytest.param(True, marks=root)])
+async def test_nothing_outlives_the_program(node: Node, isolate: bool) -> None:
+    runtime = await node.restart(isolate)
+    await runtime.ensure_holder(ENDPOINT)
+    await runtime.start(worker("sh", "-c", ORPHAN))
+    shim = record.claimant(node.directory())
+    assert shim is not None
+    await until(lambda: "started" in node.log())
+    below = linux.descendants(shim)
+    assert len(below) >= 2
+    await runtime.stop("a1.0", 20)
+    assert not {shim, *below} & set(linux.descendants(1))
+    assert (await node.status()).exit_code == 143
+    assert not node.groups()
+
+
+@pytest.mark.parametrize("isolate", [False, pytest.param(True, marks=root)])
+@pytest.mark.parametrize("paused", [False, True])
+async def test_a_killed_shim_takes_the_worker_with_it(node: Node, isolate: bool, paused: bool) -> None:
+    runtime = await node.restart(isolate)
+    await runtime.ensure_holder(ENDPOINT)
+    await runtime.start(worker("sh", "-c", ORPHAN))
+    shim = record.claimant(node.directory())
+    assert shim is not None
+    await until(lambda: "started" in node.log())
+    below = linux.descendants(shim)
+    if paused:
+        await runtime.pause("a1.0")
+    os.kill(shim, signal.SIGKILL)
+    await until(lambda: record.claimant(node.directory()) is None)
+    status = await node.ended()
+    assert (status.exit_code, status.reason) == (record.UNKNOWN_EXIT, "shim vanished")
+    await until(lambda: not set(below) & set(linux.descendants(1)))
+    assert not node.groups()
+
+
+async def test_a_record_whose_shim_never_came_is_ended_and_never_started(node: Node) -> None:
+    await node.runtime.start(worker("sh", "-c", "echo once"))
+    await node.ended()
+    for name in ("claim", "exit.json", "started.json"):
+        (node.directory() / name).unlink()
+    runtime = await node.restart()
+    status = await node.status()
+    assert (status.state, status.exit_code) == ("exited", record.UNKNOWN_EXIT)
+    assert "never started" in (status.reason or "")
+    await runtime.start(worker("sh", "-c", "echo once"))
+    assert record.claim(node.directory()) is None  # a shim that comes late finds the claim taken
+    assert node.log() == "once\n"
+
+
+async def test_after_a_reboot_workers_have_ended(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    await node.runtime.start(worker("sh", "-c", "true"))
+    await node.ended()
+    (node.directory() / "exit.json").unlink()
+    monkeypatch.setattr(linux, "boot_id", lambda: "another boot")
+    await node.restart()
+    assert (await node.status()).reason == "node rebooted"
+
+
+async def test_memory_is_watched_where_no_group_limits_it(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "hierarchies", dict)
+    runtime = await node.restart()
+    assert runtime.enforced == frozenset()
+    program = "import time\nheld = bytearray(96 << 20)\nheld[::4096] = b'x' * len(held[::4096])\ntime.sleep(600)"
+    await runtime.start(worker("python", "-c", program, memory=64 * 2**20))
+    status = await node.ended()
+    assert status.exit_code == 137
+    assert "out of memory" in (status.reason or "")
+
+
+async def test_without_groups_pause_and_usage_still_work(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "hierarchies", dict)
+    runtime = await node.restart()
+    await runtime.start(worker("python", "-c", "while True: pass"))
+    status = await node.status()
+
+    def state() -> str:
+        return Path(f"/proc/{status.pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+    (usage,) = await runtime.usage()
+    assert usage.memory > 2**20
+    await runtime.pause("a1.0")
+    await until(lambda: state() == "T")
+    await runtime.resume("a1.0")
+    await until(lambda: state() != "T")
+
+
+async def test_a_full_log_stops_growing_and_the_program_goes_on(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logfile, "LIMIT", 1000)
+    await node.runtime.start(worker("sh", "-c", "yes | head -c 500000; exit 5"))
+    assert (await node.ended()).exit_code == 5
+    assert node.log().startswith("y\n" * 500)
+    assert len(node.log()) < 1200
+
+
+async def test_output_before_the_end_is_all_in_the_log(node: Node) -> None:
+    await node.runtime.start(worker("sh", "-c", "yes | head -c 3000000"))
+    await node.ended()
+    assert len(node.log()) == 3_000_000
+
+
+async def test_a_state_folder_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RuntimeUnavailable):
+        await ProcessRuntime(tmp_path / "file" / "state", "n0", isolate=False).open()
+
+
+@root
+async def test_a_worker_waits_for_its_holder(node: Node) -> None:
+    runtime = await node.restart(isolate=True)
+    with pytest.raises(RuntimeUnavailable, match="no holder"):
+        await runtime.start(worker("true"))
+    assert await runtime.workers() == {}
+
+
+@root
+async def test_a_broken_holder_is_told_and_can_be_mended(node: Node) -> None:
+    runtime = await node.restart(isolate=True)
+    namespace = await runtime.ensure_holder(ENDPOINT)
+    assert namespace is not None
+    linux.unmount(str(namespace))
+    with pytest.raises(RuntimeUnavailable, match="setns"):
+        await runtime.start(worker("true"))
+    assert await runtime.workers() == {}
+    assert not node.groups()
+    assert await runtime.ensure_holder(ENDPOINT) == namespace
+    await runtime.start(worker("true"))
+    assert (await node.ended()).exit_code == 0
+
+
+@root
+async def test_a_holder_lost_with_a_reboot_is_forgotten(node: Node) -> None:
+    runtime = await node.restart(isolate=True)
+    namespace = await runtime.ensure_holder(ENDPOINT)
+    assert namespace is not None
+    linux.unmount(str(namespace))
+    namespace.unlink()
+    assert await (await node.restart(isolate=True)).holders() == {}
+
+
+SANDBOX = """
+import os, socket
+def tries(what):
+    try:
+        what()
+    except OSError as error:
+        return error.strerror
+    return "done"
+print(tries(lambda: open("mine", "w")))
+print(tries(lambda: open("/etc/ces-test", "w")))
+print(tries(lambda: open("/dev/shm/x", "w")))
+print(tries(lambda: open("/proc/sys/vm/swappiness", "w")))
+print(tries(lambda: os.kill(1, 9)), os.path.exists("/proc/1/ns/net"))
+print(sorted(os.listdir(SECRETS)), open(SECRET).read() == "", sorted(os.listdir("/run")))
+print(sorted(os.listdir("/sys/class/net")), os.path.exists("/sys/fs/cgroup/memory"))
+print(tries(lambda: os.mknod("/dev/shm/sda", 0o600 | 0o060000, os.makedev(8, 0))))
+print(tries(lambda: socket.create_connection(("127.0.0.1", 9))))
+"""
+
+
+@pytest.fixture
+def secrets() -> Iterator[Path]:
+    """Outside /tmp, which a sandbox may not show anyway."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="ces-rt-") as folder:
+        for name in ("folder/below", "folder/token", "token"):
+            path = Path(folder) / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("secret")
+        yield Path(folder)
+
+
+@root
+async def test_a_sandboxed_worker_can_change_nothing_outside(node: Node, secrets: Path) -> None:
+    folder, file = secrets / "folder", secrets / "token"
+    runtime = await node.restart(isolate=True, hide=(folder, file))
+    await runtime.ensure_holder(ENDPOINT)
+    program = f"SECRETS = {str(folder)!r}\nSECRET = {str(file)!r}\n{SANDBOX}"
+    await runtime.start(worker("python", "-c", program))
+    assert (await node.ended()).exit_code == 0, node.log()
+    assert node.log().splitlines() == [
+        "done",
+        "Read-only file system",
+        "done",
+        "Read-only file system",
+        "done False",  # the first process of its namespace takes no signals from inside, nor can it be looked into
+        "[] True []",
+        "['lo'] False",
+        "Operation not permitted",
+        "Connection refused",  # and not "Network is unreachable": its loopback is up
+    ]
+
+
+@root
+async def test_groups_are_made_where_the_kernel_has_them(node: Node) -> None:
+    if not cgroups.hierarchies():
+        pytest.skip("no control groups are mounted")
+    runtime = await node.restart()
+    if "memory" not in runtime.enforced:
+        pytest.skip("control groups cannot be written to")
+    await runtime.start(worker("sleep", "611"))
+    status = await node.status()
+    group = cgroups.Group(cgroups.hierarchies(), record.WorkerRecord.load(node.directory()).cgroup)
+    assert group.members() == {status.pid}
+    await runtime.stop("a1.0", 20)
+    assert group.members() == set()
+    assert group.processor_time() is None
