@@ -24,14 +24,15 @@ def due(planned: Mapping[str, W], known: Mapping[str, W | None], at_least: Mappi
     documents = []
     for node, document in planned.items():
         old = known.get(node)
-        same = old is not None and old.epoch == document.epoch and _content(old) == _content(document)
-        if not same or (old is not None and old.generation < at_least.get(node, 0)):
+        if old is None or not _same_content(old, document) or old.generation < at_least.get(node, 0):
             documents.append(document)
     return documents
 
 
-def _content(document: WantedDocument) -> dict[str, object]:
-    return document.model_dump(exclude={"generation"})
+def _same_content(one: W, other: W) -> bool:
+    fields = (name for name in type(one).model_fields if name != "generation")
+    pairs = ((getattr(one, name), getattr(other, name)) for name in fields)
+    return all(a is b or a == b for a, b in pairs)  # most are the very same lists: no need to look into them
 
 
 class WantedBoard(Generic[W]):
@@ -51,15 +52,19 @@ class WantedBoard(Generic[W]):
         self._known.clear()
         self._since = self._clock()
 
-    async def put(self, planned: Mapping[str, W], at_least: Mapping[str, int] | None = None) -> list[str]:
-        """Bring the bucket in line with the plan; returns the nodes whose document was written."""
+    async def put(
+        self, planned: Mapping[str, W], generation: int, at_least: Mapping[str, int] | None = None
+    ) -> list[str]:
+        """Bring the bucket in line with the plan, stamping what is written with ``generation``; returns the nodes
+        whose document was written."""
         if self._clock() - self._since > self._trust_s:
             self.forget()
         for node in planned.keys() - self._known.keys():
             raw = await self._bus.kv_get(self._key(node))
             self._known[node] = self._parse(node, raw)
         written = []
-        for document in due(planned, self._known, at_least or {}):
+        for planned_document in due(planned, self._known, at_least or {}):
+            document = planned_document.model_copy(update={"generation": generation})
             await self._bus.kv_put(self._key(document.node), document.encode())
             self._known[document.node] = document
             written.append(document.node)

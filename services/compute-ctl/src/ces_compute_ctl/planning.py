@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from ces_common.messages.records import AllocationRecord, JobRecord, NodeRecord
+from ces_common.composing import Composer
+from ces_common.messages.records import AllocationRecord, JobRecord
 from ces_common.messages.wanted import ComputeWanted, WorkerWanted
 from ces_common.naming import WORKER_DEVICE
 from ces_common.states import AllocationState, JobState
@@ -15,21 +18,50 @@ HAS_WORKERS = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PAUSED})
 WANTED = frozenset({AllocationState.PENDING, AllocationState.RUNNING})
 
 
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """What every job's workers stand on: how each node's workers are networked, and the nodes' empty documents."""
+
+    epoch: str
+    networks: Mapping[str, str]
+    bases: Mapping[str, ComputeWanted]
+
+
+class Planner:
+    """The wanted compute document of every known node. It remembers what did not change between two views, which
+    never shows in the outcome. Generations are set when documents are written."""
+
+    def __init__(self) -> None:
+        self._composer = Composer[Ground, list[WorkerWanted], ComputeWanted](share_of, _document)
+        self._ground: Ground | None = None
+
+    def plan(self, view: StateView) -> dict[str, ComputeWanted]:
+        networks = {name: node.network for name, node in view.nodes.items()}
+        if self._ground is None or (self._ground.epoch, self._ground.networks) != (view.epoch, networks):
+            bases = {name: ComputeWanted(node=name, epoch=view.epoch, generation=view.version) for name in networks}
+            self._ground = Ground(view.epoch, networks, bases)
+        return self._composer.compose(self._ground, self._ground.bases, view.jobs.values())
+
+
 def plan_workers(view: StateView) -> dict[str, ComputeWanted]:
-    """The wanted compute document of every known node, at the view's version."""
+    """The wanted compute document of every known node, with nothing remembered."""
+    return Planner().plan(view)
+
+
+def share_of(job: JobRecord, ground: Ground) -> dict[str, list[WorkerWanted]]:
+    """The workers that a job wants on each node."""
     workers: dict[str, list[WorkerWanted]] = defaultdict(list)
-    for job in sorted(view.jobs.values(), key=lambda job: job.id):
-        if job.state not in HAS_WORKERS:
-            continue
+    if job.state in HAS_WORKERS and job.allocations:
         shared = _shared_environment(job)
         for allocation in job.allocations:
-            node = view.nodes.get(allocation.node)
-            if node is not None and allocation.state in WANTED:
-                workers[node.name].append(_worker(job, allocation, node, shared))
-    return {
-        name: ComputeWanted(node=name, epoch=view.epoch, generation=view.version, workers=workers[name])
-        for name in view.nodes
-    }
+            if allocation.node in ground.networks and allocation.state in WANTED:
+                network = ground.networks[allocation.node]
+                workers[allocation.node].append(_worker(job, allocation, network, shared))
+    return workers
+
+
+def _document(base: ComputeWanted, parts: Sequence[list[WorkerWanted]]) -> ComputeWanted:
+    return base.model_copy(update={"workers": [worker for part in parts for worker in part]})
 
 
 def least_generations(view: StateView) -> dict[str, int]:
@@ -43,12 +75,12 @@ def least_generations(view: StateView) -> dict[str, int]:
     return least
 
 
-def _worker(job: JobRecord, allocation: AllocationRecord, node: NodeRecord, shared: dict[str, str]) -> WorkerWanted:
+def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: dict[str, str]) -> WorkerWanted:
     task = job.tasks[allocation.rank]
     own = {
         "RANK": str(allocation.rank),
         "LOCAL_RANK": "0",
-        "GLOO_SOCKET_IFNAME": WORKER_DEVICE if node.network == "tc" else "lo",
+        "GLOO_SOCKET_IFNAME": WORKER_DEVICE if network == "tc" else "lo",
         "CES_TASK": task.name,
         "CES_ADDRESS": allocation.address,
         "CES_PORT": str(allocation.port),

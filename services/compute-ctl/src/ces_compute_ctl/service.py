@@ -10,7 +10,7 @@ from ces_common.bus.port import Bus, BusError
 from ces_common.messages.wanted import ComputeWanted
 from ces_common.reading import StateReader
 from ces_common.wanting import WantedBoard
-from ces_compute_ctl.planning import least_generations, plan_workers
+from ces_compute_ctl.planning import Planner, least_generations
 
 log = structlog.get_logger()
 SERVICE = "compute-ctl"
@@ -26,6 +26,7 @@ class ComputeController:
         self._board = WantedBoard(
             bus, "compute", ComputeWanted, lambda node: subjects.wanted_key(node, "compute"), resync_s
         )
+        self._planner = Planner()
         bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
@@ -45,7 +46,7 @@ class ComputeController:
             return False
         view = self.reader.view
         try:
-            written = await self._board.put(plan_workers(view), least_generations(view))
+            written = await self._board.put(self._planner.plan(view), view.version, least_generations(view))
         except BusError as error:
             log.warning("wanted state could not be written", error=str(error))
             return False

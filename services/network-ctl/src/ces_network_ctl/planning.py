@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2s
 from ipaddress import ip_network
 
-from ces_common.messages.records import AllocationRecord, JobRecord, LinkRecord, NodeRecord
+from ces_common.composing import Composer
+from ces_common.messages.records import AllocationRecord, JobRecord, LinkRecord, NodeRecord, Topology
 from ces_common.messages.wanted import (
     Endpoint,
     FlowClass,
@@ -25,12 +27,23 @@ from ces_common.states import JOB_PLACED, JobState
 from ces_common.view import StateView
 from ces_network_ctl.routing import Hops, next_hops, plain_path
 
-VNI_BITS = 24
+LARGEST_VNI = (1 << 24) - 1
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """What every job's network stands on: the nodes, their documents without jobs, and the plain routes."""
+
+    epoch: str
+    topology: Topology
+    nodes: Mapping[str, NodeRecord]
+    hops: Hops
+    bases: Mapping[str, NetworkWanted]
+
+
+@dataclass(eq=False)
 class Parts:
-    """What the jobs ask of one node."""
+    """What one job asks of one node."""
 
     endpoints: list[Endpoint] = field(default_factory=list)
     policies: list[PolicyRoute] = field(default_factory=list)
@@ -55,45 +68,89 @@ def involved_nodes(job: JobRecord) -> set[str]:
     return nodes
 
 
+class Planner:
+    """The wanted network document of every known node. It remembers what did not change between two views, which
+    never shows in the outcome. Generations are set when documents are written."""
+
+    def __init__(self) -> None:
+        self._composer = Composer[Ground, Parts, NetworkWanted](share_of, _document)
+        self._ground: Ground | None = None
+
+    def plan(self, view: StateView) -> dict[str, NetworkWanted]:
+        if self._ground is None or not _stands(self._ground, view):
+            self._ground = ground_of(view)
+        return self._composer.compose(self._ground, self._ground.bases, view.jobs.values())
+
+
 def plan_networks(view: StateView) -> dict[str, NetworkWanted]:
-    """The wanted network document of every known node, at the view's version."""
-    nodes = view.nodes
+    """The wanted network document of every known node, with nothing remembered."""
+    return Planner().plan(view)
+
+
+def ground_of(view: StateView) -> Ground:
+    nodes = dict(view.nodes)
     links = [link for link in view.topology.links if link.src in nodes and link.dst in nodes]
     hops = next_hops(links)
-    parts: dict[str, Parts] = defaultdict(Parts)
-    for job in sorted(view.jobs.values(), key=lambda job: job.id):
-        if needs_network(job) and job.allocations and involved_nodes(job) <= nodes.keys():
-            _add_job(job, hops, parts)
     outgoing: dict[str, list[LinkRecord]] = defaultdict(list)
-    for link in links:
+    for link in sorted(links, key=lambda link: link.dst):
         outgoing[link.src].append(link)
-    documents = {}
+    bases = {}
     for name, node in nodes.items():
-        documents[name] = NetworkWanted(
+        shaped = node.network == "tc"
+        bases[name] = NetworkWanted(
             node=name,
             epoch=view.epoch,
             generation=view.version,
             mode=node.network,
             router=router_address(node),
             subnet=node.subnet,
-            links=[_device(link, nodes) for link in sorted(outgoing[name], key=lambda link: link.dst)]
-            if node.network == "tc"
-            else [],
-            subnets=[
-                SubnetRoute(subnet=nodes[target].subnet, via=via)
-                for target, via in sorted(hops.get(name, {}).items())
-                if nodes[target].subnet
-            ]
-            if node.network == "tc"
-            else [],
-            endpoints=parts[name].endpoints,
-            policies=parts[name].policies,
-            classes=parts[name].classes,
+            links=[_device(link, nodes) for link in outgoing[name]] if shaped else [],
+            subnets=_subnets(nodes, hops.get(name, {})) if shaped else [],
         )
-    return documents
+    return Ground(view.epoch, view.topology, nodes, hops, bases)
 
 
-def _device(link: LinkRecord, nodes: dict[str, NodeRecord]) -> LinkDevice:
+def _stands(ground: Ground, view: StateView) -> bool:
+    """Whether nothing has changed but jobs, and what is no matter to networks."""
+    return (
+        ground.epoch == view.epoch
+        and ground.topology is view.topology
+        and ground.nodes.keys() == view.nodes.keys()
+        and all(_network_of(node) == _network_of(ground.nodes[name]) for name, node in view.nodes.items())
+    )
+
+
+def _network_of(node: NodeRecord) -> tuple[str, str, str]:
+    return node.network, node.subnet, node.host_address
+
+
+def _subnets(nodes: Mapping[str, NodeRecord], hops: Mapping[str, str]) -> list[SubnetRoute]:
+    return [
+        SubnetRoute(subnet=nodes[target].subnet, via=via)
+        for target, via in sorted(hops.items())
+        if nodes[target].subnet
+    ]
+
+
+def share_of(job: JobRecord, ground: Ground) -> dict[str, Parts]:
+    """What a job asks of each node."""
+    parts: dict[str, Parts] = defaultdict(Parts)
+    if needs_network(job) and job.allocations and involved_nodes(job) <= ground.nodes.keys():
+        _add_job(job, ground.hops, parts)
+    return parts
+
+
+def _document(base: NetworkWanted, parts: Sequence[Parts]) -> NetworkWanted:
+    return base.model_copy(
+        update={
+            "endpoints": [endpoint for part in parts for endpoint in part.endpoints],
+            "policies": [policy for part in parts for policy in part.policies],
+            "classes": [flow_class for part in parts for flow_class in part.classes],
+        }
+    )
+
+
+def _device(link: LinkRecord, nodes: Mapping[str, NodeRecord]) -> LinkDevice:
     peer = nodes[link.dst]
     tunnel = None
     if link.kind == "vxlan":
@@ -112,7 +169,7 @@ def _device(link: LinkRecord, nodes: dict[str, NodeRecord]) -> LinkDevice:
 def _vni(one: str, other: str) -> int:
     """The same VXLAN network identifier on both sides of a wire."""
     digest = blake2s("\0".join(sorted((one, other))).encode(), digest_size=4).digest()
-    return int.from_bytes(digest) % (2**VNI_BITS - 1) + 1
+    return int.from_bytes(digest) % LARGEST_VNI + 1
 
 
 def _add_job(job: JobRecord, hops: Hops, parts: dict[str, Parts]) -> None:

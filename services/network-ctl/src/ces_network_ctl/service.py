@@ -16,7 +16,7 @@ from ces_common.messages.wanted import NetworkWanted
 from ces_common.reading import StateReader
 from ces_common.states import JobState
 from ces_common.wanting import WantedBoard
-from ces_network_ctl.planning import involved_nodes, plan_networks
+from ces_network_ctl.planning import Planner, involved_nodes
 
 log = structlog.get_logger()
 SERVICE = "network-ctl"
@@ -49,6 +49,7 @@ class NetworkController:
         self._board = WantedBoard(
             bus, "network", NetworkWanted, lambda node: subjects.wanted_key(node, "network"), resync_s
         )
+        self._planner = Planner()
         self._applied: dict[str, Applied] = {}
         bus.on_reconnect(self._reconnected)
 
@@ -71,10 +72,10 @@ class NetworkController:
         view = self.reader.view
         waiting = [job for job in view.jobs.values() if job.state in (JobState.PLANNED, JobState.PREPARING)]
         try:
-            DOCUMENTS.inc(len(await self._board.put(plan_networks(view))))
-            ready = ready_jobs(waiting, self._applied)
+            DOCUMENTS.inc(len(await self._board.put(self._planner.plan(view), view.version)))
+            ready = {job.id for job in ready_jobs(waiting, self._applied)}
             for job in waiting:
-                if job in ready:
+                if job.id in ready:
                     await self._say("ready", job, NetworkReady(job=job.id, attempt=job.attempt))
                 elif job.state is JobState.PLANNED:
                     await self._say("preparing", job, NetworkPreparing(job=job.id, attempt=job.attempt))
