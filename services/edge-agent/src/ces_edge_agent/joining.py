@@ -51,17 +51,28 @@ def _own_key(path: Path) -> UserKey:
     return key
 
 
+def _token(settings: AgentSettings) -> str:
+    """Raises JoinRefused."""
+    if settings.join_token:
+        return settings.join_token
+    if settings.join_token_file is None:
+        raise JoinRefused("this node has joined no cluster yet: set CES_JOIN_TOKEN (make one with 'ces node token')")
+    try:
+        return settings.join_token_file.read_text().strip()
+    except OSError as error:
+        raise JoinRefused(f"CES_JOIN_TOKEN_FILE: {settings.join_token_file}: {error.strerror}") from error
+
+
 async def ensure_joined(settings: AgentSettings) -> Membership:
     """Join unless that was done before; waits for a manager that does not answer yet. Raises JoinRefused."""
     settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     membership = Membership(settings.state_dir)
     if membership.exists():
         return membership
-    if not settings.join_token:
-        raise JoinRefused("this node has joined no cluster yet: set CES_JOIN_TOKEN (make one with 'ces node token')")
+    token = _token(settings)
     key = _own_key(settings.state_dir / "user.nk")
     request = JoinRequest(
-        token=settings.join_token,
+        token=token,
         name=settings.node,
         public_key=key.public,
         cpu=settings.node_cpu,

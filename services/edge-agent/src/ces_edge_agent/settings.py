@@ -28,6 +28,7 @@ class AgentSettings(ServiceSettings):
     node: NodeName
     manager_url: str = "http://127.0.0.1:8080"
     join_token: str | None = None
+    join_token_file: Path | None = None  # where the token is, unless it is given
     state_dir: Path = Path("/var/lib/ces-agent")
     node_cpu: Cpu = Field(default_factory=lambda: (os.cpu_count() or 1) * 1000)
     node_memory: Memory = Field(default_factory=lambda: psutil.virtual_memory().total)
