@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from ces_common.naming import link_device
+from ces_testbed.errors import TestbedError
 from ces_testbed.hosts import Hosts, clusters, remove_hosts, traces
-from ces_testbed.netlink import TestbedError, namespaces, routing, set_up
+from ces_testbed.netlink import namespaces, routing, set_up
 from ces_testbed.topology import parse_topology
 
 pytestmark = pytest.mark.needs("root")

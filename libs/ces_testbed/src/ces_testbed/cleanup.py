@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ces_client.context import context_path, load_context
+from ces_client.errors import BadInput
 from ces_common.naming import short_hash
 from ces_testbed.capability import why_no_engine
 from ces_testbed.processes import Known, Records, end, marked
@@ -37,7 +39,7 @@ def remove_remains(name: str, files: Files, *, containers: bool) -> None:
     end(_workers(files), ((signal.SIGKILL, 5.0),))
     if containers:
         _remove_containers(name)
-    for directory in _cgroups(files):
+    for directory in _cgroups(name, files):
         _remove_tree(directory)
     if has_namespaces():
         from ces_testbed.hosts import remove_hosts
@@ -46,16 +48,28 @@ def remove_remains(name: str, files: Files, *, containers: bool) -> None:
 
 
 def remove_files(files: Files) -> None:
-    """The cluster's folder, but for its logs."""
-    if not files.root.is_dir():
+    """What a cluster wrote into its folder, but for its logs. A folder that holds no cluster is left alone."""
+    if files.read_spec() is None:
         return
-    for entry in files.root.iterdir():
-        if entry == files.logs:
-            continue
+    _forget_context(files)
+    for entry in files.own():
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry, ignore_errors=True)
         else:
             entry.unlink(missing_ok=True)
+
+
+def _forget_context(files: Files) -> None:
+    """Remove the user's context file if it is this cluster's: its token is void now."""
+    try:
+        token = files.token.read_text().strip()
+        saved = load_context(
+            {name: value for name, value in os.environ.items() if name not in ("CES_URL", "CES_TOKEN")}
+        )
+    except (OSError, BadInput):
+        return
+    if saved.token == token:
+        context_path().unlink(missing_ok=True)
 
 
 def leftovers(name: str, files: Files, *, containers: bool) -> list[str]:
@@ -66,7 +80,7 @@ def leftovers(name: str, files: Files, *, containers: bool) -> list[str]:
         from ces_testbed.hosts import traces
 
         found += [f"namespace or device {trace}" for trace in traces(name)]
-    found += [f"control group {directory}" for directory in _cgroups(files)]
+    found += [f"control group {directory}" for directory in _cgroups(name, files)]
     if containers:
         found += [f"container {container.name}" for container in _containers(name)]
     return sorted(set(found))
@@ -93,13 +107,13 @@ def _workers(files: Files) -> list[Known]:
     return [each for each in found if each.alive()]
 
 
-def _cgroups(files: Files) -> list[Path]:
+def _cgroups(name: str, files: Files) -> list[Path]:
     """Control groups that agents of this cluster made, in every hierarchy."""
     if not CGROUPS.is_dir() or not files.agents.is_dir():
         return []
-    names = [f"{agent.name}-{short_hash(str(agent))}" for agent in files.agents.iterdir()]
+    groups = [f"{name}-{agent.name}-{short_hash(str(agent))}" for agent in files.agents.iterdir()]
     roots = [CGROUPS, *(entry for entry in CGROUPS.iterdir() if entry.is_dir() and not entry.is_symlink())]
-    return [directory for root in roots for name in names if (directory := root / "ces" / name).is_dir()]
+    return [directory for root in roots for group in groups if (directory := root / "ces" / group).is_dir()]
 
 
 def _remove_tree(directory: Path) -> None:

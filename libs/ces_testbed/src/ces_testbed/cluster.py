@@ -20,6 +20,7 @@ from ces_common.natsauth import init_trust, save_credentials, server_config
 from ces_common.natsauth.secret_files import write_secret
 from ces_testbed import services
 from ces_testbed.cleanup import leftovers, remove_files, remove_remains
+from ces_testbed.errors import Interrupted, StartFailed
 from ces_testbed.processes import Records, wait_until
 from ces_testbed.services import CONTROLLERS, MANAGER, NATS, Layout, agent_name
 from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, choose_ports, port_is_free
@@ -34,14 +35,6 @@ CENTRAL = 2 + len(CONTROLLERS)
 LOG_LINES = 15
 
 Report = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
-
-
-class StartFailed(RuntimeError):
-    """The cluster could not be started; the text says what failed, with the end of its log."""
-
-
-class Interrupted(RuntimeError):
-    """Somebody asked for an end while the cluster was starting."""
 
 
 class Cluster:
@@ -192,8 +185,10 @@ class Cluster:
         silent = {node.name for node in self.spec.topology.nodes}
 
         def all_heard() -> bool:
-            silent.difference_update(view.name for view in client.nodes.list() if view.state == "ready")
-            self._report("agents", total - len(silent), total)
+            heard = silent & {view.name for view in client.nodes.list() if view.state == "ready"}
+            if heard:
+                silent.difference_update(heard)
+                self._report("agents", total - len(silent), total)
             return not silent
 
         self._await_all([agent_name(name) for name in sorted(silent)], all_heard, pause_s=0.2)

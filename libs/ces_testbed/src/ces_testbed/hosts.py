@@ -27,8 +27,8 @@ from ces_testbed.addressing import (
     management_device,
     namespace_prefix,
 )
+from ces_testbed.errors import TestbedError
 from ces_testbed.netlink import (
-    TestbedError,
     addresses,
     delete_device,
     devices,

@@ -14,13 +14,9 @@ from pathlib import Path
 from pyroute2 import IPRoute, netns
 from pyroute2.netlink.exceptions import NetlinkError
 
+from ces_testbed.errors import TestbedError
+
 NAMESPACES = Path("/run/netns")
-
-
-class TestbedError(RuntimeError):
-    """Something of the testbed could not be made or reached; the text says what."""
-
-    __test__ = False
 
 
 @contextmanager

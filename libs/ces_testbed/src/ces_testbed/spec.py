@@ -58,7 +58,8 @@ class Files:
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self.spec = self.root / "cluster.json"
-        self.progress = self.root / "progress.jsonl"
+        self.logs = self.root / "logs"
+        self.progress = self.logs / "progress.jsonl"  # kept: it tells how the cluster ended
         self.processes = self.root / "processes.json"
         self.token = self.root / "admin.token"
         self.database = self.root / "ces.db"
@@ -66,7 +67,11 @@ class Files:
         self.nats = self.root / "nats"
         self.credentials = self.root / "credentials"
         self.agents = self.root / "agents"
-        self.logs = self.root / "logs"
+
+    def own(self) -> list[Path]:
+        """All that a cluster writes here but its logs; the spec last, which marks the folder as a cluster's."""
+        fixed = (self.processes, self.token, self.trust, self.nats, self.credentials, self.agents)
+        return [*fixed, *self.root.glob(self.database.name + "*"), self.spec]
 
     def agent(self, node: str) -> Path:
         return self.agents / node

@@ -1,0 +1,64 @@
+"""From what the user asked for to what this machine can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from ces_client.errors import bad_field
+from ces_testbed.capability import why_no_engine, why_no_tc
+from ces_testbed.spec import Network, Runtime
+from ces_testbed.topology import BadTopology, Topology, default_topology, load_topology
+
+
+class RuntimeChoice(StrEnum):
+    PROCESS = "process"
+    DOCKER = "docker"
+
+
+class NetworkChoice(StrEnum):
+    AUTO = "auto"
+    TC = "tc"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """``unenforced``: why bandwidth is not enforced; None where it is."""
+
+    runtime: Runtime
+    network: Network
+    unenforced: str | None
+
+    @property
+    def note(self) -> str:
+        """What is enforced and what is not, in plain words."""
+        if self.unenforced is None:
+            return "network tc: every flow's bandwidth is enforced on emulated hosts and wires"
+        return (
+            f"network none ({self.unenforced}): jobs run and are planned, but bandwidth is not enforced or measured, "
+            "hosts are not emulated, and workers are not isolated from each other's traffic"
+        )
+
+
+def choose(runtime: RuntimeChoice, network: NetworkChoice) -> Choice:
+    """Raises BadInput where this machine cannot do what was asked for by name."""
+    if runtime == RuntimeChoice.DOCKER and (reason := why_no_engine()) is not None:
+        raise bad_field("The runtime docker cannot be used", "--runtime", reason, "start an engine, or use process")
+    if network == NetworkChoice.NONE:
+        return Choice(runtime.value, "none", "as asked")
+    reason = why_no_tc()
+    if reason is None:
+        return Choice(runtime.value, "tc", None)
+    if network == NetworkChoice.TC:
+        raise bad_field("The network tc cannot be used", "--network", reason, "run as root on Linux, or use none")
+    return Choice(runtime.value, "none", reason)
+
+
+def read_topology(path: Path | None) -> Topology:
+    """Raises BadInput."""
+    try:
+        return default_topology() if path is None else load_topology(path)
+    except BadTopology as error:
+        raise bad_field("The topology cannot be used", "--topology", str(error), "correct the file") from error
