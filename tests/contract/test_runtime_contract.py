@@ -292,6 +292,16 @@ async def test_holders_are_kept_until_removed(runtime: Runtime, bench: Bench) ->
     assert set(await runtime.holders()) == {"a1"}
 
 
+async def test_many_holders_and_workers_at_once(runtime: Runtime, bench: Bench) -> None:
+    names = [f"b{number}" for number in range(4)]
+    await asyncio.gather(*(runtime.ensure_holder(endpoint(name)) for name in names))
+    assert set(await runtime.holders()) == {"a1", *names}
+    await asyncio.gather(*(runtime.start(bench.worker(*bench.prints(name), allocation=name)) for name in names))
+    for name in names:
+        assert (await ended(runtime, f"{name}.0")).exit_code == 0
+        assert await logged(runtime, "\n", name) == f"{name}\n"
+
+
 async def test_pause_and_resume_are_seen_and_survive(runtime: Runtime, bench: Bench) -> None:
     await runtime.start(bench.worker(*bench.sleeps))
     await runtime.pause("a1.0")

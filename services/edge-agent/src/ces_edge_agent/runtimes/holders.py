@@ -51,7 +51,7 @@ def check_host(name: str) -> str:
 
 
 class Holders:
-    """All holders of one node, remembered in ``folder``. Blocking; for one caller at a time."""
+    """All holders of one node, remembered in ``folder``. Blocking; allocations are independent of each other."""
 
     def __init__(self, folder: Path, node: str, isolate: bool) -> None:
         self._folder = folder
@@ -150,8 +150,13 @@ def _is_namespace(path: Path) -> bool:
 def _share_mounts() -> None:
     """Names made here are to be seen, and removable, in other mount namespaces as well (as ``ip netns`` has it)."""
     NETNS.mkdir(parents=True, exist_ok=True)
+    lock = os.open(NETNS, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        linux.mount("none", str(NETNS), flags=linux.MS_SHARED | linux.MS_REC)
-    except OSError:  # not a mount point yet
-        linux.mount(str(NETNS), str(NETNS), flags=linux.MS_BIND | linux.MS_REC)
-        linux.mount("none", str(NETNS), flags=linux.MS_SHARED | linux.MS_REC)
+        fcntl.flock(lock, fcntl.LOCK_EX)  # mounted over itself twice, the folder would hide what came in between
+        try:
+            linux.mount("none", str(NETNS), flags=linux.MS_SHARED | linux.MS_REC)
+        except OSError:  # not a mount point yet
+            linux.mount(str(NETNS), str(NETNS), flags=linux.MS_BIND | linux.MS_REC)
+            linux.mount("none", str(NETNS), flags=linux.MS_SHARED | linux.MS_REC)
+    finally:
+        os.close(lock)
