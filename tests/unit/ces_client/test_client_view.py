@@ -94,6 +94,7 @@ def test_flows_within_a_node_use_no_link(samples):
         ({"progress": {"round": 3, "rounds": 40, "loss": 1, "accuracy": 0.5}}, (3, 40, 1.0, 0.5)),
         ({"round": 3, "rounds": 40}, (3, 40, None, None)),
         ({"result": {"rounds": 12, "accuracy": 0.97}}, (12, 12, None, 0.97)),
+        ({"rounds": 12, "loss": 0.1, "accuracy": 0.97}, (12, 12, 0.1, 0.97)),
         ({"progress": "half"}, (None, None, None, None)),
         ({"round": "x", "rounds": True}, (None, None, None, None)),
         (None, (None, None, None, None)),

@@ -58,6 +58,7 @@ class Agent:
         )
         self._tail = ProgressTail(node, runtime)
         self._heard = False
+        self._tailing = asyncio.Lock()
         bus.on_reconnect(self._read_wanted)
 
     def missing(self) -> str | None:
@@ -146,6 +147,7 @@ class Agent:
         """Both reports whenever one changed, and again and again: any may be lost."""
         node = self._settings.node
         while True:
+            await self._say_progress()  # a worker's last words come before the news of its end
             try:
                 await self._bus.publish(subjects.report(node, "applied"), self.network.applied.encode())
                 await self._bus.publish(subjects.report(node, "status"), self.compute.status.encode())
@@ -155,15 +157,19 @@ class Agent:
 
     async def _progress(self) -> None:
         while True:
-            document = self._compute_kept.current
-            if document is not None:
-                found = await asyncio.to_thread(self._tail.look, document.workers)
-                for progress in found:
-                    try:
-                        await self._bus.publish(subjects.report(self._settings.node, "progress"), progress.encode())
-                    except BusError as error:
-                        log.debug("progress lost", error=str(error))
+            await self._say_progress()
             await asyncio.sleep(PROGRESS_S)
+
+    async def _say_progress(self) -> None:
+        document = self._compute_kept.current
+        if document is None:
+            return
+        async with self._tailing:
+            for progress in await asyncio.to_thread(self._tail.look, document.workers):
+                try:
+                    await self._bus.publish(subjects.report(self._settings.node, "progress"), progress.encode())
+                except BusError as error:
+                    log.debug("progress lost", error=str(error))
 
     async def _logs(self, message: Message) -> bytes:
         query = LogQuery.model_validate_json(message.data)

@@ -32,14 +32,14 @@ class TaskProgress:
 
 
 def task_progress(line: dict[str, Any] | None) -> TaskProgress:
-    """Reads ``{"progress": {...}}``, a final ``{"result": {...}}``, or the fields alone."""
+    """Reads ``{"progress": {...}}``, a final ``{"result": {...}}``, or the fields alone. A result counts the rounds
+    that were done and names no current one."""
     content: Any = line or {}
-    ended = isinstance(content.get("result"), dict)
-    content = content["result"] if ended else content.get("progress", content)
+    content = content.get("result") or content.get("progress", content)
     if not isinstance(content, dict):
         return TaskProgress()
     rounds = _number(content.get("rounds"))
-    done = rounds if ended else _number(content.get("round"))
+    done = _number(content.get("round", content.get("rounds")))
     return TaskProgress(
         None if done is None else int(done),
         None if rounds is None else int(rounds),
