@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Self
 
@@ -88,9 +88,9 @@ class Cluster:
         """kill -9; it starts again by itself unless told to stay down. Agents are ``agent-<node>``."""
         self.supervisor.kill(service, stay_down=stay_down)
 
-    def restart(self, service: str) -> None:
-        """Start it with the state it has, ending it first where it runs."""
-        self.supervisor.restart(service)
+    def restart(self, service: str, env: Mapping[str, str] | None = None) -> None:
+        """Start it with the state it has, ending it first where it runs; with more environment for this one start."""
+        self.supervisor.restart(service, env)
 
     def start(self) -> None:
         """Everything up, in order, each step waiting until the one before works. Raises StartFailed, Interrupted.

@@ -79,7 +79,7 @@ def manager_service(layout: Layout, trust: Trust) -> Service:
     timing = layout.spec.timing
     env = {
         "CES_HTTP_PORT": str(layout.ports.api),
-        "CES_DATABASE_URL": f"sqlite:///{layout.files.database}",
+        "CES_DATABASE_URL": layout.spec.database_url or f"sqlite:///{layout.files.database}",
         "CES_MIGRATE": "true",
         "CES_ADMIN_TOKEN_FILE": str(layout.files.token),
         "CES_AGENT_SIGNING_KEY_FILE": str(trust.signing_key_file(AGENT)),

@@ -42,6 +42,7 @@ class ClusterSpec(Document):
     network: Network = "none"
     api_port: Annotated[int, Field(ge=1, le=65535)] = API_PORT
     timing: Timing = Timing()
+    database_url: str | None = None  # SQLite among the cluster's files when left out
     save_context: bool = True  # make `ces` commands of this user talk to it
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 

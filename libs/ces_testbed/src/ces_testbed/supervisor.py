@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from ces_testbed.processes import Known, Records, end
 
@@ -98,14 +99,15 @@ class Supervisor:
                 process.kill()
                 process.wait()
 
-    def restart(self, name: str) -> None:
-        """Start it with the state it has, ending it first (SIGTERM) where it runs."""
+    def restart(self, name: str, env: Mapping[str, str] | None = None) -> None:
+        """Start it with the state it has, ending it first (SIGTERM) where it runs. ``env`` is added to its environment
+        for this one start; when it starts again by itself, it starts as ever."""
         with self._lock:
             running = self._find(name)
             running.wanted = True
             if running.process is not None:
                 _finish(running.process, STOP_S)
-            self._start(running)
+            self._start(running, env or {})
 
     def stop(self, *groups: list[str]) -> None:
         """End all services for good: group after group, each group at once; first SIGTERM, then SIGKILL."""
@@ -132,14 +134,14 @@ class Supervisor:
         except KeyError:
             raise UnknownService(f"no service {name!r}; there are {', '.join(self._services)}") from None
 
-    def _start(self, running: _Running) -> None:
+    def _start(self, running: _Running, extra: Mapping[str, str] = MappingProxyType({})) -> None:
         service = running.service
         service.log.parent.mkdir(parents=True, exist_ok=True)
         with service.log.open("ab") as log:
             # Each in a session of its own: a Ctrl-C on the terminal is for whoever started the cluster.
             running.process = subprocess.Popen(
                 service.argv,
-                env=dict(service.env),
+                env={**service.env, **extra},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
+from ces_common.faults import fault_point
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.messages.wanted import ComputeWanted, WorkerWanted
 from ces_common.service import Hint
@@ -135,3 +136,5 @@ class ComputeKeeper:
             self._refused[worker.key] = WorkerStatus(
                 allocation=worker.allocation, incarnation=worker.incarnation, state="refused", reason=str(refusal)
             )
+            return
+        fault_point("container-started")

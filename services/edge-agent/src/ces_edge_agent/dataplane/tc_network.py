@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import structlog
 
+from ces_common.faults import fault_point
 from ces_common.messages.reports import FlowUsage, LinkUsage
 from ces_common.messages.wanted import NetworkWanted
 from ces_common.naming import DATA_PLANE
@@ -92,7 +93,9 @@ class TcNetwork:
         derived = derive(wanted, snapshot.facts)
         steps = diff(derived.items.values(), snapshot.objects)
         site = self._kernel.site(snapshot)
-        for step in steps:
+        for done, step in enumerate(steps):
+            if done and done == len(steps) // 2:
+                fault_point("network-half")
             try:
                 self._kernel.perform(step, site)
             except DataPlaneError as error:
