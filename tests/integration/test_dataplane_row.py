@@ -74,6 +74,17 @@ async def test_allocated_rates_hold_both_ways_under_a_flood(row: Row) -> None:
     assert links[0].sent < (40 + 5) * MBIT * 1.05
 
 
+async def test_bulk_sent_back_without_a_reservation_does_not_slow_a_flow(row: Row) -> None:
+    one, two = row.worker("one", 1, "a"), row.worker("two", 3, "a")
+    row.flow(1, one, two, 40 * MBIT)
+    await row.apply()
+
+    with streams((one.namespace, two.namespace, two.address), (two.namespace, one.namespace, one.address)) as opened:
+        there, back = await asyncio.to_thread(measure, opened, 2.0)
+    assert there == pytest.approx(40 * MBIT * (1 - HEADERS), rel=0.06)
+    assert back < row.unreserved * 1.05
+
+
 @pytest.mark.parametrize("rate", [1 * MBIT, 5 * MBIT])
 async def test_a_low_rate_is_even(row: Row, rate: int) -> None:
     one, two = row.worker("one", 1, "a"), row.worker("two", 3, "a")

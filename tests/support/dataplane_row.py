@@ -124,7 +124,6 @@ class Row:
                         peers=peers,
                     )
                 )
-        reserved = {(flow.src, flow.dst) for flow in self.flows}
         for flow in self.flows:
             for kind, src, dst in (("data", flow.src, flow.dst), ("return", flow.dst, flow.src)):
                 via = self._hop(host, dst.host)
@@ -139,7 +138,7 @@ class Row:
                         src=src.address,
                         dst=dst.address,
                         rate=flow.rate if kind == "data" else max(flow.rate // 20, 200_000),
-                        small_only=kind == "return" and (src, dst) in reserved,
+                        small_only=kind == "return",
                     )
                 )
                 if host != src.host:

@@ -219,7 +219,7 @@ def _add_job(job: JobRecord, hops: Hops, parts: dict[str, Parts]) -> None:
                     src=target,
                     dst=source,
                     rate=return_rate(flow.bandwidth),
-                    small_only=(flow.dst, flow.src) in reserved,
+                    small_only=True,  # what else is sent back would delay the acknowledgements, and so the flow
                 )
             )
 

@@ -102,7 +102,8 @@ class PolicyRoute(Message):
 
 class FlowClass(Message):
     """A traffic class on the device towards ``via``. kind ``data``: everything from src to dst. kind ``return``: what
-    answers flow ``number`` on its way back; where a reserved flow runs the same way, only its small TCP packets."""
+    answers flow ``number`` on its way back; with ``small_only`` just its small TCP packets (acknowledgements), the
+    rest being unreserved traffic or another flow's."""
 
     job: str
     number: int
