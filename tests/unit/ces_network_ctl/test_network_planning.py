@@ -1,0 +1,421 @@
+"""The wanted network: one example by hand, and what holds for every topology and every set of jobs."""
+
+import itertools
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import pytest
+from cluster_state import MBIT, job, node, view_of, wire
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ces_common.messages.records import JobRecord, LinkRecord, NodeRecord, Snapshot, Topology
+from ces_common.messages.wanted import (
+    Endpoint,
+    FlowClass,
+    LinkDevice,
+    NetworkWanted,
+    PeerRoute,
+    PolicyRoute,
+    SubnetRoute,
+    VxlanTunnel,
+)
+from ces_common.shares import reservable, return_rate, unreserved_rate
+from ces_common.states import JobState
+from ces_common.view import StateView
+from ces_network_ctl.planning import Planner, involved_nodes, needs_network, plan_networks
+from ces_network_ctl.routing import next_hops, plain_path
+
+A, S, B = node("a", 1), node("s", 2, cpu=0, memory=0), node("b", 3)
+LINE = [*wire("a", "s"), *wire("s", "b")]
+ONE, TWO = "10.77.1.2", "10.77.3.2"
+
+
+def two_hops(*, both: bool = False) -> JobRecord:
+    """Two workers, on a and b, with a switch between them."""
+    flows = [(0, 1, 20 * MBIT, ["a", "s", "b"])]
+    if both:
+        flows.append((1, 0, 4 * MBIT, ["b", "s", "a"]))
+    return job("j", ["a", "b"], flows, addresses=[ONE, TWO])
+
+
+def test_two_hops_by_hand() -> None:
+    planned = plan_networks(view_of([A, S, B], LINE, [two_hops()]))
+    hosts = {"w-0": ONE, "w-1": TWO}
+
+    def device(peer: str, gateway: str) -> LinkDevice:
+        return LinkDevice(
+            peer=peer,
+            device=f"to-{peer}",
+            kind="veth",
+            bandwidth=100 * MBIT,
+            unreserved=2 * MBIT,
+            gateway=gateway,
+        )
+
+    def data(via: str) -> FlowClass:
+        return FlowClass(job="j.1", number=1, kind="data", via=via, src=ONE, dst=TWO, rate=20 * MBIT)
+
+    def back(via: str) -> FlowClass:
+        return FlowClass(job="j.1", number=1, kind="return", via=via, src=TWO, dst=ONE, rate=MBIT // 2)
+
+    def endpoint(rank: int, address: str, peer: str) -> Endpoint:
+        return Endpoint(
+            allocation=f"j-w-{rank}",
+            job="j.1",
+            address=address,
+            hostname=f"w-{rank}",
+            hosts=hosts,
+            peers=[PeerRoute(address=peer, via="s")],
+        )
+
+    assert planned["a"].model_copy(update={"generation": 0}) == NetworkWanted(
+        node="a",
+        epoch="e",
+        generation=0,
+        mode="tc",
+        router="10.77.1.1",
+        subnet="10.77.1.0/24",
+        links=[device("s", "10.77.2.1")],
+        subnets=[SubnetRoute(subnet="10.77.3.0/24", via="s"), SubnetRoute(subnet="10.77.2.0/24", via="s")],
+        endpoints=[endpoint(0, ONE, TWO)],
+        policies=[],
+        classes=[data("s")],
+    )
+    assert planned["s"].endpoints == []
+    assert planned["s"].links == [device("a", "10.77.1.1"), device("b", "10.77.3.1")]
+    assert planned["s"].policies == [
+        PolicyRoute(job="j.1", src=ONE, dst=TWO, via="b"),
+        PolicyRoute(job="j.1", src=TWO, dst=ONE, via="a"),
+    ]
+    assert planned["s"].classes == [data("b"), back("a")]
+    assert planned["b"].endpoints == [endpoint(1, TWO, ONE)]
+    assert planned["b"].policies == []
+    assert planned["b"].classes == [back("s")]
+
+
+def test_flows_both_ways_leave_the_return_classes_only_small_packets() -> None:
+    planned = plan_networks(view_of([A, S, B], LINE, [two_hops(both=True)]))
+
+    def classes(name: str) -> list[tuple[str, int, str, int, bool]]:
+        return [(each.kind, each.number, each.via, each.rate, each.small_only) for each in planned[name].classes]
+
+    assert classes("a") == [("data", 1, "s", 20 * MBIT, False), ("return", 2, "s", MBIT // 10, True)]
+    assert classes("b") == [("return", 1, "s", MBIT // 2, True), ("data", 2, "s", 4 * MBIT, False)]
+    assert classes("s") == [
+        ("data", 1, "b", 20 * MBIT, False),
+        ("return", 1, "a", MBIT // 2, True),
+        ("data", 2, "a", 4 * MBIT, False),
+        ("return", 2, "b", MBIT // 10, True),
+    ]
+    assert len(planned["s"].policies) == 2
+
+
+def test_workers_on_one_node_need_no_link() -> None:
+    local = job("j", ["a", "a"], [(0, 1, MBIT, ["a"])], addresses=[ONE, "10.77.1.3"])
+    document = plan_networks(view_of([A, S, B], LINE, [local]))["a"]
+    assert [endpoint.peers for endpoint in document.endpoints] == [
+        [PeerRoute(address="10.77.1.3")],
+        [PeerRoute(address=ONE)],
+    ]
+    assert (document.policies, document.classes) == ([], [])
+
+
+def test_peers_without_a_flow_reach_each_other_by_plain_routes() -> None:
+    planned = plan_networks(view_of([A, S, B], LINE, [job("j", ["a", "b"], addresses=[ONE, TWO])]))
+    assert planned["a"].endpoints[0].peers == [PeerRoute(address=TWO, via="s")]
+    assert (planned["s"].policies, planned["s"].classes) == ([], [])
+
+
+def test_peers_that_no_link_joins_are_left_out() -> None:
+    planned = plan_networks(view_of([A, B], [], [job("j", ["a", "b"], addresses=[ONE, TWO])]))
+    assert [each.peers for name in "ab" for each in planned[name].endpoints] == [[], []]
+
+
+def test_answers_go_another_way_where_links_lead_one_way_only() -> None:
+    links = [LinkRecord(src=a, dst=b, bandwidth=100 * MBIT) for a, b in (("a", "s"), ("s", "b"), ("b", "a"))]
+    planned = plan_networks(view_of([A, S, B], links, [two_hops()]))
+    assert [(each.kind, each.via) for each in planned["b"].classes] == [("return", "a")]
+    assert planned["b"].endpoints[0].peers == [PeerRoute(address=ONE, via="a")]
+    assert planned["s"].policies == [PolicyRoute(job="j.1", src=ONE, dst=TWO, via="b")]
+
+
+def test_tunnels_have_one_number_on_both_sides() -> None:
+    planned = plan_networks(view_of([A, S, B], [*wire("a", "s", kind="vxlan"), *wire("s", "b", kind="vxlan")]))
+    (there,) = planned["a"].links
+    back, other = planned["s"].links
+    assert there.vxlan is not None
+    assert other.vxlan is not None
+    assert there.vxlan == VxlanTunnel(vni=there.vxlan.vni, remote="192.0.2.2")
+    assert back.vxlan == VxlanTunnel(vni=there.vxlan.vni, remote="192.0.2.1")
+    assert other.vxlan.vni != there.vxlan.vni
+    assert 0 < there.vxlan.vni < 2**24
+
+
+def test_a_node_that_shapes_nothing_has_endpoints_but_no_links() -> None:
+    plain = [node("a", 1, network="none"), S, node("b", 3, network="none")]
+    planned = plan_networks(view_of(plain, LINE, [two_hops()]))
+    assert planned["a"].mode == "none"
+    assert (planned["a"].links, planned["a"].subnets) == ([], [])
+    assert [each.allocation for each in planned["a"].endpoints] == ["j-w-0"]
+    assert planned["a"].jobs == {"j.1"}, "or its agent could never say that the job's network is in place"
+    assert planned["s"].links != []
+
+
+def test_links_and_jobs_of_nodes_that_have_not_joined_do_not_exist_yet() -> None:
+    planned = plan_networks(view_of([A, S], LINE, [two_hops()]))
+    assert set(planned) == {"a", "s"}
+    assert [link.peer for link in planned["s"].links] == ["a"]
+    assert all(document.jobs == set() for document in planned.values())
+
+
+@pytest.mark.parametrize(
+    ("state", "allocation", "has"),
+    [
+        (JobState.PLANNED, {}, True),
+        (JobState.PREPARING, {}, True),
+        (JobState.STARTING, {}, True),
+        (JobState.RUNNING, {}, True),
+        (JobState.PAUSED, {}, True),
+        (JobState.RESCHEDULING, {"state": "stopping", "stopping_since": 1}, True),
+        (JobState.CANCELLED, {"state": "stopping", "stopping_since": 1}, True),
+        (JobState.FAILED, {"state": "stopped"}, False),
+        (JobState.SUCCEEDED, {"state": "succeeded"}, False),
+        (JobState.QUEUED, {"state": "lost"}, False),
+    ],
+)
+def test_a_job_has_its_network_until_the_last_worker_is_gone(
+    state: JobState, allocation: dict[str, object], has: bool
+) -> None:
+    record = job("j", ["a", "b"], [(0, 1, MBIT, ["a", "s", "b"])], state=state, allocation=allocation)
+    assert needs_network(record) is has
+    planned = plan_networks(view_of([A, S, B], LINE, [record]))
+    assert all((document.jobs == {"j.1"}) is has for document in planned.values())
+
+
+def test_plain_routes_are_the_shortest_and_ties_go_to_the_first_name() -> None:
+    links = [link for a, b in ("ab", "bd", "ac", "cd", "de") for link in wire(a, b)]
+    hops = next_hops(links)
+    assert hops["a"] == {"b": "b", "c": "c", "d": "b", "e": "b"}
+    assert plain_path(hops, "a", "e") == ["a", "b", "d", "e"]
+    assert plain_path(hops, "a", "a") == ["a"]
+    assert plain_path(hops, "a", "z") is None
+
+
+# any topology, any jobs
+
+
+@dataclass(frozen=True)
+class World:
+    nodes: list[NodeRecord]
+    links: list[LinkRecord]
+    jobs: list[JobRecord]
+
+    def view(self) -> StateView:
+        return view_of(self.nodes, self.links, self.jobs)
+
+    def capacity(self) -> dict[tuple[str, str], int]:
+        return {(link.src, link.dst): link.bandwidth for link in self.links}
+
+
+@st.composite
+def worlds(draw: st.DrawFn, *, least_flow: int = 1, mixed: bool = True) -> World:
+    """Up to seven nodes on random wires of at least 4 Mbit/s; jobs whose reservations leave every link its headroom.
+
+    Paths are random walks without repetition, not only shortest ones. With ``mixed`` false, capacities are the same
+    both ways and opposite flows take the same way.
+    """
+    names = [f"n{i}" for i in range(draw(st.integers(2, 7)))]
+    nodes = [
+        node(name, i + 1, network=draw(st.sampled_from(["tc", "tc", "tc", "none"])) if mixed else "tc")
+        for i, name in enumerate(names)
+    ]
+    every = list(itertools.combinations(names, 2))
+    wires = draw(st.lists(st.sampled_from(every), min_size=1, max_size=12, unique=True))
+    links = [link for a, b in wires for link in wire(a, b, draw(st.integers(4, 1000)) * MBIT)]
+    if mixed:
+        links = draw(st.lists(st.sampled_from(links), min_size=1, unique_by=lambda link: (link.src, link.dst)))
+    neighbours: dict[str, list[str]] = defaultdict(list)
+    for link in links:
+        neighbours[link.src].append(link.dst)
+    left = {(link.src, link.dst): reservable(link.bandwidth) for link in links}
+    numbers = itertools.count(1)
+    jobs = []
+    for j in range(draw(st.integers(0, 3))):
+        placement = draw(st.lists(st.sampled_from(names), min_size=1, max_size=4))
+        flows: dict[tuple[int, int], tuple[int, list[str]]] = {}
+        for a, b in draw(
+            st.lists(st.sampled_from(list(itertools.product(range(len(placement)), repeat=2))), max_size=6)
+        ):
+            if a == b or (a, b) in flows:
+                continue
+            if not mixed and (b, a) in flows:
+                path: list[str] | None = flows[b, a][1][::-1]
+            else:
+                path = _walk(draw, neighbours, placement[a], placement[b])
+            if path is None:
+                continue
+            hops = list(itertools.pairwise(path))
+            room = min((left[hop] for hop in hops), default=MBIT)
+            if room < least_flow:
+                continue
+            rate = draw(st.integers(least_flow, room))
+            for hop in hops:
+                left[hop] -= rate
+            flows[a, b] = rate, path
+        jobs.append(
+            job(
+                f"j{j}",
+                placement,
+                [(a, b, rate, path) for (a, b), (rate, path) in flows.items()],
+                numbers=numbers,
+                addresses=[f"10.77.{names.index(at) + 1}.{j * 8 + rank + 2}" for rank, at in enumerate(placement)],
+            )
+        )
+    return World(nodes, links, jobs)
+
+
+def _walk(draw: st.DrawFn, neighbours: dict[str, list[str]], src: str, dst: str) -> list[str] | None:
+    path = [src]
+    while path[-1] != dst:
+        onward = [each for each in neighbours[path[-1]] if each not in path]
+        if not onward:
+            return None
+        path.append(draw(st.sampled_from(onward)))
+    return path
+
+
+@given(worlds())
+@settings(max_examples=60, deadline=None)
+def test_every_flow_has_one_data_class_per_hop_where_it_leaves(world: World) -> None:
+    planned = plan_networks(world.view())
+    for record in world.jobs:
+        address = {each.task: each.address for each in record.allocations}
+        for flow in record.reserved:
+            found = Counter(
+                (name, each.via)
+                for name, document in planned.items()
+                for each in document.classes
+                if each.kind == "data" and each.number == flow.number
+            )
+            assert found == Counter(itertools.pairwise(flow.path))
+            for name, via in itertools.pairwise(flow.path):
+                (mine,) = (e for e in planned[name].classes if (e.kind, e.number, e.via) == ("data", flow.number, via))
+                assert (mine.src, mine.dst) == (address[flow.src], address[flow.dst])
+                assert (mine.rate, mine.job, mine.small_only) == (flow.bandwidth, record.key, False)
+
+
+@given(worlds())
+@settings(max_examples=60, deadline=None)
+def test_packets_follow_the_paths(world: World) -> None:
+    """Policy routes are on transit nodes only, and with the first hop they lead each flow along its path."""
+    planned = plan_networks(world.view())
+    where = {each.address: each.node for record in world.jobs for each in record.allocations}
+    for name, document in planned.items():
+        for policy in document.policies:
+            assert where[policy.src] != name
+            assert where[policy.dst] != name
+        by_pair = Counter((policy.src, policy.dst) for policy in document.policies)
+        assert all(count == 1 for count in by_pair.values()), "one packet, one way"
+    for record in world.jobs:
+        address = {each.task: each.address for each in record.allocations}
+        for flow in record.reserved:
+            pair = address[flow.src], address[flow.dst]
+            at = flow.path[0]
+            (endpoint,) = (each for each in planned[at].endpoints if each.address == pair[0])
+            step = next(peer.via for peer in endpoint.peers if peer.address == pair[1])
+            taken = [at]
+            while step is not None:
+                taken.append(step)
+                step = next((p.via for p in planned[step].policies if (p.src, p.dst) == pair), None)
+            assert taken == flow.path
+
+
+@given(worlds())
+@settings(max_examples=60, deadline=None)
+def test_jobs_know_nothing_of_each_other(world: World) -> None:
+    planned = plan_networks(world.view())
+    own = {record.key: {each.address for each in record.allocations} for record in world.jobs}
+    for document in planned.values():
+        for endpoint in document.endpoints:
+            mine = own[endpoint.job]
+            assert {peer.address for peer in endpoint.peers} <= mine - {endpoint.address}
+            assert set(endpoint.hosts.values()) == mine
+        for each in [*document.policies, *document.classes]:
+            assert {each.src, each.dst} <= own[each.job]
+
+
+@given(worlds())
+@settings(max_examples=60, deadline=None)
+def test_documents_name_only_what_is_there(world: World) -> None:
+    planned = plan_networks(world.view())
+    links = world.capacity().keys()
+    for name, document in planned.items():
+        assert {(name, each.via) for each in [*document.policies, *document.classes]} <= links
+        assert {(name, peer.via) for e in document.endpoints for peer in e.peers if peer.via} <= links
+        used = Counter((each.kind, each.number, each.via) for each in document.classes)
+        assert all(count == 1 for count in used.values())
+    for record in world.jobs:
+        for name in involved_nodes(record):
+            assert record.key in planned[name].jobs, "its agent must be able to say that its share is in place"
+
+
+@given(worlds(least_flow=1_600_000, mixed=False))
+@settings(max_examples=100, deadline=None)
+def test_rates_on_a_link_stay_within_its_capacity(world: World) -> None:
+    """Where capacities and ways are the same in both directions and no flow is so slow that the floor of its return
+    class counts."""
+    planned = plan_networks(world.view())
+    for (src, dst), capacity in world.capacity().items():
+        classes = sum(each.rate for each in planned[src].classes if each.via == dst)
+        assert classes + unreserved_rate(capacity) <= capacity
+
+
+@given(worlds(), st.randoms(use_true_random=False))
+@settings(max_examples=30, deadline=None)
+def test_the_same_state_gives_the_same_documents_in_whatever_order(world: World, random: object) -> None:
+    shuffled = World(list(world.nodes), list(world.links), list(world.jobs))
+    for part in (shuffled.nodes, shuffled.links, shuffled.jobs):
+        random.shuffle(part)  # type: ignore[attr-defined]
+    assert plan_networks(shuffled.view()) == plan_networks(world.view())
+
+
+@given(worlds(), worlds(), st.data())
+@settings(max_examples=40, deadline=None)
+def test_what_a_planner_remembers_never_shows(first: World, second: World, data: st.DataObject) -> None:
+    """Jobs come, go and change, nodes and links too: always what planning from nothing gives."""
+    planner, view = Planner(), first.view()
+    for version in range(2, 6):
+        assert _unstamped(planner.plan(view)) == _unstamped(plan_networks(view))
+        step = data.draw(st.sampled_from(["end", "states", "node", "topology", "everything"]))
+        change: dict[str, object] = {"epoch": view.epoch, "version": version, "full": False}
+        if step == "end" and view.jobs:
+            change["jobs"] = [_over(data.draw(st.sampled_from(list(view.jobs.values()))))]
+        elif step == "states":
+            change["jobs"] = [each.model_copy(update={"state": JobState.PREPARING}) for each in view.jobs.values()]
+        elif step == "node":
+            some = data.draw(st.sampled_from(list(view.nodes.values())))
+            other = "none" if some.network == "tc" else "tc"
+            change["nodes"] = [some.model_copy(update={"network": other, "version": version})]
+        elif step == "topology":
+            change["topology"] = Topology(version=version, links=second.links)
+        elif step == "everything":
+            change |= {"full": True, "epoch": f"e{version}", "nodes": second.nodes, "jobs": second.jobs}
+            change["topology"] = Topology(version=version, links=second.links)
+        view.merge(Snapshot.model_validate(change))
+    assert _unstamped(planner.plan(view)) == _unstamped(plan_networks(view))
+
+
+def _over(record: JobRecord) -> JobRecord:
+    allocations = [each.model_copy(update={"state": "stopped"}) for each in record.allocations]
+    return record.model_copy(update={"state": JobState.CANCELLED, "allocations": allocations})
+
+
+def _unstamped(documents: dict[str, NetworkWanted]) -> dict[str, NetworkWanted]:
+    return {name: document.model_copy(update={"generation": 0}) for name, document in documents.items()}
+
+
+def test_a_return_class_is_never_slower_than_a_handshake_needs() -> None:
+    slow = job("j", ["a", "b"], [(0, 1, 1000, ["a", "s", "b"])], addresses=[ONE, TWO])
+    planned = plan_networks(view_of([A, S, B], LINE, [slow]))
+    assert [each.rate for each in planned["b"].classes] == [return_rate(1000)] == [40_000]
