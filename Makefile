@@ -1,0 +1,87 @@
+# For people who work on CES. `make demo` and `make test` do all that they need by themselves.
+#
+#   make demo                  a training job on emulated edge hosts (RUNTIME=docker: workers as containers)
+#   make test                  every test; CES_REQUIRE=engine,root,postgres,torch turns skips for want of those into failures
+#   make install-train         adds torch; TORCH_INDEX=URL names a package index with other builds of it
+#   make lint images clean
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install install-train demo test lint images clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+# Training has packages of its own, which need torch.
+TRAIN := $(wildcard libs/ces_train)
+PROJECTS := $(sort $(filter-out libs/ces_train,$(patsubst %/pyproject.toml,%,\
+	$(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml))))
+MANIFESTS := $(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml)
+SOURCES := $(wildcard libs/*/src services/*/src workloads/src)
+# ces_common with its database part, which the manager's tests use as well.
+EDITABLE := $(foreach project,$(PROJECTS),-e ./$(project)$(if $(filter libs/ces_common,$(project)),[db]))
+BUILD_TOOLS := hatchling editables
+DEV_TOOLS := pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis testcontainers pgserver \
+	ruff mypy import-linter types-PyYAML
+
+help:
+	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
+
+install: $(VENV)/.installed
+
+# The stamp is newer than everything that says what to install.
+$(VENV)/.installed: $(MANIFESTS) constraints.txt Makefile
+	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) is not installed: install Python 3.11 or later" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "error: CES needs Python 3.11 or later, and $(PYTHON) is $$($(PYTHON) -V 2>&1);" \
+			"name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+		echo "error: $(PYTHON) cannot make virtual environments: install python3-venv" >&2; exit 1; }
+	@echo "[1/3] virtual environment $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "[2/3] tools for building, testing and checking"
+	@$(PIP) install -c constraints.txt $(BUILD_TOOLS) $(DEV_TOOLS)
+	@echo "[3/3] CES's packages and what they need"
+	@$(PIP) install -c constraints.txt --no-build-isolation $(EDITABLE)
+	@touch $@
+	@echo "installed; the command is $(BIN)/ces"
+
+install-train: $(VENV)/.installed-train
+
+$(VENV)/.installed-train: $(VENV)/.installed
+	@echo "torch, and what training needs"
+	@$(PIP) install $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c constraints.txt \
+		"$$(grep '^torch==' constraints.txt)"
+	@$(if $(TRAIN),$(PIP) install -c constraints.txt --no-build-isolation -e ./$(TRAIN))
+	@touch $@
+
+demo: install
+	@exec $(BIN)/ces demo
+
+test: $(if $(findstring torch,$(CES_REQUIRE)),install-train,install)
+	$(BIN)/pytest $(PYTEST_FLAGS)
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(SOURCES)
+	$(BIN)/lint-imports
+
+# One image for each Dockerfile: ces-manager, ces-edge-agent, ..., ces-worker-train and ces-holder. Where packages come
+# through a proxy or a local index, build-args.sh adds what the build needs to reach them.
+images:
+	@command -v docker >/dev/null || { echo "error: no docker command: install a container engine" >&2; exit 1; }
+	@flags="$$(deploy/airgap/build-args.sh)"; \
+	build() { echo "building $$2"; docker build --quiet $$flags -f "$$1" -t "$$2" . >/dev/null; }; \
+	build workloads/Dockerfile ces-worker-train; \
+	build deploy/holder/Dockerfile ces-holder; \
+	for file in services/*/Dockerfile; do build "$$file" "ces-$$(basename "$$(dirname "$$file")")"; done
+
+clean:
+	rm -rf $(VENV) build dist bench-results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name '*.egg-info' -type d -prune -exec rm -rf {} +
