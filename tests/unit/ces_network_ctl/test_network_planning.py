@@ -57,7 +57,7 @@ def test_two_hops_by_hand() -> None:
         return FlowClass(job="j.1", number=1, kind="data", via=via, src=ONE, dst=TWO, rate=20 * MBIT)
 
     def back(via: str) -> FlowClass:
-        return FlowClass(job="j.1", number=1, kind="return", via=via, src=TWO, dst=ONE, rate=MBIT // 2)
+        return FlowClass(job="j.1", number=1, kind="return", via=via, src=TWO, dst=ONE, rate=MBIT // 2, small_only=True)
 
     def endpoint(rank: int, address: str, peer: str) -> Endpoint:
         return Endpoint(
@@ -94,7 +94,7 @@ def test_two_hops_by_hand() -> None:
     assert planned["b"].classes == [back("s")]
 
 
-def test_flows_both_ways_leave_the_return_classes_only_small_packets() -> None:
+def test_return_classes_take_only_small_packets() -> None:
     planned = plan_networks(view_of([A, S, B], LINE, [two_hops(both=True)]))
 
     def classes(name: str) -> list[tuple[str, int, str, int, bool]]:
