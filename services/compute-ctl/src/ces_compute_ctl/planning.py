@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 
 from ces_common.composing import Composer
 from ces_common.messages.records import AllocationRecord, JobRecord
@@ -80,12 +81,15 @@ def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: 
     own = {
         "RANK": str(allocation.rank),
         "LOCAL_RANK": "0",
-        "GLOO_SOCKET_IFNAME": WORKER_DEVICE if network == "tc" else "lo",
         "CES_TASK": task.name,
         "CES_ADDRESS": allocation.address,
         "CES_PORT": str(allocation.port),
         "CES_INCARNATION": str(allocation.incarnation),
     }
+    if network == "tc":
+        own["GLOO_SOCKET_IFNAME"] = WORKER_DEVICE
+    elif ip_address(allocation.address).is_loopback:
+        own["GLOO_SOCKET_IFNAME"] = "lo"
     return WorkerWanted(
         allocation=allocation.id,
         incarnation=allocation.incarnation,
