@@ -71,7 +71,7 @@ async def test_documents_follow_the_state(
     assert {document(broker, each.name).generation for each in NODES} == {1}
     manager.change(jobs=[placed()])
     assert await controller.step() == REPEAT_S
-    assert {each.name: document(broker, each.name).jobs for each in NODES} == dict.fromkeys("asb", {"j.1"})
+    assert all(document(broker, each.name).jobs == {"j.1"} for each in NODES)
     assert document(broker, "s").generation == 2
     manager.change(jobs=[placed(JobState.CANCELLED, allocation={"state": "stopped"})])
     await controller.step()
