@@ -16,8 +16,8 @@ def test_default_is_six_hosts_and_a_switch() -> None:
     topology = default_topology()
     assert [node.name for node in topology.workers] == ["n1", "n2", "n3", "n4", "n5", "n6"]
     assert [node.name for node in topology.nodes if node.is_switch] == ["s1"]
-    assert topology.workers[0].cpu == 2000
-    assert topology.workers[0].memory == 2 * 2**30
+    assert topology.workers[0].cpu == 1000
+    assert topology.workers[0].memory == 2**30
     assert len(topology.wires) == 8
 
 

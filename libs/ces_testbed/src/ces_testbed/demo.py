@@ -21,7 +21,7 @@ from rich.text import Text
 from ces_client import Client, load_job
 from ces_client.view import job_live, job_news, task_progress
 from ces_client.view.plan import plain_table
-from ces_client.view.words import path_text, rate
+from ces_client.view.words import DASH, path_text, rate
 from ces_common.messages.api import FlowView, JobView
 from ces_common.states import JOB_OVER, JobState
 from ces_testbed.errors import TestbedError
@@ -128,13 +128,21 @@ def _lines(client: Client, job: str, console: Console) -> Generator[JobView]:
 
 
 def flow_summary(view: JobView, observed: Observed) -> Table:
-    """For each flow what it was given, and what it was seen to carry."""
-    table = plain_table("FLOW", "PATH", "GIVEN", "MEASURED", "OF GIVEN", right=("GIVEN", "MEASURED", "OF GIVEN"))
+    """For each flow what it was given and what it carried: the best mean between two reports, the busiest second."""
+    right = ("GIVEN", "MEAN", "OF GIVEN", "BUSIEST SECOND")
+    table = plain_table("FLOW", "PATH", *right, right=right)
     for flow in view.flows:
-        seen = observed.of(flow)
-        share = f"{seen / flow.bandwidth:.0%}" if seen is not None and flow.bandwidth and len(flow.path) > 1 else "–"
-        measured = "no link" if len(flow.path) == 1 else rate(seen)
-        table.add_row(f"{flow.src} → {flow.dst}", path_text(flow.path), rate(flow.bandwidth), measured, share)
+        mean = observed.of(flow)
+        local = len(flow.path) == 1
+        share = f"{mean / flow.bandwidth:.0%}" if mean is not None and flow.bandwidth and not local else DASH
+        table.add_row(
+            f"{flow.src} → {flow.dst}",
+            path_text(flow.path),
+            rate(flow.bandwidth),
+            "no link" if local else rate(mean),
+            share,
+            DASH if local else rate(flow.peak),
+        )
     return table
 
 
