@@ -80,13 +80,16 @@ class Kernel:
         self._numbers.clear()
 
     def remove(self) -> None:
-        """Delete what is ours one by one, so that it is gone at once, then the namespace."""
+        """Delete what is ours one by one, so that it is gone at once, then the namespace. Raises DataPlaneError."""
         if (namespaces.DIRECTORY / self._name).exists():
             self.open()
-            for message in self._list("get_links"):
-                device = observe.device(message)
-                if device is not None and device.kind in ("endpoint", "vxlan"):
-                    self._socket.link("del", index=message["index"])
+            try:
+                for message in self._list("get_links"):
+                    device = observe.device(message)
+                    if device is not None and device.kind in ("endpoint", "vxlan"):
+                        self._socket.link("del", index=message["index"])
+            except NetlinkError as error:
+                raise DataPlaneError(f"the data plane cannot be taken down: {error}") from error
         self.close()
         namespaces.remove(self._name)
 
@@ -99,7 +102,7 @@ class Kernel:
                 except NetlinkDumpInterrupted:
                     continue  # something changed meanwhile
             return self._look(wanted, holders)
-        except NetlinkError as error:
+        except (NetlinkError, OSError) as error:
             raise DataPlaneError(f"the data plane cannot be read: {error}") from error
 
     def perform(self, step: Step, site: Site) -> None:
