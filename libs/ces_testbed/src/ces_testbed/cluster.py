@@ -38,7 +38,8 @@ Report = Callable[[str, int, int], None]  # what is being done, how much of it i
 
 
 class Cluster:
-    """``wanted`` is asked again and again while starting: once it answers False, starting ends with Interrupted."""
+    """``wanted`` is asked again and again while starting: once it answers False, starting ends with Interrupted.
+    ``agents``: False where whoever makes the cluster brings the agents and the topology, as a benchmark does."""
 
     def __init__(
         self,
@@ -47,9 +48,10 @@ class Cluster:
         *,
         report: Report = lambda *_: None,
         wanted: Callable[[], bool] = lambda: True,
+        agents: bool = True,
     ) -> None:
         self.spec, self.files = spec, files
-        self._report, self._wanted = report, wanted
+        self._report, self._wanted, self._with_agents = report, wanted, agents
         self.supervisor = Supervisor(Records(files.processes))
         self._layout: Layout | None = None
         self._token = secrets.token_urlsafe(32)
@@ -114,12 +116,14 @@ class Cluster:
         self._layout = Layout(self.spec, self.files, choose_ports(host, self.spec.api_port), host)
         self._start_central()
         with self.client() as client:
-            client.topology.put(self.spec.topology.network)
             for name in CONTROLLERS:
                 self.supervisor.add(services.controller_service(self.layout, name))
-            self._start_agents(client)
+            if self._with_agents:
+                client.topology.put(self.spec.topology.network)
+                self._start_agents(client)
             self._await_controllers()
-            self._await_agents(client)
+            if self._with_agents:
+                self._await_agents(client)
         if self.spec.save_context:
             save_context(Context(self.url, self._token))
 
@@ -157,7 +161,13 @@ class Cluster:
             save_credentials(layout.credentials(name), trust.new_credentials(name, name))
         config = self.files.nats / "nats-server.conf"
         config.write_text(
-            server_config(trust, store_dir=self.files.nats / "store", host=layout.host, port=layout.ports.nats)
+            server_config(
+                trust,
+                store_dir=self.files.nats / "store",
+                host=layout.host,
+                port=layout.ports.nats,
+                monitor_port=layout.ports.nats_monitor,
+            )
         )
         self._report("services", 0, CENTRAL)
         self.supervisor.add(services.nats_service(layout, natsserver.binary(), config))

@@ -96,6 +96,7 @@ class Ports(Message):
     """Where this cluster's services listen on this machine."""
 
     nats: int
+    nats_monitor: int
     api: int
     scheduler: int
     compute_ctl: int
@@ -132,6 +133,7 @@ def choose_ports(host: str, api_port: int) -> Ports:
     taken = {api_port}
     return Ports(
         nats=free_port(host, taken),
+        nats_monitor=free_port(host, taken),
         api=api_port,
         scheduler=free_port(host, taken),
         compute_ctl=free_port(host, taken),

@@ -1,0 +1,1 @@
+"""``ces bench``: measurements with tables, ``results.json`` and plots."""

@@ -1,0 +1,266 @@
+"""The control plane under load: real services, NATS and database; agents simulated below the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import platform
+import tempfile
+import time
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from ces_common.states import JOB_OVER, JobState
+from ces_testbed.bench.load import (
+    Moments,
+    Spread,
+    chord_topology,
+    node_names,
+    ring_job,
+    stages,
+    throughput,
+    waits,
+)
+from ces_testbed.bench.simulated import SimulatedNode
+from ces_testbed.cluster import Cluster
+from ces_testbed.services import CONTROLLERS, MANAGER, NATS
+from ces_testbed.spec import ClusterSpec, Files, Timing
+from ces_testbed.topology import TestbedNode, Topology
+
+SUBMITTERS = 8
+LIMIT_S = 600.0
+CENTRAL = (NATS, MANAGER, *CONTROLLERS)
+
+
+@dataclass(frozen=True)
+class Load:
+    """``rate``: jobs offered per second; 0 submits as fast as the API takes them. ``run_s``: how long workers run."""
+
+    nodes: int = 100
+    jobs: int = 500
+    tasks: int = 5
+    rate: float = 0.0
+    run_s: float = 10.0
+    seed: int = 1
+
+
+@dataclass
+class Outcome:
+    load: Load
+    database: str
+    running: int = 0
+    succeeded: int = 0
+    jobs_per_s: float = 0.0
+    submit_to_running_ms: Spread | None = None
+    api_submit_ms: Spread | None = None
+    stages_ms: dict[str, Spread] = field(default_factory=dict)
+    messages_per_job: float = 0.0  # received by the broker, heartbeats and their answers left out
+    events_per_job: float = 0.0
+    heartbeats_per_s: float = 0.0
+    heartbeat_ms: Spread | None = None
+    cpu_ms_per_job: dict[str, float] = field(default_factory=dict)
+    machine: str = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+
+
+async def drive(cluster: Cluster, load: Load, console: Console) -> tuple[Outcome, Moments]:
+    """Put the load on a started cluster without agents, and measure until every job is over."""
+    names = node_names(load.nodes)
+    nodes = [SimulatedNode(name, lambda _: load.run_s) for name in names]
+    headers = {"Authorization": f"Bearer {cluster.token}"}
+    limits = httpx.Limits(max_connections=32)
+    async with httpx.AsyncClient(base_url=cluster.url, headers=headers, timeout=60, limits=limits) as http:
+        with Progress(console=console, transient=True) as progress:
+            joined = progress.add_task("nodes joined", total=load.nodes)
+            for node in nodes:
+                token = (await http.post("/v1/nodes/tokens", json={"node": node.name})).json()["token"]
+                await node.join(http, token)
+                progress.advance(joined)
+            answer = await http.put("/v1/topology", json=chord_topology(names).model_dump(mode="json"))
+            answer.raise_for_status()
+            async with asyncio.TaskGroup() as group:
+                agents = [group.create_task(node.run()) for node in nodes]
+                await _all_ready(http, load.nodes)
+                for node in nodes:
+                    node.beats.clear()
+                before, started = _cpu(cluster), time.monotonic()
+                messages = await _messages(cluster)
+                submits = await _submit(http, load, progress)
+                await _all_over(http, load, progress)
+                spent, elapsed = _cpu(cluster), time.monotonic() - started
+                messages = await _messages(cluster) - messages
+                beats = [beat for node in nodes for beat in node.beats]
+                for agent in agents:
+                    agent.cancel()
+        moments, events = await _history(http)
+    outcome = Outcome(load, (cluster.spec.database_url or "sqlite").partition(":")[0].partition("+")[0])
+    outcome.running = len(waits(moments))
+    outcome.succeeded = sum("succeeded" in reached for reached in moments.values())
+    outcome.jobs_per_s = round(throughput(moments), 2)
+    outcome.submit_to_running_ms = Spread.of(waits(moments))
+    outcome.api_submit_ms = Spread.of(submits)
+    outcome.stages_ms = stages(moments)
+    outcome.messages_per_job = round((messages - 2 * len(beats)) / load.jobs, 1)
+    outcome.events_per_job = round(events / load.jobs, 1)
+    outcome.heartbeats_per_s = round(len(beats) / elapsed, 1)
+    outcome.heartbeat_ms = Spread.of(beats)
+    outcome.cpu_ms_per_job = {
+        name: round((spent[name] - before[name]) * 1000 / load.jobs, 2) for name in CENTRAL if name in before
+    }
+    return outcome, moments
+
+
+async def _all_ready(http: httpx.AsyncClient, count: int) -> None:
+    async with asyncio.timeout(120):
+        while True:
+            items = (await http.get("/v1/nodes", params={"limit": 500})).json()["items"]
+            if sum(node["state"] == "ready" for node in items) == count:
+                return
+            await asyncio.sleep(0.2)
+
+
+async def _submit(http: httpx.AsyncClient, load: Load, progress: Progress) -> list[float]:
+    """Submit every job; gives how long each submission took, in seconds."""
+    bar = progress.add_task("jobs submitted", total=load.jobs)
+    indices = iter(range(load.jobs))
+    start, took = time.monotonic(), []
+
+    async def submitter() -> None:
+        for index in indices:
+            if load.rate:
+                await asyncio.sleep(max(0.0, start + index / load.rate - time.monotonic()))
+            sent = time.monotonic()
+            job = ring_job(index, load.tasks, load.seed).model_dump(mode="json")
+            (await http.post("/v1/jobs", json=job)).raise_for_status()
+            took.append(time.monotonic() - sent)
+            progress.advance(bar)
+
+    await asyncio.gather(*(submitter() for _ in range(SUBMITTERS)))
+    return took
+
+
+async def _all_over(http: httpx.AsyncClient, load: Load, progress: Progress) -> None:
+    bar = progress.add_task("jobs over", total=load.jobs)
+    over = 0
+    async with asyncio.timeout(LIMIT_S):
+        while over < load.jobs:
+            over = 0
+            for state in JOB_OVER:
+                over += await _count(http, state)
+            progress.update(bar, completed=over)
+            await asyncio.sleep(1.0)
+
+
+async def _count(http: httpx.AsyncClient, state: JobState) -> int:
+    count, cursor = 0, None
+    while True:
+        params: dict[str, Any] = {"state": state.value, "limit": 500} | ({"cursor": cursor} if cursor else {})
+        page = (await http.get("/v1/jobs", params=params)).json()
+        count, cursor = count + len(page["items"]), page["next"]
+        if cursor is None:
+            return count
+
+
+async def _history(http: httpx.AsyncClient) -> tuple[Moments, int]:
+    """When each job first reached each state, from the event stream; and the number of events."""
+    moments: dict[str, dict[str, datetime]] = defaultdict(dict)
+    count = 0
+    with suppress(TimeoutError):
+        async with http.stream("GET", "/v1/events", timeout=10) as stream:
+            lines = stream.aiter_lines()
+            while True:
+                line = await asyncio.wait_for(anext(lines), 3)
+                if not line.startswith("data: {"):
+                    continue
+                event = json.loads(line[6:])
+                if "sequence" not in event:
+                    continue
+                count += 1
+                _, _, aggregate, state = event["type"].split(".")
+                if aggregate == "job":
+                    moments[event["subject"]].setdefault(state, datetime.fromisoformat(event["time"]))
+    return moments, count
+
+
+async def _messages(cluster: Cluster) -> int:
+    """Messages that the broker has received from its clients so far."""
+    port = cluster.layout.ports.nats_monitor
+    async with httpx.AsyncClient(trust_env=False) as http:
+        return int((await http.get(f"http://{cluster.layout.host}:{port}/varz")).json()["in_msgs"])
+
+
+def _cpu(cluster: Cluster) -> dict[str, float]:
+    """CPU seconds that each central service has used."""
+    used = {}
+    for name in CENTRAL:
+        with suppress(psutil.Error):
+            times = psutil.Process(cluster.supervisor.pid(name)).cpu_times()
+            used[name] = times.user + times.system
+    return used
+
+
+def run(load: Load, out: Path, console: Console, database_url: str | None = None) -> Outcome:
+    """Start a cluster without agents, measure, and write ``results.json`` and the plots under ``out``."""
+    placeholder = Topology(nodes=[TestbedNode(name="unused", cpu=1000, memory=2**30)])
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="ces-bench-") as folder:
+        spec = ClusterSpec(
+            name="bench",
+            topology=placeholder,
+            save_context=False,
+            timing=Timing(lease_s=60, unreachable_s=30),
+            log_level="warning",
+            database_url=database_url,
+        )
+        cluster = Cluster(spec, Files(Path(folder) / "cluster"), agents=False)
+        with cluster:
+            outcome, moments = asyncio.run(drive(cluster, load, console))
+    (out / "results.json").write_text(json.dumps(asdict(outcome), indent=2) + "\n")
+    from ces_testbed.bench.plots import control_plane_plots
+
+    control_plane_plots(outcome, moments, out)
+    return outcome
+
+
+def table(outcome: Outcome) -> Table:
+    load = outcome.load
+    offered = f"{load.rate:g} jobs/s offered" if load.rate else "all at once"
+    shown = Table(
+        title=f"Control plane: {load.nodes} nodes, {load.jobs} jobs of {load.tasks} tasks, {offered}, "
+        f"{outcome.database}, seed {load.seed} ({outcome.machine})",
+        title_justify="left",
+    )
+    shown.add_column("what")
+    for column in ("p50", "p90", "p99", "worst", "n"):
+        shown.add_column(column, justify="right")
+
+    def row(name: str, spread: Spread | None) -> None:
+        if spread is not None:
+            shown.add_row(
+                name, *(f"{v:,.1f}" for v in (spread.p50, spread.p90, spread.p99, spread.worst)), str(spread.count)
+            )
+
+    row("submit to running, ms", outcome.submit_to_running_ms)
+    for name, spread in outcome.stages_ms.items():
+        row(f"  {name}, ms", spread)
+    row("API submission, ms", outcome.api_submit_ms)
+    row("heartbeat round trip, ms", outcome.heartbeat_ms)
+    shown.add_section()
+    shown.add_row("jobs brought to running per second", f"{outcome.jobs_per_s:g}")
+    shown.add_row("jobs running / succeeded", f"{outcome.running} / {outcome.succeeded}")
+    shown.add_row("events per job", f"{outcome.events_per_job:g}")
+    shown.add_row("messages per job, heartbeats left out", f"{outcome.messages_per_job:g}")
+    shown.add_row("heartbeats answered per second", f"{outcome.heartbeats_per_s:g}")
+    for name, cpu in outcome.cpu_ms_per_job.items():
+        shown.add_row(f"CPU per job, {name}, ms", f"{cpu:g}")
+    return shown

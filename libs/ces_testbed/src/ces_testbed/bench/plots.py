@@ -1,0 +1,40 @@
+"""Plots of the control-plane benchmark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ces_testbed.bench.load import STAGES, Moments, waits
+
+if TYPE_CHECKING:
+    from ces_testbed.bench.control_plane import Outcome
+
+
+def control_plane_plots(outcome: Outcome, moments: Moments, out: Path) -> None:
+    """``latency.png``: how many jobs ran how soon after their submission. ``progress.png``: jobs per state over time."""
+    load = outcome.load
+    title = f"{load.nodes} nodes, {load.jobs} jobs of {load.tasks} tasks, {outcome.database}"
+    values = np.sort(waits(moments))
+    figure = Figure(figsize=(7, 4), layout="tight")
+    axes = figure.subplots()
+    axes.step(values, np.arange(1, len(values) + 1) / len(values), where="post")
+    axes.set(xlabel="seconds from submission to running", ylabel="share of jobs", title=title, ylim=(0, 1.02))
+    axes.set_xlim(left=0)
+    axes.grid(alpha=0.3)
+    figure.savefig(out / "latency.png", dpi=150)
+
+    first = min(reached["queued"] for reached in moments.values())
+    figure = Figure(figsize=(7, 4), layout="tight")
+    axes = figure.subplots()
+    for state in (*STAGES, "succeeded"):
+        times = np.sort([(m[state] - first).total_seconds() for m in moments.values() if state in m])
+        if len(times):
+            axes.step(times, np.arange(1, len(times) + 1), where="post", label=state)
+    axes.set(xlabel="seconds", ylabel="jobs that have reached the state", title=title)
+    axes.legend()
+    axes.grid(alpha=0.3)
+    figure.savefig(out / "progress.png", dpi=150)
