@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import count, pairwise
 from pathlib import Path
@@ -197,6 +198,22 @@ class World:
         with self.uow.read() as tx:
             rows = tx.session.execute(text("SELECT sequence, type FROM events ORDER BY sequence"))
             return [(number, kind.removeprefix("ces.v1.")) for number, kind in rows]
+
+
+def commit_all(url: str, proposals: list[PlanProposed], now: datetime) -> list[str | None]:
+    """What one manager process answers to the plans it is sent, four at a time."""
+    engine = new_engine(url)
+    uow = UnitOfWork(engine)
+
+    def commit(plan: PlanProposed) -> str | None:
+        with uow.write(now) as tx:
+            assert tx.first_time(plan.plan)
+            return plans.commit_plan(tx, POLICY, plan)
+
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(commit, proposals))
+    engine.dispose()
+    return answers
 
 
 def audit(world: World) -> None:

@@ -22,7 +22,7 @@ from ces_manager import cluster, jobs, plans
 from ces_manager.errors import Conflict
 
 NODES = ["a", "b", "c"]
-_ALLOCATIONS = text("SELECT id, job, task FROM allocations")
+_ALLOCATIONS = text("SELECT id, job, task, state FROM allocations")
 places = st.lists(st.sampled_from(NODES), min_size=1, max_size=3)
 nodes = st.sampled_from(NODES)
 pick = st.integers(0, 4)
@@ -219,16 +219,21 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def each_task_runs_at_most_once(self) -> None:
-        """Over all nodes, also while some of them are cut off."""
+        """Over all nodes, also while some of them are cut off; and what runs has its capacity held."""
         with self.world.uow.read() as tx:
-            task_of = {id_: (job, task) for id_, job, task in tx.session.execute(_ALLOCATIONS)}
-        running = Counter(
-            task_of[allocation]
+            rows = {row.id: row for row in tx.session.execute(_ALLOCATIONS)}
+        running = [
+            rows[allocation]
             for agent in self.agents.values()
             for (allocation, _), worker in agent.workers.items()
             if worker.state == "running"
-        )
-        assert all(number == 1 for number in running.values()), running
+        ]
+        tasks = Counter((row.job, row.task) for row in running)
+        assert all(number == 1 for number in tasks.values()), tasks
+        for row in running:
+            assert row.state in ("pending", "running", "stopping"), (
+                f"a worker runs in an allocation that is {row.state}"
+            )
 
     @invariant()
     def follow(self) -> None:

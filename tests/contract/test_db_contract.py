@@ -1,0 +1,247 @@
+"""What both databases must give alike: schema, types, locks, numbering, consistent looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from threading import Barrier, Event
+
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from databases import KINDS, new_database
+from manager_world import World, audit, full_mesh, ring
+from sqlalchemy import inspect, text
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import IntegrityError, StatementError
+
+from ces_common.db import NoCluster, UnitOfWork, database_url, migrate, new_engine
+from ces_common.db.engine import writing
+from ces_common.db.migrate import NoMigrations, alembic_config, migrations_folder
+from ces_common.db.outbox import events_after, mark_published, prune, unpublished_events
+from ces_common.db.tables import Base, EventRow, HopRow, InboxRow, MediumRow
+from ces_common.messages.events import TopologyChanged, parse_event
+from ces_common.states import AllocationState, JobState
+
+NOW = datetime(2030, 5, 17, 12, 30, 15, 123456, tzinfo=UTC)
+CHANGED = TopologyChanged(links=1, media=0)
+
+
+@pytest.fixture(params=KINDS)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
+    return new_database(request.param, tmp_path)
+
+
+@pytest.fixture
+def uow(url: URL) -> Iterator[UnitOfWork]:
+    migrate(url)
+    engine = new_engine(url)
+    yield UnitOfWork(engine)
+    engine.dispose()
+
+
+def test_models_and_migrations_agree(uow: UnitOfWork) -> None:
+    with uow.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+        found = inspect(connection)
+        for table in Base.metadata.tables.values():
+            assert {index["name"] for index in found.get_indexes(table.name)} >= {index.name for index in table.indexes}
+
+
+def test_migrations_lead_back_too(url: URL) -> None:
+    migrate(url)
+    engine = new_engine(url)
+    with writing(engine).begin() as connection:
+        config = alembic_config()
+        config.attributes["connection"] = connection
+        command.downgrade(config, "base")
+        assert set(inspect(connection).get_table_names()) <= {"alembic_version"}
+    engine.dispose()
+    migrate(url)
+
+
+def test_any_number_may_migrate_at_once(url: URL) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        for done in [threads.submit(migrate, url) for _ in range(4)]:
+            done.result()
+    engine = new_engine(url)
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM cluster")) == 1
+    engine.dispose()
+
+
+def test_a_database_that_was_never_migrated_says_so(url: URL) -> None:
+    engine = new_engine(url)
+    with engine.begin() as connection:
+        Base.metadata.create_all(connection)
+    uow = UnitOfWork(engine)
+    with pytest.raises(NoCluster), uow.write(NOW):
+        pass
+    with pytest.raises(NoCluster), uow.read() as tx:
+        tx.cluster()
+    engine.dispose()
+
+
+def test_a_transaction_has_one_version_and_only_if_it_changes_something(uow: UnitOfWork) -> None:
+    with uow.write(NOW) as tx:
+        assert not tx.changed
+    with uow.read() as tx:
+        assert tx.cluster().version == 0
+    with uow.write(NOW) as tx:
+        assert (tx.version, tx.version) == (1, 1)
+        assert tx.changed
+        assert not tx.emitted
+    with suppress(ZeroDivisionError), uow.write(NOW) as tx:
+        assert tx.version == 2
+        tx.emit("topology", "changed", "topology", CHANGED)
+        raise ZeroDivisionError
+    with uow.read() as tx:
+        assert (tx.cluster().version, tx.cluster().sequence) == (1, 0)
+
+
+def test_events_are_numbered_without_a_gap_by_concurrent_writers(uow: UnitOfWork) -> None:
+    def write(number: int) -> None:
+        for turn in range(5):
+            with uow.write(NOW) as tx:
+                for _ in range(3):
+                    tx.emit("topology", "changed", f"t-{number}-{turn}", CHANGED)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write, range(4)))
+    with uow.read() as tx:
+        events = events_after(tx, 0, None, 100)
+    assert [event.sequence for event in events] == list(range(1, 61))
+    subjects = [event.bus_subject for event in events]
+    assert all(len(set(subjects[i : i + 3])) == 1 for i in range(0, 60, 3)), "two transactions are mixed"
+
+
+def test_an_event_is_published_once_it_is_marked(uow: UnitOfWork) -> None:
+    with uow.write(NOW) as tx:
+        for i in range(3):
+            tx.emit("topology", "changed", f"t{i}", CHANGED, job="01ARZ3NDEKTSV4RRFFQ69G5FAV" if i else None)
+        assert tx.emitted
+    with uow.read() as tx:
+        first = unpublished_events(tx, 2)
+    parsed = parse_event(first[0].body)
+    assert (parsed.id, parsed.sequence, parsed.time, parsed.data) == (first[0].id, 1, NOW, CHANGED)
+    assert parsed.bus_subject == first[0].bus_subject
+    with uow.bare_write() as session:
+        mark_published(session, [event.sequence for event in first])
+        mark_published(session, [])
+    with uow.read() as tx:
+        assert [event.sequence for event in unpublished_events(tx, 9)] == [3]
+        assert [event.sequence for event in events_after(tx, 1, None, 9)] == [2, 3]
+        assert [event.sequence for event in events_after(tx, 0, "01ARZ3NDEKTSV4RRFFQ69G5FAV", 1)] == [2]
+    with uow.bare_write() as session:
+        assert prune(session, NOW, 9) == 0
+        assert prune(session, NOW + timedelta(days=1), 1) == 1
+        assert prune(session, NOW + timedelta(days=1), 9) == 1
+    with uow.read() as tx:
+        assert tx.session.query(EventRow).count() == 1
+
+
+def test_a_message_is_consumed_once_also_by_two_at_a_time(uow: UnitOfWork) -> None:
+    start = Barrier(2)
+
+    def consume(_: int) -> bool:
+        start.wait(10)
+        with uow.write(NOW) as tx:
+            return tx.first_time("message")
+
+    with ThreadPoolExecutor(2) as threads:
+        assert sorted(threads.map(consume, range(2))) == [False, True]
+    with suppress(ZeroDivisionError), uow.write(NOW) as tx:
+        assert tx.first_time("undone")
+        raise ZeroDivisionError
+    with uow.write(NOW) as tx:
+        assert tx.first_time("undone")
+
+
+def test_a_writer_decides_on_what_the_one_before_committed(uow: UnitOfWork) -> None:
+    """The lost update that a lock taken too late would allow."""
+
+    def add(_: int) -> None:
+        with uow.write(NOW) as tx:
+            row = tx.session.get(MediumRow, "m")
+            if row is None:
+                tx.session.add(MediumRow(name="m", bandwidth=1))
+            else:
+                row.bandwidth += 1
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(add, range(20)))
+    with uow.read() as tx:
+        assert tx.session.get_one(MediumRow, "m").bandwidth == 20
+
+
+def test_a_look_sees_one_moment_and_does_not_wait_for_writers(uow: UnitOfWork) -> None:
+    with uow.write(NOW) as tx:
+        tx.session.add(MediumRow(name="m", bandwidth=1))
+    looked, written = Event(), Event()
+
+    def write() -> None:
+        looked.wait(10)
+        with uow.write(NOW) as tx:
+            tx.session.get_one(MediumRow, "m").bandwidth = tx.version + 100
+        written.set()
+
+    with ThreadPoolExecutor(1) as threads:
+        writing_ = threads.submit(write)
+        with uow.read() as tx:
+            version = tx.cluster().version
+            looked.set()
+            assert written.wait(10)
+            assert tx.session.scalar(text("SELECT bandwidth FROM media")) == 1
+            assert tx.session.scalar(text("SELECT version FROM cluster")) == version
+        writing_.result()
+
+
+@pytest.mark.parametrize("url", KINDS[1:], indirect=True)
+def test_a_look_cannot_change_postgres(uow: UnitOfWork) -> None:
+    with pytest.raises(StatementError, match="read-only"), uow.read() as tx:
+        tx.session.add(MediumRow(name="m", bandwidth=1))
+
+
+def test_values_come_back_as_they_went_in(url: URL) -> None:
+    world = World(url)
+    world.now = NOW.astimezone(timezone(timedelta(hours=5)))
+    world.add_nodes("a", "b", memory=2**40)
+    world.put_topology(full_mesh(["a", "b"]))
+    job = world.submit(ring(tasks=2))
+    world.run(job, ["a", "b"])
+    record = world.job(job)
+    assert record.submitted_at == NOW
+    assert record.state is JobState.RUNNING
+    assert record.allocations[0].state is AllocationState.RUNNING
+    assert record.tasks == ring(tasks=2).expand_tasks()
+    assert record.flows == ring(tasks=2).expand_flows()
+    assert world.snapshot().nodes[0].memory == 2**40
+    audit(world)
+    world.close()
+    with pytest.raises(StatementError, match="no time zone"), world.uow.write(NOW.replace(tzinfo=None)) as tx:
+        tx.first_time("m")
+
+
+def test_wrong_rows_are_refused(uow: UnitOfWork) -> None:
+    with uow.write(NOW) as tx:
+        tx.session.add(InboxRow(id="m", consumed_at=NOW))
+    with pytest.raises(IntegrityError), uow.write(NOW) as tx:
+        tx.session.add(InboxRow(id="m", consumed_at=NOW))
+    with pytest.raises(IntegrityError), uow.write(NOW) as tx:
+        tx.session.execute(text("INSERT INTO links VALUES ('a', 'b', 1, 'veth', 'no-such-medium')"))
+    with pytest.raises(IntegrityError), uow.write(NOW) as tx:
+        tx.session.add(HopRow(number=1, src="a", dst="b", bandwidth=None))
+
+
+def test_urls_that_cannot_work_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert database_url("postgresql://u@h/d").drivername == "postgresql+psycopg"
+    for wrong in ("sqlite://", "mysql://u@h/d"):
+        with pytest.raises(ValueError):
+            database_url(wrong)
+    monkeypatch.setenv("CES_MIGRATIONS", str(tmp_path))
+    with pytest.raises(NoMigrations):
+        migrations_folder()
