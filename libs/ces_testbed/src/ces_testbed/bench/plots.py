@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def control_plane_plots(outcome: Outcome, moments: Moments, out: Path) -> None:
-    """``latency.png``: how many jobs ran how soon after their submission. ``progress.png``: jobs per state over time."""
+    """``latency.png``: share of jobs running by time since submission; ``progress.png``: jobs per state over time."""
     load = outcome.load
     title = f"{load.nodes} nodes, {load.jobs} jobs of {load.tasks} tasks, {outcome.database}"
     values = np.sort(waits(moments))
