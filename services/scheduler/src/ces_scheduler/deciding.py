@@ -9,6 +9,7 @@ from ces_common.jobfile import Flow, Task
 from ces_common.messages.events import FlowPlan, Reason
 from ces_common.messages.records import JobRecord
 from ces_common.states import JobState
+from ces_core.errors import ProblemError
 from ces_core.plan import Result
 from ces_core.solvers import Solver
 from ces_scheduler.translate import (
@@ -46,14 +47,18 @@ def decide(
     if offer is None:
         return Decision(solver=solver.name, decision_ms=0.0, reason=NO_NODES)
     started = seconds()
-    problem = problem_of(name, tasks, flows, offer)
+    try:
+        problem = problem_of(name, tasks, flows, offer)
+    except ProblemError as error:  # no reason to keep the other jobs waiting
+        reason = Reason(code="impossible", text=f"the job makes no sense: {error}", forever=True)
+        return Decision(solver=solver.name, decision_ms=0.0, reason=reason)
     result: Result = solver.solve(problem, seed=seed)
     spent_ms = (seconds() - started) * 1000
     refused = explain_refusals(tasks, offer, result)
     if result.plan is None or result.metrics is None:
         reason = reason_of(result.reason) if result.reason else Reason(code="unknown", text="no place was found")
         return Decision(solver=result.solver, decision_ms=spent_ms, reason=reason, refused=refused)
-    plans = flow_plans(result.plan)
+    plans = flow_plans(result.plan, flows)
     assignments = dict(result.plan.assignments)
     return Decision(
         solver=result.solver,

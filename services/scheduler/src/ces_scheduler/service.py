@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -45,10 +46,13 @@ REJECTED = Counter("ces_plans_rejected_total", "Plans that the manager rejected"
 RETRY_S = 1.0
 IN_FLIGHT_S = 5.0  # after this long without an answer a proposal counts as lost
 PER_STEP = 64  # proposals before the state is read again
+LONGEST_BACKOFF_S = 30.0
+Clock = Callable[[], float]  # seconds, steady
 
 
 @dataclass(frozen=True)
 class InFlight:
+    plan: str
     attempt: int
     usage: Usage
     offer: Offer  # whose columns the usage is in
@@ -62,12 +66,27 @@ class Refused:
     offer: Offer | None
 
 
+@dataclass(frozen=True)
+class Rejected:
+    """A job whose plans the manager does not take, though they fit as far as can be seen from here."""
+
+    attempt: int
+    count: int
+    until: float  # not tried before
+
+
+def backoff_s(count: int) -> float:
+    """How long to leave a job alone after so many rejected plans: the first may have met a change, so not at all."""
+    return 0.0 if count < 2 else min(LONGEST_BACKOFF_S, 0.25 * 2.0 ** min(count, 16))
+
+
 class Scheduler:
-    def __init__(self, bus: Bus, solver: Solver, resync_s: float) -> None:
-        self._bus, self._solver, self._resync_s = bus, solver, resync_s
+    def __init__(self, bus: Bus, solver: Solver, resync_s: float, clock: Clock = time.monotonic) -> None:
+        self._bus, self._solver, self._resync_s, self._clock = bus, solver, resync_s, clock
         self.reader = StateReader(bus, SERVICE)
         self._in_flight: dict[str, InFlight] = {}
         self._refused: dict[str, Refused] = {}
+        self._rejected: dict[str, Rejected] = {}
 
     def missing(self) -> str | None:
         """What keeps it from working; None when ready."""
@@ -86,10 +105,10 @@ class Scheduler:
         if not await self.reader.refresh():
             return RETRY_S
         self._forget_settled()
-        offer = self._offer()
+        version, offer = self.reader.view.version, self._offer()
         proposed = 0
         for job in queue_order(self.reader.view.jobs.values()):
-            if job.id in self._in_flight or self._pointless(job, offer):
+            if job.id in self._in_flight or self._backs_off(job) or self._pointless(job, offer):
                 continue
             if proposed == PER_STEP:
                 self.reader.hint.set()
@@ -99,15 +118,16 @@ class Scheduler:
                     decide, job.name, job.tasks, job.flows, offer, self._solver, time.perf_counter, job.attempt
                 )
                 if decision.usage is not None and offer is not None:
-                    await self._propose(job, decision, offer, decision.usage)
+                    await self._propose(job, decision, version, offer, decision.usage)
                     offer = offer.less(decision.usage)
                     proposed += 1
                 elif decision.reason is not None:
-                    await self._refuse(job, decision.reason, offer)
+                    DECISION.labels("no-place").observe(decision.decision_ms / 1000)
+                    await self._refuse(job, decision.reason, version, offer)
             except BusError as error:
                 log.warning("a decision could not be announced", job=job.id, error=str(error))
                 return RETRY_S
-        return min(RETRY_S, self._resync_s) if self._in_flight else self._resync_s
+        return min(RETRY_S, self._resync_s) if self._in_flight or self._rejected else self._resync_s
 
     def _offer(self) -> Offer | None:
         """What is committed, less what is proposed and not yet answered. None while there are no nodes."""
@@ -121,13 +141,18 @@ class Scheduler:
 
     def _forget_settled(self) -> None:
         queued = {job.id: job.attempt for job in queue_order(self.reader.view.jobs.values())}
-        now = time.monotonic()
+        now = self._clock()
         self._in_flight = {
             job: entry
             for job, entry in self._in_flight.items()
             if queued.get(job) == entry.attempt and now < entry.until
         }
         self._refused = {job: entry for job, entry in self._refused.items() if queued.get(job) == entry.attempt}
+        self._rejected = {job: entry for job, entry in self._rejected.items() if queued.get(job) == entry.attempt}
+
+    def _backs_off(self, job: JobRecord) -> bool:
+        rejected = self._rejected.get(job.id)
+        return rejected is not None and self._clock() < rejected.until
 
     def _pointless(self, job: JobRecord, offer: Offer | None) -> bool:
         """Whether nothing has changed for the better since the job last found no place."""
@@ -138,12 +163,12 @@ class Scheduler:
             return last.offer is offer
         return offer.nothing_freed_since(last.offer)
 
-    async def _propose(self, job: JobRecord, decision: Decision, offer: Offer, usage: Usage) -> None:
+    async def _propose(self, job: JobRecord, decision: Decision, version: int, offer: Offer, usage: Usage) -> None:
         plan = PlanProposed(
             plan=str(ULID()),
             job=job.id,
             attempt=job.attempt,
-            version=self.reader.view.version,
+            version=version,
             solver=decision.solver,
             assignments=decision.assignments,
             flows=decision.flows,
@@ -152,22 +177,20 @@ class Scheduler:
         )
         event = new_event(SERVICE, "plan", "proposed", job.id, plan, datetime.now(UTC), event_id=plan.plan)
         await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
-        self._in_flight[job.id] = InFlight(job.attempt, usage, offer, time.monotonic() + IN_FLIGHT_S)
+        self._in_flight[job.id] = InFlight(plan.plan, job.attempt, usage, offer, self._clock() + IN_FLIGHT_S)
         self._refused.pop(job.id, None)
         PROPOSED.inc()
         DECISION.labels("placed").observe(decision.decision_ms / 1000)
         log.info("plan proposed", job=job.id, plan=plan.plan, version=plan.version, ms=round(decision.decision_ms, 2))
 
-    async def _refuse(self, job: JobRecord, reason: Reason, offer: Offer | None) -> None:
+    async def _refuse(self, job: JobRecord, reason: Reason, version: int, offer: Offer | None) -> None:
         last = self._refused.get(job.id)
-        self._refused[job.id] = Refused(job.attempt, reason, offer)
-        DECISION.labels("no-place").observe(0)
-        if last is not None and last.reason == reason:
-            return
-        refused = PlanRefused(job=job.id, attempt=job.attempt, version=self.reader.view.version, reason=reason)
-        event = new_event(SERVICE, "plan", "refused", job.id, refused, datetime.now(UTC))
-        await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
-        log.info("no place for a job", job=job.id, reason=reason.text)
+        if last is None or last.reason != reason:
+            refused = PlanRefused(job=job.id, attempt=job.attempt, version=version, reason=reason)
+            event = new_event(SERVICE, "plan", "refused", job.id, refused, datetime.now(UTC))
+            await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+            log.info("no place for a job", job=job.id, version=version, reason=reason.text)
+        self._refused[job.id] = Refused(job.attempt, reason, offer)  # only now: it must not count as said before it is
 
     def _event(self, delivery: Delivery) -> None:
         if not subjects.matches(REJECTIONS, delivery.subject):
@@ -178,11 +201,17 @@ class Scheduler:
             raise Reject(str(error)) from error
         REJECTED.inc()
         log.info("a plan was rejected", job=data.job, plan=data.plan, reason=data.reason)
-        self._in_flight.pop(data.job, None)
+        entry = self._in_flight.get(data.job)
+        if entry is not None and entry.plan == data.plan:  # not another scheduler's, nor an earlier one
+            del self._in_flight[data.job]
+            before = self._rejected.get(data.job)
+            count = before.count + 1 if before is not None and before.attempt == data.attempt else 1
+            self._rejected[data.job] = Rejected(data.attempt, count, self._clock() + backoff_s(count))
 
     async def _dry_run(self, message: Message) -> bytes:
         query = PlanQuery.model_validate_json(message.data)
         await self.reader.refresh()
+        version = self.reader.view.version
         decision = await asyncio.to_thread(
             decide,
             query.job.name,
@@ -195,7 +224,7 @@ class Scheduler:
         )
         return PlanAnswer(
             feasible=decision.reason is None,
-            version=self.reader.view.version,
+            version=version,
             solver=decision.solver,
             assignments=decision.assignments,
             flows=decision.flows,

@@ -72,7 +72,7 @@ class Usage:
 
 
 def offer_of(view: StateView) -> Offer:
-    """The cluster as committed. Links to nodes that have not joined do not exist yet."""
+    """The cluster as committed. A link is there only between nodes that have joined and are within reach."""
     used = {name: [0, 0, 0] for name in view.nodes}
     reserved: dict[tuple[str, str], int] = {}
     for job in view.jobs.values():
@@ -97,10 +97,11 @@ def offer_of(view: StateView) -> Offer:
         )
         for n in sorted(view.nodes.values(), key=lambda n: n.name)
     ]
+    within_reach = {name for name, node in view.nodes.items() if node.state == "ready"}
     links = [
         Link(link.src, link.dst, reservable(link.bandwidth), reserved.get((link.src, link.dst), 0), link.medium)
         for link in view.topology.links
-        if link.src in view.nodes and link.dst in view.nodes
+        if {link.src, link.dst} <= within_reach
     ]
     media = {medium.name: reservable(medium.bandwidth) for medium in view.topology.media}
     return Offer(Cluster.make(nodes, links, media), dict(view.nodes))
@@ -150,10 +151,18 @@ def problem_of_job(job: JobRecord, offer: Offer) -> Problem:
     return problem_of(job.name, job.tasks, job.flows, offer)
 
 
-def flow_plans(plan: Plan) -> list[FlowPlan]:
-    """Bandwidth in whole bit/s, rounded down: never more than there is."""
+def flow_plans(plan: Plan, flows: list[Flow]) -> list[FlowPlan]:
+    """Bandwidth in whole bit/s: rounded down, so never more than there is, but never below the minimum, which a
+    floating-point number may miss by a hair."""
+    asked = {(flow.src, flow.dst): flow.min for flow in flows}
     return [
-        FlowPlan(src=flow.src, dst=flow.dst, bandwidth=int(flow.bandwidth), path=list(flow.path)) for flow in plan.flows
+        FlowPlan(
+            src=flow.src,
+            dst=flow.dst,
+            bandwidth=max(int(flow.bandwidth), asked[flow.src, flow.dst]),
+            path=list(flow.path),
+        )
+        for flow in plan.flows
     ]
 
 
