@@ -14,7 +14,8 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Twice quiet: errors only.
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
 # Training has packages of its own, which need torch.
 TRAIN := $(wildcard libs/ces_train)
@@ -22,8 +23,7 @@ PROJECTS := $(sort $(filter-out libs/ces_train,$(patsubst %/pyproject.toml,%,\
 	$(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml))))
 MANIFESTS := $(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml)
 SOURCES := $(wildcard libs/*/src services/*/src workloads/src)
-# ces_common with its database part, which the manager's tests use as well.
-EDITABLE := $(foreach project,$(PROJECTS),-e ./$(project)$(if $(filter libs/ces_common,$(project)),[db]))
+EDITABLE := $(foreach project,$(PROJECTS),-e ./$(project))
 BUILD_TOOLS := hatchling editables
 DEV_TOOLS := pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis testcontainers pgserver \
 	ruff mypy import-linter types-PyYAML
