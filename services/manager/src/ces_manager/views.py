@@ -79,7 +79,11 @@ def list_jobs(
 def queue(tx: ReadTx, *, cursor: str | None, limit: int) -> Page[QueueEntry]:
     """Waiting jobs in the order in which they are tried; the cursor is the last position seen."""
     after = _number(cursor)
-    query = select(JobRow).where(JobRow.state == JobState.QUEUED).order_by(JobRow.priority.desc(), JobRow.submitted_at, JobRow.id)
+    query = (
+        select(JobRow)
+        .where(JobRow.state == JobState.QUEUED)
+        .order_by(JobRow.priority.desc(), JobRow.submitted_at, JobRow.id)
+    )
     rows = tx.session.scalars(query.offset(after).limit(limit + 1)).all()
     entries = [
         QueueEntry(
