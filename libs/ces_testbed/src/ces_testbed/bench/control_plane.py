@@ -35,7 +35,7 @@ from ces_testbed.bench.load import (
 from ces_testbed.bench.simulated import SimulatedNode
 from ces_testbed.cluster import Cluster
 from ces_testbed.services import CONTROLLERS, MANAGER, NATS
-from ces_testbed.spec import ClusterSpec, Files, Timing
+from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
 from ces_testbed.topology import TestbedNode, Topology
 
 SUBMITTERS = 8
@@ -216,6 +216,7 @@ def run(load: Load, out: Path, console: Console, database_url: str | None = None
     with tempfile.TemporaryDirectory(prefix="ces-bench-") as folder:
         spec = ClusterSpec(
             name="bench",
+            api_port=free_port(LOCALHOST, set()),
             topology=placeholder,
             save_context=False,
             timing=Timing(lease_s=60, unreachable_s=30),

@@ -9,7 +9,10 @@ MAX_BODY = 1024 * 1024
 
 
 class BodyLimit:
-    """Refuses bodies above 1 MiB, also where the length was not announced: reading on raises HTTPException 413."""
+    """Refuses bodies above 1 MiB, also where the length was not announced: reading on raises HTTPException 413.
+
+    The web framework has such a limit, but answers it in plain text, not with problem details.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
