@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
@@ -45,6 +46,15 @@ def _torch() -> str | None:
     return None if find_spec("torch") else "torch is not installed (make install-train)"
 
 
+def _compose() -> str | None:
+    """Both generations of compose will do."""
+    if shutil.which("docker-compose"):
+        return None
+    plugin = ["docker", "compose", "version"]
+    there = shutil.which("docker") and subprocess.run(plugin, capture_output=True).returncode == 0
+    return None if there else "neither docker compose nor docker-compose is installed"
+
+
 def _command(name: str) -> Callable[[], str | None]:
     return lambda: None if shutil.which(name) else f"{name} is not installed"
 
@@ -54,6 +64,7 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "engine": _engine,
     "postgres": _postgres,
     "torch": _torch,
+    "compose": _compose,
     "iperf3": _command("iperf3"),
 }
 

@@ -4,6 +4,7 @@ Runs as root before anything else, at every start; what is there is kept. Every 
 /secrets, which it alone can read: the services' images run as different users.
 """
 
+import json
 import os
 import secrets
 from pathlib import Path
@@ -45,7 +46,9 @@ def main() -> None:
         if not (own / "nats.creds").exists():
             save_credentials(own / "nats.creds", trust.new_credentials(service, service))
         if service == "manager":
-            keep(own / "admin.token", secrets.token_urlsafe(32) + "\n")
+            token = keep(own / "admin.token", secrets.token_urlsafe(32) + "\n").strip()
+            context = {"url": "http://127.0.0.1:8080", "token": token}  # for `ces` in the manager's own container
+            keep(own / "context.json", json.dumps(context))
             keep(own / "agent-signing-key.json", trust.signing_key_file(AGENT).read_text())
             keep(own / "pgpass", f"*:*:*:*:{password}\n")
         give(own, USERS[service])

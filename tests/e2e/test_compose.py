@@ -1,0 +1,69 @@
+"""The whole cluster as `docker compose up` starts it: a job trains on it, bandwidth is as allocated, nothing stays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from compose_stack import ROOT, Stack, build_missing_images
+
+from ces_testbed.processes import wait_until
+
+pytestmark = [pytest.mark.needs("engine", "compose"), pytest.mark.timeout(600)]
+
+RING = ROOT / "examples" / "jobs" / "digits-ring.yaml"
+NARROW = 5_000_000  # bit/s: so little that every flow is held back
+NARROW_ROUNDS = 6
+
+
+@pytest.fixture(scope="module")
+def stack() -> Iterator[Stack]:
+    build_missing_images()
+    stack = Stack(f"cestest{os.getpid()}")
+    try:
+        stack.start()
+        yield stack
+    finally:
+        stack.remove()
+        left = stack.left()
+        stack.sweep()
+        stack.engine.close()
+    assert left == [], "left on the engine"
+
+
+def test_the_example_job_trains(stack: Stack) -> None:
+    stack.ces("submit", str(RING), "--wait")
+
+    job = stack.job("digits-ring")
+    assert job["state"] == "succeeded"
+    assert len({placed["node"] for placed in job["placement"]}) == 5
+    for flow in job["flows"]:
+        assert flow["enforced"]
+        assert 0 < flow["peak"] <= 1.1 * flow["bandwidth"]
+    assert wait_until(lambda: not stack.workers(), 20, pause_s=0.5), "its containers are still there"
+
+
+def test_flows_get_what_was_allocated_and_workers_outlive_their_agent(stack: Stack, tmp_path: Path) -> None:
+    wanted = yaml.safe_load(RING.read_text())
+    wanted["name"] = "narrow"
+    wanted["tasks"][0]["command"] += ["--rounds", str(NARROW_ROUNDS)]
+    wanted["flows"]["bandwidth"] = {"min": "5Mbit", "max": "5Mbit"}
+    file = tmp_path / "narrow.yaml"
+    file.write_text(yaml.safe_dump(wanted))
+
+    stack.ces("submit", str(file))
+    assert wait_until(lambda: stack.job("narrow")["state"] == "running", 60, pause_s=0.5)
+    before = {worker.id for worker in stack.workers()}
+    stack.container("n1").restart(timeout=10)
+    assert {worker.id for worker in stack.workers()} == before
+    stack.ces("wait", "narrow")
+
+    job = stack.job("narrow")
+    assert (job["state"], job["restarts"]) == ("succeeded", 0)
+    for flow in job["flows"]:
+        assert flow["bandwidth"] == NARROW
+        assert 0.9 * NARROW <= flow["peak"] <= 1.1 * NARROW, f"{flow['src']} to {flow['dst']}"
+    assert wait_until(lambda: not stack.workers(), 20, pause_s=0.5), "its containers are still there"

@@ -1,0 +1,124 @@
+"""The stack of docker-compose.yml under a name, a port and a subnet of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import docker
+
+from ces_testbed.processes import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+IMAGES = [
+    *(f"ces-{name}" for name in ("manager", "scheduler", "compute-ctl", "network-ctl", "edge-agent")),
+    "ces-holder",
+    "ces-worker-train",
+]
+HEALTHY_S = 120.0
+
+
+def compose_command() -> list[str]:
+    """Compose 1 where it is installed, else the plugin."""
+    return ["docker-compose"] if shutil.which("docker-compose") else ["docker", "compose"]
+
+
+def build_missing_images() -> None:
+    engine = docker.from_env()
+    present = {tag.partition(":")[0] for image in engine.images.list() for tag in image.tags}
+    if not present.issuperset(IMAGES):
+        run(["make", "images"])
+
+
+def run(command: Sequence[str], env: dict[str, str] | None = None, patience_s: float = 600.0) -> str:
+    """What it printed; with everything it said in the error where it fails."""
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=patience_s)
+    if done.returncode:
+        raise AssertionError(
+            f"{' '.join(command)}: exit {done.returncode}\n{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+        )
+    return done.stdout
+
+
+class Stack:
+    """``name``: the compose project, and the cluster whose workers the engine runs."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.engine = docker.from_env()
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        own = {
+            "COMPOSE_PROJECT_NAME": name,
+            "CES_API_PORT": str(port),
+            "CES_SUBNET": f"172.28.{random.randrange(1, 255)}",
+        }
+        self._env = {key: value for key, value in os.environ.items() if not key.startswith("CES_")} | own
+        self._cli = self._env | {"CES_URL": f"http://127.0.0.1:{port}", "no_proxy": "127.0.0.1"}
+
+    def compose(self, *arguments: str) -> str:
+        return run([*compose_command(), *arguments], self._env)
+
+    def start(self) -> None:
+        """Up, and every service healthy."""
+        self.compose("up", "-d", "--no-build")
+        if not wait_until(lambda: not self._unhealthy(), HEALTHY_S, pause_s=0.5):
+            raise AssertionError(f"not healthy: {self._unhealthy()}\n{self.compose('logs', '--tail', '20')[-6000:]}")
+        token = self.compose("exec", "-T", "manager", "cat", "/secrets/manager/admin.token")
+        self._cli["CES_TOKEN"] = token.strip()
+
+    def ces(self, *arguments: str) -> str:
+        return run([str(Path(sys.executable).with_name("ces")), *arguments], self._cli)
+
+    def job(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.ces("describe", "job", name, "-o", "json"))
+        return found
+
+    def container(self, service: str) -> Any:
+        labels = [f"com.docker.compose.project={self.name}", f"com.docker.compose.service={service}"]
+        (found,) = self.engine.containers.list(all=True, filters={"label": labels})
+        return found
+
+    def workers(self) -> list[Any]:
+        """Containers that the cluster's agents made."""
+        return list(self.engine.containers.list(all=True, filters={"label": f"ces.cluster={self.name}"}))
+
+    def _unhealthy(self) -> list[str]:
+        found = []
+        for container in self._own(self.engine.containers, all=True):
+            state = container.attrs["State"]
+            if state["Status"] != "exited" or state["ExitCode"] != 0:
+                health = state.get("Health", {}).get("Status", "")
+                if health != "healthy":
+                    found.append(f"{container.name} is {state['Status']} {health}")
+        return found
+
+    def left(self) -> list[str]:
+        """What there is of it on the engine, by name."""
+        own = [
+            *self._own(self.engine.containers, all=True),
+            *self._own(self.engine.networks),
+            *self._own(self.engine.volumes),
+            *self.workers(),
+        ]
+        return sorted(thing.name for thing in own)
+
+    def _own(self, kind: Any, **options: Any) -> list[Any]:
+        return list(kind.list(filters={"label": f"com.docker.compose.project={self.name}"}, **options))
+
+    def remove(self) -> None:
+        self.compose("down", "--volumes", "--timeout", "10")
+
+    def sweep(self) -> None:
+        """What a failed test left running."""
+        for worker in self.workers():
+            worker.remove(force=True, v=True)
