@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable
 from pathlib import Path
+from typing import TypeVar
 from uuid import uuid4
 
 import psutil
@@ -17,16 +19,18 @@ from ces_common.messages.reports import Heartbeat, LeaseGrant
 from ces_common.messages.wanted import ComputeWanted, NetworkWanted
 from ces_common.service import Hint
 from ces_edge_agent.compute import ComputeKeeper
+from ces_edge_agent.dataplane.errors import DataPlaneError
 from ces_edge_agent.documents import Kept
 from ces_edge_agent.lease import Clocks, Lease
 from ces_edge_agent.logs import ProgressTail, answer_log, discard_old_logs
 from ces_edge_agent.network import NetworkKeeper
-from ces_edge_agent.ports import Network, Runtime
+from ces_edge_agent.ports import Network, Runtime, RuntimeUnavailable
 from ces_edge_agent.settings import AgentSettings
 
 log = structlog.get_logger()
 PROGRESS_S = 0.5
 HOUSEKEEPING_S = 600.0
+T = TypeVar("T")
 
 
 def machine_clocks() -> Clocks:
@@ -132,16 +136,25 @@ class Agent:
             self._heard = heard
 
     async def _heartbeat(self) -> Heartbeat:
-        links, flows = await self._network.usage()
+        links, flows = await self._measured(self._network.usage(), ([], []))
         return Heartbeat(
             node=self._settings.node,
             boot=self._boot,
             cpu=psutil.cpu_percent() * 10 * (psutil.cpu_count() or 1),
             memory=psutil.virtual_memory().used,
-            workers=await self._runtime.usage(),
+            workers=await self._measured(self._runtime.usage(), []),
             links=links,
             flows=flows,
         )
+
+    async def _measured(self, measuring: Awaitable[T], nothing: T) -> T:
+        """A measurement, or nothing where there is none now: a sign of life must not wait for it."""
+        try:
+            async with asyncio.timeout(self._settings.heartbeat_s):
+                return await measuring
+        except (TimeoutError, RuntimeUnavailable, DataPlaneError) as error:
+            log.warning("nothing measured", error=str(error) or "it took too long")
+            return nothing
 
     async def _reports(self) -> None:
         """Both reports whenever one changed, and again and again: any may be lost."""

@@ -49,7 +49,8 @@ class ComputeKeeper:
         self.hint = Hint()
         self.observed: Mapping[str, WorkerStatus] = {}
         self._refused: dict[str, WorkerStatus] = {}
-        self._busy: dict[str, asyncio.Task[None]] = {}  # allocation -> its action under way
+        self._busy: dict[str, Action] = {}  # allocation -> its action under way
+        self._tasks: set[asyncio.Task[None]] = set()
         self._status = Status(node=node, generation=0)
 
     @property
@@ -71,7 +72,7 @@ class ComputeKeeper:
 
     async def step(self) -> None:
         """One look, and the start of every action that is due."""
-        busy = set(self._busy)  # before the look: what ends meanwhile may not be visible in it yet
+        busy = dict(self._busy)  # before the look: what ends meanwhile may not be visible in it yet
         self.observed = await self._runtime.workers()
         document = self._kept.current
         wanted = document.workers if document else []
@@ -84,15 +85,18 @@ class ComputeKeeper:
             known=document is not None,
         )
         for allocation, action in actions.items():
-            if allocation not in busy | self._busy.keys():
-                self._busy[allocation] = asyncio.create_task(self._act(allocation, action))
+            if allocation not in busy and allocation not in self._busy:
+                self._busy[allocation] = action
+                task = asyncio.create_task(self._act(allocation, action))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
         self._report(document, busy)
 
-    def _report(self, document: ComputeWanted | None, busy: set[str]) -> None:
+    def _report(self, document: ComputeWanted | None, busy: Mapping[str, Action]) -> None:
         """The generation counts as reached once nothing that is not wanted is alive or can come alive any more."""
         wanted = {worker.key for worker in document.workers} if document else set()
         surplus = any(status.state in ALIVE and key not in wanted for key, status in self.observed.items())
-        surplus = surplus or bool(busy - {allocation_of(key) for key in wanted})
+        surplus = surplus or any(_concerns_others(allocation, action, wanted) for allocation, action in busy.items())
         reached = self._status.generation if surplus or document is None else document.generation
         workers = [*self.observed.values(), *self._refused.values()]
         status = Status(
@@ -105,13 +109,14 @@ class ComputeKeeper:
     async def _act(self, allocation: str, action: Action) -> None:
         try:
             await self._perform(action)
-        except RuntimeUnavailable as error:
+        except RuntimeUnavailable as error:  # tried again at the next look, not at once
             log.warning("the runtime does not answer", action=type(action).__name__, error=str(error))
         except Exception:
             log.exception("an action failed and will be tried again", action=repr(action)[:300])
+        else:
+            self.hint.set()
         finally:
             del self._busy[allocation]
-            self.hint.set()
 
     async def _perform(self, action: Action) -> None:
         match action:
@@ -138,3 +143,10 @@ class ComputeKeeper:
             )
             return
         fault_point("container-started")
+
+
+def _concerns_others(allocation: str, action: Action, wanted: set[str]) -> bool:
+    """Whether an action under way may bring to life, or has yet to end, what is not wanted."""
+    if isinstance(action, Start):
+        return action.worker.key not in wanted
+    return allocation not in {allocation_of(key) for key in wanted}

@@ -23,8 +23,8 @@ class Kept(Generic[W]):
         self.current: W | None = self._load()
 
     def offer(self, raw: bytes) -> bool:
-        """Take a document in if it is newer than what is known; True if it was. A malformed one, another node's or an
-        older one is ignored."""
+        """Take a document in if it is newer than what is known, or differs at the same generation (a controller of
+        another version made it); True if it was. A malformed one, another node's or an older one is ignored."""
         try:
             document = self._model.model_validate_json(raw)
         except ValueError as error:
@@ -34,17 +34,27 @@ class Kept(Generic[W]):
             log.warning("another node's wanted state ignored", of=document.node)
             return False
         old = self.current
-        if old is not None and old.epoch == document.epoch and old.generation >= document.generation:
+        if old is not None and old.epoch == document.epoch and old.generation > document.generation:
             return False
-        write_atomically(self._path, document.model_dump_json())
+        if document == old:
+            return False
+        try:
+            write_atomically(self._path, document.model_dump_json())
+        except OSError as error:  # what a restart would forget must not be acted upon
+            log.error("the wanted state cannot be kept on disk", path=str(self._path), error=str(error))
+            return False
         self.current = document
         return True
 
     def _load(self) -> W | None:
         try:
-            return self._model.model_validate_json(self._path.read_bytes())
+            document = self._model.model_validate_json(self._path.read_bytes())
         except FileNotFoundError:
             return None
         except ValueError as error:
             log.warning("unreadable wanted state on disk ignored", path=str(self._path), error=str(error))
             return None
+        if document.node != self._node:
+            log.warning("another node's wanted state on disk ignored", path=str(self._path), of=document.node)
+            return None
+        return document

@@ -7,8 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+
 from ces_edge_agent.files import write_atomically
 
+log = structlog.get_logger()
 Clock = Callable[[], float]
 
 
@@ -38,8 +41,13 @@ class Lease:
         until = sent + lease_s
         if until > self._until:
             self._until = until
-            wall = self._clocks.wall() + (until - self._clocks.steady())
-            write_atomically(self._path, json.dumps({"boot": self._clocks.boot, "steady": until, "wall": wall}))
+            now = self._clocks.wall()
+            wall = now + (until - self._clocks.steady())
+            kept = {"boot": self._clocks.boot, "steady": until, "wall": wall, "written": now}
+            try:
+                write_atomically(self._path, json.dumps(kept))
+            except OSError as error:  # a restart will find an earlier end: too short a lease is safe
+                log.warning("the lease could not be written down", error=str(error))
 
     def remaining(self) -> float:
         """Seconds; negative once it has run out."""
@@ -50,6 +58,9 @@ class Lease:
             kept = json.loads(self._path.read_text())
             if kept["boot"] == self._clocks.boot:
                 return float(kept["steady"])
-            return self._clocks.steady() + float(kept["wall"]) - self._clocks.wall()
+            now = self._clocks.wall()
+            if now < float(kept["written"]):  # the time of day was lost with the power: no telling how much has passed
+                return self._clocks.steady()
+            return self._clocks.steady() + float(kept["wall"]) - now
         except (OSError, ValueError, KeyError, TypeError):
             return self._clocks.steady()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import codecs
 import time
 from collections.abc import Mapping
 from pathlib import Path
+
+from pydantic_core import from_json
 
 from ces_common.messages.queries import LogAnswer, LogQuery
 from ces_common.messages.reports import Progress, WorkerStatus
@@ -18,7 +20,7 @@ READ_LIMIT = 1024 * 1024
 
 
 def answer_log(runtime: Runtime, query: LogQuery, observed: Mapping[str, WorkerStatus]) -> LogAnswer:
-    """Part of an allocation's log, cut after the last whole character."""
+    """Part of an allocation's log, cut after the last whole character. What is no text shows as such."""
     path = runtime.log(query.allocation)
     alive = any(w.allocation == query.allocation and w.state in ALIVE for w in observed.values())
     try:
@@ -28,17 +30,22 @@ def answer_log(runtime: Runtime, query: LogQuery, observed: Mapping[str, WorkerS
             more = bool(file.read(1))
     except FileNotFoundError:
         return LogAnswer(found=False, complete=not alive)
-    text = raw.decode(errors="ignore") if more else raw.decode(errors="replace")
-    used = len(text.encode()) if more else len(raw)
-    return LogAnswer(found=True, offset=query.offset + used, text=text, complete=not alive and not more)
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+    text = decoder.decode(raw, final=not more and not alive)
+    held_back, _ = decoder.getstate()  # the beginning of a character whose end is yet to be read or written
+    offset = query.offset + len(raw) - len(held_back)
+    return LogAnswer(found=True, offset=offset, text=text, complete=not alive and not more)
 
 
 def progress_of(line: bytes) -> dict[str, object] | None:
-    """The progress in one line of output: a JSON object with ``progress`` or ``result`` as an object; else None."""
+    """The progress in one line of output: a JSON object with ``progress`` or ``result`` as an object; else None.
+
+    Workers may print anything: what is found can be sent on, whatever it is.
+    """
     if not line.startswith(b"{") or len(line) > LINE_LIMIT:
         return None
     try:
-        data = json.loads(line)
+        data = from_json(line)  # refuses what cannot be written again: lone surrogates, bottomless nesting
     except ValueError:
         return None
     found = data.get("progress") or data.get("result")

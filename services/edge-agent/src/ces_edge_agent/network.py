@@ -61,13 +61,13 @@ class NetworkKeeper:
         if missing:
             holders = dict(await self._runtime.holders())
         problems = await self._network.apply(wanted, holders)
-        for allocation in stale:
-            await self._runtime.remove_holder(allocation)
         whole_node = problems.pop("", None)
         if whole_node is not None:
             problems = dict.fromkeys(wanted.jobs, whole_node) | problems
         problems |= failures
         self._report(wanted, problems)
+        for allocation in stale:  # what is new need not wait for it
+            await self._runtime.remove_holder(allocation)
         left = set(holders) - set(stale) - {endpoint.allocation for endpoint in wanted.endpoints}
         return not problems and whole_node is None and not left
 

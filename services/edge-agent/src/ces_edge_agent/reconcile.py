@@ -73,7 +73,8 @@ def plan_workers(
     observed: worker key -> what the runtime shows.
     networked: allocations whose network is in place.
     leased: whether the lease still holds.
-    known: False while no wanted state was ever received: then nothing is stopped for being unknown.
+    known: False while no wanted state was ever received: then nothing is stopped for being unknown while the lease
+        holds.
     """
     by_key = {worker.key: worker for worker in wanted}
     actions: dict[str, Action] = {}
@@ -88,6 +89,8 @@ def plan_workers(
         if worker is None:
             if known:
                 action = Stop(key, "no longer wanted") if alive else Remove(key)
+            elif alive and not leased.holds:  # whose it is, and whether it might go on, was lost with the documents
+                action = Stop(key, "the lease has run out")
         elif alive and not leased.covers(worker):
             action = Stop(key, "the lease has run out")
         elif worker.paused and status.state == "running":

@@ -1,0 +1,88 @@
+"""What an agent needs, without a machine: a clock, a network that does as it is told, documents in a few words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ces_common.messages.reports import FlowUsage, LinkUsage
+from ces_common.messages.wanted import ComputeWanted, Endpoint, NetworkWanted, WorkerWanted
+from ces_edge_agent.lease import Clocks
+
+
+class FakeTime:
+    """Time that passes when told to. ``boot`` names the boot of the machine."""
+
+    def __init__(self) -> None:
+        self.steady = 1000.0
+        self.wall = 1_800_000_000.0
+        self.boot = "first"
+
+    def clocks(self) -> Clocks:
+        return Clocks(steady=lambda: self.steady, wall=lambda: self.wall, boot=self.boot)
+
+    def passes(self, seconds: float) -> None:
+        self.steady += seconds
+        self.wall += seconds
+
+    def reboot(self, seconds: float) -> None:
+        """The machine is down for so long; its steady clock starts anew."""
+        self.boot += "+"
+        self.steady = 10.0
+        self.wall += seconds
+
+
+class FakeNetwork:
+    """Applies everything but what is in ``failing`` (attempt key, or "" for the node, -> reason)."""
+
+    def __init__(self) -> None:
+        self.failing: dict[str, str] = {}
+        self.applied: list[NetworkWanted] = []
+        self.holders: list[set[str]] = []
+
+    async def open(self) -> None:
+        return None
+
+    async def close(self) -> None:
+        return None
+
+    async def apply(self, wanted: NetworkWanted, holders: Mapping[str, Path | None]) -> dict[str, str]:
+        self.applied.append(wanted)
+        self.holders.append(set(holders))
+        return dict(self.failing)
+
+    async def usage(self) -> tuple[list[LinkUsage], list[FlowUsage]]:
+        return [LinkUsage(peer="b", sent=1.0, received=2.0)], []
+
+    async def remove(self) -> None:
+        return None
+
+
+def worker(allocation: str, incarnation: int = 1, **fields: Any) -> WorkerWanted:
+    defaults = {
+        "allocation": allocation,
+        "incarnation": incarnation,
+        "job": "j",
+        "job_name": "j",
+        "task": f"t-{allocation}",
+        "rank": 0,
+        "command": ["serve"],
+        "cpu": 100,
+        "memory": 2**20,
+    }
+    return WorkerWanted.model_validate(defaults | fields)
+
+
+def compute(*workers: WorkerWanted, generation: int = 1, node: str = "n", epoch: str = "e") -> ComputeWanted:
+    return ComputeWanted(node=node, epoch=epoch, generation=generation, workers=list(workers))
+
+
+def network(
+    *allocations: str, generation: int = 1, node: str = "n", epoch: str = "e", job: str = "j.1"
+) -> NetworkWanted:
+    endpoints = [
+        Endpoint(allocation=each, job=job, address=f"10.0.0.{i + 2}", hostname=f"t-{each}")
+        for i, each in enumerate(allocations)
+    ]
+    return NetworkWanted(node=node, epoch=epoch, generation=generation, endpoints=endpoints)
