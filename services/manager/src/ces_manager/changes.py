@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import bindparam, delete, select, update
 
 from ces_common.db.tables import AllocationRow, HopRow, JobRow, ReservationRow
 from ces_common.db.uow import ReadTx, WriteTx
@@ -16,6 +16,12 @@ from ces_manager.lifecycle import Course, JobStep, Member, MemberStep
 from ces_manager.policy import Policy
 
 _UNSYNCED = {"synchronize_session": False}
+_PRESENT = (
+    select(AllocationRow)
+    .join(JobRow, (JobRow.id == AllocationRow.job) & (JobRow.attempt == AllocationRow.attempt))
+    .where(AllocationRow.job.in_(bindparam("jobs", expanding=True)))
+    .order_by(AllocationRow.job, AllocationRow.rank)
+)
 
 
 def job_row(tx: ReadTx, job: str) -> JobRow:
@@ -28,14 +34,10 @@ def job_row(tx: ReadTx, job: str) -> JobRow:
 
 def allocations_of(tx: ReadTx, jobs: Iterable[JobRow]) -> dict[str, list[AllocationRow]]:
     """The present attempt's allocations of each job, in rank order."""
-    attempts = {row.id: row.attempt for row in jobs}
+    ids = [row.id for row in jobs]
     found: dict[str, list[AllocationRow]] = defaultdict(list)
-    if attempts:
-        query = select(AllocationRow).join(
-            JobRow, (JobRow.id == AllocationRow.job) & (JobRow.attempt == AllocationRow.attempt)
-        )
-        query = query.where(AllocationRow.job.in_(attempts)).order_by(AllocationRow.job, AllocationRow.rank)
-        for row in tx.session.scalars(query):
+    if ids:
+        for row in tx.session.scalars(_PRESENT, {"jobs": ids}):
             found[row.job].append(row)
     return found
 

@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from sqlalchemy import select
+from sqlalchemy.orm import undefer_group
 
-from ces_common.db.tables import AllocationRow, JobRow, LinkRow, MediumRow, NodeRow, ReservationRow
+from ces_common.db.tables import EXPANDED, AllocationRow, JobRow, LinkRow, MediumRow, NodeRow, ReservationRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import (
@@ -27,7 +28,7 @@ def snapshot(tx: ReadTx, query: SnapshotQuery) -> Snapshot:
     """All that counts now, or what changed since the version asked for."""
     cluster = tx.cluster()
     known = query.epoch == cluster.epoch and 0 < query.since <= cluster.version
-    jobs, nodes = select(JobRow), select(NodeRow)
+    jobs, nodes = select(JobRow).options(undefer_group(EXPANDED)), select(NodeRow)
     if known:
         jobs, nodes = jobs.where(JobRow.version > query.since), nodes.where(NodeRow.version > query.since)
     else:

@@ -17,6 +17,18 @@ from ces_manager.cluster import emit_node
 from ces_manager.liveness import lease_end
 from ces_manager.policy import Policy
 
+_ON_NODE = (
+    select(AllocationRow, JobRow.state)
+    .join(JobRow, JobRow.id == AllocationRow.job)
+    .where(AllocationRow.node == bindparam("node"), AllocationRow.state.in_(LIVE_STATES))
+)
+_HEARD = LeaseRow.__table__.c.heard_at
+_RENEW = (
+    update(LeaseRow)
+    .where(LeaseRow.node == bindparam("the_node"), bindparam("now", type_=_HEARD.type) >= LeaseRow.heard_at)
+    .values(boot=bindparam("the_boot"), heard_at=bindparam("now"), lease_until=bindparam("until"))
+)
+
 
 def matters(tx: ReadTx, status: Status) -> bool:
     """Whether a report moves anything; most do not, and then nothing need be locked."""
@@ -24,15 +36,10 @@ def matters(tx: ReadTx, status: Status) -> bool:
 
 
 def _moved_by(tx: ReadTx, status: Status) -> list[str]:
-    query = (
-        select(AllocationRow, JobRow.state)
-        .join(JobRow, JobRow.id == AllocationRow.job)
-        .where(AllocationRow.node == status.node, AllocationRow.state.in_(LIVE_STATES))
-    )
     return sorted(
         {
             row.job
-            for row, state in tx.session.execute(query)
+            for row, state in tx.session.execute(_ON_NODE, {"node": status.node})
             if lifecycle.matters(state, as_member(row), status.generation, status.workers)
         }
     )
@@ -77,15 +84,9 @@ def heartbeats(uow: UnitOfWork, policy: Policy, beats: Iterable[tuple[str, str]]
 
 
 def _renew_leases(session: Session, policy: Policy, boots: dict[str, str], now: datetime) -> None:
-    heard = LeaseRow.__table__.c.heard_at
     until = lease_end(now, policy)
-    statement = (
-        update(LeaseRow)
-        .where(LeaseRow.node == bindparam("the_node"), LeaseRow.heard_at <= bindparam("now", type_=heard.type))
-        .values(boot=bindparam("the_boot"), heard_at=bindparam("now"), lease_until=bindparam("until"))
-    )
     # In one order everywhere, so that two managers cannot wait for each other's rows.
     values = [
         {"the_node": node, "the_boot": boot[:64], "now": now, "until": until} for node, boot in sorted(boots.items())
     ]
-    session.connection().execute(statement, values)
+    session.connection().execute(_RENEW, values)

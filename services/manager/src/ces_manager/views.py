@@ -7,8 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import select
+from sqlalchemy.orm import undefer_group
 
 from ces_common.db.tables import (
+    EXPANDED,
     LIVE_STATES,
     AllocationRow,
     JobRow,
@@ -59,7 +61,7 @@ def list_jobs(
     tx: ReadTx, *, cursor: str | None, limit: int, state: JobState | None, name: str | None
 ) -> Page[JobSummary]:
     """The newest first; ``cursor`` is the ``next`` of the page before."""
-    query = select(JobRow).order_by(JobRow.id.desc()).limit(limit + 1)
+    query = select(JobRow).options(undefer_group(EXPANDED)).order_by(JobRow.id.desc()).limit(limit + 1)
     if cursor:
         query = query.where(JobRow.id < cursor)
     if state is not None:

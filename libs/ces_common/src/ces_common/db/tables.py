@@ -18,6 +18,7 @@ _LIVE = text("state IN ({})".format(", ".join(f"'{state.value}'" for state in LI
 _QUEUED = text(f"state = '{JobState.QUEUED.value}'")
 _TIMED = text("deadline IS NOT NULL")
 _HELD = text("held")
+EXPANDED = "expanded"
 _ID = String(26)  # a ULID
 
 
@@ -109,8 +110,9 @@ class JobRow(Base):
     spec: Mapped[JobFile] = mapped_column(Json(JobFile), deferred=True)  # as submitted; what follows is its meaning
     restart: Mapped[Restart] = mapped_column(Json(Restart))
     disconnect: Mapped[str] = mapped_column(String(8))
-    tasks: Mapped[list[Task]] = mapped_column(Json(list[Task]))
-    flows: Mapped[list[Flow]] = mapped_column(Json(list[Flow]))
+    # Long in large jobs and not needed to move one on: read only where asked for.
+    tasks: Mapped[list[Task]] = mapped_column(Json(list[Task]), deferred=True, deferred_group=EXPANDED)
+    flows: Mapped[list[Flow]] = mapped_column(Json(list[Flow]), deferred=True, deferred_group=EXPANDED)
     state: Mapped[JobState] = mapped_column(State(JobState))
     state_since: Mapped[datetime] = mapped_column(UtcTime)
     deadline: Mapped[datetime | None] = mapped_column(UtcTime)  # by when the state must have changed

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, Select, insert, select, update
 from sqlalchemy.orm import Session
 
 from ces_common.db.engine import reading, writing
@@ -19,18 +21,41 @@ class NoCluster(RuntimeError):
     """The database was never migrated."""
 
 
+@dataclass(slots=True)
+class Cluster:
+    """The cluster row as of a transaction; a writer's changes to it are written at its end."""
+
+    epoch: str
+    version: int
+    sequence: int
+    topology_version: int
+    last_flow: int
+    last_port: int
+
+
+_TABLE = ClusterRow.__table__
+_LOOK = select(*(_TABLE.c[each.name] for each in fields(Cluster))).where(_TABLE.c.id == 1)
+_LOCK = _LOOK.with_for_update()
+_CHANGE = update(ClusterRow).where(_TABLE.c.id == 1)
+_APPEND = insert(EventRow.__table__)  # type: ignore[arg-type]
+
+
+def _read_cluster(session: Session, query: Select[Any]) -> Cluster:
+    row = session.connection().execute(query).one_or_none()
+    if row is None:
+        raise NoCluster("the database holds no cluster: migrate it first")
+    return Cluster(*row)
+
+
 class ReadTx:
     """A look at one moment of the database."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
 
-    def cluster(self) -> ClusterRow:
-        """The cluster row as of this transaction. Raises NoCluster."""
-        row = self.session.get(ClusterRow, 1)
-        if row is None:
-            raise NoCluster("the database holds no cluster: migrate it first")
-        return row
+    def cluster(self) -> Cluster:
+        """Raises NoCluster."""
+        return _read_cluster(self.session, _LOOK)
 
 
 class WriteTx(ReadTx):
@@ -40,14 +65,12 @@ class WriteTx(ReadTx):
         super().__init__(session)
         self.now = now
         self._source = source
-        row = session.scalars(select(ClusterRow).where(ClusterRow.id == 1).with_for_update()).one_or_none()
-        if row is None:
-            raise NoCluster("the database holds no cluster: migrate it first")
-        self._cluster = row
+        self._cluster = _read_cluster(session, _LOCK)
+        self._before = replace(self._cluster)
         self._version: int | None = None
-        self._events = 0
+        self._events: list[dict[str, object]] = []
 
-    def cluster(self) -> ClusterRow:
+    def cluster(self) -> Cluster:
         return self._cluster
 
     @property
@@ -65,28 +88,27 @@ class WriteTx(ReadTx):
     @property
     def emitted(self) -> bool:
         """Whether the transaction appended an event."""
-        return self._events > 0
+        return bool(self._events)
 
     def emit(self, aggregate: str, kind: str, subject: str, data: Message, *, job: str | None = None) -> None:
         """Append an event, numbered under the lock. ``job``: whose event stream it is part of.
 
         Raises KeyError or TypeError where type and data do not fit, BadName for a subject that is no plain token.
         """
-        self._events += 1
         self._cluster.sequence += 1
         event = new_event(self._source, aggregate, kind, subject, data, self.now)
         event = event.model_copy(update={"sequence": self._cluster.sequence})
-        self.session.add(
-            EventRow(
-                sequence=self._cluster.sequence,
-                id=event.id,
-                type=event.type,
-                bus_subject=event.bus_subject,
-                job=job,
-                time=self.now,
-                body=event.encode().decode(),
-                published=False,
-            )
+        self._events.append(
+            {
+                "sequence": self._cluster.sequence,
+                "id": event.id,
+                "type": event.type,
+                "bus_subject": event.bus_subject,
+                "job": job,
+                "time": self.now,
+                "body": event.encode().decode(),
+                "published": False,
+            }
         )
 
     def first_time(self, message_id: str) -> bool:
@@ -95,6 +117,15 @@ class WriteTx(ReadTx):
             return False
         self.session.add(InboxRow(id=message_id, consumed_at=self.now))
         return True
+
+    def complete(self) -> None:
+        """Write what was held back: the events and the cluster row."""
+        self.session.flush()
+        connection = self.session.connection()
+        if self._events:
+            connection.execute(_APPEND, self._events)
+        if self._cluster != self._before:
+            connection.execute(_CHANGE, asdict(self._cluster))
 
 
 class UnitOfWork:
@@ -109,7 +140,9 @@ class UnitOfWork:
     def write(self, now: datetime) -> Iterator[WriteTx]:
         """Commits at the end; an exception leaves the database as it was."""
         with Session(self._writing, expire_on_commit=False) as session, session.begin():
-            yield WriteTx(session, now, self._source)
+            tx = WriteTx(session, now, self._source)
+            yield tx
+            tx.complete()
 
     @contextmanager
     def bare_write(self) -> Iterator[Session]:
