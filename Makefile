@@ -76,7 +76,8 @@ lint: install
 images:
 	@command -v docker >/dev/null || { echo "error: no docker command: install a container engine" >&2; exit 1; }
 	@flags="$$(deploy/airgap/build-args.sh)"; \
-	build() { echo "building $$2"; docker build --quiet $$flags -f "$$1" -t "$$2" . >/dev/null; }; \
+	log="$$(mktemp)"; trap 'rm -f "$$log"' EXIT; \
+	build() { echo "building $$2"; docker build $$flags -f "$$1" -t "$$2" . >"$$log" 2>&1 || { cat "$$log" >&2; exit 1; }; }; \
 	build workloads/Dockerfile ces-worker-train; \
 	build deploy/holder/Dockerfile ces-holder; \
 	for file in services/*/Dockerfile; do build "$$file" "ces-$$(basename "$$(dirname "$$file")")"; done

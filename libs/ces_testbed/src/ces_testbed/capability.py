@@ -6,7 +6,10 @@ import contextlib
 import os
 import sys
 
+from ces_common.jobfile import JobFile
+
 PROBE = "ces-probe"
+HOLDER_IMAGE = "ces-holder"
 
 
 def why_no_tc() -> str | None:
@@ -51,3 +54,19 @@ def why_no_engine() -> str | None:
     except DockerException as error:
         return f"no container engine answers: {error}"
     return None
+
+
+def missing_images(job: JobFile) -> list[str]:
+    """The images that a job's workers and their holders need and the engine lacks. Needs an engine that answers."""
+    import docker
+    from docker.errors import ImageNotFound
+
+    client = docker.from_env()
+    missing = []
+    for name in sorted({HOLDER_IMAGE, *(group.image for group in job.tasks if group.image)}):
+        try:
+            client.images.get(name)
+        except ImageNotFound:
+            missing.append(name)
+    client.close()
+    return missing

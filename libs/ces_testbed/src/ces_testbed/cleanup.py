@@ -128,7 +128,7 @@ def _remove_tree(directory: Path) -> None:
 def _containers(name: str) -> list[Any]:
     import docker
 
-    client = docker.from_env()
+    client = docker.from_env()  # its containers go on using it
     return list(client.containers.list(all=True, filters={"label": f"{CONTAINER_LABEL}={name}"}))
 
 

@@ -128,21 +128,15 @@ def _lines(client: Client, job: str, console: Console) -> Generator[JobView]:
 
 
 def flow_summary(view: JobView, observed: Observed) -> Table:
-    """For each flow what it was given and what it carried: the best mean between two reports, the busiest second."""
-    right = ("GIVEN", "MEAN", "OF GIVEN", "BUSIEST SECOND")
+    """For each flow what it was given and what it was seen to carry."""
+    right = ("GIVEN", "MEASURED", "OF GIVEN")
     table = plain_table("FLOW", "PATH", *right, right=right)
     for flow in view.flows:
-        mean = observed.of(flow)
+        seen = observed.of(flow)
         local = len(flow.path) == 1
-        share = f"{mean / flow.bandwidth:.0%}" if mean is not None and flow.bandwidth and not local else DASH
-        table.add_row(
-            f"{flow.src} → {flow.dst}",
-            path_text(flow.path),
-            rate(flow.bandwidth),
-            "no link" if local else rate(mean),
-            share,
-            DASH if local else rate(flow.peak),
-        )
+        share = f"{seen / flow.bandwidth:.0%}" if seen is not None and flow.bandwidth and not local else DASH
+        measured = "no link" if local else rate(seen)
+        table.add_row(f"{flow.src} → {flow.dst}", path_text(flow.path), rate(flow.bandwidth), measured, share)
     return table
 
 

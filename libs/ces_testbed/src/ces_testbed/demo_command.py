@@ -10,14 +10,16 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ces_client import Client
+from ces_client import Client, load_job
 from ces_client.cli.output import console
+from ces_client.errors import bad_field
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.states import JobState
+from ces_testbed.capability import missing_images
 from ces_testbed.choices import Choice, NetworkChoice, RuntimeChoice, choose
 from ces_testbed.cleanup import leftovers, remove_cluster
 from ces_testbed.commands import Failed
-from ces_testbed.demo import Ended, Signals, flow_summary, new_root, result_line, run_job
+from ces_testbed.demo import Ended, Signals, demo_job, flow_summary, new_root, result_line, run_job
 from ces_testbed.errors import TestbedError
 from ces_testbed.launch import Background
 from ces_testbed.progress import News
@@ -46,6 +48,13 @@ def demo(
     """Train a model on emulated edge hosts, watch it live, and leave a clean machine."""
     screen = console()
     choice = choose(runtime, network)
+    if choice.runtime == "docker" and (missing := missing_images(load_job(demo_job()))):
+        raise bad_field(
+            "Images are missing",
+            "--runtime",
+            f"the engine has no {' and no '.join(missing)}",
+            "build them: make images",
+        )
     topology = default_topology()
     files = Files(new_root())
     spec = ClusterSpec(
@@ -108,7 +117,8 @@ def _perform(background: Background, files: Files, screen: Console) -> str | Non
     with Client(ready.text, files.token.read_text().strip()) as client:
         view, observed = run_job(client, screen)
     screen.print()
-    screen.print(flow_summary(view, observed))
+    if any(flow.enforced for flow in view.flows):
+        screen.print(flow_summary(view, observed))
     screen.print(result_line(view))
     screen.print()
     return None if view.state == JobState.SUCCEEDED else f"the job {view.state}: {view.reason or 'no reason given'}"
