@@ -413,3 +413,17 @@ async def test_a_runtime_that_is_away_ends_no_network_keeper(wired: NetworkNode)
 
     wired.runtime.holders = back_again  # type: ignore[method-assign, assignment]
     await running(wired.keeper, lambda: wired.keeper.applied.jobs == ["j.1"])
+
+
+async def test_generations_of_a_former_database_are_not_reported_for_the_new_one(node: ComputeNode) -> None:
+    """Or the manager would take a high old number for the confirmation of a stop that it asked for just now."""
+    node.want(worker("a"), generation=900)
+    await node.look(2)
+    assert (node.keeper.status.epoch, node.generation) == ("e", 900)
+    node.runtime.go.clear()
+    assert node.kept.offer(compute(worker("b"), generation=4, epoch="new").encode())
+    await node.look(2)
+    assert (node.keeper.status.epoch, node.generation) == ("new", 0)
+    node.runtime.go.set()
+    await node.look(3)
+    assert (node.keeper.status.epoch, node.generation) == ("new", 4)

@@ -97,10 +97,14 @@ class ComputeKeeper:
         wanted = {worker.key for worker in document.workers} if document else set()
         surplus = any(status.state in ALIVE and key not in wanted for key, status in self.observed.items())
         surplus = surplus or any(_concerns_others(allocation, action, wanted) for allocation, action in busy.items())
-        reached = self._status.generation if surplus or document is None else document.generation
+        epoch = document.epoch if document else ""
+        before = self._status.generation if self._status.epoch == epoch else 0
         workers = [*self.observed.values(), *self._refused.values()]
         status = Status(
-            node=self._node, generation=reached, workers=sorted(workers, key=lambda w: (w.allocation, w.incarnation))
+            node=self._node,
+            epoch=epoch,
+            generation=before if surplus or document is None else document.generation,
+            workers=sorted(workers, key=lambda w: (w.allocation, w.incarnation)),
         )
         if status != self._status:
             self._status = status

@@ -22,9 +22,11 @@ class WorkerStatus(Message):
 
 
 class Status(Message):
-    """All workers of a node. ``generation``: of the compute document that it has converged to."""
+    """All workers of a node. ``generation``: of the compute document that it has converged to; it counts only for
+    the database that ``epoch`` names."""
 
     node: str
+    epoch: str = ""
     generation: int
     workers: list[WorkerStatus] = []
 
