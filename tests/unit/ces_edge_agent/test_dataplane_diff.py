@@ -157,3 +157,10 @@ def test_what_goes_along_is_not_deleted_twice() -> None:
         "delete device w-1",
         "delete device to-n2",
     }
+
+
+def test_a_cable_that_nothing_uses_stays_but_bare() -> None:
+    cable = Device("to-n3", "link", 1500)
+    assert [str(step) for step in diff([], [cable, Shaper("to-n3", 0xFFFE), shaped("to-n3", 2)])] == [
+        str(Step("delete", Shaper("to-n3", 0xFFFE)))
+    ]

@@ -73,7 +73,7 @@ def diff(wanted: Iterable[KernelObject], observed: Iterable[KernelObject]) -> li
     forward.sort(key=lambda step: _place(step.item))
     forward = _with_handles(forward, [*have.values(), *surplus])
 
-    backward = [*surplus, *(item for key, item in have.items() if key not in want)]
+    backward = [*surplus, *(item for key, item in have.items() if key not in want and not _is_cable(item))]
     devices = {item.name for item in backward if isinstance(item, Device)}
     shapers = {item.device for item in backward if isinstance(item, Shaper)} | devices
     classes = {(item.device, item.minor) for item in backward if isinstance(item, ShapedClass)}
@@ -91,6 +91,12 @@ def _must_remake(old: KernelObject, new: KernelObject) -> bool:
     if isinstance(old, Device) and isinstance(new, Device):
         return (old.kind, old.tunnel, old.holder) != (new.kind, new.tunnel, new.holder)
     return isinstance(old, Shaper) and old != new
+
+
+def _is_cable(item: KernelObject) -> bool:
+    """A link that somebody else made. It is no surplus while nothing uses it: its other end's node may only be
+    unknown yet, and nobody would make it again."""
+    return isinstance(item, Device) and item.kind == "link"
 
 
 def _is_remade(item: KernelObject, have: dict[Key, KernelObject]) -> bool:
