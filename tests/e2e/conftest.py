@@ -1,0 +1,21 @@
+"""One cluster for all tests that leave it as they found it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from fault_cluster import FaultCluster, running, star
+
+
+@pytest.fixture(scope="session")
+def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
+    with running("flt", tmp_path_factory.mktemp("flt"), star(4)) as tested:
+        yield tested
+
+
+@pytest.fixture
+def cluster(_shared: FaultCluster) -> Iterator[FaultCluster]:
+    """A running cluster of four hosts around a switch. After the test everything must be released and in order."""
+    yield _shared
+    _shared.check()

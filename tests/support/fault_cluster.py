@@ -1,0 +1,313 @@
+"""A real cluster for fault tests, and what must hold of it afterwards, whatever was done to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psycopg
+from worker_records import Life, outside, read_lives, twice_alive
+
+from ces_client import Client
+from ces_client.errors import Unreachable
+from ces_common.messages.api import JobView
+from ces_common.states import JOB_OVER
+from ces_testbed.audit import Books, Event, Ground
+from ces_testbed.cluster import Cluster
+from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
+from ces_testbed.topology import Topology
+
+PROGRAMS = Path(__file__).parents[1] / "e2e" / "programs"
+T = TypeVar("T")
+JOB_S = 90.0  # within which every job of these tests must have ended, on a machine that does other things beside
+SETTLE_S = 40.0
+DOWN_S = 30.0  # how long the manager may be away
+
+
+def star(hosts: int, *, cpu: str = "2", link: str = "100Mbit") -> Topology:
+    """Hosts n1.. around a switch: every path between two of them has two hops."""
+    names = [f"n{i}" for i in range(1, hosts + 1)]
+    nodes = [{"name": name, "cpu": cpu, "memory": "2Gi"} for name in names]
+    links = [{"src": name, "dst": "s1", "bandwidth": link} for name in names]
+    return Topology.model_validate({"nodes": [*nodes, {"name": "s1", "cpu": 0}], "links": links})
+
+
+def program(name: str, *arguments: object) -> dict[str, Any]:
+    """A task's command that runs a program of these tests wherever there is a Python."""
+    source = (PROGRAMS / f"{name}.py").read_text()
+    start = "import os; exec(compile(os.environ.pop('CES_TEST_PROGRAM'), 'program', 'exec'))"
+    return {
+        "command": ["python", "-u", "-c", start, *map(str, arguments)],
+        "env": {"CES_TEST_PROGRAM": source},
+    }
+
+
+def recorded_job(name: str, *arguments: object, replicas: int = 3, **more: Any) -> dict[str, Any]:
+    """A ring of workers that record their lives. ``arguments``: seconds to live, how to end."""
+    return {
+        "name": name,
+        "tasks": [
+            {
+                "name": "w",
+                "replicas": replicas,
+                "image": "ces-worker-test",
+                "resources": {"cpu": "200m", "memory": "64Mi"},
+                **program("recorded", *arguments),
+            }
+        ],
+        "flows": {"topology": "ring", "bandwidth": {"min": "2Mbit", "max": "10Mbit"}},
+        **more,
+    }
+
+
+def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = JOB_S, pause_s: float = 0.05) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout_s:g} s: {what}")
+        time.sleep(pause_s)
+
+
+class FaultCluster:
+    """A started cluster with a client."""
+
+    def __init__(self, cluster: Cluster, client: Client) -> None:
+        self.cluster, self.client = cluster, client
+        self.nodes = [node.name for node in cluster.spec.topology.workers]
+        wait_for(self._network_laid, "the network of every node is in place")
+        self._fresh = self.kernel_state()
+
+    def _network_laid(self) -> bool:
+        state = self.kernel_state()
+        return all(
+            all(classes for device, classes in state[node.name]["classes"].items() if device.startswith("to-"))
+            and len([route for route in state[node.name]["routes"] if "/24" in route]) >= len(self.nodes) - 1
+            for node in self.cluster.spec.topology.nodes
+            if state
+        )
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """The manager's answer; it may have been killed just now."""
+        deadline = time.monotonic() + DOWN_S
+        while True:
+            try:
+                return question()
+            except Unreachable:
+                if time.monotonic() > deadline:
+                    raise
+
+    # doing
+
+    def submit(self, job: Mapping[str, Any]) -> str:
+        return self.ask(lambda: self.client.jobs.submit(job)).id
+
+    def await_state(self, job: str, *states: str, timeout_s: float = JOB_S) -> JobView:
+        """The job once it is in one of the states. Fails at once where it ended in another."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            view = self.ask(lambda: self.client.jobs.get(job))
+            if view.state in states:
+                return view
+            if view.state in JOB_OVER or time.monotonic() > deadline:
+                raise AssertionError(
+                    f"job is {view.state} ({view.reason}; {view.waiting}), not {states}\n{self.story(job)}"
+                )
+            time.sleep(0.02)
+
+    def finish(self, job: str, timeout_s: float = JOB_S) -> JobView:
+        return self.await_state(job, "succeeded", timeout_s=timeout_s)
+
+    def await_start_of(self, service: str, count: int) -> None:
+        """Until a service was started so often: a killed one starts again by itself."""
+        wait_for(lambda: self.cluster.supervisor.starts(service) >= count, f"{service} starts again")
+
+    def arm(self, service: str, fault: str) -> int:
+        """Restart a service so that it kills itself at a named point; answers how often it was started then."""
+        self.cluster.restart(service, {"CES_FAULT": fault})
+        return self.cluster.supervisor.starts(service)
+
+    # looking
+
+    def story(self, job: str) -> str:
+        lines = []
+        for event in self.events():
+            if event["data"].get("job") == job:
+                data = {k: v for k, v in event["data"].items() if k not in ("job", "allocations", "flows", "metrics")}
+                lines.append(f"{event['time']} {event['type']} {data}")
+        return "\n".join(lines[-40:])
+
+    def events(self) -> list[Event]:
+        """The whole event log, as the database has it."""
+        query = "SELECT body FROM events ORDER BY sequence"
+        url = self.cluster.spec.database_url
+        if url is not None:
+            with psycopg.connect(url) as server:
+                return [json.loads(body) for (body,) in server.execute(query)]
+        with closing(sqlite3.connect(f"file:{self.cluster.files.database}?mode=ro", uri=True)) as file:
+            return [json.loads(body) for (body,) in file.execute(query)]
+
+    def ground(self) -> Ground:
+        topology = self.cluster.spec.topology.network
+        links, medium_of = {}, {}
+        for link in topology.links:
+            for src, dst in [(link.src, link.dst), (link.dst, link.src)][: 2 if link.both else 1]:
+                links[src, dst] = link.bandwidth
+                if link.medium is not None:
+                    medium_of[src, dst] = link.medium
+        tasks = {
+            job.id: {task.name: (task.cpu, task.memory, task.gpu) for task in self.client.jobs.get(job.id).placement}
+            for job in self.client.jobs.list()
+        }
+        return Ground(links, {medium.name: medium.bandwidth for medium in topology.media}, medium_of, tasks)
+
+    def books(self, *, finished: bool = True) -> Books:
+        books = Books(self.ask(self.ground))
+        for event in self.events():
+            books.read(event)
+        if finished:
+            books.close()
+        return books
+
+    def lives(self, job: str | None = None) -> list[Life]:
+        """What workers recorded of themselves: of one job, or of all."""
+        lives = read_lives(self.cluster.files.agents)
+        if job is None:
+            return lives
+        mine = {each.id for each in self.books(finished=False).allocations.values() if each.job == job}
+        return [life for life in lives if life.allocation in mine]
+
+    def worker_pids(self, job: str | None = None) -> list[int]:
+        """Processes of this machine that run a program of these tests for this cluster: for one job, or for any."""
+        jobs = {job} if job else {each.id for each in self.client.jobs.list()}
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                environment = dict(part.partition("=")[::2] for part in _environment(entry).split("\0"))
+            except OSError:
+                continue
+            if "CES_TEST_PROGRAM" in environment and environment.get("CES_JOB") in jobs:
+                found.append(int(entry.name))
+        return sorted(found)
+
+    def kernel_state(self) -> dict[str, Any]:
+        """Namespaces, devices, rules, routes and traffic classes of the cluster's hosts, as the kernel tells."""
+        if self.cluster.spec.network != "tc":
+            return {}
+        prefix = f"ces-{self.cluster.spec.name}-"
+        spaces = sorted(name for name in os.listdir("/run/netns") if name.startswith(prefix))
+        state: dict[str, Any] = {"namespaces": spaces}
+        for node in self.cluster.spec.topology.nodes:
+            space = self.cluster.hosts.data_plane(node.name)
+            devices = [link["ifname"] for link in _json(space, "ip", "-j", "link")]
+            state[node.name] = {
+                "devices": devices,
+                "rules": len(_json(space, "ip", "-j", "rule")),
+                "routes": sorted(route["dst"] for route in _json(space, "ip", "-j", "route", "show", "table", "all")),
+                "classes": {
+                    device: sorted(line.split()[2] for line in _lines(space, "tc", "class", "show", "dev", device))
+                    for device in devices
+                },
+            }
+        return state
+
+    # what must hold in the end
+
+    def nothing_held(self) -> list[str]:
+        found = [f"job {job.name} is {job.state}" for job in self.client.jobs.list() if job.state not in JOB_OVER]
+        for node in self.client.nodes.list():
+            if node.cpu_allocated or node.memory_allocated or node.gpu_allocated or node.allocations:
+                found.append(f"node {node.name} holds {node.cpu_allocated} for {node.allocations}")
+        found += [f"link {x.src}->{x.dst} holds {x.reserved}" for x in self.client.topology.links() if x.reserved]
+        found += [f"worker {pid} is alive" for pid in self.worker_pids()]
+        state = self.kernel_state()
+        for key, fresh in self._fresh.items():
+            if state[key] != fresh:
+                found.append(f"kernel: {key}: {fresh} has become {state[key]}")
+        return found
+
+    def check(self) -> None:
+        """Everything is released, the log is right, and no worker lived twice or where it had no place."""
+        left: list[str] = []
+
+        def settled() -> bool:
+            left[:] = self.ask(self.nothing_held)
+            return not left
+
+        try:
+            wait_for(settled, "everything is released", SETTLE_S, pause_s=0.25)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n" + "\n".join(left)) from None
+        books = self.books()
+        lives = self.lives()
+        wrong = books.findings + twice_alive(lives, books.allocations) + outside(lives, books.allocations)
+        assert wrong == [], "\n".join(wrong)
+
+
+def _environment(process: Path) -> str:
+    return (process / "environ").read_bytes().decode(errors="replace")
+
+
+def _lines(namespace: str, *command: str) -> list[str]:
+    command = ("ip", "netns", "exec", namespace, *command)
+    return subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()
+
+
+def _json(namespace: str, *command: str) -> list[dict[str, Any]]:
+    return [entry for entry in json.loads("".join(_lines(namespace, *command)) or "[]") if entry]
+
+
+def root() -> bool:
+    return os.geteuid() == 0
+
+
+@contextmanager
+def running(
+    name: str,
+    folder: Path,
+    topology: Topology,
+    *,
+    runtime: str = "process",
+    timing: Timing = Timing(),
+    database_url: str | None = None,
+    network: str | None = None,
+) -> Iterator[FaultCluster]:
+    """A cluster of its own, taken away at the end; its logs are shown where the test failed to start it."""
+    spec = ClusterSpec.model_validate(
+        {
+            "name": name,
+            "topology": topology,
+            "runtime": runtime,
+            "network": network or ("tc" if root() else "none"),
+            "api_port": free_port(LOCALHOST, set()),
+            "timing": timing,
+            "database_url": database_url,
+            "save_context": False,
+        }
+    )
+    cluster = Cluster(spec, Files(folder))
+    try:
+        cluster.start()
+        with cluster.client() as client:
+            yield FaultCluster(cluster, client)
+    finally:
+        left = cluster.stop()
+    assert left == [], left
+
+
+def kill_worker(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+
+
+def hops(path: list[str]) -> list[tuple[str, str]]:
+    return list(pairwise(path))
