@@ -5,6 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from ipaddress import ip_address, ip_network
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,7 +21,7 @@ NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 CONNECT_S = 5.0
 ANSWER_S = 30.0
 LONGEST_PAUSE_S = 10.0  # of a Retry-After that is heeded
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_TESTBED = ip_network("198.18.0.0/15")  # where `ces up` has its cluster listen when it emulates hosts
 
 
 class _Busy(Exception):
@@ -56,7 +57,7 @@ class Http:
             verify=_certificates(verify),
             timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S),
             transport=transport,
-            trust_env=host not in _LOOPBACK,  # no proxy stands between a machine and itself
+            trust_env=not _is_here(host),  # no proxy stands between a machine and itself
         )
 
     def close(self) -> None:
@@ -147,6 +148,15 @@ class Http:
         else:
             remedy = "check that the manager runs there (`ces up` starts a local one), or go elsewhere: `ces login URL`"
         return Unreachable(self.url, cause, remedy)
+
+
+def _is_here(host: str) -> bool:
+    """Whether the name is of this machine, or of the network that it emulates."""
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    return address.is_loopback or address in _TESTBED
 
 
 def refusal(response: httpx.Response) -> CesError:

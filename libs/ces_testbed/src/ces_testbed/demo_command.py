@@ -52,7 +52,7 @@ def demo(
         raise bad_field(
             "Images are missing",
             "--runtime",
-            f"the engine has no {' and no '.join(missing)}",
+            f"the engine has no {', '.join(missing)}",
             "build them: make images",
         )
     topology = default_topology()
