@@ -213,8 +213,9 @@ def test_tokens_expire_and_may_be_for_one_name(world: World) -> None:
     token = world.write(lambda tx: cluster.create_token(tx, JoinTokenRequest(node="e", ttl_s=10)))
     with pytest.raises(Forbidden, match="not for node f"):
         world.write(lambda tx: cluster.join_node(tx, request(token, "f")))
-    with pytest.raises(Invalid):
-        world.write(lambda tx: cluster.join_node(tx, request(token, "e", host_address="::no")))
+    for wrong in ({"host_address": "::no"}, {"arch": "\0"}):
+        with pytest.raises(Invalid, match=next(iter(wrong))):
+            world.write(lambda tx, wrong=wrong: cluster.join_node(tx, request(token, "e", **wrong)))
     world.wait(11)
     with pytest.raises(Forbidden, match="expired"):
         world.write(lambda tx: cluster.join_node(tx, request(token, "e")))

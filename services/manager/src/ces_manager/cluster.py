@@ -39,6 +39,8 @@ def join_node(tx: WriteTx, request: JoinRequest) -> NodeRow:
     A token admits one key once; the same key may come back with it, since an answer can be lost. Raises Forbidden,
     Invalid, Conflict (no subnet left)."""
     _admit(tx, request)
+    if not request.arch.isprintable():
+        raise Invalid("arch", "must be printable")
     try:
         ip_address(request.host_address)
     except ValueError as error:

@@ -12,12 +12,12 @@ from ces_common.db.uow import WriteTx
 from ces_common.jobfile import JobFile
 from ces_common.states import JOB_OVER, JobState
 from ces_manager import lifecycle
-from ces_manager.addressing import LAST_FLOW
 from ces_manager.changes import change, emit_job, job_row
 from ces_manager.errors import Conflict, Invalid
 from ces_manager.policy import Policy
 
 KEY_LENGTH = 255
+MAX_FLOWS = 4096  # a plan and its commitment travel in one message each
 
 
 def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None) -> JobRow:
@@ -34,8 +34,8 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
                 raise Conflict("this Idempotency-Key came with another job before; use a new one")
             return known
     flows = jobfile.expand_flows()
-    if len(flows) > LAST_FLOW:
-        raise Invalid("flows", f"{len(flows)} flows are more than the {LAST_FLOW} that a cluster can tell apart")
+    if len(flows) > MAX_FLOWS:
+        raise Invalid("flows", f"{len(flows)} flows are more than the {MAX_FLOWS} that one job may have")
     row = JobRow(
         id=str(ULID.from_datetime(tx.now)),
         name=jobfile.name,

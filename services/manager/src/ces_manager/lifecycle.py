@@ -21,6 +21,7 @@ from ces_common.states import (
 J, A = JobState, AllocationState
 _UNSTARTED = frozenset({J.PLANNED, J.PREPARING})  # no compute document has named its workers yet
 _STARTED = frozenset({J.STARTING, J.RUNNING, J.PAUSED})
+MAX_REASON = 2000  # characters
 _GONE = frozenset({"exited", "refused"})
 
 
@@ -127,7 +128,7 @@ def node_lost(course: Course, node: str, reason: str) -> None:
 def report(course: Course, generation: int, workers: Sequence[WorkerStatus], on_node: Callable[[Member], bool]) -> None:
     """Take in what an agent says of its node at ``generation`` of its compute document; ``on_node`` tells which
     members are there. What belongs to another incarnation is void."""
-    told = {(worker.allocation, worker.incarnation): worker for worker in workers}
+    told = {(worker.allocation, worker.incarnation): _legible(worker) for worker in workers}
     present = {worker.allocation for worker in workers if worker.state not in _GONE}
     for known in [member for member in course.members.values() if on_node(member)]:
         member = course.members[known.id]  # an earlier failure may have changed it meanwhile
@@ -152,6 +153,13 @@ def matters(state: JobState, member: Member, generation: int, workers: Sequence[
         and (worker.state in _GONE or (member.state is A.PENDING and worker.state in ("running", "paused")))
         for worker in mine
     )
+
+
+def _legible(worker: WorkerStatus) -> WorkerStatus:
+    """With a reason that a database takes, whatever a worker or an engine came up with."""
+    if worker.reason is None:
+        return worker
+    return worker.model_copy(update={"reason": worker.reason[:MAX_REASON].replace("\0", "\N{REPLACEMENT CHARACTER}")})
 
 
 def _confirmed(member: Member, generation: int, present: set[str]) -> bool:

@@ -80,16 +80,6 @@ class WriteTx(ReadTx):
             self._version = self._cluster.version = self._cluster.version + 1
         return self._version
 
-    @property
-    def changed(self) -> bool:
-        """Whether the transaction made a version."""
-        return self._version is not None
-
-    @property
-    def emitted(self) -> bool:
-        """Whether the transaction appended an event."""
-        return bool(self._events)
-
     def emit(self, aggregate: str, kind: str, subject: str, data: Message, *, job: str | None = None) -> None:
         """Append an event, numbered under the lock. ``job``: whose event stream it is part of.
 
