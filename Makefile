@@ -4,12 +4,13 @@
 #   make test                  every test; CES_REQUIRE=engine,root,postgres,torch turns skips for want of those into failures
 #   make install-train         adds torch; TORCH_INDEX=URL names a package index with other builds of it
 #   make lint images clean
+#   make docs                  writes the generated parts of the documentation anew
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install install-train demo test lint images clean
+.PHONY: help install install-train demo test lint docs images clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -70,6 +71,9 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(SOURCES)
 	$(BIN)/lint-imports
+
+docs: install
+	$(BIN)/python docs/generate.py
 
 # One image for each Dockerfile: ces-manager, ces-edge-agent, ..., ces-worker-train and ces-holder. Where packages come
 # through a proxy or a local index, build-args.sh adds what the build needs to reach them.
