@@ -1,0 +1,161 @@
+"""The decisions that need no database: addresses, ports and numbers; courses of jobs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from ipaddress import IPv4Address, IPv4Network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ces_common.jobfile import Restart
+from ces_common.messages.reports import WorkerStatus
+from ces_common.states import AllocationState, IllegalTransition, JobState
+from ces_manager import addressing, lifecycle
+from ces_manager.lifecycle import Course, JobStep, Member
+from ces_manager.policy import Policy
+
+J, A = JobState, AllocationState
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+def test_subnets_come_from_the_pool_and_are_used_again() -> None:
+    assert addressing.next_subnet([]) == "10.64.0.0/24"
+    assert addressing.next_subnet(["10.64.0.0/24", "10.64.2.0/24"]) == "10.64.1.0/24"
+    everything = [str(subnet) for subnet in addressing.POOL.subnets(new_prefix=24)]
+    with pytest.raises(addressing.Exhausted):
+        addressing.next_subnet(everything)
+
+
+@given(st.integers(-1, 300), st.sets(st.integers(0, 255), max_size=250))
+def test_an_address_is_free_and_not_the_one_just_released(last: int, used: set[int]) -> None:
+    subnet = IPv4Network("10.64.7.0/24")
+    taken = {str(subnet.network_address + host) for host in used}
+    address, host = addressing.next_address(str(subnet), last, taken)
+    assert address not in taken
+    assert IPv4Address(address) == subnet.network_address + host
+    assert 2 <= host <= 254
+    assert host != last or used >= set(range(2, 255)) - {last}
+
+
+def test_addresses_and_ports_run_out() -> None:
+    every_address = {f"10.64.7.{host}" for host in range(2, 255)}
+    with pytest.raises(addressing.Exhausted):
+        addressing.next_address("10.64.7.0/24", 5, every_address)
+    every_port = set(range(addressing.FIRST_PORT, addressing.LAST_PORT + 1))
+    assert addressing.next_port(0, every_port - {20500}) == 20500
+    assert addressing.next_port(addressing.LAST_PORT, set()) == addressing.FIRST_PORT
+    with pytest.raises(addressing.Exhausted):
+        addressing.next_port(0, every_port)
+
+
+@given(st.integers(0, 32000), st.sets(st.integers(1, 32000), max_size=50), st.integers(0, 40))
+def test_flow_numbers_are_free_distinct_and_in_range(last: int, taken: set[int], count: int) -> None:
+    numbers = addressing.next_numbers(last, taken, count)
+    assert len(numbers) == len(set(numbers)) == count
+    assert not taken & set(numbers)
+    assert all(1 <= number <= addressing.LAST_FLOW for number in numbers)
+
+
+def test_flow_numbers_go_round_and_run_out() -> None:
+    assert addressing.next_numbers(31999, {1}, 3) == [32000, 2, 3]
+    with pytest.raises(addressing.Exhausted):
+        addressing.next_numbers(0, set(range(1, 31999)), 3)
+
+
+def course(state: JobState, *states: AllocationState, restarts: int = 0, **restart: object) -> Course:
+    members = [Member(f"a{i}", f"w-{i}", f"n{i}", each, stopping_since=5) for i, each in enumerate(states)]
+    return Course("j", state, members, restarts=restarts, restart=Restart.model_validate(restart))
+
+
+def said(state: str, member: int = 0, code: int | None = None, incarnation: int = 1) -> WorkerStatus:
+    return WorkerStatus.model_validate(
+        {"allocation": f"a{member}", "incarnation": incarnation, "state": state, "exit_code": code}
+    )
+
+
+def hear(of: Course, *workers: WorkerStatus, generation: int = 0) -> list[JobState]:
+    lifecycle.report(of, generation, workers, lambda member: True)
+    return [step.state for step in of.steps if isinstance(step, JobStep)]
+
+
+def test_a_job_runs_when_its_last_worker_does() -> None:
+    starting = course(J.STARTING, A.PENDING, A.PENDING)
+    assert hear(starting, said("running", 0), said("starting", 1)) == []
+    assert hear(starting, said("running", 0), said("paused", 1)) == [J.RUNNING]
+    assert hear(starting, said("running", 0), said("running", 1)) == [J.RUNNING]  # nothing new
+
+
+def test_a_job_may_start_and_end_in_one_report() -> None:
+    assert hear(course(J.STARTING, A.PENDING), said("exited", 0, 0)) == [J.RUNNING, J.SUCCEEDED]
+    assert hear(course(J.PAUSED, A.RUNNING), said("exited", 0, 0)) == [J.RUNNING, J.SUCCEEDED]
+
+
+def test_all_of_a_gang_failing_at_once_is_one_restart() -> None:
+    running = course(J.RUNNING, A.RUNNING, A.RUNNING, A.RUNNING)
+    assert hear(running, *(said("exited", i, 1) for i in range(3))) == [J.STARTING]
+    assert running.restarts == 1
+    assert {member.incarnation for member in running.members.values()} == {2}
+
+
+def test_an_exit_without_a_code_is_a_failure() -> None:
+    assert hear(course(J.RUNNING, A.RUNNING, policy="never"), said("exited")) == [J.FAILED]
+    assert hear(course(J.RUNNING, A.RUNNING, restarts=3, max=3), said("exited", 0, 1)) == [J.FAILED]
+
+
+@pytest.mark.parametrize("state", [J.PLANNED, J.PREPARING, J.RESCHEDULING, J.CANCELLED])
+def test_a_job_without_workers_hears_nothing_of_them(state: JobState) -> None:
+    assert hear(course(state, A.PENDING), said("running")) == []
+
+
+def test_a_stopping_allocation_of_another_incarnation_counts_as_present() -> None:
+    stopping = course(J.CANCELLED, A.STOPPING)
+    hear(stopping, said("running", incarnation=7), generation=9)
+    assert not stopping.released
+    hear(stopping, said("exited", 0, 0, incarnation=7), generation=9)
+    assert stopping.released
+
+
+@given(
+    st.sampled_from(JobState),
+    st.lists(st.sampled_from(AllocationState), min_size=1, max_size=4),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["cancel", "fail", "reschedule", "lost", "running", "exited", "refused"]),
+            st.integers(0, 3),
+            st.integers(0, 1),
+            st.integers(0, 9),
+        ),
+        max_size=8,
+    ),
+    st.sampled_from(["gang", "task"]),
+)
+def test_whatever_happens_every_step_is_legal(
+    state: JobState, members: list[AllocationState], happenings: list[tuple[str, int, int, int]], scope: str
+) -> None:
+    """Also from states that should never come about together."""
+    walked = course(state, *members, scope=scope, max=2)
+    for what, member, code, generation in happenings:
+        match what:
+            case "cancel" | "fail" | "reschedule":
+                getattr(lifecycle, what)(walked, "why")
+            case "lost":
+                lifecycle.node_lost(walked, f"n{member}", "why")
+            case _:
+                hear(walked, said(what, member, code), generation=generation)
+    assert walked.state is not J.RESCHEDULING or not walked.released or state is J.RESCHEDULING
+    assert walked.restarts <= 2
+
+
+def test_an_illegal_step_tells_the_history() -> None:
+    walked = course(J.RUNNING, A.RUNNING)
+    lifecycle.cancel(walked, "why")
+    with pytest.raises(IllegalTransition, match="running -> cancelled"):
+        walked.move(J.RUNNING)
+
+
+def test_only_passing_states_have_deadlines() -> None:
+    policy = Policy()
+    timed = {state for state in JobState if policy.deadline(state, NOW) is not None}
+    assert timed == {J.PLANNED, J.PREPARING, J.STARTING}
