@@ -1,0 +1,287 @@
+"""`ces demo`, `ces up` and `ces down` as a user runs them: what they show, how they end, and that nothing stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO
+
+import psutil
+import pytest
+
+from ces_testbed.capability import missing_images, why_no_tc
+from ces_testbed.processes import MARK
+from ces_testbed.spec import ClusterSpec, Files
+
+ROOT = Path(__file__).parents[2]
+CES = (sys.executable, "-c", "from ces_client.cli.app import main; main()")
+CLEAN = "clean: no process, namespace, device, control group or container is left"
+NAMESPACES = Path("/run/netns")
+
+
+def wait_for(condition: Callable[[], bool], timeout_s: float = 60) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """For one test's clusters: all of their files lie in its folder, by which strays are found afterwards."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("CES_")}
+    own |= {
+        "TMPDIR": str(tmp_path),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "CES_CONTEXT": str(tmp_path / "context.json"),
+    }
+    yield own
+    found = strays(tmp_path)
+    for process in found:
+        process.kill()
+    assert found == []
+
+
+def strays(folder: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            marked = process.environ().get(MARK, "").startswith(str(folder))
+            if marked or any(f"{folder}/" in part for part in process.cmdline()):
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            continue
+    return found
+
+
+def namespaces(cluster: str) -> list[str]:
+    return [path.name for path in NAMESPACES.glob(f"ces-{cluster}-*")] if NAMESPACES.is_dir() else []
+
+
+class Demo:
+    """A running `ces demo`, its output in a file."""
+
+    def __init__(self, env: dict[str, str], folder: Path, *options: str) -> None:
+        self.folder, self._output = folder, folder / "demo.txt"
+        with self._output.open("wb") as file:
+            self.process = start([*CES, "demo", *options], env, file)
+
+    @property
+    def output(self) -> str:
+        return self._output.read_text(errors="replace")
+
+    def cluster(self) -> str:
+        """Its cluster's name, which its files tell while it runs."""
+        roots = list(self.folder.glob("ces-demo-*"))
+        spec: ClusterSpec | None = Files(roots[0]).read_spec() if roots else None
+        return spec.name if spec is not None else ""
+
+    def wait_for_output(self, text: str) -> None:
+        wait_for(lambda: text in self.output or self.process.poll() is not None)
+        assert text in self.output, self.output
+
+    def ended_clean(self, cluster: str) -> None:
+        assert CLEAN in self.output, self.output
+        assert namespaces(cluster) == []
+        assert list(self.folder.glob("ces-demo-*")) == []
+
+
+def start(command: list[str], env: dict[str, str], output: IO[bytes]) -> subprocess.Popen[bytes]:
+    # A session of its own, and Ctrl-C heeded even where whoever runs these tests has it ignored.
+    program = ["env", "--default-signal=INT", *command]
+    return subprocess.Popen(
+        program, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+    )
+
+
+def ces(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*CES, *arguments], env=env, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.needs("root")
+def test_the_demonstration_trains_measures_and_leaves_nothing(env: dict[str, str], tmp_path: Path) -> None:
+    demo = Demo(env, tmp_path)
+    demo.wait_for_output("digits-ring running")
+    cluster = demo.cluster()
+    assert len([name for name in namespaces(cluster) if name.endswith("-dp")]) == 7
+    assert demo.process.wait(120) == 0, demo.output
+    demo.ended_clean(cluster)
+    assert "bandwidth is enforced" in demo.output
+    assert "digits-ring succeeded" in demo.output
+    assert re.search(r"5 workers, 40 rounds, accuracy 9\d\.\d% at every worker", demo.output)
+    shares = [int(share) for share in re.findall(r"(\d+)%$", demo.output, re.MULTILINE)]
+    flows = [share for share in shares if share]
+    assert flows, demo.output
+    assert all(share <= 105 for share in flows), demo.output
+
+
+def test_without_a_network_it_says_what_is_not_enforced(env: dict[str, str], tmp_path: Path) -> None:
+    demo = Demo(env, tmp_path, "--network", "none")
+    wait_for(lambda: demo.cluster() != "")
+    cluster = demo.cluster()
+    assert demo.process.wait(120) == 0, demo.output
+    demo.ended_clean(cluster)
+    assert "network none (as asked)" in demo.output
+    assert "bandwidth is not enforced or measured" in demo.output
+    assert "digits-ring succeeded" in demo.output
+
+
+@pytest.mark.needs("root")
+def test_without_root_it_runs_the_same_job(env: dict[str, str], tmp_path: Path) -> None:
+    """As nobody, in an environment that borrows this one's packages; the machine's own Python must be readable."""
+    python = shutil.which(f"python3.{sys.version_info.minor}", path="/usr/bin:/usr/local/bin")
+    packages = next(path for path in sys.path if path.endswith("site-packages"))
+    if python is None:
+        pytest.skip("needs a Python of this version that every user may run")
+    home = Path("/var/tmp") / f"ces-test-{os.getpid()}"
+    try:
+        subprocess.run([python, "-m", "venv", "--without-pip", str(home / "venv")], check=True, timeout=60)
+        here = home / "venv" / "lib" / f"python3.{sys.version_info.minor}" / "site-packages" / "ces.pth"
+        here.write_text(f"import site; site.addsitedir({packages!r})\n")
+        (home / "tmp").mkdir()
+        shutil.chown(home / "tmp", 65534, 65534)
+        home.chmod(0o755)
+        mine = {"PATH": f"/usr/bin:/bin:{Path(sys.executable).parent}", "HOME": str(home / "tmp")}
+        mine["TMPDIR"] = str(home / "tmp")
+        result = subprocess.run(
+            [
+                "setpriv",
+                "--reuid=65534",
+                "--regid=65534",
+                "--clear-groups",
+                str(home / "venv/bin/python"),
+                *CES[1:],
+                "demo",
+            ],
+            env=mine,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert "network none (it needs root)" in result.stdout
+        assert "digits-ring succeeded" in result.stdout
+        assert CLEAN in result.stdout
+        assert strays(home) == []
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+@pytest.mark.needs("root")
+def test_ctrl_c_while_training_ends_clean(env: dict[str, str], tmp_path: Path) -> None:
+    demo = Demo(env, tmp_path)
+    demo.wait_for_output("digits-ring running")
+    cluster = demo.cluster()
+    demo.process.send_signal(signal.SIGINT)
+    assert demo.process.wait(60) == 130, demo.output
+    demo.ended_clean(cluster)
+    assert "Where to go next" not in demo.output
+
+
+@pytest.mark.parametrize("network", [pytest.param("tc", marks=pytest.mark.needs("root")), "none"])
+def test_an_end_asked_for_while_starting_ends_clean(env: dict[str, str], tmp_path: Path, network: str) -> None:
+    demo = Demo(env, tmp_path, "--network", network)
+    wait_for(lambda: demo.cluster() != "")
+    cluster = demo.cluster()
+    demo.process.send_signal(signal.SIGTERM)
+    demo.process.send_signal(signal.SIGTERM)  # again: impatience must not break the cleaning up
+    assert demo.process.wait(60) == 130, demo.output
+    demo.ended_clean(cluster)
+
+
+@pytest.mark.needs("root")
+def test_a_killed_demonstration_is_cleaned_up_by_its_cluster(env: dict[str, str], tmp_path: Path) -> None:
+    demo = Demo(env, tmp_path)
+    demo.wait_for_output("digits-ring running")
+    cluster = demo.cluster()
+    demo.process.kill()
+    demo.process.wait()
+    wait_for(lambda: not strays(tmp_path) and not namespaces(cluster))
+
+
+@pytest.mark.needs("root", "engine")
+def test_the_demonstration_runs_in_containers(env: dict[str, str], tmp_path: Path) -> None:
+    import docker
+
+    from ces_client import load_job
+    from ces_testbed.demo import demo_job
+
+    if missing_images(load_job(demo_job())):
+        subprocess.run(["make", "images"], cwd=ROOT, check=True, capture_output=True, timeout=900)
+    demo = Demo(env | {"RUNTIME": "docker"}, tmp_path)
+    demo.wait_for_output("digits-ring running")
+    cluster = demo.cluster()
+    client = docker.from_env()
+    try:
+        mine = {"label": f"ces.cluster={cluster}"}
+        assert len(client.containers.list(filters=mine)) >= 5
+        assert demo.process.wait(120) == 0, demo.output
+        demo.ended_clean(cluster)
+        assert client.containers.list(all=True, filters=mine) == []
+    finally:
+        client.close()
+
+
+def test_up_stays_and_down_takes_all_away_even_when_its_keeper_was_killed(env: dict[str, str], tmp_path: Path) -> None:
+    name = f"t{os.getpid():x}"
+    state = tmp_path / "state" / "ces" / name
+    try:
+        started = ces(env, "up", "--name", name)
+        assert started.returncode == 0, started.stdout + started.stderr
+        assert "is up at http://" in started.stdout
+        nodes = json.loads(ces(env, "get", "nodes", "-o", "json").stdout)
+        assert {node["state"] for node in nodes} == {"ready"}
+        assert {node["network"] for node in nodes} == {"none" if why_no_tc() else "tc"}
+        again = ces(env, "up", "--name", name, "-o", "json")
+        assert again.returncode == 2
+        assert "up already" in json.loads(again.stdout)["error"]["title"]
+
+        running = {entry["name"]: entry["pid"] for entry in json.loads((state / "processes.json").read_text())}
+        os.kill(running["supervisor"], signal.SIGKILL)
+        submitted = ces(env, "submit", str(ROOT / "examples/jobs/digits-ring.yaml"))
+        assert submitted.returncode == 0, submitted.stderr
+    finally:
+        ended = ces(env, "down", "--name", name)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert strays(tmp_path) == []
+    assert namespaces(name) == []
+    assert [path.name for path in state.iterdir()] == ["logs"]
+    assert not (tmp_path / "context.json").exists()
+    assert "nothing to do" in ces(env, "down", "--name", name).stdout
+
+
+def test_wrong_input_starts_nothing(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("nodes: [{name: a, cpu: fast}]")
+    for arguments, message in (
+        (("up", "--topology", str(tmp_path / "bad.yaml")), "nodes.0.cpu"),
+        (("up", "--name", "Not-A-Name"), "cannot name a cluster"),
+        (("up", "--state", str(tmp_path)), "holds other things"),
+        (("testbed", "up", "--topology", str(tmp_path / "none.yaml")), "cannot be read"),
+    ):
+        result = ces(env, *arguments)
+        assert result.returncode == 2, result.stdout + result.stderr
+        assert message in result.stderr
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.needs("root")
+def test_a_bare_testbed_comes_and_goes(env: dict[str, str]) -> None:
+    name = f"b{os.getpid():x}"
+    try:
+        made = ces(env, "testbed", "up", "--name", name, "-o", "json")
+        assert made.returncode == 0, made.stderr
+        assert len(json.loads(made.stdout)["hosts"]) == 7
+        assert name in json.loads(ces(env, "testbed", "show", "-o", "json").stdout)["testbeds"]
+    finally:
+        removed = ces(env, "testbed", "down", "--name", name)
+    assert removed.returncode == 0, removed.stderr
+    assert namespaces(name) == []
