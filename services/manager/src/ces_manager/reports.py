@@ -35,18 +35,25 @@ def matters(tx: ReadTx, status: Status) -> bool:
     return bool(_moved_by(tx, status))
 
 
+def _generation(tx: ReadTx, status: Status) -> int:
+    """The generation reported; 0 where it is one of a former database."""
+    return status.generation if status.epoch in ("", tx.cluster().epoch) else 0
+
+
 def _moved_by(tx: ReadTx, status: Status) -> list[str]:
+    generation = _generation(tx, status)
     return sorted(
         {
             row.job
             for row, state in tx.session.execute(_ON_NODE, {"node": status.node})
-            if lifecycle.matters(state, as_member(row), status.generation, status.workers)
+            if lifecycle.matters(state, as_member(row), generation, status.workers)
         }
     )
 
 
 def agent_status(tx: WriteTx, policy: Policy, status: Status) -> None:
     """Move allocations and jobs on by what a node's agent says of its workers."""
+    generation = _generation(tx, status)
     for job in _moved_by(tx, status):
         row = tx.session.get_one(JobRow, job)
         change(
@@ -54,7 +61,7 @@ def agent_status(tx: WriteTx, policy: Policy, status: Status) -> None:
             policy,
             row,
             lambda course: lifecycle.report(
-                course, status.generation, status.workers, lambda member: member.node == status.node
+                course, generation, status.workers, lambda member: member.node == status.node
             ),
         )
 
