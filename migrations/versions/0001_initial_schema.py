@@ -37,14 +37,8 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("events", schema=None) as batch_op:
         batch_op.create_index("ix_events_job_sequence", ["job", "sequence"], unique=False)
+        batch_op.create_index("ix_events_published_sequence", ["published", "sequence"], unique=False)
         batch_op.create_index(batch_op.f("ix_events_time"), ["time"], unique=False)
-        batch_op.create_index(
-            "ix_events_unpublished",
-            ["sequence"],
-            unique=False,
-            postgresql_where=sa.text("NOT published"),
-            sqlite_where=sa.text("NOT published"),
-        )
 
     op.create_table(
         "hops",
@@ -102,16 +96,8 @@ def upgrade() -> None:
             postgresql_where=sa.text("deadline IS NOT NULL"),
             sqlite_where=sa.text("deadline IS NOT NULL"),
         )
-        batch_op.create_index(
-            "ix_jobs_live", ["live"], unique=False, postgresql_where=sa.text("live"), sqlite_where=sa.text("live")
-        )
-        batch_op.create_index(
-            "ix_jobs_queue",
-            ["priority", "id"],
-            unique=False,
-            postgresql_where=sa.text("state = 'queued'"),
-            sqlite_where=sa.text("state = 'queued'"),
-        )
+        batch_op.create_index("ix_jobs_live_id", ["live", "id"], unique=False)
+        batch_op.create_index("ix_jobs_state_id", ["state", "id"], unique=False)
         batch_op.create_index(batch_op.f("ix_jobs_version"), ["version"], unique=False)
 
     op.create_table(
@@ -177,13 +163,7 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("allocations", schema=None) as batch_op:
         batch_op.create_index("ix_allocations_job_attempt", ["job", "attempt"], unique=False)
-        batch_op.create_index(
-            "ix_allocations_live_node",
-            ["node"],
-            unique=False,
-            postgresql_where=sa.text("state IN ('pending', 'running', 'stopping')"),
-            sqlite_where=sa.text("state IN ('pending', 'running', 'stopping')"),
-        )
+        batch_op.create_index("ix_allocations_state_node", ["state", "node"], unique=False)
 
     op.create_table(
         "links",
@@ -250,13 +230,15 @@ def upgrade() -> None:
             ["number"],
             unique=True,
             postgresql_where=sa.text("held"),
-            sqlite_where=sa.text("held"),
+            sqlite_where=sa.text("held = 1"),
         )
 
 
 def downgrade() -> None:
     with op.batch_alter_table("reservations", schema=None) as batch_op:
-        batch_op.drop_index("uq_reservations_number", postgresql_where=sa.text("held"), sqlite_where=sa.text("held"))
+        batch_op.drop_index(
+            "uq_reservations_number", postgresql_where=sa.text("held"), sqlite_where=sa.text("held = 1")
+        )
 
     op.drop_table("reservations")
     with op.batch_alter_table("plans", schema=None) as batch_op:
@@ -273,11 +255,7 @@ def downgrade() -> None:
 
     op.drop_table("links")
     with op.batch_alter_table("allocations", schema=None) as batch_op:
-        batch_op.drop_index(
-            "ix_allocations_live_node",
-            postgresql_where=sa.text("state IN ('pending', 'running', 'stopping')"),
-            sqlite_where=sa.text("state IN ('pending', 'running', 'stopping')"),
-        )
+        batch_op.drop_index("ix_allocations_state_node")
         batch_op.drop_index("ix_allocations_job_attempt")
 
     op.drop_table("allocations")
@@ -289,10 +267,8 @@ def downgrade() -> None:
     op.drop_table("join_tokens")
     with op.batch_alter_table("jobs", schema=None) as batch_op:
         batch_op.drop_index(batch_op.f("ix_jobs_version"))
-        batch_op.drop_index(
-            "ix_jobs_queue", postgresql_where=sa.text("state = 'queued'"), sqlite_where=sa.text("state = 'queued'")
-        )
-        batch_op.drop_index("ix_jobs_live", postgresql_where=sa.text("live"), sqlite_where=sa.text("live"))
+        batch_op.drop_index("ix_jobs_state_id")
+        batch_op.drop_index("ix_jobs_live_id")
         batch_op.drop_index(
             "ix_jobs_deadline",
             postgresql_where=sa.text("deadline IS NOT NULL"),
@@ -309,10 +285,8 @@ def downgrade() -> None:
 
     op.drop_table("hops")
     with op.batch_alter_table("events", schema=None) as batch_op:
-        batch_op.drop_index(
-            "ix_events_unpublished", postgresql_where=sa.text("NOT published"), sqlite_where=sa.text("NOT published")
-        )
         batch_op.drop_index(batch_op.f("ix_events_time"))
+        batch_op.drop_index("ix_events_published_sequence")
         batch_op.drop_index("ix_events_job_sequence")
 
     op.drop_table("events")

@@ -174,8 +174,9 @@ def _taken(tx: WriteTx, nodes: set[str], hosts: set[str]) -> tuple[set[str], set
     addresses = {address for address, _ in on_nodes}
     if not hosts:
         return addresses, set()
-    on_hosts = tx.session.execute(live.where(AllocationRow.address.in_(hosts)))
-    return addresses, {port for _, port in on_hosts}
+    sharing = select(NodeRow.name).where(NodeRow.host_address.in_(hosts))
+    on_hosts = tx.session.execute(live.where(AllocationRow.node.in_(sharing)))
+    return addresses, {port for address, port in on_hosts if address in hosts}
 
 
 def _reserve(tx: WriteTx, row: JobRow, plan: PlanProposed) -> list[ReservationRow]:

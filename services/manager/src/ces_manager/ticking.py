@@ -51,21 +51,16 @@ def what_is_due(tx: ReadTx, cut: Cutoffs) -> Due:
         select(NodeRow.name)
         .join(LeaseRow, LeaseRow.node == NodeRow.name)
         .where(LeaseRow.heard_at < cut.heard, NodeRow.state == "ready")
-        .order_by(NodeRow.name)
     )
-    lost = (
-        select(LeaseRow.node)
-        .where(
-            LeaseRow.lease_until < cut.lease,
-            exists()
-            .where(AllocationRow.node == LeaseRow.node, AllocationRow.state.in_(LIVE_STATES))
-            .where(JobRow.id == AllocationRow.job, JobRow.disconnect == "stop"),
-        )
-        .order_by(LeaseRow.node)
+    lost = select(LeaseRow.node).where(
+        LeaseRow.lease_until < cut.lease,
+        exists()
+        .where(AllocationRow.node == LeaseRow.node, AllocationRow.state.in_(LIVE_STATES))
+        .where(JobRow.id == AllocationRow.job, JobRow.disconnect == "stop"),
     )
-    late = select(JobRow.id).where(JobRow.deadline < cut.deadline).order_by(JobRow.id)
+    late = select(JobRow.id).where(JobRow.deadline < cut.deadline)
     scalars = tx.session.scalars
-    return Due(list(scalars(silent)), list(scalars(lost)), list(scalars(late)))
+    return Due(sorted(scalars(silent)), sorted(scalars(lost)), sorted(scalars(late)))
 
 
 def _silent(tx: WriteTx, nodes: list[str]) -> None:

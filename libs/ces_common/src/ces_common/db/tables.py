@@ -14,10 +14,7 @@ from ces_common.messages.events import FlowPlan, Reason
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
 
 LIVE_STATES = tuple(state for state in AllocationState if state not in ALLOCATION_OVER)
-_LIVE = text("state IN ({})".format(", ".join(f"'{state.value}'" for state in LIVE_STATES)))
-_QUEUED = text(f"state = '{JobState.QUEUED.value}'")
 _TIMED = text("deadline IS NOT NULL")
-_HELD = text("held")
 EXPANDED = "expanded"
 _ID = String(26)  # a ULID
 
@@ -100,9 +97,9 @@ class JobRow(Base):
 
     __tablename__ = "jobs"
     __table_args__ = (
-        Index("ix_jobs_live", "live", postgresql_where=text("live"), sqlite_where=text("live")),
+        Index("ix_jobs_live_id", "live", "id"),
         Index("ix_jobs_deadline", "deadline", postgresql_where=_TIMED, sqlite_where=_TIMED),
-        Index("ix_jobs_queue", "priority", "id", postgresql_where=_QUEUED, sqlite_where=_QUEUED),
+        Index("ix_jobs_state_id", "state", "id"),
     )
     id: Mapped[str] = mapped_column(_ID, primary_key=True)
     name: Mapped[str] = mapped_column(String(63))
@@ -135,7 +132,7 @@ class AllocationRow(Base):
 
     __tablename__ = "allocations"
     __table_args__ = (
-        Index("ix_allocations_live_node", "node", postgresql_where=_LIVE, sqlite_where=_LIVE),
+        Index("ix_allocations_state_node", "state", "node"),
         Index("ix_allocations_job_attempt", "job", "attempt"),
     )
     id: Mapped[str] = mapped_column(_ID, primary_key=True)
@@ -161,7 +158,13 @@ class ReservationRow(Base):
 
     __tablename__ = "reservations"
     __table_args__ = (
-        Index("uq_reservations_number", "number", unique=True, postgresql_where=_HELD, sqlite_where=_HELD),
+        Index(
+            "uq_reservations_number",
+            "number",
+            unique=True,
+            postgresql_where=text("held"),
+            sqlite_where=text("held = 1"),  # spelt as queries are, or SQLite does not recognise it
+        ),
     )
     job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True)
     attempt: Mapped[int] = mapped_column(Integer, primary_key=True)
@@ -208,12 +211,7 @@ class EventRow(Base):
 
     __tablename__ = "events"
     __table_args__ = (
-        Index(
-            "ix_events_unpublished",
-            "sequence",
-            postgresql_where=text("NOT published"),
-            sqlite_where=text("NOT published"),
-        ),
+        Index("ix_events_published_sequence", "published", "sequence"),
         Index("ix_events_job_sequence", "job", "sequence"),
     )
     sequence: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
