@@ -149,11 +149,11 @@ async def test_older_foreign_and_broken_documents_are_ignored(world: World) -> N
 
 async def test_heartbeats_carry_measurements_and_renew_the_lease(world: World) -> None:
     await world.want(network("a", generation=1), compute(worker("a"), generation=1))
-    await world.start()
+    agent = await world.start()
     await world.until(lambda: world.states() == {"a.1": "running"})
     for _ in range(4):
         world.time.passes(20)
-        await world.beats_more()
+        await world.until(lambda: agent._lease.remaining() > 20)
     assert world.states() == {"a.1": "running"}
     beat = world.beats[-1]
     assert beat.memory > 0
