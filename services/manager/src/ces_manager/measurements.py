@@ -19,10 +19,18 @@ class Measurements:
         self._flows: dict[tuple[str, int], tuple[datetime, FlowUsage]] = {}  # (source node, number)
 
     def heard(self, beat: Heartbeat, now: datetime) -> None:
+        before = self._beats.get(beat.node)
+        totals = {usage.number: usage.total for usage in before[1].flows} if before else {}
         self._beats[beat.node] = (now, beat)
         for usage in beat.flows:
-            if usage.total > 0:
-                self._flows[(beat.node, usage.number)] = (now, usage)
+            if usage.total == 0:
+                continue
+            key = (beat.node, usage.number)
+            kept = self._flows.get(key)
+            # A number that was not there a moment ago, or counts from zero again, is another flow: they are used again.
+            if kept and totals.get(usage.number, usage.total + 1) <= usage.total:
+                usage = _continued(kept[1], usage)
+            self._flows[key] = (now, usage)
 
     def progressed(self, progress: Progress, now: datetime) -> None:
         self._progress[progress.allocation] = (now, progress.data)
@@ -46,3 +54,9 @@ class Measurements:
     def link(self, src: str, dst: str) -> LinkUsage | None:
         kept = self._beats.get(src)
         return next((link for link in kept[1].links if link.peer == dst), None) if kept else None
+
+
+def _continued(earlier: FlowUsage, now: FlowUsage) -> FlowUsage:
+    """The busiest second of all; the rate of the last report in which data flowed."""
+    rate = now.rate if now.total > earlier.total else earlier.rate
+    return now.model_copy(update={"rate": rate, "peak": max(earlier.peak, now.peak)})
