@@ -36,5 +36,11 @@ def test_a_count_from_zero_is_another_flow() -> None:
     assert (usage.rate, usage.peak) == (5, 6)
 
 
+def test_another_flow_may_begin_with_silence() -> None:
+    usage = heard((40, 48, 100), None, (0, 0, 0), (5, 6, 300))
+    assert usage is not None
+    assert (usage.rate, usage.peak) == (5, 6)
+
+
 def test_a_flow_without_data_is_not_measured() -> None:
     assert heard((0, 0, 0)) is None

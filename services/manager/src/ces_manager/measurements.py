@@ -23,9 +23,10 @@ class Measurements:
         totals = {usage.number: usage.total for usage in before[1].flows} if before else {}
         self._beats[beat.node] = (now, beat)
         for usage in beat.flows:
-            if usage.total == 0:
-                continue
             key = (beat.node, usage.number)
+            if usage.total == 0:
+                self._flows.pop(key, None)
+                continue
             kept = self._flows.get(key)
             # A number that was not there a moment ago, or counts from zero again, is another flow: they are used again.
             if kept and totals.get(usage.number, usage.total + 1) <= usage.total:
