@@ -30,7 +30,8 @@ class AgentSettings(ServiceSettings):
     join_token: str | None = None
     join_token_file: Path | None = None  # where the token is, unless it is given
     state_dir: Path = Path("/var/lib/ces-agent")
-    node_cpu: Cpu = Field(default_factory=lambda: (os.cpu_count() or 1) * 1000)
+    # Defaults of settings are validated like values: this one is written in cores.
+    node_cpu: Cpu = Field(default_factory=lambda: os.cpu_count() or 1)
     node_memory: Memory = Field(default_factory=lambda: psutil.virtual_memory().total)
     node_gpu: Annotated[int, Field(ge=0)] = 0
     node_arch: str = Field(default_factory=_arch)
