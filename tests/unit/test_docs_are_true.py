@@ -51,8 +51,11 @@ def command_lines(page: Path, program: str) -> list[str]:
     lines = [line for text in blocks(page, "sh", "") for line in text.replace("\\\n", " ").splitlines()]
     lines += [line.removeprefix("    ") for line in without_blocks(page).splitlines() if line.startswith("    ")]
     calls = [part for line in lines for part in re.split(r"&&|\||;", line.partition(" #")[0])]
-    calls += re.findall(r"`([^`\n]+)`", without_blocks(page))
-    return [call.strip() for call in calls if re.match(rf"(?:\S*/)?{program} ", call.strip() + " ")]
+    inside = [
+        re.search(rf"(?:^|[\s/])({program}(?: .*)?)$", call.strip()) for call in calls
+    ]  # also behind sudo and the like
+    alone = [re.match(rf"{program} .*", text) for text in re.findall(r"`([^`\n]+)`", without_blocks(page))]
+    return [match.group(match.lastindex or 0) for match in (*inside, *alone) if match]
 
 
 def test_the_generated_parts_are_current() -> None:
