@@ -23,7 +23,7 @@ def heard(*usages: FlowUsage) -> FlowUsage | None:
 
 
 def test_a_flow_keeps_its_last_rate_and_its_peak_once_it_is_silent() -> None:
-    found = heard(usage(40e6, 45e6, 10_000_000), usage(30e6, 31e6, 17_500_000), usage(900, 2000, 17_500_225))
+    found = heard(usage(40e6, 45e6, 10_000_000), usage(30e6, 31e6, 17_500_000), usage(0, 0, 17_500_000))
     assert found is not None
     assert (found.rate, found.peak) == (30e6, 45e6)
 

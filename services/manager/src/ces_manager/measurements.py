@@ -8,7 +8,6 @@ from typing import Any
 from ces_common.messages.reports import FlowUsage, Heartbeat, LinkUsage, Progress
 
 KEEP = timedelta(hours=1)
-QUIET = 0.01  # share of a flow's peak below which nothing flows but the keeping and closing of connections
 
 
 class Measurements:
@@ -33,16 +32,6 @@ class Measurements:
             if kept and totals.get(usage.number, usage.total + 1) <= usage.total:
                 usage = _continued(kept[1], usage)
             self._flows[key] = (now, usage)
-
-    def _carried(self, flow: tuple[str, int], usage: FlowUsage, now: datetime) -> None:
-        """Keep the last rate at which data flowed and the busiest second so far. A total that has shrunk is another
-        flow's that got the same number."""
-        kept = self._flows.get(flow)
-        if kept is not None and usage.total >= kept[1].total:
-            peak = max(usage.peak, kept[1].peak)
-            rate = usage.rate if usage.rate > QUIET * peak else kept[1].rate
-            usage = usage.model_copy(update={"rate": rate, "peak": peak})
-        self._flows[flow] = (now, usage)
 
     def progressed(self, progress: Progress, now: datetime) -> None:
         self._progress[progress.allocation] = (now, progress.data)
