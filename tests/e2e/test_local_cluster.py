@@ -259,6 +259,45 @@ def test_up_stays_and_down_takes_all_away_even_when_its_keeper_was_killed(env: d
     assert "nothing to do" in ces(env, "down", "--name", name).stdout
 
 
+LOOK = """
+import os, pathlib, sys
+for path in sys.argv[1:]:
+    try:
+        kind = "folder" if os.path.isdir(path) else "file"
+        seen = os.listdir(path) if kind == "folder" else pathlib.Path(path).read_text()
+    except OSError:
+        seen = ""
+    print("saw:", sorted(seen) if isinstance(seen, list) else seen.strip() or "nothing")
+"""
+
+
+@pytest.mark.needs("root")
+def test_workers_see_no_secret_of_the_cluster(env: dict[str, str], tmp_path: Path) -> None:
+    # Under /var/tmp: a sandbox has a /tmp of its own anyway.
+    home = Path("/var/tmp") / f"ces-test-{os.getpid()}"
+    env |= {"XDG_STATE_HOME": str(home), "CES_CONTEXT": str(home / "context.json"), "TMPDIR": str(home)}
+    name = f"h{os.getpid():x}"
+    secrets = [home / "ces" / name / "admin.token", home / "ces" / name / "trust", home / "context.json"]
+    job = {
+        "name": "look",
+        "tasks": [{"name": "w", "command": ["python", "-c", LOOK, *map(str, secrets)]}],
+        "restart": {"policy": "never"},
+    }
+    (tmp_path / "look.yaml").write_text(json.dumps(job))
+    try:
+        home.mkdir(mode=0o755)
+        assert ces(env, "up", "--name", name, "--network", "tc").returncode == 0
+        assert all(path.exists() for path in secrets)
+        submitted = ces(env, "submit", str(tmp_path / "look.yaml"), "--wait")
+        assert submitted.returncode == 0, submitted.stdout + submitted.stderr
+        lines = [line for line in ces(env, "logs", "look").stdout.splitlines() if "saw:" in line]
+        assert len(lines) == len(secrets)
+        assert all(line.endswith("saw: nothing") for line in lines), lines
+    finally:
+        assert ces(env, "down", "--name", name).returncode == 0
+        shutil.rmtree(home, ignore_errors=True)
+
+
 def test_wrong_input_starts_nothing(env: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("nodes: [{name: a, cpu: fast}]")
     for arguments, message in (

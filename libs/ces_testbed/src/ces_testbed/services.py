@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ces_client.context import context_path
 from ces_common.natsauth import AGENT, Trust
 from ces_common.quantities import format_cpu
 from ces_testbed.addressing import data_plane, host_namespace
@@ -124,6 +125,8 @@ def agent_service(layout: Layout, node: TestbedNode, token: str, address: str) -
         "CES_NETWORK": spec.network,
         "CES_HOST_ADDRESS": address,
         "CES_HTTP_PORT": "0",
+        # The administrator's token and every other node's secrets, which lie on the same disk here.
+        "CES_HIDE": ",".join(str(path) for path in (layout.files.root, context_path())),
     }
     if isolated:
         env["CES_DATA_PLANE"] = data_plane(spec.name, node.name)

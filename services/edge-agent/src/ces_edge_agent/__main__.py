@@ -35,7 +35,13 @@ def make_runtime(settings: AgentSettings) -> Runtime:
         )
     from ces_edge_agent.runtimes.process import ProcessRuntime
 
-    return ProcessRuntime(settings.state_dir, settings.node, isolate=settings.network == "tc", cluster=settings.cluster)
+    return ProcessRuntime(
+        settings.state_dir,
+        settings.node,
+        isolate=settings.network == "tc",
+        cluster=settings.cluster,
+        hide=settings.hide,
+    )
 
 
 def make_network(settings: AgentSettings) -> Network:

@@ -44,6 +44,7 @@ class AgentSettings(ServiceSettings):
     holder_image: str = "ces-holder"
     allowed_images: Annotated[list[str], NoDecode] = ["ces-worker-*"]
     pull_images: bool = False
+    hide: Annotated[list[Path], NoDecode] = []  # files and folders that sandboxed processes do not see
     heartbeat_s: Annotated[float, Field(gt=0)] = 2.0
     stop_grace_s: Annotated[float, Field(ge=0)] = 5.0
     log_keep_s: Annotated[float, Field(gt=0)] = 24 * 3600.0
@@ -58,7 +59,7 @@ class AgentSettings(ServiceSettings):
             raise ValueError("write labels as key=value,key=value")
         return {key.strip(): label.strip() for key, _, label in pairs}
 
-    @field_validator("allowed_images", mode="before")
+    @field_validator("allowed_images", "hide", mode="before")
     @classmethod
-    def _images(cls, value: object) -> object:
+    def _listed(cls, value: object) -> object:
         return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value

@@ -46,7 +46,7 @@ def enter(record: WorkerRecord) -> None:
     _make_dev(devices)
     if private_tmp(record.program, record.argv):
         linux.mount("tmpfs", _TMP, "tmpfs", _SCRATCH, "mode=1777")
-    hidden = [path for path in ("/run", *record.hide) if os.path.isdir(path)]
+    hidden = outermost([path for path in ("/run", *record.hide) if os.path.isdir(path)])
     for path in hidden:
         linux.mount("tmpfs", path, "tmpfs", _SCRATCH, "mode=755")
     for path in record.hide:
@@ -56,6 +56,11 @@ def enter(record: WorkerRecord) -> None:
     _bind(folder, record.folder, off=linux.ATTR_RDONLY)
     for path in hidden:
         linux.set_mount_attributes(path, on=linux.ATTR_RDONLY)
+
+
+def outermost(paths: list[str]) -> list[str]:
+    """Without those that lie within another one, which hides them already."""
+    return [path for path in paths if not any(path.startswith(f"{other}/") for other in paths)]
 
 
 def _bind(fd: int, path: str, off: int = 0) -> None:
