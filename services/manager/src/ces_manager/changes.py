@@ -15,13 +15,16 @@ from ces_manager.errors import NotFound
 from ces_manager.lifecycle import Course, JobStep, Member, MemberStep
 from ces_manager.policy import Policy
 
-_UNSYNCED = {"synchronize_session": False}
 _PRESENT = (
     select(AllocationRow)
     .join(JobRow, (JobRow.id == AllocationRow.job) & (JobRow.attempt == AllocationRow.attempt))
     .where(AllocationRow.job.in_(bindparam("jobs", expanding=True)))
     .order_by(AllocationRow.job, AllocationRow.rank)
 )
+
+_OF_JOB = (ReservationRow.job == bindparam("the_job")) & ReservationRow.held
+_FREE_LINKS = delete(HopRow).where(HopRow.number.in_(select(ReservationRow.number).where(_OF_JOB)))
+_FREE_NUMBERS = update(ReservationRow).where(_OF_JOB).values(held=False)
 
 
 def job_row(tx: ReadTx, job: str) -> JobRow:
@@ -133,7 +136,5 @@ def emit_allocation(tx: WriteTx, job: str, row: AllocationRow, previous: Allocat
 
 def _release(tx: WriteTx, job: str) -> None:
     """Give back the links' shares; the reservations stay as history."""
-    held = (ReservationRow.job == job) & ReservationRow.held
-    numbers = select(ReservationRow.number).where(held)
-    tx.session.execute(delete(HopRow).where(HopRow.number.in_(numbers)), execution_options=_UNSYNCED)
-    tx.session.execute(update(ReservationRow).where(held).values(held=False), execution_options=_UNSYNCED)
+    for statement in (_FREE_LINKS, _FREE_NUMBERS):
+        tx.session.connection().execute(statement, {"the_job": job})

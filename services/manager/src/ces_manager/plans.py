@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from sqlalchemy import BindParameter, bindparam, insert, select
 from ulid import ULID
 
 from ces_common.db.tables import (
@@ -24,6 +24,13 @@ from ces_manager.lifecycle import Course
 from ces_manager.policy import Policy
 from ces_manager.records import allocation_record, flow_record
 from ces_manager.room import room_for
+
+_IN_NAMES: BindParameter[str] = bindparam("names", expanding=True)
+_NODES = select(NodeRow).where(NodeRow.name.in_(_IN_NAMES))
+_USED = select(AllocationRow.address, AllocationRow.port).where(
+    AllocationRow.state.in_(LIVE_STATES), AllocationRow.node.in_(_IN_NAMES)
+)
+_NUMBERS = select(ReservationRow.number).where(ReservationRow.held)
 
 
 def commit_plan(tx: WriteTx, policy: Policy, plan: PlanProposed) -> str | None:
@@ -58,10 +65,13 @@ def commit_plan(tx: WriteTx, policy: Policy, plan: PlanProposed) -> str | None:
             flows=plan.flows,
         )
     )
-    for flow in reservations:
-        tx.session.add_all(
-            HopRow(number=flow.number, src=src, dst=dst, bandwidth=flow.bandwidth) for src, dst in hops(flow.path)
-        )
+    shares = [
+        {"number": flow.number, "src": src, "dst": dst, "bandwidth": flow.bandwidth}
+        for flow in reservations
+        for src, dst in hops(flow.path)
+    ]
+    if shares:
+        tx.session.execute(insert(HopRow), shares)
     committed = PlanCommitted(
         plan=plan.plan,
         job=row.id,
@@ -132,7 +142,7 @@ def _reason_against(tx: WriteTx, row: JobRow | None, plan: PlanProposed) -> str 
 def _allocate(tx: WriteTx, row: JobRow, plan: PlanProposed) -> list[AllocationRow]:
     """An allocation for every task, with an address of its own or, where workers share the host's, a port."""
     names = set(plan.assignments.values())
-    nodes = {node.name: node for node in tx.session.scalars(select(NodeRow).where(NodeRow.name.in_(names)))}
+    nodes = {node.name: node for node in tx.session.scalars(_NODES, {"names": sorted(names)})}
     hosts = {node.host_address for node in nodes.values() if node.network == "none"}
     addresses, ports = _taken(tx, names, hosts)
     cluster = tx.cluster()
@@ -169,13 +179,12 @@ def _allocate(tx: WriteTx, row: JobRow, plan: PlanProposed) -> list[AllocationRo
 
 def _taken(tx: WriteTx, nodes: set[str], hosts: set[str]) -> tuple[set[str], set[int]]:
     """Worker addresses in use on the nodes, and ports in use on the shared host addresses."""
-    live = select(AllocationRow.address, AllocationRow.port).where(AllocationRow.state.in_(LIVE_STATES))
-    on_nodes = tx.session.execute(live.where(AllocationRow.node.in_(nodes)))
+    on_nodes = tx.session.execute(_USED, {"names": list(nodes)})
     addresses = {address for address, _ in on_nodes}
     if not hosts:
         return addresses, set()
-    sharing = select(NodeRow.name).where(NodeRow.host_address.in_(hosts))
-    on_hosts = tx.session.execute(live.where(AllocationRow.node.in_(sharing)))
+    sharing = tx.session.scalars(select(NodeRow.name).where(NodeRow.host_address.in_(hosts))).all()
+    on_hosts = tx.session.execute(_USED, {"names": sharing})
     return addresses, {port for address, port in on_hosts if address in hosts}
 
 
@@ -183,7 +192,7 @@ def _reserve(tx: WriteTx, row: JobRow, plan: PlanProposed) -> list[ReservationRo
     if not plan.flows:
         return []
     cluster = tx.cluster()
-    taken = tx.session.scalars(select(ReservationRow.number).where(ReservationRow.held)).all()
+    taken = tx.session.scalars(_NUMBERS).all()
     numbers = next_numbers(cluster.last_flow, taken, len(plan.flows))
     cluster.last_flow = numbers[-1]
     given = {(flow.src, flow.dst): flow for flow in plan.flows}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import func, select
+from sqlalchemy import BindParameter, bindparam, func, select
 
 from ces_common.db.tables import LIVE_STATES, AllocationRow, HopRow, LinkRow, MediumRow, NodeRow
 from ces_common.db.uow import ReadTx
@@ -13,12 +13,30 @@ from ces_manager.capacity import Hop, LinkRoom, NodeRoom, Room
 
 Held = tuple[int, int, int]  # millicores, bytes, GPUs
 
+# Built once: putting a statement together costs more than running it.
+_IN_NAMES: BindParameter[str] = bindparam("names", expanding=True)
+_NODES = select(NodeRow).where(NodeRow.name.in_(_IN_NAMES))
+_LINKS = select(LinkRow.src, LinkRow.dst, LinkRow.bandwidth, LinkRow.medium).where(LinkRow.src.in_(_IN_NAMES))
+_HELD = (
+    select(
+        AllocationRow.node,
+        func.sum(AllocationRow.cpu),
+        func.sum(AllocationRow.memory),
+        func.sum(AllocationRow.gpu),
+    )
+    .where(AllocationRow.state.in_(LIVE_STATES))
+    .group_by(AllocationRow.node)
+)
+_HELD_ON = _HELD.where(AllocationRow.node.in_(_IN_NAMES))
+_RESERVED = select(HopRow.src, HopRow.dst, func.sum(HopRow.bandwidth)).group_by(HopRow.src, HopRow.dst)
+_RESERVED_FROM = _RESERVED.where(HopRow.src.in_(_IN_NAMES))
+
 
 def room_for(tx: ReadTx, nodes: Collection[str], links: Collection[Hop]) -> Room:
     """What is left of these nodes and links, and of the media that the links share."""
     used_nodes = held_on_nodes(tx, nodes)
     node_rooms = {}
-    for node in tx.session.scalars(select(NodeRow).where(NodeRow.name.in_(nodes))):
+    for node in tx.session.scalars(_NODES, {"names": list(nodes)}):
         cpu, memory, gpu = used_nodes.get(node.name, (0, 0, 0))
         node_rooms[node.name] = NodeRoom(
             node.state, node.cordoned, node.arch, node.labels, node.cpu - cpu, node.memory - memory, node.gpu - gpu
@@ -28,7 +46,7 @@ def room_for(tx: ReadTx, nodes: Collection[str], links: Collection[Hop]) -> Room
     sources = {src for src, _ in links}
     used_links = held_on_links(tx, sources)
     link_rooms = {}
-    for link in tx.session.scalars(select(LinkRow).where(LinkRow.src.in_(sources))):
+    for link in tx.session.execute(_LINKS, {"names": list(sources)}):
         hop = (link.src, link.dst)
         if hop in links:
             link_rooms[hop] = LinkRoom(reservable(link.bandwidth) - used_links.get(hop, 0), link.medium)
@@ -38,24 +56,15 @@ def room_for(tx: ReadTx, nodes: Collection[str], links: Collection[Hop]) -> Room
 
 def held_on_nodes(tx: ReadTx, nodes: Collection[str] | None = None) -> dict[str, Held]:
     """What live allocations hold, of these nodes or of all."""
-    query = select(
-        AllocationRow.node,
-        func.sum(AllocationRow.cpu),
-        func.sum(AllocationRow.memory),
-        func.sum(AllocationRow.gpu),
-    ).where(AllocationRow.state.in_(LIVE_STATES))
-    if nodes is not None:
-        query = query.where(AllocationRow.node.in_(nodes))
-    rows = tx.session.execute(query.group_by(AllocationRow.node))
+    rows = tx.session.execute(_HELD) if nodes is None else tx.session.execute(_HELD_ON, {"names": list(nodes)})
     return {node: (int(cpu), int(memory), int(gpu)) for node, cpu, memory, gpu in rows}
 
 
 def held_on_links(tx: ReadTx, sources: Collection[str] | None = None) -> dict[Hop, int]:
     """What held flows reserve, in bit/s, on links from these nodes or on all."""
-    query = select(HopRow.src, HopRow.dst, func.sum(HopRow.bandwidth))
-    if sources is not None:
-        query = query.where(HopRow.src.in_(sources))
-    return {(src, dst): int(total) for src, dst, total in tx.session.execute(query.group_by(HopRow.src, HopRow.dst))}
+    given = None if sources is None else {"names": list(sources)}
+    rows = tx.session.execute(_RESERVED if given is None else _RESERVED_FROM, given)
+    return {(src, dst): int(total) for src, dst, total in rows}
 
 
 def _left_of_media(tx: ReadTx, names: Collection[str]) -> dict[str, int]:
