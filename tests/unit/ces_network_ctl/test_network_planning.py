@@ -20,7 +20,7 @@ from ces_common.messages.wanted import (
     SubnetRoute,
     VxlanTunnel,
 )
-from ces_common.shares import reservable, return_rate, unreserved_rate
+from ces_common.shares import LEAST_RATE, reservable, return_rate, unreserved_rate
 from ces_common.states import JobState
 from ces_common.view import StateView
 from ces_network_ctl.planning import Planner, involved_nodes, needs_network, plan_networks
@@ -360,15 +360,30 @@ def test_documents_name_only_what_is_there(world: World) -> None:
             assert record.key in planned[name].jobs, "its agent must be able to say that its share is in place"
 
 
-@given(worlds(least_flow=1_600_000, mixed=False))
-@settings(max_examples=100, deadline=None)
+@given(worlds())
+@settings(max_examples=200, deadline=None)
 def test_rates_on_a_link_stay_within_its_capacity(world: World) -> None:
-    """Where capacities and ways are the same in both directions and no flow is so slow that the floor of its return
-    class counts."""
+    """Whatever the flows' sizes, ways and the links' capacities; but for the least rate that a class has."""
     planned = plan_networks(world.view())
+    tc = {each.name for each in world.nodes if each.network == "tc"}
     for (src, dst), capacity in world.capacity().items():
-        classes = sum(each.rate for each in planned[src].classes if each.via == dst)
-        assert classes + unreserved_rate(capacity) <= capacity
+        if src not in tc:
+            continue
+        classes = [each for each in planned[src].classes if each.via == dst]
+        at_least = sum(LEAST_RATE for each in classes if each.kind == "return" and each.rate == LEAST_RATE)
+        assert sum(each.rate for each in classes) + unreserved_rate(capacity) - at_least <= capacity
+
+
+@given(worlds(least_flow=40_000, mixed=False))
+@settings(max_examples=100, deadline=None)
+def test_every_return_class_has_room_for_acknowledgements(world: World) -> None:
+    """Where capacities and ways are the same in both directions: one frame of 66 bytes for two of 1514."""
+    planned = plan_networks(world.view())
+    rates = {each.number: each.rate for d in planned.values() for each in d.classes if each.kind == "data"}
+    for document in planned.values():
+        for each in document.classes:
+            if each.kind == "return":
+                assert each.rate >= rates[each.number] * 66 / (2 * 1514) * 0.99
 
 
 @given(worlds(), st.randoms(use_true_random=False))

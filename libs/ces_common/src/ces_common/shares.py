@@ -7,11 +7,13 @@ for two of 1514) and a bounded trickle for everything that reserved nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 HEADROOM = 0.05  # share of a link that no plan may use
 RETURN = 0.025  # a return class's rate, as a share of the flow that it answers
 RETURN_FLOOR = 40_000  # bit/s; lets a handshake through beside a very slow flow
 UNRESERVED = 0.02  # share of a link for all traffic without a reservation
-UNRESERVED_FLOOR = 64_000  # bit/s
+LEAST_RATE = 8_000  # bit/s; no class is made slower than this
 
 
 def reservable(capacity: int) -> int:
@@ -26,4 +28,14 @@ def return_rate(bandwidth: int) -> int:
 
 def unreserved_rate(capacity: int) -> int:
     """Rate of the class that all other traffic on a link shares, in bit/s."""
-    return max(int(capacity * UNRESERVED), UNRESERVED_FLOOR)
+    return max(int(capacity * UNRESERVED), LEAST_RATE)
+
+
+def fitted(wanted: Sequence[int], room: int) -> list[int]:
+    """Rates no more than wanted, together within ``room`` as far as the least rate of each allows: where they do not
+    fit, all shrink alike."""
+    total = sum(wanted)
+    if total <= room:
+        return list(wanted)
+    share = max(room, 0) / total
+    return [max(int(rate * share), LEAST_RATE) for rate in wanted]

@@ -22,7 +22,7 @@ from ces_common.messages.wanted import (
     VxlanTunnel,
 )
 from ces_common.naming import link_device
-from ces_common.shares import return_rate, unreserved_rate
+from ces_common.shares import fitted, return_rate, unreserved_rate
 from ces_common.states import JOB_PLACED, JobState
 from ces_common.view import StateView
 from ces_network_ctl.routing import Hops, next_hops, plain_path
@@ -145,9 +145,23 @@ def _document(base: NetworkWanted, parts: Sequence[Parts]) -> NetworkWanted:
         update={
             "endpoints": [endpoint for part in parts for endpoint in part.endpoints],
             "policies": [policy for part in parts for policy in part.policies],
-            "classes": [flow_class for part in parts for flow_class in part.classes],
+            "classes": _within_links(base.links, [each for part in parts for each in part.classes]),
         }
     )
+
+
+def _within_links(links: Sequence[LinkDevice], classes: list[FlowClass]) -> list[FlowClass]:
+    """The classes with their return rates as wanted where a link has room for them beside its reservations and what
+    reserved nothing, else with what room there is: leaves of HTB do not obey their parent's sum."""
+    for link in links:
+        here = [(at, each) for at, each in enumerate(classes) if each.via == link.peer]
+        room = link.bandwidth - link.unreserved - sum(each.rate for _, each in here if each.kind == "data")
+        returns = [(at, each) for at, each in here if each.kind == "return"]
+        rates = fitted([each.rate for _, each in returns], room)
+        for (at, each), rate in zip(returns, rates, strict=True):
+            if rate != each.rate:
+                classes[at] = each.model_copy(update={"rate": rate})
+    return classes
 
 
 def _device(link: LinkRecord, nodes: Mapping[str, NodeRecord]) -> LinkDevice:
