@@ -58,4 +58,4 @@ def _table(fields: dict[str, FieldInfo]) -> str:
 
 def _type(field: FieldInfo) -> str:
     text = quantity(field) or type_text(field.annotation)
-    return text.replace("list of text", "list").replace("text → text", "key=value list")
+    return text.replace("list of text", "list").replace("list of path", "list").replace("text → text", "key=value list")

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from typing import Any
+
+from fastapi import Depends, FastAPI
+from fastapi.security import HTTPBearer
 
 from ces_common.health import Ready, health_routes
+from ces_common.messages.api import Problem
 from ces_manager.api import cluster, jobs, problems
 from ces_manager.api.auth import BearerAuth
 from ces_manager.api.context import Context
 from ces_manager.api.limits import BodyLimit
 
 DESCRIPTION = "Places distributed-training jobs on edge nodes, with bandwidth and path for every flow."
+REFUSAL = {"description": "Refused", "content": {problems.MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
+REFUSALS: dict[int | str, dict[str, Any]] = {"default": REFUSAL}
+# It refuses nothing (BearerAuth does), but tells readers of the description how to send the token.
+TOKEN = Depends(HTTPBearer(auto_error=False, description="The admin token"))
 
 
 def make_app(context: Context, token: str, ready: Ready) -> FastAPI:
-    app = FastAPI(title="CES", version="1", description=DESCRIPTION, redoc_url=None)
+    app = FastAPI(
+        title="CES", version="1", description=DESCRIPTION, redoc_url=None, responses=REFUSALS, dependencies=[TOKEN]
+    )
     app.state.context = context
     problems.install(app)
     app.include_router(jobs.router)

@@ -1,0 +1,29 @@
+"""How a link is shared out, from the constants that say so."""
+
+from __future__ import annotations
+
+from ces_common.quantities import format_bandwidth
+from ces_common.shares import HEADROOM, LEAST_RATE, RETURN, RETURN_FLOOR, UNRESERVED
+from ces_edge_agent.dataplane.shaping import ARP_RATE, SMALL
+from generator.markdown import table
+
+
+def classes() -> str:
+    """The traffic classes of a link, and what plans may promise of it."""
+    small = f"only its TCP packets below {SMALL} bytes"
+    rows = [
+        (
+            "`2n+1`, return class of flow n",
+            f"what answers flow n; {small} where a reserved flow runs the same way",
+            f"{RETURN * 100:g} % of the flow, at least {format_bandwidth(RETURN_FLOOR)}; less where there is no room",
+        ),
+        ("`2n`, data class of flow n", "IPv4 packets from the flow's source to its destination", "what was allocated"),
+        ("ARP", "address resolution", format_bandwidth(ARP_RATE * 8)),
+        (
+            "unreserved",
+            "everything else",
+            f"{UNRESERVED * 100:g} % of the link, at least {format_bandwidth(LEAST_RATE)}",
+        ),
+    ]
+    promise = f"Plans may promise {100 - HEADROOM * 100:g} % of a link or medium; the rest carries the other classes."
+    return table(("class", "matches", "rate"), rows) + "\n\n" + promise
