@@ -6,7 +6,7 @@ import pytest
 from fault_cluster import FaultCluster, recorded_job
 
 CENTRAL = ["manager", "scheduler", "compute-ctl", "network-ctl", "nats"]
-LIFE_S = 3
+LIFE_S = 2
 
 
 @pytest.mark.parametrize("phase", ["submitted", "planned", "starting", "running"])

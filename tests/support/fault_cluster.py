@@ -36,7 +36,7 @@ DOWN_S = 30.0  # how long the manager may be away
 def star(hosts: int, *, cpu: str = "2", link: str = "100Mbit") -> Topology:
     """Hosts n1.. around a switch: every path between two of them has two hops."""
     names = [f"n{i}" for i in range(1, hosts + 1)]
-    nodes = [{"name": name, "cpu": cpu, "memory": "2Gi"} for name in names]
+    nodes = [{"name": name, "cpu": cpu, "memory": "2Gi", "labels": {"host": name}} for name in names]
     links = [{"src": name, "dst": "s1", "bandwidth": link} for name in names]
     return Topology.model_validate({"nodes": [*nodes, {"name": "s1", "cpu": 0}], "links": links})
 
@@ -148,12 +148,12 @@ class FaultCluster:
     def events(self) -> list[Event]:
         """The whole event log, as the database has it."""
         query = "SELECT body FROM events ORDER BY sequence"
-        url = self.cluster.spec.database_url
-        if url is not None:
-            with psycopg.connect(url) as server:
-                return [json.loads(body) for (body,) in server.execute(query)]
-        with closing(sqlite3.connect(f"file:{self.cluster.files.database}?mode=ro", uri=True)) as file:
-            return [json.loads(body) for (body,) in file.execute(query)]
+        url = self.cluster.spec.database_url or f"sqlite:///{self.cluster.files.database}"
+        if url.startswith("sqlite"):
+            with closing(sqlite3.connect(f"file:{url.removeprefix('sqlite:///')}?mode=ro", uri=True)) as file:
+                return [json.loads(body) for (body,) in file.execute(query)]
+        with psycopg.connect(url.replace("+psycopg", "")) as server:
+            return [json.loads(body) for (body,) in server.execute(query)]
 
     def ground(self) -> Ground:
         topology = self.cluster.spec.topology.network
@@ -259,8 +259,9 @@ def _environment(process: Path) -> str:
 
 
 def _lines(namespace: str, *command: str) -> list[str]:
+    """What a command prints inside a namespace; nothing where what it asks for has just gone."""
     command = ("ip", "netns", "exec", namespace, *command)
-    return subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()
+    return subprocess.run(command, capture_output=True, check=False, text=True).stdout.splitlines()
 
 
 def _json(namespace: str, *command: str) -> list[dict[str, Any]]:
@@ -285,7 +286,7 @@ def running(
     """A cluster of its own, taken away at the end; its logs are shown where the test failed to start it."""
     spec = ClusterSpec.model_validate(
         {
-            "name": name,
+            "name": f"{name}{os.getpid()}",  # other runs of these tests may be under way on this machine
             "topology": topology,
             "runtime": runtime,
             "network": network or ("tc" if root() else "none"),
