@@ -96,6 +96,7 @@ def test_tunnels_take_their_overhead_from_every_worker() -> None:
     assert isinstance(end, WorkerEnd)
     assert device.tunnel is not None
     assert (device.kind, device.mtu, device.tunnel.remote) == ("vxlan", 1350, "192.0.2.7")
+    assert device.mac.startswith("02:"), "neighbours must know it again when it was made anew"
     assert end.mtu == 1350
 
 

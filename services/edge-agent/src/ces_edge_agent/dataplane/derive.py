@@ -111,9 +111,10 @@ def address_table(address: str) -> int:
     return int(IPv4Address(address))
 
 
-def mac(allocation: str, end: str) -> str:
-    """A stable, locally administered address, so that both ends know each other without asking."""
-    digest = blake2s(f"{end} {allocation}".encode(), digest_size=5).hexdigest()
+def mac(owner: str, end: str) -> str:
+    """A stable, locally administered address: both ends of a worker's veth know each other without asking, and a
+    neighbour still knows a tunnel that was made anew."""
+    digest = blake2s(f"{end} {owner}".encode(), digest_size=5).hexdigest()
     return ":".join(["02", *(digest[place : place + 2] for place in range(0, 10, 2))])
 
 
@@ -140,7 +141,7 @@ def _node(wanted: NetworkWanted, links: Mapping[str, LinkDevice], mtus: Mapping[
             yield Device(link.device, "link", mtu)
         else:
             tunnel = Tunnel(link.vxlan.vni, link.vxlan.remote, link.vxlan.port)
-            yield Device(link.device, "vxlan", mtu, tunnel=tunnel)
+            yield Device(link.device, "vxlan", mtu, mac=mac(wanted.node, link.device), tunnel=tunnel)
         yield Route(address_table(link.gateway), ANYWHERE, link.device, link.gateway)
         yield from link_shape(link, mtu)
 

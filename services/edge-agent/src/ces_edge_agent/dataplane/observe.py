@@ -55,7 +55,7 @@ def device(message: Message) -> Device | None:
             data.get_attr("IFLA_VXLAN_GROUP") or data.get_attr("IFLA_VXLAN_GROUP6") or "",
             data.get_attr("IFLA_VXLAN_PORT"),
         )
-        return Device(name, "vxlan", mtu, tunnel=tunnel, up=up)
+        return Device(name, "vxlan", mtu, mac=message.get_attr("IFLA_ADDRESS"), tunnel=tunnel, up=up)
     if kind == "veth" and name.startswith("w-"):
         holder = message.get_attr("IFLA_LINK_NETNSID")
         return Device(name, "endpoint", mtu, mac=message.get_attr("IFLA_ADDRESS"), holder=holder, up=up)

@@ -151,6 +151,7 @@ def _create(item: Device, site: Site) -> None:
                 ifname=item.name,
                 kind="vxlan",
                 mtu=item.mtu,
+                address=item.mac,
                 net_ns_fd=target,
                 vxlan_id=item.tunnel.vni,
                 vxlan_group=item.tunnel.remote,
