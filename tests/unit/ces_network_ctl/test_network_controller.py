@@ -12,7 +12,7 @@ from ces_common.messages.records import JobRecord
 from ces_common.messages.reports import Applied
 from ces_common.messages.wanted import NetworkWanted
 from ces_common.states import JobState
-from ces_network_ctl.service import REPEAT_S, RETRY_S, NetworkController, ready_jobs
+from ces_network_ctl.service import PREPARING_S, RETRY_S, NetworkController, ready_jobs
 
 NODES = [node("a", 1), node("s", 2, cpu=0, memory=0), node("b", 3)]
 LINKS = [*wire("a", "s"), *wire("s", "b")]
@@ -70,7 +70,7 @@ async def test_documents_follow_the_state(
     assert controller.missing() is None
     assert {document(broker, each.name).generation for each in NODES} == {1}
     manager.change(jobs=[placed()])
-    assert await controller.step() == REPEAT_S
+    assert await controller.step() == PREPARING_S
     assert all(document(broker, each.name).jobs == {"j.1"} for each in NODES)
     assert document(broker, "s").generation == 2
     manager.change(jobs=[placed(JobState.CANCELLED, allocation={"state": "stopped"})])
@@ -83,7 +83,6 @@ async def test_ready_is_said_once_every_node_has_its_share(
 ) -> None:
     manager.change(jobs=[placed()])
     await controller.step()
-    await manager.until(lambda: bool(manager.told("network.preparing")))
     await applied(bus, manager, "a", "b")
     await controller.step()
     await manager.settled()
@@ -95,10 +94,23 @@ async def test_ready_is_said_once_every_node_has_its_share(
     assert ready == ("j", 1)
 
 
+async def test_that_it_is_prepared_is_said_only_of_a_network_that_takes_long(
+    monkeypatch: pytest.MonkeyPatch, manager: FakeManager, controller: NetworkController
+) -> None:
+    manager.change(jobs=[placed()])
+    await controller.step()
+    await manager.settled()
+    assert manager.told("network.preparing") == []
+    monkeypatch.setattr("ces_network_ctl.service.PREPARING_S", 0.0)
+    await controller.step()
+    await manager.until(lambda: bool(manager.told("network.preparing")))
+
+
 async def test_what_was_said_of_a_job_that_waits_is_not_repeated_within_the_period(
     monkeypatch: pytest.MonkeyPatch, manager: FakeManager, controller: NetworkController
 ) -> None:
     monkeypatch.setattr("ces_network_ctl.service.REPEAT_S", 10**9)
+    monkeypatch.setattr("ces_network_ctl.service.PREPARING_S", 0.0)
     manager.change(jobs=[placed()])
     for _ in range(3):
         await controller.step()

@@ -14,6 +14,8 @@ from ces_common.service import Hint
 from ces_common.view import StateView
 
 log = structlog.get_logger()
+ANSWER_S = 3.0  # a manager that was asked and then died leaves the question unanswered
+SETTLE_S = 0.01
 
 
 class StateReader:
@@ -36,11 +38,16 @@ class StateReader:
         self._subscription = await self._bus.consume(self._service, event_subjects, self._event)
         self.hint.set()
 
+    async def wait(self, timeout_s: float) -> None:
+        """Until the next hint, and a little longer: hints come in flocks, and one look serves them all."""
+        if await self.hint.wait(timeout_s):
+            await asyncio.sleep(SETTLE_S)
+
     async def close(self) -> None:
         if self._subscription is not None:
             await self._subscription.close()
 
-    async def refresh(self, timeout_s: float = 10.0) -> bool:
+    async def refresh(self, timeout_s: float = ANSWER_S) -> bool:
         """Ask the manager for what changed; False when it could not be asked (it will be again)."""
         async with self._asking:  # of two answers the older must not be merged last
             return await self._refresh(timeout_s)

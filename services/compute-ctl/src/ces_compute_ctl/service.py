@@ -9,12 +9,18 @@ from ces_common import subjects
 from ces_common.bus.port import Bus, BusError
 from ces_common.messages.wanted import ComputeWanted
 from ces_common.reading import StateReader
+from ces_common.states import JOB_OVER
 from ces_common.wanting import WantedBoard
 from ces_compute_ctl.planning import Planner, least_generations
 
 log = structlog.get_logger()
 SERVICE = "compute-ctl"
-EVENTS = [subjects.events("job"), subjects.events("allocation"), subjects.events("node")]
+EVENTS = [  # what may change the workers that a node should run
+    *(subjects.events("job", state) for state in ("starting", "running", "paused", "rescheduling")),
+    *(subjects.events("job", state) for state in JOB_OVER),
+    subjects.events("allocation", "pending"),
+    subjects.events("node"),
+]
 DOCUMENTS = Counter("ces_wanted_compute_written_total", "Compute documents written")
 RETRY_S = 1.0
 
@@ -37,7 +43,7 @@ class ComputeController:
         await self.reader.start(EVENTS)
         wait_s = self._resync_s
         while True:
-            await self.reader.hint.wait(wait_s)
+            await self.reader.wait(wait_s)
             wait_s = self._resync_s if await self.step() else RETRY_S
 
     async def step(self) -> bool:

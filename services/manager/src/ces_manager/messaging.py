@@ -26,6 +26,7 @@ from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.reports import Heartbeat, LeaseGrant, Progress, Status
 from ces_manager import plans, records, reports
 from ces_manager.api.streams import Bell
+from ces_manager.batching import Batcher
 from ces_manager.desk import Desk
 from ces_manager.measurements import Measurements
 from ces_manager.policy import Policy
@@ -41,14 +42,15 @@ FACTS = [
 HEARTBEATS = Counter("ces_heartbeats_total", "Heartbeats answered")
 IGNORED = Counter("ces_messages_ignored_total", "Malformed or forged messages ignored", ["kind"])
 DATABASE_RETRY_S = 1.0
+GATHER_S = 0.02  # how long reports of agents wait for others, to share a transaction
 
 
 class Messaging:
     def __init__(self, desk: Desk, bus: Bus, policy: Policy, measurements: Measurements, bell: Bell) -> None:
         self._desk, self._bus, self._policy = desk, bus, policy
         self._measurements, self._bell = measurements, bell
-        self._beats: list[tuple[Heartbeat, asyncio.Future[None]]] = []
-        self._renewing: asyncio.Task[None] | None = None
+        self._beats = Batcher(self._renew, GATHER_S)
+        self._statuses = Batcher(self._take_statuses, GATHER_S)
 
     async def start(self) -> None:
         """Provision the broker and begin to listen."""
@@ -104,32 +106,15 @@ class Messaging:
             IGNORED.labels("heartbeat").inc()
             raise ValueError("a heartbeat in another node's name")
         self._measurements.heard(beat, self._desk.clock())
-        renewed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._beats.append((beat, renewed))
-        if self._renewing is None or self._renewing.done():
-            self._renewing = asyncio.create_task(self._renew())
-        await renewed
+        if not await self._beats.put(beat):
+            raise RemoteError("unknown-node", f"no node {beat.node} has joined")
         HEARTBEATS.inc()
         return LeaseGrant(lease_s=self._policy.lease_s).encode()
 
-    async def _renew(self) -> None:
-        """Write the leases of all heartbeats that came meanwhile in one transaction, before any is answered."""
-        while self._beats:
-            batch, self._beats = self._beats, []
-            try:
-                strangers = await self._desk.in_writer(partial(self._write_leases, [beat for beat, _ in batch]))
-            except Exception as error:
-                for _, renewed in batch:
-                    if not renewed.done():
-                        renewed.set_exception(error)
-                continue
-            for beat, renewed in batch:
-                if renewed.done():
-                    continue
-                if beat.node in strangers:
-                    renewed.set_exception(RemoteError("unknown-node", f"no node {beat.node} has joined"))
-                else:
-                    renewed.set_result(None)
+    async def _renew(self, beats: list[Heartbeat]) -> list[bool]:
+        """Write the leases of a batch in one transaction, before any of it is answered; False for a stranger."""
+        strangers = await self._desk.in_writer(partial(self._write_leases, beats))
+        return [beat.node not in strangers for beat in beats]
 
     def _write_leases(self, beats: list[Heartbeat]) -> set[str]:
         names = [(beat.node, beat.boot) for beat in beats]
@@ -147,11 +132,19 @@ class Messaging:
             IGNORED.labels("status").inc()
             log.warning("report in another node's name ignored", subject=message.subject)
             return
-        try:
-            if await self._desk.read(lambda tx: reports.matters(tx, status)):
-                await self._desk.write(lambda tx: reports.agent_status(tx, self._policy, status))
-        except OperationalError as error:
-            log.warning("a report is dropped, the agent repeats it", node=node, error=str(error.orig))
+        self._statuses.put(status).add_done_callback(_log_dropped)
+
+    async def _take_statuses(self, statuses: list[Status]) -> list[None]:
+        """Only the last report of each node counts; most say nothing new and lock nothing."""
+        last = {status.node: status for status in statuses}.values()
+        news = await self._desk.read(lambda tx: [status for status in last if reports.matters(tx, status)])
+        if news:
+            await self._desk.write(lambda tx: self._move(tx, news))
+        return [None] * len(statuses)
+
+    def _move(self, tx: WriteTx, news: list[Status]) -> None:
+        for status in news:
+            reports.agent_status(tx, self._policy, status)
 
     async def _progress(self, message: Message) -> None:
         try:
@@ -170,3 +163,9 @@ class Messaging:
             await self._bus.provision()
         except BusError as error:
             log.warning("the streams could not be checked", error=str(error))
+
+
+def _log_dropped(outcome: asyncio.Future[None]) -> None:
+    error = None if outcome.cancelled() else outcome.exception()
+    if error is not None:
+        log.warning("reports are dropped, the agents repeat them", error=str(error))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
+from time import monotonic
 
 import structlog
 from prometheus_client import Counter
@@ -14,21 +16,25 @@ from ces_common.messages.records import JobRecord
 from ces_common.messages.reports import Applied
 from ces_common.messages.wanted import NetworkWanted
 from ces_common.reading import StateReader
-from ces_common.states import JobState
+from ces_common.states import JOB_OVER, JobState
 from ces_common.wanting import WantedBoard
 from ces_network_ctl.planning import Planner, involved_nodes
 
 log = structlog.get_logger()
 SERVICE = "network-ctl"
-EVENTS = [
-    subjects.events("job"),
+EVENTS = [  # what may change a node's network: plans come, jobs leave, workers are gone
     subjects.events("plan", "committed"),
+    *(subjects.events("job", state) for state in ("queued", *JOB_OVER)),
+    *(subjects.events("allocation", state) for state in ("stopped", "lost")),
     subjects.events("node"),
     subjects.events("topology"),
 ]
 DOCUMENTS = Counter("ces_wanted_network_written_total", "Network documents written")
 RETRY_S = 1.0
+PREPARING_S = 1.0
 REPEAT_S = 2.0  # while a job waits for its network, what was said of it is said again
+
+Clock = Callable[[], float]  # seconds, steady
 
 
 def ready_jobs(jobs: list[JobRecord], applied: dict[str, Applied]) -> list[JobRecord]:
@@ -43,14 +49,15 @@ def ready_jobs(jobs: list[JobRecord], applied: dict[str, Applied]) -> list[JobRe
 
 
 class NetworkController:
-    def __init__(self, bus: Bus, resync_s: float) -> None:
-        self._bus, self._resync_s = bus, resync_s
+    def __init__(self, bus: Bus, resync_s: float, clock: Clock = monotonic) -> None:
+        self._bus, self._resync_s, self._clock = bus, resync_s, clock
         self.reader = StateReader(bus, SERVICE)
         self._board = WantedBoard(
             bus, "network", NetworkWanted, lambda node: subjects.wanted_key(node, "network"), resync_s
         )
         self._planner = Planner()
         self._applied: dict[str, Applied] = {}
+        self._seen: dict[str, float] = {}  # attempt -> when it was first seen without its network
         bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
@@ -62,7 +69,7 @@ class NetworkController:
         await self.reader.start(EVENTS)
         wait_s = self._resync_s
         while True:
-            await self.reader.hint.wait(wait_s)
+            await self.reader.wait(wait_s)
             wait_s = await self.step()
 
     async def step(self) -> float:
@@ -71,18 +78,24 @@ class NetworkController:
             return RETRY_S
         view = self.reader.view
         waiting = [job for job in view.jobs.values() if job.state in (JobState.PLANNED, JobState.PREPARING)]
+        keys = {job.key for job in waiting}
+        self._seen = {key: since for key, since in self._seen.items() if key in keys}
         try:
             DOCUMENTS.inc(len(await self._board.put(self._planner.plan(view), view.version)))
             ready = {job.id for job in ready_jobs(waiting, self._applied)}
             for job in waiting:
                 if job.id in ready:
                     await self._say("ready", job, NetworkReady(job=job.id, attempt=job.attempt))
-                elif job.state is JobState.PLANNED:
+                elif job.state is JobState.PLANNED and self._takes_long(job):
                     await self._say("preparing", job, NetworkPreparing(job=job.id, attempt=job.attempt))
         except BusError as error:
             log.warning("the wanted network could not be announced", error=str(error))
             return RETRY_S
-        return REPEAT_S if waiting else self._resync_s
+        return PREPARING_S if waiting else self._resync_s
+
+    def _takes_long(self, job: JobRecord) -> bool:
+        """Most networks are in place at once; that one is being prepared is worth saying only of the others."""
+        return self._clock() - self._seen.setdefault(job.key, self._clock()) >= PREPARING_S
 
     async def _say(self, kind: str, job: JobRecord, data: NetworkReady | NetworkPreparing) -> None:
         now = datetime.now(UTC)

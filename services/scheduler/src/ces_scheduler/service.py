@@ -26,6 +26,7 @@ from ces_common.messages.events import (
 from ces_common.messages.queries import PlanAnswer, PlanQuery
 from ces_common.messages.records import JobRecord
 from ces_common.reading import StateReader
+from ces_common.states import ALLOCATION_OVER, JOB_OVER
 from ces_core.solvers import Solver
 from ces_scheduler.deciding import Decision, decide, queue_order
 from ces_scheduler.translate import Offer, Usage, offer_of
@@ -33,10 +34,10 @@ from ces_scheduler.translate import Offer, Usage, offer_of
 log = structlog.get_logger()
 SERVICE = "scheduler"
 REJECTIONS = subjects.events("plan", "rejected")
-EVENTS = [
+EVENTS = [  # what may give a waiting job a place: jobs come and leave, workers are gone, the cluster changes
     REJECTIONS,
-    subjects.events("job"),
-    subjects.events("allocation"),
+    *(subjects.events("job", state) for state in ("queued", *JOB_OVER)),
+    *(subjects.events("allocation", state) for state in ALLOCATION_OVER),
     subjects.events("node"),
     subjects.events("topology"),
 ]
@@ -97,7 +98,7 @@ class Scheduler:
         await self.reader.start(EVENTS, self._event)
         wait_s = self._resync_s
         while True:
-            await self.reader.hint.wait(wait_s)
+            await self.reader.wait(wait_s)
             wait_s = await self.step()
 
     async def step(self) -> float:
