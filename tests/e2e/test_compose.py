@@ -34,6 +34,15 @@ def stack() -> Iterator[Stack]:
     assert left == [], "left on the engine"
 
 
+@pytest.mark.parametrize(
+    ("image", "without"),
+    [("ces-edge-agent", ["torch", "sqlalchemy", "numpy"]), ("ces-scheduler", ["torch", "sqlalchemy"])],
+)
+def test_images_carry_no_more_than_their_service_needs(stack: Stack, image: str, without: list[str]) -> None:
+    look = f"from importlib.util import find_spec; print([name for name in {without} if find_spec(name)])"
+    assert stack.engine.containers.run(image, ["python", "-c", look], remove=True).decode().strip() == "[]"
+
+
 def test_the_example_job_trains(stack: Stack) -> None:
     stack.ces("submit", str(RING), "--wait")
 
