@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ces_common.quantities import format_bandwidth
-from ces_common.shares import HEADROOM, LEAST_RATE, RETURN, RETURN_FLOOR, UNRESERVED
+from ces_common.shares import HEADROOM, LEAST_RATE, RETURN, RETURN_BASE, UNRESERVED
 from ces_edge_agent.dataplane.shaping import ARP_RATE, SMALL
 from generator.markdown import table
 
@@ -15,7 +15,7 @@ def classes() -> str:
         (
             "`2n+1`, return class of flow n",
             f"what answers flow n; {small} where a reserved flow runs the same way",
-            f"{RETURN * 100:g} % of the flow, at least {format_bandwidth(RETURN_FLOOR)}; less where there is no room",
+            f"{RETURN * 100:g} % of the flow and {format_bandwidth(RETURN_BASE)}; less where there is no room",
         ),
         ("`2n`, data class of flow n", "IPv4 packets from the flow's source to its destination", "what was allocated"),
         ("ARP", "address resolution", format_bandwidth(ARP_RATE * 8)),

@@ -57,7 +57,7 @@ def test_two_hops_by_hand() -> None:
         return FlowClass(job="j.1", number=1, kind="data", via=via, src=ONE, dst=TWO, rate=20 * MBIT)
 
     def back(via: str) -> FlowClass:
-        return FlowClass(job="j.1", number=1, kind="return", via=via, src=TWO, dst=ONE, rate=MBIT // 2, small_only=True)
+        return FlowClass(job="j.1", number=1, kind="return", via=via, src=TWO, dst=ONE, rate=540_000, small_only=True)
 
     def endpoint(rank: int, address: str, peer: str) -> Endpoint:
         return Endpoint(
@@ -100,13 +100,13 @@ def test_return_classes_take_only_small_packets() -> None:
     def classes(name: str) -> list[tuple[str, int, str, int, bool]]:
         return [(each.kind, each.number, each.via, each.rate, each.small_only) for each in planned[name].classes]
 
-    assert classes("a") == [("data", 1, "s", 20 * MBIT, False), ("return", 2, "s", MBIT // 10, True)]
-    assert classes("b") == [("return", 1, "s", MBIT // 2, True), ("data", 2, "s", 4 * MBIT, False)]
+    assert classes("a") == [("data", 1, "s", 20 * MBIT, False), ("return", 2, "s", 140_000, True)]
+    assert classes("b") == [("return", 1, "s", 540_000, True), ("data", 2, "s", 4 * MBIT, False)]
     assert classes("s") == [
         ("data", 1, "b", 20 * MBIT, False),
-        ("return", 1, "a", MBIT // 2, True),
+        ("return", 1, "a", 540_000, True),
         ("data", 2, "a", 4 * MBIT, False),
-        ("return", 2, "b", MBIT // 10, True),
+        ("return", 2, "b", 140_000, True),
     ]
     assert len(planned["s"].policies) == 2
 
@@ -433,4 +433,4 @@ def _unstamped(documents: dict[str, NetworkWanted]) -> dict[str, NetworkWanted]:
 def test_a_return_class_is_never_slower_than_a_handshake_needs() -> None:
     slow = job("j", ["a", "b"], [(0, 1, 1000, ["a", "s", "b"])], addresses=[ONE, TWO])
     planned = plan_networks(view_of([A, S, B], LINE, [slow]))
-    assert [each.rate for each in planned["b"].classes] == [return_rate(1000)] == [40_000]
+    assert [each.rate for each in planned["b"].classes] == [return_rate(1000)] == [40_025]

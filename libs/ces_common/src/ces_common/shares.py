@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 HEADROOM = 0.05  # share of a link that no plan may use
 RETURN = 0.025  # a return class's rate, as a share of the flow that it answers
-RETURN_FLOOR = 40_000  # bit/s; lets a handshake through beside a very slow flow
+RETURN_BASE = 40_000  # bit/s on top of it, for handshakes and short messages: what a slow flow's share has no room for
 UNRESERVED = 0.02  # share of a link for all traffic without a reservation
 LEAST_RATE = 8_000  # bit/s; no class is made slower than this
 
@@ -23,7 +23,7 @@ def reservable(capacity: int) -> int:
 
 def return_rate(bandwidth: int) -> int:
     """Rate of the class that carries the answers to a flow of this bandwidth, in bit/s."""
-    return max(int(bandwidth * RETURN), RETURN_FLOOR)
+    return int(bandwidth * RETURN) + RETURN_BASE
 
 
 def unreserved_rate(capacity: int) -> int:
