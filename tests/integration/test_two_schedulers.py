@@ -1,0 +1,59 @@
+"""Two schedulers propose at once for one cluster: whatever they think, only what fits is committed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from databases import KINDS, new_database
+from fault_cluster import FaultCluster, running, star, wait_for
+
+from ces_common.states import JOB_OVER
+from ces_testbed import services
+from ces_testbed.spec import free_port
+
+JOBS = 40
+
+
+def small_job(number: int) -> dict[str, object]:
+    """So big that only a few fit at a time."""
+    return {
+        "name": f"small-{number}",
+        "priority": number % 3,
+        "tasks": [
+            {"name": "t", "replicas": 2, "command": ["sleep", "0.2"], "resources": {"cpu": "700m", "memory": "100Mi"}}
+        ],
+        "flows": {"topology": "ring", "bandwidth": {"min": "20Mbit", "max": "60Mbit"}},
+    }
+
+
+def add_scheduler(cluster: FaultCluster, name: str) -> None:
+    layout = cluster.cluster.layout
+    usual = services.controller_service(layout, "scheduler")
+    port = str(free_port(layout.host, set()))
+    again = replace(usual, name=name, env={**usual.env, "CES_HTTP_PORT": port}, log=layout.files.log(name))
+    cluster.cluster.supervisor.add(again)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_schedulers_never_overbook(kind: str, tmp_path: Path) -> None:
+    url = new_database(kind, tmp_path).render_as_string(hide_password=False)
+    with running("two", tmp_path / "cluster", star(4), database_url=url, network="none") as cluster:
+        add_scheduler(cluster, "scheduler-2")
+        log = cluster.cluster.files.log("scheduler-2")
+        wait_for(lambda: "following" in log.read_text(), "the second scheduler is at work")
+        for number in range(JOBS):
+            cluster.submit(small_job(number))
+        wait_for(
+            lambda: all(job.state in JOB_OVER for job in cluster.client.jobs.list()), "all jobs end", 150, pause_s=0.5
+        )
+        assert {job.state for job in cluster.client.jobs.list()} == {"succeeded"}
+        events = cluster.events()
+        proposals = {
+            name: cluster.cluster.files.log(name).read_text().count("plan proposed")
+            for name in ("scheduler", "scheduler-2")
+        }
+        assert min(proposals.values()) > 0, proposals
+        assert len([event for event in events if event["type"] == "ces.v1.plan.committed"]) == JOBS
+        cluster.check()
