@@ -108,7 +108,7 @@ def _queries() -> str:
 
 def models() -> list[type[Message]]:
     """Every model of the wire, in the order of the modules."""
-    skipped = {reports.LogLines, events.CloudEvent}
+    skipped = {events.CloudEvent}
     return [
         each
         for module in (events, wanted, reports, queries, records)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from ces_workloads.data import DataUnavailable, Images, batches, load, shard
 
 

@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
-from ces_workloads import model
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from ces_workloads import model
 
 
 @settings(deadline=None, max_examples=25)

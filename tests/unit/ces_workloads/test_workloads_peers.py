@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+
 from ces_workloads.peers import BadEnvironment, Flow, Peer, from_environment
 
 PEERS: list[dict[str, Any]] = [

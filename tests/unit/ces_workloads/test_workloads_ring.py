@@ -8,13 +8,14 @@ from typing import TypeVar
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from ces_workloads.links import PeerLost, RingLinks
 from ces_workloads.model import Vector
 from ces_workloads.peers import Membership, Peer
 from ces_workloads.replica import TrainingFailed, agreed_digest
 from ces_workloads.ring import Ring, chunks, schedule
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 T = TypeVar("T")
 

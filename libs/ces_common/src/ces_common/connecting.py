@@ -6,10 +6,11 @@ from pathlib import Path
 
 from ces_common.bus import Credentials, NatsBus
 from ces_common.natsauth import read_credentials
+from ces_common.service import BadSetup
 from ces_common.settings import ServiceSettings
 
 
-class NoCredentials(Exception):
+class NoCredentials(BadSetup):
     """The credentials file is missing or unreadable."""
 
 

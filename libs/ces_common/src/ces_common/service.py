@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
+from pydantic import ValidationError
 
+from ces_common.settings import ServiceSettings
 from ces_common.telemetry import configure_logging
 
 log = structlog.get_logger()
+S = TypeVar("S", bound=ServiceSettings)
 
 
 class Hint:
@@ -49,17 +53,36 @@ async def run_loops(stop: asyncio.Event, *loops: Coroutine[Any, Any, None]) -> N
         await asyncio.gather(*tasks, stopper, return_exceptions=True)
 
 
-def run_service(name: str, level: str, main: Callable[[asyncio.Event], Awaitable[None]]) -> None:
-    """Run a service until SIGTERM or SIGINT; ``main`` gets the event that asks it to stop."""
-    configure_logging(name, level)
+class BadSetup(Exception):
+    """What the operator set up cannot work; the text names the setting and the remedy."""
 
-    async def body() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
-        log.info("starting")
-        await main(stop)
-        log.info("stopped")
 
-    asyncio.run(body())
+def run_service(name: str, settings_type: type[S], main: Callable[[S, asyncio.Event], Awaitable[None]]) -> None:
+    """Run a service until SIGTERM or SIGINT; ``main`` gets its settings and the event that asks it to stop. Exit
+    status 2 with a plain text where a setting is wrong or BadSetup was raised."""
+    try:
+        settings = settings_type()
+        configure_logging(name, settings.log_level)
+        asyncio.run(_until_told(settings, main))
+    except ValidationError as error:
+        for wrong in error.errors():
+            print(_setting(wrong["loc"]) + wrong["msg"].removeprefix("Value error, "), file=sys.stderr)
+        raise SystemExit(2) from None
+    except BadSetup as error:
+        print(error, file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+async def _until_told(settings: S, main: Callable[[S, asyncio.Event], Awaitable[None]]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    log.info("starting")
+    await main(settings, stop)
+    log.info("stopped")
+
+
+def _setting(location: tuple[int | str, ...]) -> str:
+    """The environment variable behind a field, as the beginning of a sentence."""
+    return f"CES_{'_'.join(map(str, location)).upper()}: " if location else ""

@@ -21,8 +21,8 @@ WANTED_BUCKET: Final = "ces_wanted"
 WANTED_STREAM: Final = f"KV_{WANTED_BUCKET}"
 WANTED_PREFIX: Final = f"$KV.{WANTED_BUCKET}"
 
-ReportKind = Literal["status", "applied", "log", "progress"]
-REPORT_KINDS: Final[tuple[ReportKind, ...]] = ("status", "applied", "log", "progress")
+ReportKind = Literal["status", "applied", "progress"]
+REPORT_KINDS: Final[tuple[ReportKind, ...]] = ("status", "applied", "progress")
 WantedKind = Literal["compute", "network"]
 WANTED_KINDS: Final[tuple[WantedKind, ...]] = ("compute", "network")
 

@@ -1,15 +1,11 @@
-"""Logs as JSON lines, metrics, and trace context that travels in message headers."""
+"""Logs as JSON lines."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 
 import structlog
-from opentelemetry import context, propagate, trace
-from opentelemetry.trace import format_trace_id
 
 _SECRET = ("token", "secret", "seed", "password", "jwt", "authorization")
 
@@ -21,20 +17,12 @@ def _hide_secrets(_: object, __: str, event: structlog.typing.EventDict) -> stru
     return event
 
 
-def _trace_id(_: object, __: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    span = trace.get_current_span().get_span_context()
-    if span.is_valid:
-        event["trace_id"] = format_trace_id(span.trace_id)
-    return event
-
-
 def configure_logging(service: str, level: str = "info") -> None:
     """JSON lines on stderr, the standard library's loggers included; values under secret-sounding keys are hidden."""
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _trace_id,
         _hide_secrets,
     ]
     structlog.configure(
@@ -60,21 +48,3 @@ def configure_logging(service: str, level: str = "info") -> None:
     for noisy in ("uvicorn.access", "httpx", "httpcore", "pyroute2", "docker"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     structlog.contextvars.bind_contextvars(service=service)
-
-
-def trace_headers() -> dict[str, str]:
-    """The current trace context as message headers (W3C traceparent); empty outside a trace."""
-    headers: dict[str, str] = {}
-    propagate.inject(headers)
-    return headers
-
-
-@contextmanager
-def continued_trace(headers: Mapping[str, str], name: str) -> Iterator[None]:
-    """A span called ``name`` that continues the trace found in a message's headers."""
-    token = context.attach(propagate.extract(dict(headers)))
-    try:
-        with trace.get_tracer("ces").start_as_current_span(name):
-            yield
-    finally:
-        context.detach(token)

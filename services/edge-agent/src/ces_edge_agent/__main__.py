@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 
 import structlog
-from pydantic import ValidationError
 
 from ces_common.bus.port import BusError
 from ces_common.connecting import bus_from
 from ces_common.health import health_app, serve_http
 from ces_common.service import run_loops, run_service
 from ces_edge_agent.agent import Agent, machine_clocks
-from ces_edge_agent.joining import JoinRefused, ensure_joined
+from ces_edge_agent.joining import ensure_joined
 from ces_edge_agent.ports import Network, Runtime
 from ces_edge_agent.settings import AgentSettings
 
@@ -82,16 +80,7 @@ async def communicate(agent: Agent) -> None:
 
 
 def main() -> None:
-    try:
-        settings = AgentSettings()
-        run_service("edge-agent", settings.log_level, lambda stop: run(settings, stop))
-    except ValidationError as error:
-        for wrong in error.errors():
-            print(f"CES_{'_'.join(map(str, wrong['loc'])).upper()}: {wrong['msg']}", file=sys.stderr)
-        raise SystemExit(2) from None
-    except JoinRefused as error:
-        print(error, file=sys.stderr)
-        raise SystemExit(2) from None
+    run_service("edge-agent", AgentSettings, run)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import structlog
 from ces_common.messages.api import JoinAnswer, JoinRequest
 from ces_common.natsauth import UserKey, credentials_file, new_user_key
 from ces_common.natsauth.keys import public_key
+from ces_common.service import BadSetup
 from ces_edge_agent.files import write_atomically
 from ces_edge_agent.settings import AgentSettings
 
@@ -19,7 +20,7 @@ log = structlog.get_logger()
 RETRY_S = 2.0
 
 
-class JoinRefused(Exception):
+class JoinRefused(BadSetup):
     """The manager does not take this node; the text says why and what to do."""
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 
 import structlog
-from pydantic import ValidationError
 from sqlalchemy.exc import OperationalError
 
 from ces_common.connecting import bus_from
@@ -15,7 +13,7 @@ from ces_common.health import serve_http
 from ces_common.natsauth import load_signing_key
 from ces_common.service import run_loops, run_service
 from ces_manager.api.app import make_app
-from ces_manager.api.auth import BadTokenFile, read_secret
+from ces_manager.api.auth import read_secret
 from ces_manager.api.context import Context
 from ces_manager.api.streams import Bell
 from ces_manager.desk import Desk
@@ -30,7 +28,8 @@ log = structlog.get_logger()
 DATABASE_RETRY_S = 1.0
 
 
-async def run(settings: ManagerSettings, token: str, stop: asyncio.Event) -> None:
+async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
+    token = read_secret(settings.admin_token_file, "CES_ADMIN_TOKEN_FILE")
     if settings.migrate:
         await migrated(settings.database_url)
     policy = settings.policy()
@@ -101,18 +100,7 @@ async def let_time_pass(desk: Desk, policy: Policy, measurements: Measurements, 
 
 
 def main() -> None:
-    try:
-        settings = ManagerSettings()
-        token = read_secret(settings.admin_token_file, "CES_ADMIN_TOKEN_FILE")
-    except ValidationError as error:
-        for wrong in error.errors():
-            name = "_".join(map(str, wrong["loc"])).upper()
-            print(f"CES_{name}: {wrong['msg']}" if name else wrong["msg"], file=sys.stderr)
-        raise SystemExit(2) from None
-    except BadTokenFile as error:
-        print(error, file=sys.stderr)
-        raise SystemExit(2) from None
-    run_service(SERVICE, settings.log_level, lambda stop: run(settings, token, stop))
+    run_service(SERVICE, ManagerSettings, run)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,7 @@ async def work(bus: Bus, controller: NetworkController) -> None:
 
 
 def main() -> None:
-    settings = ServiceSettings()
-    run_service(SERVICE, settings.log_level, lambda stop: run(settings, stop))
+    run_service(SERVICE, ServiceSettings, run)
 
 
 if __name__ == "__main__":

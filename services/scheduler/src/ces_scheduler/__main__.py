@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 
 from ces_common.bus import Bus
 from ces_common.connecting import bus_from
 from ces_common.health import health_app, serve_http
-from ces_common.service import run_loops, run_service
+from ces_common.service import BadSetup, run_loops, run_service
 from ces_common.settings import ServiceSettings
 from ces_core.errors import UnknownSolverError
-from ces_core.solvers import DEFAULT, Solver, get_solver
+from ces_core.solvers import DEFAULT, get_solver
 from ces_scheduler.service import SERVICE, Scheduler
 
 
@@ -19,7 +18,11 @@ class SchedulerSettings(ServiceSettings):
     solver: str = DEFAULT  # one that `ces solvers` lists
 
 
-async def run(settings: SchedulerSettings, solver: Solver, stop: asyncio.Event) -> None:
+async def run(settings: SchedulerSettings, stop: asyncio.Event) -> None:
+    try:
+        solver = get_solver(settings.solver)
+    except UnknownSolverError as error:
+        raise BadSetup(f"CES_SOLVER: {error}") from None
     bus = bus_from(settings, SERVICE)
     scheduler = Scheduler(bus, solver, settings.resync_s)
     async with serve_http(health_app(scheduler.missing), settings.http_host, settings.http_port):
@@ -36,13 +39,7 @@ async def work(bus: Bus, scheduler: Scheduler) -> None:
 
 
 def main() -> None:
-    settings = SchedulerSettings()
-    try:
-        solver = get_solver(settings.solver)
-    except UnknownSolverError as error:
-        print(f"CES_SOLVER: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
-    run_service(SERVICE, settings.log_level, lambda stop: run(settings, solver, stop))
+    run_service(SERVICE, SchedulerSettings, run)
 
 
 if __name__ == "__main__":

@@ -91,14 +91,3 @@ class Progress(Message):
     job: str
     task: str
     data: dict[str, object]
-
-
-class LogLines(Message):
-    """Output of a worker as it comes. ``offset``: bytes of the log before these lines."""
-
-    node: str
-    allocation: str
-    job: str
-    task: str
-    offset: int
-    text: str

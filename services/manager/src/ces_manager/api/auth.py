@@ -9,13 +9,14 @@ from pathlib import Path
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ces_common.service import BadSetup
 from ces_manager.api.problems import problem
 
 OPEN = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/v1/nodes/join"})
 LEAST_LENGTH = 16
 
 
-class BadTokenFile(Exception):
+class BadTokenFile(BadSetup):
     """The admin token's file cannot be used; the text says why."""
 
 
