@@ -3,6 +3,7 @@
 #   make demo                  a training job on emulated edge hosts (RUNTIME=docker: workers as containers)
 #   make test                  every test; CES_REQUIRE=engine,root,postgres,torch turns skips for want of those into failures
 #   make install-train         adds torch; TORCH_INDEX=URL names a package index with other builds of it
+#   make soak ROUNDS=10        the tests that kill things, over and over, until one fails
 #   make lint images clean
 #   make docs                  writes the generated parts of the documentation anew
 
@@ -10,7 +11,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install install-train demo test lint docs images clean
+.PHONY: help install install-train demo test soak lint docs images clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -65,6 +66,13 @@ demo: install
 
 test: $(if $(findstring torch,$(CES_REQUIRE)),install-train,install)
 	$(BIN)/pytest $(PYTEST_FLAGS)
+
+# A fault that shows once in ten times is a fault.
+ROUNDS ?= 10
+SOAK := tests/e2e/test_killed_services.py tests/e2e/test_killed_points.py tests/e2e/test_killed_postgres.py \
+	tests/e2e/test_lost_broker.py tests/e2e/test_partition.py tests/e2e/test_worker_restarts.py
+soak: install
+	@for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; $(BIN)/pytest -q $(SOAK); done
 
 lint: install
 	$(BIN)/ruff check .
