@@ -32,7 +32,7 @@ EVENTS = [  # what may change a node's network: plans come, jobs leave, workers 
 DOCUMENTS = Counter("ces_wanted_network_written_total", "Network documents written")
 RETRY_S = 1.0
 PREPARING_S = 1.0
-REPEAT_S = 2.0  # while a job waits for its network, what was said of it is said again
+REPEAT_S = 15.0  # what was said of a job that waits on is said again after so long: the manager may be busy
 
 Clock = Callable[[], float]  # seconds, steady
 
@@ -58,6 +58,7 @@ class NetworkController:
         self._planner = Planner()
         self._applied: dict[str, Applied] = {}
         self._seen: dict[str, float] = {}  # attempt -> when it was first seen without its network
+        self._said: dict[tuple[str, str], float] = {}  # attempt and what was said of it -> when
         bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
@@ -80,6 +81,7 @@ class NetworkController:
         waiting = [job for job in view.jobs.values() if job.state in (JobState.PLANNED, JobState.PREPARING)]
         keys = {job.key for job in waiting}
         self._seen = {key: since for key, since in self._seen.items() if key in keys}
+        self._said = {said: when for said, when in self._said.items() if said[0] in keys}
         try:
             DOCUMENTS.inc(len(await self._board.put(self._planner.plan(view), view.version)))
             ready = {job.id for job in ready_jobs(waiting, self._applied)}
@@ -98,11 +100,12 @@ class NetworkController:
         return self._clock() - self._seen.setdefault(job.key, self._clock()) >= PREPARING_S
 
     async def _say(self, kind: str, job: JobRecord, data: NetworkReady | NetworkPreparing) -> None:
-        now = datetime.now(UTC)
-        # one id per attempt and short while: the stream drops repetitions, yet a lost message is said again
-        period = int(now.timestamp() // REPEAT_S)
-        event = new_event(SERVICE, "network", kind, job.id, data, now, event_id=f"{job.key}.{kind}.{period}")
+        said = self._said.get((job.key, kind))
+        if said is not None and self._clock() - said < REPEAT_S:
+            return
+        event = new_event(SERVICE, "network", kind, job.id, data, datetime.now(UTC))
         await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+        self._said[job.key, kind] = self._clock()
 
     async def _report(self, message: Message) -> None:
         try:
@@ -124,4 +127,5 @@ class NetworkController:
 
     async def _reconnected(self) -> None:
         self._board.forget()
+        self._said.clear()  # the broker may have lost it
         self.reader.hint.set()

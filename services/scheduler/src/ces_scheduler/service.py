@@ -45,7 +45,7 @@ DECISION = Histogram("ces_decision_seconds", "Time of one placement decision", [
 PROPOSED = Counter("ces_plans_proposed_total", "Plans proposed")
 REJECTED = Counter("ces_plans_rejected_total", "Plans that the manager rejected")
 RETRY_S = 1.0
-IN_FLIGHT_S = 5.0  # after this long without an answer a proposal counts as lost
+IN_FLIGHT_S = 20.0  # after this long without an answer a proposal counts as lost: the manager may be busy
 PER_STEP = 64  # proposals before the state is read again
 LONGEST_BACKOFF_S = 30.0
 Clock = Callable[[], float]  # seconds, steady
@@ -88,6 +88,7 @@ class Scheduler:
         self._in_flight: dict[str, InFlight] = {}
         self._refused: dict[str, Refused] = {}
         self._rejected: dict[str, Rejected] = {}
+        bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
         """What keeps it from working; None when ready."""
@@ -234,3 +235,8 @@ class Scheduler:
             refused=decision.refused,
             decision_ms=decision.decision_ms,
         ).encode()
+
+    async def _reconnected(self) -> None:
+        """The broker may have lost what was proposed. The manager takes no plan twice."""
+        self._in_flight.clear()
+        self.reader.hint.set()
