@@ -28,7 +28,7 @@ def node_state(cluster: FaultCluster, name: str) -> str:
 
 def test_a_node_cut_off_past_its_lease(short: FaultCluster) -> None:
     hosts = short.cluster.hosts
-    moved = short.submit(recorded_job("moves", 8, replicas=3))
+    moved = short.submit(recorded_job("moves", 8, "stubborn", replicas=3))
     node = short.await_state(moved, "running").placement[0].node
     assert node is not None
     keep = recorded_job("keeps", 22, replicas=2, disconnect="keep")

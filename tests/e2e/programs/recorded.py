@@ -2,7 +2,8 @@
 
 Standard library only, one file: it is handed to workers as an environment variable, so that it needs neither a place
 on a node's disk nor an image of its own. Arguments: seconds to live in all, and how to end (an exit status; ``hang``
-never ends by itself). Times are CLOCK_BOOTTIME, which all processes of a machine share.
+never ends by itself, ``stubborn`` ends then but not when it is told to). Times are CLOCK_BOOTTIME, which all processes
+of a machine share.
 """
 
 import os
@@ -30,11 +31,11 @@ def stopped(*_: object) -> None:
     os._exit(143)
 
 
-signal.signal(signal.SIGTERM, stopped)
+signal.signal(signal.SIGTERM, signal.SIG_IGN if ENDING == "stubborn" else stopped)
 say("start")
 born = now()
 while ENDING == "hang" or now() - born < LIFE_S:
     time.sleep(BEAT_S)
     say("beat")
 say("end")
-sys.exit(int(ENDING) if ENDING != "hang" else 0)
+sys.exit(int(ENDING) if ENDING.isdigit() else 0)

@@ -24,6 +24,7 @@ class SlowRuntime(FakeRuntime):
         self.go = asyncio.Event()
         self.go.set()
         self.calls: list[str] = []
+        self.graces: list[float] = []
         self.failures = 0
 
     async def start(self, worker: WorkerWanted) -> None:
@@ -36,6 +37,7 @@ class SlowRuntime(FakeRuntime):
 
     async def stop(self, key: str, grace_s: float) -> None:
         self.calls.append(f"stop {key}")
+        self.graces.append(grace_s)
         await self.go.wait()
         await super().stop(key, grace_s)
 
@@ -220,6 +222,23 @@ async def test_the_end_of_the_lease_stops_all_but_those_told_to_keep_going(node:
     node.renew()
     await node.look(3)
     assert node.states() == {"a.1": "exited", "b.1": "running"}, "an incarnation is started once"
+
+
+async def test_no_worker_outlives_the_lease_by_being_slow_to_end(node: ComputeNode) -> None:
+    node.want(worker("a"), worker("b"), generation=1)
+    await node.look(2)
+    node.want(worker("b"), generation=2)
+    await node.look(2)
+    node.want(worker("b"), worker("c"), generation=3)
+    node.networked = {"a", "b", "c"}
+    await node.look(2)
+    node.time.passes(28)
+    node.want(worker("b"), generation=4)
+    await node.look(2)
+    node.time.passes(3)
+    await node.look(2)
+    assert node.states() == {"b.1": "exited"}
+    assert node.runtime.graces == [5.0, 3.0, 1.0]
 
 
 async def test_nothing_is_started_without_network_or_lease(node: ComputeNode) -> None:

@@ -28,6 +28,7 @@ from ces_edge_agent.reconcile import (
 )
 
 log = structlog.get_logger()
+LAST_GRACE_S = 1.0  # for a worker to end by itself once the lease has run out; well within the manager's margin
 LOOK_S = 0.5  # how often workers are looked at unasked: what notices an exit
 
 
@@ -128,7 +129,9 @@ class ComputeKeeper:
                 await self._start(worker)
             case Stop(key, why):
                 log.info("stopping a worker", worker=key, why=why)
-                await self._runtime.stop(key, self._grace_s)
+                # Beyond the lease the manager waits for its margin and no longer, whatever a worker does with SIGTERM.
+                left_s = max(self._lease.remaining(), 0.0) + LAST_GRACE_S
+                await self._runtime.stop(key, min(self._grace_s, left_s))
             case Remove(key):
                 await self._runtime.remove(key)
             case Pause(key):
