@@ -8,6 +8,7 @@ from scipy.optimize import linprog
 
 from ces_core.bandwidth import allocate, fill
 from ces_core.generate import random_instance
+from ces_core.instance import read_instance
 from ces_core.paths import Path
 from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
 
@@ -95,7 +96,7 @@ def _best_satisfaction(problem: Problem, paths: list[Path]) -> float | None:
 def test_the_filler_is_near_the_linear_programme() -> None:
     gaps = []
     for seed in range(60):
-        problem = Problem.from_dict(random_instance("tight", seed, tasks=6))
+        problem = read_instance(random_instance("tight", seed, tasks=6))
         if not problem.flows:
             continue
         rng = np.random.default_rng(seed)

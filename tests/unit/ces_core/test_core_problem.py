@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from ces_core.errors import ProblemError
+from ces_core.instance import read_instance, write_instance
 from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
 
 INSTANCE: dict[str, Any] = {
@@ -25,18 +26,18 @@ INSTANCE: dict[str, Any] = {
 
 
 def test_an_instance_is_read_and_written_back() -> None:
-    problem = Problem.from_dict(INSTANCE)
+    problem = read_instance(INSTANCE)
     assert problem.demand.tolist() == [[1, 1, 0], [1, 1, 0]]
     assert problem.cluster.node_free.tolist() == [[6, 4], [8, 4], [0, 0]]
     assert problem.flow_src.tolist() == [0, -1]
     assert problem.flow_ends([0, 1]) == [(0, 1), (0, 1)]
     assert problem.cluster.bandwidth_free.tolist() == [100, 150]
-    again = Problem.from_dict(problem.to_dict())
-    assert again.to_dict() == problem.to_dict()
+    again = read_instance(write_instance(problem))
+    assert write_instance(again) == write_instance(problem)
 
 
 def test_arrays_cannot_be_changed() -> None:
-    problem = Problem.from_dict(INSTANCE)
+    problem = read_instance(INSTANCE)
     for array in (problem.demand, problem.cluster.node_used, problem.cluster.topology.link_src):
         with pytest.raises(ValueError):
             array[0] = 1
@@ -45,7 +46,7 @@ def test_arrays_cannot_be_changed() -> None:
 def test_the_same_structure_shares_one_topology() -> None:
     busier = copy.deepcopy(INSTANCE)
     busier["nodes"][0]["cpu_used"] = 5
-    one, other = Problem.from_dict(INSTANCE), Problem.from_dict(busier)
+    one, other = read_instance(INSTANCE), read_instance(busier)
     assert one.cluster.topology is other.cluster.topology
     assert one.cluster.topology.paths is other.cluster.topology.paths
 
@@ -113,7 +114,7 @@ def test_nonsense_is_refused_with_its_field(change: Callable[[dict[str, Any]], N
     data = copy.deepcopy(INSTANCE)
     change(data)
     with pytest.raises(ProblemError) as caught:
-        Problem.from_dict(data)
+        read_instance(data)
     assert caught.value.field == field
 
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ces_core.checker import check
-from ces_core.problem import Basis, Problem
+from ces_core.instance import read_instance
+from ces_core.problem import Basis
 from ces_core.solvers import get_solver
 
 amounts = st.floats(0, 20, allow_nan=False).map(lambda value: round(value, 3))
@@ -70,7 +71,7 @@ def instances(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=150, deadline=None)
 @given(instance=instances(), basis=st.sampled_from(["system", "job"]), seed=st.integers(0, 3))
 def test_no_plan_breaks_a_rule_and_metrics_are_what_they_say(instance: dict[str, Any], basis: Basis, seed: int) -> None:
-    result = get_solver().solve(Problem.from_dict(instance, basis=basis), seed=seed)
+    result = get_solver().solve(read_instance(instance, basis=basis), seed=seed)
     assert check(instance, result.to_dict(), basis=basis) == []
     if result.reason is not None:
         assert result.reason.text()
@@ -95,8 +96,8 @@ def _scaled(instance: dict[str, Any], node: float, memory: float, bandwidth: flo
 @given(instance=instances())
 def test_units_change_nothing(instance: dict[str, Any]) -> None:
     # Powers of two, so that the arithmetic is the same to the last bit: millicores, bytes and bit/s in size.
-    here = get_solver().solve(Problem.from_dict(instance))
-    there = get_solver().solve(Problem.from_dict(_scaled(instance, 2.0**10, 2.0**20, 2.0**20)))
+    here = get_solver().solve(read_instance(instance))
+    there = get_solver().solve(read_instance(_scaled(instance, 2.0**10, 2.0**20, 2.0**20)))
     assert here.feasible == there.feasible
     if here.plan is not None and there.plan is not None and here.metrics is not None:
         assert here.plan.assignments == there.plan.assignments
@@ -122,7 +123,7 @@ def test_relabelling_nodes_keeps_what_is_known(instance: dict[str, Any], shuffle
     for task in renamed["job"]["tasks"]:
         if "allowed" in task:
             task["allowed"] = [new[name] for name in task["allowed"]]
-    here, there = (get_solver().solve(Problem.from_dict(data)) for data in (instance, renamed))
+    here, there = (get_solver().solve(read_instance(data)) for data in (instance, renamed))
     # What is proven must not depend on names; a search that gave up may have missed a place.
     for one, other in ((here, there), (there, here)):
         if one.reason is not None and one.reason.proven:
@@ -137,7 +138,7 @@ def test_rounding_refuses_nothing_that_fits() -> None:
         "job": {"tasks": [{"name": "t", "cpu": 0.2}, {"name": "u", "cpu": 0.1}]},
     }
     # 0.1 + 0.2 exceeds 0.3 by an ulp: rounding must not refuse what fits.
-    result = get_solver().solve(Problem.from_dict(instance))
+    result = get_solver().solve(read_instance(instance))
     assert result.plan is not None
     assert result.metrics is not None
     assert result.metrics.load_imbalance == pytest.approx(0.0)

@@ -10,11 +10,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ces_core.plan import Result
-    from ces_core.problem import Problem
+from typing import Any
 
 TOLERANCE = 1e-9
 """Relative to the capacity or quantity in question; for metrics, absolute."""
@@ -31,19 +27,12 @@ class Violation:
         return f"{self.code}: {self.message}"
 
 
-def check(
-    problem: Problem | Mapping[str, Any], result: Result | Mapping[str, Any], *, basis: str | None = None
-) -> list[Violation]:
+def check(instance: Mapping[str, Any], answer: Mapping[str, Any], *, basis: str = "system") -> list[Violation]:
     """Every rule that the answer breaks; empty for a correct plan.
 
-    ``problem`` may be an instance as a dictionary, ``result`` a line that ``ces solve`` printed. ``basis`` is the
-    problem's own, or ``system`` for a dictionary. An infeasible answer is only asked for its reason: whether it is
-    true is beyond a checker.
+    ``instance`` is what ``ces solve`` reads, ``answer`` a line that it printed. An infeasible answer is only asked for
+    its reason: whether it is true is beyond a checker.
     """
-    if basis is None:
-        basis = "system" if isinstance(problem, Mapping) else problem.basis
-    instance = problem if isinstance(problem, Mapping) else problem.to_dict()
-    answer = result if isinstance(result, Mapping) else result.to_dict()
     if not answer.get("feasible"):
         return [] if answer.get("reason") else [Violation("no-reason", "infeasible without a reason")]
     checker = _Checker(instance, answer)

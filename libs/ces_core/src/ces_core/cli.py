@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ces_core.errors import ProblemError, UnknownSolverError
+from ces_core.instance import read_instance
 from ces_core.plan import Result
 from ces_core.problem import Cluster, Node, Problem, Task
 from ces_core.solvers import DEFAULT, Solver, available, get_solver
@@ -101,7 +102,7 @@ def _read(file: Path, basis: BasisOption) -> Problem:
         raise ProblemError("file", f"is not JSON: {error}") from error
     if not isinstance(data, dict):
         raise ProblemError("instance", "must be a JSON object")
-    return Problem.from_dict(data, basis=basis.value)
+    return read_instance(data, basis=basis.value)
 
 
 def _warm_up(solver: Solver) -> None:

@@ -206,19 +206,6 @@ class Problem:
             **_flow_ends(tasks, flows, nodes),
         )
 
-    @staticmethod
-    def from_dict(data: Mapping[str, Any], *, basis: Basis = "system") -> Problem:
-        """A problem from the instance format of ``ces solve``. Raises ProblemError, naming the field."""
-        from ces_core.instance import read_instance  # the format builds on this module
-
-        return read_instance(data, basis=basis)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The instance format of ``ces solve``, with every field spelt out."""
-        from ces_core.instance import write_instance
-
-        return write_instance(self)
-
     def flow_ends(self, assignment: Sequence[int]) -> list[tuple[int, int]]:
         """The nodes each flow joins when task ``t`` runs on node ``assignment[t]``."""
 

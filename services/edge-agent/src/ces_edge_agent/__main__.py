@@ -79,9 +79,5 @@ async def communicate(agent: Agent) -> None:
         await asyncio.sleep(RETRY_S)
 
 
-def main() -> None:
-    run_service("edge-agent", AgentSettings, run)
-
-
 if __name__ == "__main__":
-    main()
+    run_service("edge-agent", AgentSettings, run)

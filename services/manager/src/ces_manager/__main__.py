@@ -99,9 +99,5 @@ async def let_time_pass(desk: Desk, policy: Policy, measurements: Measurements, 
         await asyncio.sleep(every_s)
 
 
-def main() -> None:
-    run_service(SERVICE, ManagerSettings, run)
-
-
 if __name__ == "__main__":
-    main()
+    run_service(SERVICE, ManagerSettings, run)

@@ -31,7 +31,8 @@ def control_plane(
     ),
 ) -> None:
     """Real services, NATS and database under load from simulated agents: submit-to-running, jobs/s, messages, CPU."""
-    from ces_testbed.bench.control_plane import Load, run, table
+    from ces_testbed.bench.control_plane import run
+    from ces_testbed.bench.outcome import Load, table
 
     screen = console()
     outcome = run(Load(nodes, jobs, tasks, rate, run_s, seed), out, screen, database)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from ces_testbed.bench.load import STAGES, Moments, waits
-
-if TYPE_CHECKING:
-    from ces_testbed.bench.control_plane import Outcome
+from ces_testbed.bench.outcome import Outcome
 
 
 def control_plane_plots(outcome: Outcome, moments: Moments, out: Path) -> None:
