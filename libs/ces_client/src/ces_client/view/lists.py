@@ -88,8 +88,8 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
     used_cpu = DASH if node.cpu_used is None else show_cpu(round(node.cpu_used, -1))
     used_memory = DASH if node.memory_used is None else show_memory(node.memory_used)
     facts = [
-        ("cpu", f"{cpu_share(node.cpu_allocated, node.cpu)} allocated, {used_cpu} in use"),
-        ("memory", f"{memory_share(node.memory_allocated, node.memory)} allocated, {used_memory} in use"),
+        ("cpu", f"{cpu_share(node.cpu_allocated, node.cpu)} allocated, machine uses {used_cpu}"),
+        ("memory", f"{memory_share(node.memory_allocated, node.memory)} allocated, machine uses {used_memory}"),
         ("gpu", f"{node.gpu_allocated}/{node.gpu} allocated"),
         ("architecture", node.arch or DASH),
         ("labels", ", ".join(f"{key}={value}" for key, value in sorted(node.labels.items())) or DASH),
