@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -152,7 +153,7 @@ def test_lists(samples):
     assert lines(queue_table([entry], now))[1].endswith("not tried yet")
     detail = lines(node_detail(node(labels={"site": "roof"}, cpu_used=812.4), [link], now))
     assert detail[0] == "n0  ready cordoned"
-    assert "cpu           1.5/4 cores allocated, 0.81 cores in use" in detail
+    assert "cpu           1.5/4 cores allocated, machine uses 0.81 cores" in detail
     assert "network       none (nothing is enforced)" in detail
     assert "labels        site=roof" in detail
 
@@ -165,11 +166,13 @@ def test_a_dry_run_that_finds_a_place(job_file):
         assignments={"worker-0": "n0", "worker-1": "n1"},
         flows=[FlowPlan(src="worker-0", dst="worker-1", bandwidth=50_000_000, path=["n0", "n1"])],
         metrics={"composite": 0.97123, "load_imbalance": 0.05},
+        refused={"worker-0": {"n2": "cordoned"}, "worker-1": {"n2": "cordoned"}},
     )
     shown = lines(plan_answer(load_job(job_file), answer))
     assert shown[0] == "digits has a place  composite 0.9712  load imbalance 0.05"
     assert shown[3].split() == ["worker-0", "n0", "→", "worker-1", "n0", "›", "n1", "10–50", "Mbit/s", "50", "Mbit/s"]
     assert shown[4].split() == ["worker-1", "n1", "→", "worker-0", "–", "10–50", "Mbit/s", "–"]
+    assert shown[7].split() == ["worker-0,", "worker-1", "n2", "cordoned"]
 
 
 def test_a_dry_run_that_finds_none(job_file):
@@ -179,7 +182,7 @@ def test_a_dry_run_that_finds_none(job_file):
     assert shown[0] == "no place for digits"
     assert shown[1].startswith("flow a -> b needs 10 Mbit/s")
     assert [line.split() for line in shown[4:7]] == [
-        ["TASK", "NODES", "WHY", "NOT"],
+        ["TASKS", "NODES", "WHY", "NOT"],
         ["worker-0", "n0", "cordoned"],
         ["n1,", "n2", "needs", "500m", "[x]"],
     ]
@@ -187,12 +190,13 @@ def test_a_dry_run_that_finds_none(job_file):
 
 def test_a_committed_plan_shows_what_was_considered(samples):
     considered = {"candidates": 3, "refused": {"worker-0": {"n1": "cpu [full]"}}, "score": 0.123456, "none": []}
+    considered["decision_ms"] = 5.25
     plan = PlanView(
         plan="p", job="j", attempt=1, solver="greedy", version=4, committed_at=samples.submitted, considered=considered
     )
     shown = "\n".join(lines(committed_plan(plan, "5s")))
-    assert "greedy, attempt 1, snapshot 4, committed 5s ago" in shown
-    assert "n1: cpu [full]" in shown
+    assert "greedy, attempt 1, snapshot 4, committed 5s ago, decided in 5.2 ms" in shown
+    assert re.search(r"worker-0 +n1 +cpu \[full\]", shown)
     assert "score: 0.1235" in shown
 
 

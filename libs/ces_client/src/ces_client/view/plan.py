@@ -100,18 +100,22 @@ def plan_answer(job: JobFile, answer: PlanAnswer) -> RenderableType:
         flows.append(asked.model_copy(update={"bandwidth": got.bandwidth, "path": got.path}) if got else asked)
     nodes = {task.name: answer.assignments.get(task.name) for task in job.expand_tasks()}
     head = Text.from_markup(f"[bold green]{escape(job.name)} has a place[/]  {metrics_text(answer.metrics)}")
-    return Group(head, Text(), flow_table(nodes, flows, measured=False), Text(), foot)
+    elsewhere = [Text(), _refused_table(answer.refused)] if answer.refused else []
+    return Group(head, Text(), flow_table(nodes, flows, measured=False), *elsewhere, Text(), foot)
 
 
 def _refused_table(refused: dict[str, dict[str, str]]) -> Table:
-    """Task, node, why not; nodes with the same reason share a row."""
-    table = plain_table("TASK", "NODES", "WHY NOT")
+    """Tasks, nodes, why not; tasks with the same refusals share a row, and nodes with the same reason."""
+    table = plain_table("TASKS", "NODES", "WHY NOT")
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for task, nodes in refused.items():
+        alike.setdefault(tuple(nodes.items()), []).append(task)
+    for refusals, tasks in alike.items():
         by_reason: dict[str, list[str]] = {}
-        for node, why in nodes.items():
+        for node, why in refusals:
             by_reason.setdefault(why, []).append(node)
         for index, (why, names) in enumerate(by_reason.items()):
-            table.add_row(task if index == 0 else "", ", ".join(names), why)
+            table.add_row(", ".join(tasks) if index == 0 else "", ", ".join(names), why)
     return table
 
 
@@ -119,8 +123,14 @@ def committed_plan(plan: PlanView, now_text: str) -> RenderableType:
     """How a committed plan came about."""
     head = Text(f"{plan.solver}, attempt {plan.attempt}, snapshot {plan.version}, committed {now_text} ago")
     parts: list[RenderableType] = [head, Text(metrics_text(plan.metrics))]
-    if plan.considered:
-        parts.append(_tree("considered", plan.considered))
+    considered = dict(plan.considered)
+    decision_ms, refused = considered.pop("decision_ms", None), considered.pop("refused", None)
+    if isinstance(decision_ms, int | float):
+        head.append(f", decided in {decision_ms:.1f} ms")
+    if refused:
+        parts += [Text(), _refused_table(refused)]
+    if considered:
+        parts += [Text(), _tree("considered", considered)]
     return Group(*parts)
 
 
