@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -42,6 +43,7 @@ FACTS = [
 HEARTBEATS = Counter("ces_heartbeats_total", "Heartbeats answered")
 IGNORED = Counter("ces_messages_ignored_total", "Malformed or forged messages ignored", ["kind"])
 DATABASE_RETRY_S = 1.0
+QUIET = timedelta(seconds=5)  # how long a report that an agent repeats word for word is not looked at again
 GATHER_S = 0.02  # how long reports of agents wait for others, to share a transaction
 
 
@@ -51,6 +53,7 @@ class Messaging:
         self._measurements, self._bell = measurements, bell
         self._beats = Batcher(self._renew, GATHER_S)
         self._statuses = Batcher(self._take_statuses, GATHER_S)
+        self._quiet: dict[str, tuple[bytes, datetime]] = {}  # node -> its last report, not looked at again until
 
     async def start(self) -> None:
         """Provision the broker and begin to listen."""
@@ -132,7 +135,12 @@ class Messaging:
             IGNORED.labels("status").inc()
             log.warning("report in another node's name ignored", subject=message.subject)
             return
-        self._statuses.put(status).add_done_callback(_log_dropped)
+        now = self._desk.clock()
+        quiet = self._quiet.get(node)
+        if quiet is not None and quiet[0] == message.data and now < quiet[1]:
+            return
+        self._quiet[node] = (message.data, now + QUIET)
+        self._statuses.put(status).add_done_callback(partial(self._taken, node))
 
     async def _take_statuses(self, statuses: list[Status]) -> list[None]:
         """Only the last report of each node counts; most say nothing new and lock nothing."""
@@ -145,6 +153,12 @@ class Messaging:
     def _move(self, tx: WriteTx, news: list[Status]) -> None:
         for status in news:
             reports.agent_status(tx, self._policy, status)
+
+    def _taken(self, node: str, outcome: asyncio.Future[None]) -> None:
+        error = None if outcome.cancelled() else outcome.exception()
+        if error is not None:
+            log.warning("a report is dropped, its agent repeats it", node=node, error=str(error))
+            self._quiet.pop(node, None)
 
     async def _progress(self, message: Message) -> None:
         try:
@@ -163,9 +177,3 @@ class Messaging:
             await self._bus.provision()
         except BusError as error:
             log.warning("the streams could not be checked", error=str(error))
-
-
-def _log_dropped(outcome: asyncio.Future[None]) -> None:
-    error = None if outcome.cancelled() else outcome.exception()
-    if error is not None:
-        log.warning("reports are dropped, the agents repeat them", error=str(error))
