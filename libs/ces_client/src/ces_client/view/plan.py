@@ -100,7 +100,7 @@ def plan_answer(job: JobFile, answer: PlanAnswer) -> RenderableType:
         flows.append(asked.model_copy(update={"bandwidth": got.bandwidth, "path": got.path}) if got else asked)
     nodes = {task.name: answer.assignments.get(task.name) for task in job.expand_tasks()}
     head = Text.from_markup(f"[bold green]{escape(job.name)} has a place[/]  {metrics_text(answer.metrics)}")
-    elsewhere = [Text(), _refused_table(answer.refused)] if answer.refused else []
+    elsewhere: list[RenderableType] = [Text(), _refused_table(answer.refused)] if answer.refused else []
     return Group(head, Text(), flow_table(nodes, flows, measured=False), *elsewhere, Text(), foot)
 
 
