@@ -90,7 +90,8 @@ def sse(*messages: tuple[int | None, str, dict[str, Any]], broken: bool = False)
 
 def job_event(number: int, state: str) -> tuple[int, str, dict[str, Any]]:
     kind = f"ces.v1.job.{state}"
-    return number, kind, {"type": kind, "subject": JOB, "time": "2026-01-01T09:00:00Z", "data": {"state": state}}
+    data = {"job": JOB, "state": state}
+    return number, kind, {"type": kind, "subject": JOB, "time": "2026-01-01T09:00:00Z", "data": data}
 
 
 def make_job(

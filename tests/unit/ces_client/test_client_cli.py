@@ -179,6 +179,8 @@ def test_a_name_stands_for_its_latest_job(connected, samples):
         assert ces(what, "digits").stdout == f"{what} requested for digits ({samples.id}), now running\n"
         assert json.loads(ces(what, "digits", "-o", "json").stdout)["id"] == samples.id
         assert len(connected.sent(method, path)) == 2
+    connected.on("DELETE", f"jobs/{samples.id}", samples.job("succeeded"), status=202)
+    assert ces("cancel", "digits").stdout == f"nothing to cancel: digits ({samples.id}) has succeeded\n"
     connected.on("GET", "jobs", [])
     assert "No job is named digits" in ces("cancel", "digits", code=2).stderr
 

@@ -188,15 +188,18 @@ def event_line(event: StreamEvent) -> Text:
     """``12 09:15:02 job.running 01J... state=running reason=...``"""
     body = event.data.get("data")
     facts = body if isinstance(body, dict) else {}
+    subject = str(event.data.get("subject", ""))
     told = " ".join(
-        f"{key}={value}" for key, value in facts.items() if isinstance(value, str | int | float) and value != ""
+        f"{key}={value}"
+        for key, value in facts.items()
+        if isinstance(value, str | int | float) and value not in ("", subject)
     )
     moment = str(event.data.get("time", ""))[11:19]
     return Text.assemble(
         (f"{event.sequence:>6} ", "dim"),
         (f"{moment} ", "dim"),
         (event.type.removeprefix("ces.v1."), "bold"),
-        f" {event.data.get('subject', '')} ",
+        f" {subject} ",
         (told, "dim"),
     )
 

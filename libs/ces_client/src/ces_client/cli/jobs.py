@@ -19,6 +19,7 @@ from ces_client.files import load_job
 from ces_client.view import committed_plan, job_facts, job_live, plan_answer
 from ces_client.view.words import since
 from ces_common.messages.api import PlanView
+from ces_common.states import JobState
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="a job's id, or a name: the latest job that bears it")]
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="a job file, YAML or JSON")]
@@ -82,6 +83,8 @@ def _ask(job: str, what: str, output: Output) -> None:
         view = {"cancel": client.jobs.cancel, "pause": client.jobs.pause, "resume": client.jobs.resume}[what](found)
     if output == Output.JSON:
         show_json(view)
+    elif what == "cancel" and view.state in (JobState.SUCCEEDED, JobState.FAILED):
+        show(Text(f"nothing to cancel: {view.name} ({view.id}) has {view.state}"))
     else:
         show(Text(f"{what} requested for {view.name} ({view.id}), now {view.state}"))
 
