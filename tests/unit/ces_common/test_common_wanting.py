@@ -93,6 +93,15 @@ async def test_what_is_unchanged_is_not_written_again(broker: MemoryBroker, boar
     assert there(broker) == document("a", "t", "u", generation=5)
 
 
+async def test_a_document_too_large_to_be_sent_keeps_no_other_node_waiting(
+    broker: MemoryBroker, board: WantedBoard[ComputeWanted]
+) -> None:
+    large = document("a", *(f"{number}-{'x' * 2000}" for number in range(5000)))
+    assert await board.put({"a": large, "b": document("b", "t")}, 3) == ["b"]
+    assert there(broker, "b").generation == 3
+    assert await board.put({"a": document("a"), "b": document("b", "t")}, 4) == ["a"]
+
+
 async def test_at_least_renews_an_unchanged_document_once(
     broker: MemoryBroker, board: WantedBoard[ComputeWanted]
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
-from ces_common.bus.port import Bus
+from ces_common.bus.port import Bus, PayloadTooLarge
 from ces_common.messages.wanted import WantedDocument
 
 log = structlog.get_logger()
@@ -56,7 +56,7 @@ class WantedBoard(Generic[W]):
         self, planned: Mapping[str, W], generation: int, at_least: Mapping[str, int] | None = None
     ) -> list[str]:
         """Bring the bucket in line with the plan, stamping what is written with ``generation``; returns the nodes
-        whose document was written."""
+        whose document was written. One that is too large to be sent stays as it was; the others go on."""
         if self._clock() - self._since > self._trust_s:
             self.forget()
         for node in planned.keys() - self._known.keys():
@@ -65,7 +65,11 @@ class WantedBoard(Generic[W]):
         written = []
         for planned_document in due(planned, self._known, at_least or {}):
             document = planned_document.model_copy(update={"generation": generation})
-            await self._bus.kv_put(self._key(document.node), document.encode())
+            try:
+                await self._bus.kv_put(self._key(document.node), document.encode())
+            except PayloadTooLarge as error:  # no other node may have to wait for it
+                log.error("a wanted state is too large", node=document.node, kind=self._kind, error=str(error))
+                continue
             self._known[document.node] = document
             written.append(document.node)
         if written:

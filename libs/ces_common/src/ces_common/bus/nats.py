@@ -193,7 +193,8 @@ class NatsBus:
     # Wanted state
 
     async def kv_put(self, key: str, data: bytes) -> None:
-        await self._store(wire.wanted_subject(key), data, {KEY: key})
+        payload, marks = pack(data)
+        await self._store(wire.wanted_subject(key), payload, {**marks, KEY: key})
 
     async def kv_delete(self, key: str) -> None:
         await self._store(wire.wanted_subject(key), b"", {KEY: key, OPERATION: "DEL"})
@@ -214,7 +215,11 @@ class NatsBus:
         if headers.get(KEY) != key:
             log.error("a stray lies under a wanted-state key", key=key, written_for=headers.get(KEY))
             return None
-        return _value(reply)
+        try:
+            return _value(reply)
+        except BusError as error:  # as good as none: whoever keeps the key writes it anew
+            log.error("a wanted-state key cannot be read", key=key, error=str(error))
+            return None
 
     async def kv_keys(self) -> list[str]:
         with translated("the wanted-state bucket"):
@@ -244,7 +249,9 @@ class NatsBus:
 
 
 def _value(msg: Msg) -> bytes | None:
-    return None if (msg.headers or {}).get(OPERATION) in ("DEL", "PURGE") else msg.data
+    """Raises BusError if the message is not what its headers say."""
+    headers = msg.headers or {}
+    return None if headers.get(OPERATION) in ("DEL", "PURGE") else unpack(msg.data, headers)
 
 
 def _is_new(reply: Msg, subject: str) -> bool:
