@@ -85,6 +85,7 @@ def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: 
         "CES_ADDRESS": allocation.address,
         "CES_PORT": str(allocation.port),
         "CES_INCARNATION": str(allocation.incarnation),
+        "CES_FLOWS": _flows_of(task.name, job),
     }
     if network == "tc":
         own["GLOO_SOCKET_IFNAME"] = WORKER_DEVICE
@@ -109,10 +110,9 @@ def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: 
 
 
 def _shared_environment(job: JobRecord) -> dict[str, str]:
-    """What all workers of a job are told alike: where their peers are and what their flows were given (bit/s)."""
+    """What all workers of a job are told alike: who and where their peers are."""
     in_order = sorted(job.allocations, key=lambda allocation: allocation.rank)
     peers = [{"rank": a.rank, "task": a.task, "address": a.address, "port": a.port, "node": a.node} for a in in_order]
-    flows = [{"src": flow.src, "dst": flow.dst, "bandwidth": flow.bandwidth} for flow in job.reserved]
     return {
         "WORLD_SIZE": str(len(job.tasks)),
         "MASTER_ADDR": in_order[0].address,
@@ -120,5 +120,16 @@ def _shared_environment(job: JobRecord) -> dict[str, str]:
         "CES_JOB": job.id,
         "CES_JOB_NAME": job.name,
         "CES_PEERS": json.dumps(peers),
-        "CES_FLOWS": json.dumps(flows),
     }
+
+
+def _flows_of(task: str, job: JobRecord) -> str:
+    """What the flows from and to a task were given (bit/s). Not those of the whole job: Linux lets no variable have
+    more than 128 KiB, and they would be repeated in every worker of a document."""
+    return json.dumps(
+        [
+            {"src": flow.src, "dst": flow.dst, "bandwidth": flow.bandwidth}
+            for flow in job.reserved
+            if task in (flow.src, flow.dst)
+        ]
+    )
