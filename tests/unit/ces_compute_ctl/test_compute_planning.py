@@ -64,7 +64,10 @@ def test_a_worker_is_told_all_that_a_stock_program_needs() -> None:
 def test_a_worker_is_told_of_its_own_flows_only() -> None:
     flows = [(0, 1, MBIT, ["a", "b"]), (1, 2, MBIT, ["b", "c"]), (2, 0, MBIT, ["c", "b", "a"])]
     (first,) = workers(job("j", ["a", "b", "c"], flows))["a"]
-    assert [(flow["src"], flow["dst"]) for flow in json.loads(first.env["CES_FLOWS"])] == [("w-0", "w-1"), ("w-2", "w-0")]
+    assert [(flow["src"], flow["dst"]) for flow in json.loads(first.env["CES_FLOWS"])] == [
+        ("w-0", "w-1"),
+        ("w-2", "w-0"),
+    ]
 
 
 def test_a_jobs_own_environment_cannot_override_what_ces_says() -> None:
