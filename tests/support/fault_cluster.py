@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from itertools import pairwise
@@ -108,7 +109,8 @@ class FaultCluster:
     # doing
 
     def submit(self, job: Mapping[str, Any]) -> str:
-        return self.ask(lambda: self.client.jobs.submit(job)).id
+        key = uuid.uuid4().hex  # the answer may be lost with the manager that gave it
+        return self.ask(lambda: self.client.jobs.submit(job, idempotency_key=key)).id
 
     def await_state(self, job: str, *states: str, timeout_s: float = JOB_S) -> JobView:
         """The job once it is in one of the states. Fails at once where it ended in another."""
