@@ -40,7 +40,7 @@ def test_json_is_as_good_as_yaml(tmp_path, job_file):
 @pytest.mark.parametrize(
     ("text", "field", "words"),
     [
-        (f"name: x\n{TASKS}replica: 3\n", "replica", "known fields are name, priority"),
+        (f"name: x\n{TASKS}replica: 3\n", "replica", "unknown field remove it; known fields are name, priority"),
         ("name: x\ntasks: [{name: w, comand: [x]}]\n", "tasks[0].comand", "perhaps 'command' was meant"),
         ("name: x\ntasks: [{name: w, command: [x], resources: {cpus: 1}}]\n", "tasks[0].resources.cpus", "'cpu'"),
         ("name: x\n", "tasks", "add it"),

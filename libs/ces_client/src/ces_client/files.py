@@ -55,14 +55,15 @@ def _parse(path: Path) -> dict[str, Any]:
         what = getattr(error, "problem", None) or str(error)
         raise bad_field(title, where, str(what), "mend the YAML or JSON there") from error
     if not isinstance(document, dict):
-        kind = "nothing" if document is None else f"a {type(document).__name__}"
+        kinds: dict[type, str] = {type(None): "nothing", str: "text", list: "a list"}
+        kind = kinds.get(type(document), "one value")
         raise bad_field(title, "file", f"it holds {kind}, not fields with values", "write `field: value` lines")
     return document
 
 
 def _explain(detail: ErrorDetails, model: type[BaseModel]) -> dict[str, str]:
     field = field_name(detail["loc"])
-    message = detail["msg"].removeprefix("Value error, ")
+    message = "unknown field" if detail["type"] == "extra_forbidden" else detail["msg"].removeprefix("Value error, ")
     if not field and (match := _LEADING_FIELD.match(message)):
         field, message = match.group(1), message[match.end() :]
     return {"field": field or "file", "problem": message, "remedy": _remedy(detail, model)}

@@ -72,7 +72,8 @@ def read_instance(data: Mapping[str, Any], *, basis: Basis = "system") -> Proble
         instance = _Instance.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise ProblemError(_dotted(first["loc"]), first["msg"]) from error
+        what = "unknown field" if first["type"] == "extra_forbidden" else first["msg"]
+        raise ProblemError(_dotted(first["loc"]), what) from error
     cluster = Cluster.make(
         (Node(**node.model_dump()) for node in instance.nodes),
         (Link(**link.model_dump()) for link in instance.links),

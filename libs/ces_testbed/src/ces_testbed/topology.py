@@ -131,7 +131,8 @@ def load_topology(path: Path) -> Topology:
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadTopology(f"{path}: cannot be read: {error}") from error
+        why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise BadTopology(f"{path}: cannot be read: {why}") from error
     return parse_topology(text, str(path))
 
 

@@ -75,7 +75,8 @@ def show_problem(problem: Problem, *, as_json: bool) -> None:
     screen = console(stderr=True)
     head = Text("error: ", style="bold red").append(problem.title, style="default not bold")
     told = {entry.get("problem") for entry in problem.errors}
-    if problem.detail and problem.detail not in told:
+    lines = "; ".join(f"{entry.get('field')}: {entry.get('problem')}" for entry in problem.errors)
+    if problem.detail and problem.detail not in told | {lines}:
         head.append(f": {problem.detail}")
     screen.print(head, soft_wrap=True)
     for entry in problem.errors:
