@@ -39,15 +39,15 @@ class BasisOption(StrEnum):
     job = "job"
 
 
-OutputOption = Annotated[Output, typer.Option("-o", "--output", help="How to print.")]
+OutputOption = Annotated[Output, typer.Option("-o", "--output", help="table for people, json for scripts")]
 
 
 def solve(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Instances (JSON).")],
-    solver: Annotated[str, typer.Option(help="Which solver; see `ces solvers`.")] = DEFAULT,
-    time_limit: Annotated[float | None, typer.Option(min=0.0, help="Seconds per decision.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same answer.")] = 0,
-    basis: Annotated[BasisOption, typer.Option(help="What load imbalance counts.")] = BasisOption.system,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="instances, in JSON")],
+    solver: Annotated[str, typer.Option(help="one of those that `ces solvers` lists")] = DEFAULT,
+    time_limit: Annotated[float | None, typer.Option(min=0.0, help="seconds for each decision")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="same seed, same answer")] = 0,
+    basis: Annotated[BasisOption, typer.Option(help="load of all jobs, or of this one alone")] = BasisOption.system,
     output: OutputOption = Output.table,
 ) -> None:
     """Place one job per instance file and print the plans. Exit status 2 for bad input, else 0."""

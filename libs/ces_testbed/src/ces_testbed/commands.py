@@ -87,7 +87,7 @@ def up(
     for command, what in (
         ("ces get nodes", "its nodes"),
         ("ces submit JOB.yaml --wait", "run a job, for example examples/jobs/digits-ring.yaml"),
-        ("ces down", "end it and take everything away"),
+        ("ces down", "end it; only its logs stay"),
     ):
         show(Text(f"  {command:<28}{what}"))
 
