@@ -17,6 +17,8 @@ import yaml
 from ces_client.files import load_job
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import TopologyFile
+from ces_core.instance import read_instance
+from ces_core.solvers import get_solver
 from ces_testbed.topology import Topology, load_topology
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -199,6 +201,12 @@ def test_every_example_of_a_topology_is_valid(path: Path) -> None:
         assert load_topology(path).links
     else:
         assert TopologyFile.model_validate(document).links
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples/instances").glob("*")), ids=lambda path: path.name)
+def test_every_example_of_an_instance_has_a_place(path: Path) -> None:
+    problem = read_instance(json.loads(path.read_text()))
+    assert get_solver("default").solve(problem).plan is not None
 
 
 def test_the_licence_is_the_one_that_the_packages_name() -> None:
