@@ -12,7 +12,7 @@ from ces_common import subjects
 from ces_common.bus import MemoryBroker, MemoryBus, Message, RemoteError
 from ces_common.messages.queries import LogAnswer, LogQuery
 from ces_common.messages.reports import Applied, Heartbeat, LeaseGrant, LinkUsage, Progress, Status
-from ces_common.messages.wanted import ComputeWanted, NetworkWanted
+from ces_common.messages.wanted import ComputeWanted, NetworkWanted, WorkerWanted
 from ces_edge_agent.agent import Agent
 from ces_edge_agent.dataplane.errors import DataPlaneError
 from ces_edge_agent.ports import RuntimeUnavailable
@@ -227,6 +227,35 @@ async def test_after_a_reboot_past_the_lease_nothing_starts_without_the_manager(
     assert world.states() == {}
     world.there = True
     await world.until(lambda: world.states() == {"a.1": "running"})
+
+
+async def test_after_the_lease_nothing_starts_by_what_was_wanted_before(world: World) -> None:
+    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
+    await world.start()
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    await world.stop()
+    world.host.workers.clear()
+    world.time.passes(LEASE_S + 60)
+    world.broker.bucket["n.compute"] = compute(generation=2).encode()
+    started: list[str] = []
+    agent = await world.start()
+    start = agent.compute._runtime.start
+
+    async def noted(worker: WorkerWanted) -> None:
+        started.append(worker.key)
+        await start(worker)
+
+    agent.compute._runtime.start = noted  # type: ignore[method-assign]
+    read = agent._read_wanted
+
+    async def slow_read() -> None:
+        await asyncio.sleep(5 * BEAT_S)
+        await read()
+
+    agent._read_wanted = slow_read  # type: ignore[method-assign]
+    await world.until(lambda: agent.missing() is None)
+    await world.beats_more()
+    assert started == []
 
 
 async def test_progress_is_passed_on(world: World) -> None:

@@ -118,7 +118,10 @@ class Agent:
             try:
                 beat = await self._heartbeat()
                 raw = await self._bus.request(subject, beat.encode(), timeout_s=self._settings.heartbeat_s)
-                self._lease.renew(sent, LeaseGrant.model_validate_json(raw).lease_s)
+                grant = LeaseGrant.model_validate_json(raw)
+                if not self._lease.holds():  # what was wanted before may run elsewhere by now: nothing may start by it
+                    await self._read_wanted()
+                self._lease.renew(sent, grant.lease_s)
                 self._said(True)
             except (BusError, ValueError) as error:
                 self._said(False, str(error))
