@@ -99,6 +99,21 @@ async def test_workers_become_as_wanted_and_are_reported(node: ComputeNode) -> N
     assert node.keeper.occupied() == set()
 
 
+async def test_who_was_stopped_for_want_of_a_lease_has_not_succeeded_however_it_ended(
+    node: ComputeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def politely(key: str, grace_s: float) -> None:
+        node.runtime.end(key, 0)
+
+    monkeypatch.setattr(node.runtime, "stop", politely)
+    node.want(worker("a"), worker("b", command=["exit", "0"]), generation=1)
+    await node.look(2)
+    node.time.passes(31)
+    await node.look(3)
+    codes = {each.allocation: (each.exit_code, each.reason) for each in node.keeper.status.workers}
+    assert codes == {"a": (143, "stopped: the lease has run out"), "b": (0, None)}
+
+
 async def test_a_report_is_announced_when_it_differs(node: ComputeNode) -> None:
     node.want(worker("a"), generation=1)
     await node.look(2)

@@ -30,6 +30,7 @@ from ces_edge_agent.reconcile import (
 log = structlog.get_logger()
 LAST_GRACE_S = 1.0  # for a worker to end by itself once the lease has run out; well within the manager's margin
 LOOK_S = 0.5  # how often workers are looked at unasked: what notices an exit
+STOPPED_EXIT = 143  # as of a program that SIGTERM ended
 
 
 class ComputeKeeper:
@@ -50,6 +51,7 @@ class ComputeKeeper:
         self.hint = Hint()
         self.observed: Mapping[str, WorkerStatus] = {}
         self._refused: dict[str, WorkerStatus] = {}
+        self._stopped: dict[str, str] = {}  # worker key -> why it was told to end
         self._busy: dict[str, Action] = {}  # allocation -> its action under way
         self._tasks: set[asyncio.Task[None]] = set()
         self._status = Status(node=node, generation=0)
@@ -100,7 +102,9 @@ class ComputeKeeper:
         surplus = surplus or any(_concerns_others(allocation, action, wanted) for allocation, action in busy.items())
         epoch = document.epoch if document else ""
         before = self._status.generation if self._status.epoch == epoch else 0
-        workers = [*self.observed.values(), *self._refused.values()]
+        self._stopped = {key: why for key, why in self._stopped.items() if key in self.observed}
+        workers = [self._as_ended(key, status) for key, status in self.observed.items()]
+        workers += self._refused.values()
         status = Status(
             node=self._node,
             epoch=epoch,
@@ -111,13 +115,22 @@ class ComputeKeeper:
             self._status = status
             self._changed()
 
+    def _as_ended(self, key: str, status: WorkerStatus) -> WorkerStatus:
+        """A program that was told to end has not done its work, however politely it ended."""
+        if status.state != "exited" or status.exit_code != 0 or key not in self._stopped:
+            return status
+        return status.model_copy(update={"exit_code": STOPPED_EXIT, "reason": f"stopped: {self._stopped[key]}"})
+
     async def _act(self, allocation: str, action: Action) -> None:
         try:
             await self._perform(action)
         except RuntimeUnavailable as error:  # tried again at the next look, not at once
             log.warning("the runtime does not answer", action=type(action).__name__, error=str(error))
         except Exception:
-            log.exception("an action failed and will be tried again", action=repr(action)[:300])
+            # not the action itself: a worker's environment may hold secrets
+            log.exception(
+                "an action failed and will be tried again", action=type(action).__name__, allocation=allocation
+            )
         else:
             self.hint.set()
         finally:
@@ -129,6 +142,7 @@ class ComputeKeeper:
                 await self._start(worker)
             case Stop(key, why):
                 log.info("stopping a worker", worker=key, why=why)
+                self._stopped[key] = why
                 # Beyond the lease the manager waits for its margin and no longer, whatever a worker does with SIGTERM.
                 left_s = max(self._lease.remaining(), 0.0) + LAST_GRACE_S
                 await self._runtime.stop(key, min(self._grace_s, left_s))
