@@ -121,6 +121,16 @@ def test_edges_and_several_groups() -> None:
             f"tasks: {MAX_TASKS + 1} tasks are more than the {MAX_TASKS}",
         ),
         (
+            job(
+                tasks=[{"name": "w", "image": "i", "replicas": 100}],
+                flows={"topology": "full", "bandwidth": {"min": 1, "max": 2}},
+            ),
+            "",
+            "flows: 9900 flows are more than the 4096",
+        ),
+        (group(command=["echo", "a\0b"]), "tasks.0.command.1", "null character"),
+        (group(env={"A": "\0"}), "tasks.0.env.A", "null character"),
+        (
             job(tasks=[{"name": "a" * 61, "image": "i", "replicas": 11}]),
             "",
             "tasks: the task name 'a+-10' has more than 63",

@@ -14,7 +14,7 @@ from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import AllocationState, JobState
 from ces_common.view import StateView
 from ces_manager import cluster, jobs, plans, views
-from ces_manager.errors import Conflict, Invalid, NotFound
+from ces_manager.errors import Conflict, NotFound
 from ces_manager.measurements import Measurements
 
 NODES = ["a", "b", "c"]
@@ -74,12 +74,6 @@ def test_the_same_key_gives_the_same_job(world: World) -> None:
     with pytest.raises(Conflict):
         world.submit(ring(tasks=2), "key")
     assert world.submit(ring(), "other") != first
-
-
-def test_a_job_that_no_message_could_carry_is_refused(world: World) -> None:
-    with pytest.raises(Invalid, match="9900 flows"):
-        world.submit(ring(tasks=100, flows={"topology": "full", "bandwidth": {"min": 1, "max": 2}}))
-    assert world.snapshot().jobs == []
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,26 @@ from __future__ import annotations
 from itertools import permutations
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from ces_common.quantities import Bandwidth, Cpu, Memory
 
 MAX_TASKS = 512
+MAX_FLOWS = 4096  # a plan and its commitment travel in one message each
 LONGEST_NAME = 63  # a task's name is its host name, and a host name's label has 63 characters
+
+
+def _without_null(text: str) -> str:
+    """No program can be given one, nor a database all of them."""
+    if "\0" in text:
+        raise ValueError("must not contain a null character")
+    return text
+
+
+Plain = AfterValidator(_without_null)
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 NodeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,63}$")]
-Label = Annotated[str, StringConstraints(min_length=1, max_length=128)]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=128), Plain]
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128)]
 
 
@@ -44,10 +55,10 @@ class Constraints(Document):
 class TaskGroup(Document):
     name: Name
     replicas: Annotated[int, Field(ge=1, le=MAX_TASKS)] = 1
-    image: Annotated[str, StringConstraints(min_length=1, max_length=255)] | None = None
-    command: Annotated[list[Annotated[str, StringConstraints(max_length=4096)]], Field(max_length=256)] = []
-    script: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
-    env: dict[EnvName, Annotated[str, StringConstraints(max_length=32768)]] = {}
+    image: Annotated[str, StringConstraints(min_length=1, max_length=255), Plain] | None = None
+    command: Annotated[list[Annotated[str, StringConstraints(max_length=4096), Plain]], Field(max_length=256)] = []
+    script: Annotated[str, StringConstraints(min_length=1, max_length=1024), Plain] | None = None
+    env: dict[EnvName, Annotated[str, StringConstraints(max_length=32768), Plain]] = {}
     resources: Resources = Resources()
     constraints: Constraints = Constraints()
 
@@ -159,6 +170,10 @@ class JobFile(Document):
             raise ValueError(
                 f"tasks: the task name {longest!r} has more than {LONGEST_NAME} characters; shorten the group's"
             )
+        # Of the named topologies only the full one grows beyond the bound, and is counted without writing it out.
+        count = len(names) * (len(names) - 1) if self.flows.topology == "full" else len(self.flows.edges)
+        if count > MAX_FLOWS:
+            raise ValueError(f"flows: {count} flows are more than the {MAX_FLOWS} that one job may have")
         pairs: set[tuple[str, str]] = set()
         for i, edge in enumerate(self.flows.edges):
             for end in (edge.src, edge.dst):

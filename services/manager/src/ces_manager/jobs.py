@@ -17,13 +17,12 @@ from ces_manager.errors import Conflict, Invalid
 from ces_manager.policy import Policy
 
 KEY_LENGTH = 255
-MAX_FLOWS = 4096  # a plan and its commitment travel in one message each
 
 
 def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None) -> JobRow:
     """A new queued job; with a key that was used before for the same job file, the job it made then.
 
-    Raises Conflict where the key came with another job file, Invalid for what no cluster could run."""
+    Raises Conflict where the key came with another job file, Invalid for a key that is none."""
     body_hash = sha256(jobfile.model_dump_json().encode()).hexdigest()
     if idempotency_key is not None:
         if not 0 < len(idempotency_key) <= KEY_LENGTH:
@@ -33,9 +32,6 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
             if known.body_hash != body_hash:
                 raise Conflict("this Idempotency-Key came with another job before; use a new one")
             return known
-    flows = jobfile.expand_flows()
-    if len(flows) > MAX_FLOWS:
-        raise Invalid("flows", f"{len(flows)} flows are more than the {MAX_FLOWS} that one job may have")
     row = JobRow(
         id=str(ULID.from_datetime(tx.now)),
         name=jobfile.name,
@@ -44,7 +40,7 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
         restart=jobfile.restart,
         disconnect=jobfile.disconnect,
         tasks=jobfile.expand_tasks(),
-        flows=flows,
+        flows=jobfile.expand_flows(),
         state=JobState.QUEUED,
         state_since=tx.now,
         late=0,
