@@ -25,16 +25,21 @@ def database_url(url: str | URL) -> URL:
 
 
 def new_engine(url: str | URL, pool_size: int = 8) -> Engine:
-    """An engine whose connections may be used from any thread, one at a time."""
+    """An engine whose connections may be used from any thread, one at a time. Its errors do not show what a statement
+    was given: that may be a job's environment, and errors are logged."""
     parsed = database_url(url)
     if parsed.get_backend_name() == "sqlite":
         engine = create_engine(
-            parsed, pool_size=pool_size, max_overflow=pool_size, connect_args={"check_same_thread": False}
+            parsed,
+            pool_size=pool_size,
+            max_overflow=pool_size,
+            hide_parameters=True,
+            connect_args={"check_same_thread": False},
         )
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
-    return create_engine(parsed, pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=True)
+    return create_engine(parsed, pool_size=pool_size, max_overflow=pool_size, hide_parameters=True, pool_pre_ping=True)
 
 
 def writing(engine: Engine) -> Engine:
