@@ -68,8 +68,6 @@ def list_jobs(
         query = query.where(JobRow.state == state)
     if name is not None:
         query = query.where(JobRow.name == name)
-    if name is not None:
-        query = query.where(JobRow.name == name)
     rows = tx.session.scalars(query).all()
     page = rows[:limit]
     allocations = allocations_of(tx, page)
