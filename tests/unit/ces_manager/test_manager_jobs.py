@@ -76,6 +76,18 @@ def test_the_same_key_gives_the_same_job(world: World) -> None:
     assert world.submit(ring(), "other") != first
 
 
+def test_the_address_of_a_worker_that_is_done_stays_its_own_while_its_job_has_a_network(world: World) -> None:
+    job = world.submit(ring())
+    world.run(job, NODES)
+    world.tell(job, "exited", "w-0", exit_code=0)
+    for node in NODES:  # all addresses have gone round
+        world.write(lambda tx, node=node: setattr(cluster.node_row(tx, node), "last_host", 0))
+    other = world.submit(ring("other"))
+    assert world.commit(world.propose(other, NODES)) is None
+    addresses = [allocation.address for each in (job, other) for allocation in world.job(each).allocations]
+    assert len(set(addresses)) == 6
+
+
 @pytest.mark.parametrize(
     ("harm", "said"),
     [

@@ -30,6 +30,17 @@ _NODES = select(NodeRow).where(NodeRow.name.in_(_IN_NAMES))
 _USED = select(AllocationRow.address, AllocationRow.port).where(
     AllocationRow.state.in_(LIVE_STATES), AllocationRow.node.in_(_IN_NAMES)
 )
+# A worker that is done gives its capacity back, but its address stays in its job's network until that goes as a whole.
+_NETWORKED = (
+    select(AllocationRow.address)
+    .join(JobRow, (JobRow.id == AllocationRow.job) & (JobRow.attempt == AllocationRow.attempt))
+    .where(
+        JobRow.live,
+        JobRow.state != JobState.QUEUED,
+        AllocationRow.state.not_in(LIVE_STATES),
+        AllocationRow.node.in_(_IN_NAMES),
+    )
+)
 _NUMBERS = select(ReservationRow.number).where(ReservationRow.held)
 
 
@@ -181,6 +192,7 @@ def _taken(tx: WriteTx, nodes: set[str], hosts: set[str]) -> tuple[set[str], set
     """Worker addresses in use on the nodes, and ports in use on the shared host addresses."""
     on_nodes = tx.session.execute(_USED, {"names": list(nodes)})
     addresses = {address for address, _ in on_nodes}
+    addresses.update(tx.session.scalars(_NETWORKED, {"names": list(nodes)}))
     if not hosts:
         return addresses, set()
     sharing = tx.session.scalars(select(NodeRow.name).where(NodeRow.host_address.in_(hosts))).all()
