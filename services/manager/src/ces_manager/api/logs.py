@@ -25,25 +25,28 @@ class _Tail:
         self._prefix = f"{task.name} | " if prefix else ""
         self._offset, self._rest = 0, ""
         self.complete = False
+        self._said: str | None = None  # why it cannot be had
 
-    async def read(self) -> str:
-        """All that is new. What cannot be had now is said once."""
-        parts = []
+    async def read(self) -> AsyncIterator[str]:
+        """All that is new, piece by piece: it may be more than one would like to hold. What cannot be had now is said
+        once."""
         while True:
             try:
                 answer = await self._ask()
             except BusError as error:
                 self.complete = True
-                parts.append(f"{self._prefix}(the log on node {self._task.node} cannot be read: {error})\n")
-                break
-            parts.append(self._lines(answer.text))
+                if self._said is None:
+                    self._said = f"{self._prefix}(the log on node {self._task.node} cannot be read: {error})\n"
+                    yield self._said
+                return
+            self._said = None
+            yield self._lines(answer.text)
             self._offset = answer.offset if answer.found else self._offset
             if answer.complete:
                 self.complete = True
-                parts.append(self._lines("\n" if self._rest else ""))
+                yield self._lines("\n" if self._rest else "")
             if not answer.text:
-                break
-        return "".join(parts)
+                return
 
     async def _ask(self) -> LogAnswer:
         assert self._task.node is not None
@@ -70,9 +73,9 @@ async def follow_logs(context: Context, job: str, task: str | None, follow: bool
                 tails.setdefault(each.allocation, _Tail(context, each, task is None))
         for tail in tails.values():
             if not tail.complete or view.state not in JOB_OVER:
-                text = await tail.read()
-                if text:
-                    yield text
+                async for text in tail.read():
+                    if text:
+                        yield text
         if not follow or (view.state in JOB_OVER and all(tail.complete for tail in tails.values())):
             return
         await asyncio.sleep(LOOK_S)
