@@ -128,8 +128,8 @@ def _lines(client: Client, job: str, console: Console) -> Generator[JobView]:
 
 
 def flow_summary(view: JobView, observed: Observed) -> Table:
-    """For each flow what it was given and what it was seen to carry."""
-    right = ("GIVEN", "MEASURED", "OF GIVEN")
+    """For each flow what it was given and the most that it was seen to carry."""
+    right = ("GIVEN", "MEASURED AT BEST", "OF GIVEN")
     table = plain_table("FLOW", "PATH", *right, right=right)
     for flow in view.flows:
         seen = observed.of(flow)

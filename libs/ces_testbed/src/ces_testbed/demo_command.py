@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -91,6 +93,9 @@ def demo(
     if signals.came:
         raise typer.Exit(INTERRUPTED)
     screen.print(Text("\nWhere to go next:", style="bold"))
+    if shutil.which("ces") is None:
+        here = Path(sys.argv[0]).parent.absolute()
+        screen.print(Text(f'  export PATH="{here}:$PATH"', style="cyan"), soft_wrap=True)
     width = max(len(command) for command, _ in NEXT) + 2
     for command, what in NEXT:
         screen.print(Text(f"  {command:<{width}}", style="cyan").append(what, style="default"))
