@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from manager_world import World, audit, full_mesh, ring, sqlite_url
 
+from ces_common.db import WriteTx
 from ces_common.messages.events import FlowPlan, PlanRefused, Reason
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.reports import Status, WorkerStatus
@@ -76,12 +77,16 @@ def test_the_same_key_gives_the_same_job(world: World) -> None:
     assert world.submit(ring(), "other") != first
 
 
+def all_addresses_have_gone_round(tx: WriteTx) -> None:
+    for node in NODES:
+        cluster.node_row(tx, node).last_host = 0
+
+
 def test_the_address_of_a_worker_that_is_done_stays_its_own_while_its_job_has_a_network(world: World) -> None:
     job = world.submit(ring())
     world.run(job, NODES)
     world.tell(job, "exited", "w-0", exit_code=0)
-    for node in NODES:  # all addresses have gone round
-        world.write(lambda tx, node=node: setattr(cluster.node_row(tx, node), "last_host", 0))
+    world.write(all_addresses_have_gone_round)
     other = world.submit(ring("other"))
     assert world.commit(world.propose(other, NODES)) is None
     addresses = [allocation.address for each in (job, other) for allocation in world.job(each).allocations]
