@@ -11,7 +11,7 @@ from ces_common.connecting import bus_from
 from ces_common.db import UnitOfWork, migrate, new_engine
 from ces_common.health import serve_http
 from ces_common.natsauth import load_signing_key
-from ces_common.service import run_loops, run_service
+from ces_common.service import BadSetup, run_loops, run_service
 from ces_manager.api.app import make_app
 from ces_manager.api.auth import read_secret
 from ces_manager.api.context import Context
@@ -30,6 +30,11 @@ DATABASE_RETRY_S = 1.0
 
 async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     token = read_secret(settings.admin_token_file, "CES_ADMIN_TOKEN_FILE")
+    read_secret(settings.agent_signing_key_file, "CES_AGENT_SIGNING_KEY_FILE")  # that others cannot read it
+    try:
+        signing_key = load_signing_key(settings.agent_signing_key_file)
+    except ValueError as error:
+        raise BadSetup(f"CES_AGENT_SIGNING_KEY_FILE: {error}") from error
     if settings.migrate:
         await migrated(settings.database_url)
     policy = settings.policy()
@@ -46,7 +51,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         policy=policy,
         measurements=measurements,
         bell=bell,
-        agent_signing_key=load_signing_key(settings.agent_signing_key_file),
+        agent_signing_key=signing_key,
         agents_nats_urls=settings.agents_nats_urls,
     )
     started = asyncio.Event()

@@ -138,10 +138,15 @@ def _admit(tx: WriteTx, request: JoinRequest) -> None:
         raise Forbidden(f"this join token is not for node {request.name}")
     if token.used_by is not None and token.used_by != request.public_key:
         raise Forbidden("this join token was used by another node")
-    if token.used_by is not None and token.node is None:
+    if token.used_by is not None and token.node is None and tx.session.get(NodeRow, request.name) is None:
+        raise Forbidden("this join token was used by another node")
+    if token.node is None:
         known = tx.session.get(NodeRow, request.name)
-        if known is None or known.public_key != request.public_key:
-            raise Forbidden("this join token was used by another node")
+        if known is not None and known.public_key != request.public_key:
+            raise Forbidden(
+                f"node {request.name} has joined with another key: to let it join again, make a token for it alone "
+                f"(ces node token --node {request.name})"
+            )
     token.used_at, token.used_by = token.used_at or tx.now, request.public_key
 
 

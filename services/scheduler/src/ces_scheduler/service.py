@@ -7,13 +7,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 
 import structlog
 from prometheus_client import Counter, Histogram
 from ulid import ULID
 
 from ces_common import subjects
-from ces_common.bus.port import Bus, BusError, Delivery, Message, Reject
+from ces_common.bus.port import Bus, BusError, Delivery, Message, PayloadTooLarge, Reject
 from ces_common.messages.events import (
     MalformedEvent,
     PlanProposed,
@@ -48,7 +49,10 @@ RETRY_S = 1.0
 IN_FLIGHT_S = 20.0  # after this long without an answer a proposal counts as lost: the manager may be busy
 PER_STEP = 64  # proposals before the state is read again
 LONGEST_BACKOFF_S = 30.0
+KEPT_REFUSALS = 10_000
+KEPT_PER_TASK = 20
 Clock = Callable[[], float]  # seconds, steady
+Refusals = dict[str, dict[str, str]]  # task -> node -> why not
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,13 @@ class Rejected:
 def backoff_s(count: int) -> float:
     """How long to leave a job alone after so many rejected plans: the first may have met a change, so not at all."""
     return 0.0 if count < 2 else min(LONGEST_BACKOFF_S, 0.25 * 2.0 ** min(count, 16))
+
+
+def bounded(refused: Refusals) -> Refusals:
+    """The refusals that are kept with a plan: all of them for most clusters, the first few per task for large ones."""
+    if sum(len(nodes) for nodes in refused.values()) <= KEPT_REFUSALS:
+        return refused
+    return {task: dict(islice(nodes.items(), KEPT_PER_TASK)) for task, nodes in refused.items()}
 
 
 class Scheduler:
@@ -116,9 +127,7 @@ class Scheduler:
                 self.reader.hint.set()
                 break
             try:
-                decision = await asyncio.to_thread(
-                    decide, job.name, job.tasks, job.flows, offer, self._solver, time.perf_counter, job.attempt
-                )
+                decision = await self._decide(job, offer)
                 if decision.usage is not None and offer is not None:
                     await self._propose(job, decision, version, offer, decision.usage)
                     offer = offer.less(decision.usage)
@@ -126,10 +135,27 @@ class Scheduler:
                 elif decision.reason is not None:
                     DECISION.labels("no-place").observe(decision.decision_ms / 1000)
                     await self._refuse(job, decision.reason, version, offer)
+            except PayloadTooLarge as error:
+                log.error("a plan is too large to be proposed", job=job.id, error=str(error))
+                reason = Reason(
+                    code="plan-too-large", text=f"its plan does not fit in one message: {error}", forever=True
+                )
+                await self._refuse(job, reason, version, offer)
             except BusError as error:
                 log.warning("a decision could not be announced", job=job.id, error=str(error))
                 return RETRY_S
         return min(RETRY_S, self._resync_s) if self._in_flight or self._rejected else self._resync_s
+
+    async def _decide(self, job: JobRecord, offer: Offer | None) -> Decision:
+        """A solver that fails on one job must not keep the others waiting."""
+        try:
+            return await asyncio.to_thread(
+                decide, job.name, job.tasks, job.flows, offer, self._solver, time.perf_counter, job.attempt
+            )
+        except Exception as error:
+            log.exception("the solver failed", job=job.id, solver=self._solver.name)
+            text = f"solver {self._solver.name} failed on it: {error}"
+            return Decision(solver=self._solver.name, decision_ms=0.0, reason=Reason(code="solver-failed", text=text))
 
     def _offer(self) -> Offer | None:
         """What is committed, less what is proposed and not yet answered. None while there are no nodes."""
@@ -175,7 +201,7 @@ class Scheduler:
             assignments=decision.assignments,
             flows=decision.flows,
             metrics=decision.metrics,
-            considered={"refused": decision.refused, "decision_ms": round(decision.decision_ms, 3)},
+            considered={"refused": bounded(decision.refused), "decision_ms": round(decision.decision_ms, 3)},
         )
         event = new_event(SERVICE, "plan", "proposed", job.id, plan, datetime.now(UTC), event_id=plan.plan)
         await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
