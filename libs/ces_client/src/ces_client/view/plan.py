@@ -74,7 +74,7 @@ def reason_text(reason: Reason) -> Text:
     """Why a job has no place; the reason's own sentence holds the numbers."""
     text = Text(reason.text)
     if reason.forever:
-        text.append("; no job's end can change that, only more capacity or a smaller job", style="yellow")
+        text.append("; no job's end can change that, only other nodes or links, or another job", style="yellow")
     return text
 
 

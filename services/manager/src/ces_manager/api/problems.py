@@ -39,12 +39,17 @@ def problem(
     return JSONResponse(body.model_dump(), status, media_type=MEDIA_TYPE, headers=headers)
 
 
+def _problem(error: Any) -> str:
+    """What is wrong, in our words where the library's are for programmers."""
+    return "unknown field" if error["type"] == "extra_forbidden" else str(error["msg"]).removeprefix("Value error, ")
+
+
 def field_errors(errors: Sequence[Any]) -> list[dict[str, str]]:
     """Pydantic's findings as field and problem; the values themselves are not echoed."""
     found = []
     for error in errors:
         path = ".".join(str(part) for part in error["loc"] if part != "body")
-        found.append({"field": path or "body", "problem": str(error["msg"]).removeprefix("Value error, ")})
+        found.append({"field": path or "body", "problem": _problem(error)})
     return found
 
 
