@@ -12,7 +12,7 @@ from fault_cluster import FaultCluster, kill_worker, recorded_job, wait_for
 def running_job(cluster: FaultCluster, job: dict[str, object]) -> str:
     found = cluster.submit(job)
     cluster.await_state(found, "running")
-    wait_for(lambda: len(cluster.worker_pids(found)) == 3, "three workers live")
+    wait_for(lambda: len(cluster.lives(found)) == 3, "three workers have begun their records")
     return found
 
 
