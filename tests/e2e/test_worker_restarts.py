@@ -54,4 +54,4 @@ def test_the_last_restart_is_the_last(cluster: FaultCluster) -> None:
     assert view.restarts == 2
     assert "exited with code 3" in (view.reason or "")
     assert "after 2 restarts" in (view.reason or "")
-    assert max(starts(cluster, job).values()) == 3
+    assert max(life.incarnation for life in cluster.lives(job)) == 3
