@@ -314,7 +314,7 @@ async def _set(event: asyncio.Event) -> None:
 
 async def test_a_request_to_nobody_fails_at_once(client: Client) -> None:
     bus = await client()
-    async with asyncio.timeout(1.0):
+    async with asyncio.timeout(10.0):
         with pytest.raises(NoResponder):
             await bus.request(subjects.rpc("manager", "snapshot"), timeout_s=30.0)
 

@@ -236,7 +236,7 @@ async def test_a_job_stream_tells_what_happens_next(api: Api) -> None:
     await api.submit(name="another")
     waiting = asyncio.create_task(sse(api, f"/v1/jobs/{view['id']}/events", 2))
     await api.http.delete(f"/v1/jobs/{view['id']}")
-    events = await asyncio.wait_for(waiting, 20)
+    events = await asyncio.wait_for(waiting, 60)
     assert [kind for _, kind, _ in events] == ["ces.v1.job.queued", "ces.v1.job.cancelled"]
 
 

@@ -16,7 +16,7 @@ from ces_common.messages.events import CloudEvent, new_event, parse_event
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import JobRecord, LinkRecord, MediumRecord, NodeRecord, Snapshot, Topology
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 class FakeManager:

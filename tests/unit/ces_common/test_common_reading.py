@@ -132,4 +132,4 @@ async def test_what_the_service_rejects_becomes_a_dead_letter(bus: MemoryBus) ->
 
     await bus.consume("undertaker", [subjects.dead_letter("tester")], bury)
     await bus.publish_fact(subjects.event("node", "changed", "n"), b"rubbish", message_id="1")
-    await asyncio.wait_for(dead.wait(), 5)
+    await asyncio.wait_for(dead.wait(), 60)

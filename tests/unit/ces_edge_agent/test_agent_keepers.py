@@ -285,7 +285,7 @@ async def running(keeper: ComputeKeeper | NetworkKeeper, until: Callable[[], boo
     """Let a keeper run until a condition holds."""
     task = asyncio.create_task(keeper.run())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not until():
                 assert not task.done(), task.exception()
                 await asyncio.sleep(0.01)

@@ -19,7 +19,7 @@ from ces_edge_agent.ports import RuntimeUnavailable
 from ces_edge_agent.runtimes.fake import FakeHost, FakeRuntime
 from ces_edge_agent.settings import AgentSettings
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 BEAT_S = 0.02
 LEASE_S = 30.0
 

@@ -41,7 +41,7 @@ def worker(*command: str, image: str | None = IMAGE, incarnation: int = 0) -> Wo
 ENDPOINT = Endpoint(allocation="a1", job="j1.1", address="10.9.0.2", hostname="t0", hosts={"t0": "10.9.0.2"})
 
 
-async def until(condition: Callable[[], bool], timeout_s: float = 20) -> None:
+async def until(condition: Callable[[], bool], timeout_s: float = 60) -> None:
     async with asyncio.timeout(timeout_s):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.02)

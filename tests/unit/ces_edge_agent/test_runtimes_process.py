@@ -47,7 +47,7 @@ class Node:
         return (await self.runtime.workers())[key]
 
     async def ended(self, key: str = "a1.0") -> WorkerStatus:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (status := await self.status(key)).state != "exited":  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         return status
