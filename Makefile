@@ -25,7 +25,7 @@ PROJECTS := $(sort $(filter-out libs/ces_train,$(patsubst %/pyproject.toml,%,\
 	$(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml))))
 MANIFESTS := $(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml)
 SOURCES := $(wildcard libs/*/src services/*/src workloads/src)
-EDITABLE := $(foreach project,$(PROJECTS),-e ./$(project))
+EDITABLE := $(foreach project,$(PROJECTS),-e ./$(project)$(if $(findstring ces_core,$(project)),[fast]))
 BUILD_TOOLS := hatchling editables
 DEV_TOOLS := pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis testcontainers pgserver \
 	ruff mypy import-linter types-PyYAML

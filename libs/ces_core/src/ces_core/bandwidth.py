@@ -140,7 +140,7 @@ def allocate(
     if now is None:
         return None
     rates, value = now
-    between = problem.cluster.topology.paths.between
+    between = problem.routes.between
     choices = [between(*ends) for ends in problem.flow_ends(assignment)]
     improved = True
     while improved:

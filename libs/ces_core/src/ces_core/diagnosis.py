@@ -202,7 +202,7 @@ def _width(path: Path, room: list[float]) -> float:
 
 def _widest(problem: Problem, room: list[float], sources: list[int], targets: list[int], enough: float) -> Path | None:
     """The widest hop-shortest path between different nodes; the first that is wide enough will do."""
-    between = problem.cluster.topology.paths.between
+    between = problem.routes.between
     widest, width = None, -1.0
     for a in sources:
         for b in targets:

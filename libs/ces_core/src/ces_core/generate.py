@@ -28,7 +28,7 @@ def random_instance(
 ) -> dict[str, Any]:
     """An instance of a regime; the same arguments give the same instance. ``tasks``: 3-8 at random where None.
 
-    Networks that come out in pieces are joined by random wires. Raises KeyError for an unknown regime.
+    Networks and jobs that come out in pieces are joined at random. Raises KeyError for an unknown regime.
     """
     scale = REGIMES[regime]
     rng = np.random.default_rng(seed)
@@ -53,9 +53,7 @@ def random_instance(
     graph.add_nodes_from(range(nodes))
     draws = rng.random((nodes, nodes))
     graph.add_edges_from((i, j) for i in range(nodes) for j in range(i + 1, nodes) if draws[i, j] < link_probability)
-    pieces = [sorted(piece) for piece in nx.connected_components(graph)]
-    for one, other in pairwise(pieces):
-        graph.add_edge(int(rng.choice(one)), int(rng.choice(other)))
+    _join_pieces(graph, rng)
     links = [
         {"src": names[a], "dst": names[b], "bandwidth": round(uniform(100, 1000) * scale, 3)}
         for i in range(nodes)
@@ -63,11 +61,17 @@ def random_instance(
     ]
     count = tasks if tasks is not None else int(rng.integers(3, 9))
     asked = [{"name": f"t{i}", "cpu": uniform(10, 50), "memory": uniform(10, 50)} for i in range(count)]
+    talk = nx.gnp_random_graph(count, flow_probability, seed=int(rng.integers(2**31)))
+    _join_pieces(talk, rng)
     flows = [
         {"src": f"t{i}", "dst": f"t{j}", "min": uniform(10, 50), "max": uniform(50, 100)}
-        for i in range(count)
-        for j in range(i + 1, count)
-        if rng.random() < flow_probability
+        for i, j in sorted((min(edge), max(edge)) for edge in talk.edges)
     ]
     job = {"name": f"{regime}-{seed}", "tasks": asked, "flows": flows}
     return {"nodes": devices, "links": links, "job": job}
+
+
+def _join_pieces(graph: nx.Graph[int], rng: np.random.Generator) -> None:
+    pieces = [sorted(piece) for piece in nx.connected_components(graph)]
+    for one, other in pairwise(pieces):
+        graph.add_edge(int(rng.choice(one)), int(rng.choice(other)))

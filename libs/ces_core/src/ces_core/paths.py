@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 MAX_TIES = 32
 """At most so many equally short paths are kept per ordered pair."""
+KEPT_FLAT = 64
+"""So many choices of nodes keep their flat paths."""
 
 
 class Path(NamedTuple):
@@ -24,6 +26,20 @@ class Path(NamedTuple):
     loads: tuple[tuple[int, int], ...]
     """``(resource, how often)``: what one unit of bandwidth uses. Resources are the links, then the media:
     resource ``len(links) + m`` is medium ``m``, which a path may use more than once."""
+
+
+class FlatPaths(NamedTuple):
+    """The paths between C chosen nodes as arrays, for compiled code.
+
+    Paths ``pair_first[a * C + b]`` up to the next entry lead from the a-th to the b-th chosen node, in the order of
+    :meth:`PathTable.between`; path ``q`` loads ``resource[path_first[q] : path_first[q + 1]]``, each ``times`` times.
+    The path from a node to itself is there and loads nothing.
+    """
+
+    pair_first: NDArray[np.int64]  # (C * C + 1,)
+    path_first: NDArray[np.int64]  # (paths + 1,)
+    resource: NDArray[np.int64]
+    times: NDArray[np.float64]
 
 
 class PathTable:
@@ -42,6 +58,7 @@ class PathTable:
         self._hops_to: dict[int, NDArray[np.int64]] = {}
         self._hops_from: dict[int, NDArray[np.int64]] = {}
         self._paths: dict[tuple[int, int], tuple[Path, ...]] = {(n, n): (Path((n,), (), ()),) for n in range(nodes)}
+        self._flat: dict[bytes, FlatPaths] = {}
 
     def hops_to(self, dst: int) -> NDArray[np.int64]:
         """Hops from every node to ``dst``; -1 where there is no way."""
@@ -62,6 +79,17 @@ class PathTable:
         found = self._paths.get((src, dst))
         if found is None:
             found = self._paths[src, dst] = self._enumerate(src, dst)
+        return found
+
+    def flat(self, nodes: NDArray[np.int64]) -> FlatPaths:
+        """The paths between all ordered pairs of ``nodes``."""
+        key = nodes.tobytes()
+        found = self._flat.get(key)
+        if found is None:
+            if len(self._flat) >= KEPT_FLAT:
+                self._flat.pop(next(iter(self._flat)))
+            chosen = nodes.tolist()
+            found = self._flat[key] = _flatten([self.between(a, b) for a in chosen for b in chosen])
         return found
 
     def warm(self) -> None:
@@ -92,6 +120,21 @@ class PathTable:
         media = Counter(self._medium[link] for link in links if self._medium[link] >= 0)
         first = len(self._medium)
         return (*((link, 1) for link in links), *((first + medium, times) for medium, times in media.items()))
+
+
+def _flatten(pairs: list[tuple[Path, ...]]) -> FlatPaths:
+    paths = [path for pair in pairs for path in pair]
+    loads = [load for path in paths for load in path.loads]
+    return FlatPaths(
+        pair_first=_first([len(pair) for pair in pairs]),
+        path_first=_first([len(path.loads) for path in paths]),
+        resource=np.array([resource for resource, _ in loads], dtype=np.int64),
+        times=np.array([times for _, times in loads], dtype=np.float64),
+    )
+
+
+def _first(counts: list[int]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def _hops(start: int, neighbours: list[list[tuple[int, int]]]) -> NDArray[np.int64]:

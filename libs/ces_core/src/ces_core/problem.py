@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ces_core.errors import ProblemError
+from ces_core.paths import PathTable
 from ces_core.topology import IntArray, Topology
 
 FloatArray = NDArray[np.float64]
@@ -205,6 +206,11 @@ class Problem:
             flow_max=_table("job.flows", flows, ("max",))[0],
             **_flow_ends(tasks, flows, nodes),
         )
+
+    @property
+    def routes(self) -> PathTable:
+        """The paths that flows may take."""
+        return self.cluster.topology.paths
 
     def flow_ends(self, assignment: Sequence[int]) -> list[tuple[int, int]]:
         """The nodes each flow joins when task ``t`` runs on node ``assignment[t]``."""

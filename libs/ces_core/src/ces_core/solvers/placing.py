@@ -40,8 +40,8 @@ class Placing:
     def __init__(self, problem: Problem) -> None:
         cluster, topology = problem.cluster, problem.cluster.topology
         self.problem = problem
-        self.between = topology.paths.between
-        self.hops_to, self.hops_from = topology.paths.hops_to, topology.paths.hops_from
+        self.between = problem.routes.between
+        self.hops_to, self.hops_from = problem.routes.hops_to, problem.routes.hops_from
         self.link_src, self.link_dst = topology.link_src, topology.link_dst
         self._links_from, self._links_to = topology.links_from, topology.links_to
         self.demand = problem.demand
