@@ -87,6 +87,25 @@ def _serve(
     return extra, gained
 
 
+def complete(problem: Problem, assignment: Sequence[int]) -> Allocation | None:
+    """Paths and rates for tasks that have their nodes (``assignment[t]``: an index in the cluster).
+
+    None where no choice of paths was found that carries every minimum.
+    """
+    room = problem.cluster.bandwidth_free.tolist()
+    start: list[Path | None] = [None] * len(problem.flows)
+    ends = problem.flow_ends(assignment)
+    for f in sorted(range(len(ends)), key=lambda f: -float(problem.flow_min[f])):
+        ties = problem.routes.between(*ends[f])
+        if not ties:
+            return None
+        best = max(ties, key=lambda path: min((room[r] / times for r, times in path.loads), default=math.inf))
+        for r, times in best.loads:
+            room[r] -= times * float(problem.flow_min[f])
+        start[f] = best
+    return allocate(problem, assignment, [path for path in start if path is not None])
+
+
 class LinkSpread:
     """The bandwidth term of L for one cluster and basis, from sums, so that a candidate costs only its own links."""
 

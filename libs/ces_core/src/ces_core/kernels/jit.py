@@ -22,7 +22,7 @@ else:
     COMPILED = True
 
     def compiled(function: Function) -> Function:
-        options = {"nogil": True, "error_model": "numpy"}
+        options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
         try:
             return cast(Function, numba.njit(cache=True, **options)(function))
         except RuntimeError:  # there is no folder that the compiled code can be kept in
