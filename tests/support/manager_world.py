@@ -23,6 +23,8 @@ from ces_common.messages.records import JobRecord, Snapshot
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import JobState
 from ces_manager import cluster, jobs, plans, records, reports, ticking
+from ces_manager.clock import Clock
+from ces_manager.liveness import Vigil
 from ces_manager.policy import Policy
 
 T = TypeVar("T")
@@ -46,12 +48,14 @@ def full_mesh(nodes: Sequence[str], bandwidth: str = "100Mbit") -> TopologyFile:
 
 
 class World:
-    """``now`` stands still until it is moved. Each method is one transaction, as in the service."""
+    """Time stands still until it is moved: ``now``, the time of day, and ``steady``. Each method is one transaction, as
+    in the service."""
 
     def __init__(self, url: str | URL, policy: Policy = POLICY) -> None:
         migrate(url)
         self.uow = UnitOfWork(new_engine(url))
-        self.policy, self.now = policy, START
+        self.policy, self.now, self.steady = policy, START, 0.0
+        self.restart()
         self._messages = count()
 
     def close(self) -> None:
@@ -64,8 +68,20 @@ class World:
                 connection.execute(delete(table))
             connection.execute(insert(ClusterRow).values(id=1, epoch="00000000-0000-0000-0000-000000000001"))
 
+    def restart(self) -> None:
+        """Another manager process on the same database."""
+        self.vigil, self.clock = Vigil(), Clock(lambda: self.now, lambda: self.steady)
+
     def wait(self, seconds: float) -> None:
+        """Let time pass, of which the manager has looked at the beginning."""
+        self.look()
         self.now += timedelta(seconds=seconds)
+        self.steady += seconds
+
+    def look(self) -> ticking.Due:
+        """What is due, without doing it."""
+        with self.uow.read() as tx:
+            return ticking.what_is_due(tx, self.policy, self.vigil, self.clock.steady)
 
     def write(self, act: Callable[[WriteTx], T]) -> T:
         with self.uow.write(self.now) as tx:
@@ -97,14 +113,14 @@ class World:
                     )
                 )
                 tx.session.flush()
-                tx.session.add(LeaseRow(node=name, boot="b", heard_at=self.now, lease_until=self.now))
+                tx.session.add(LeaseRow(node=name, boot="b", heard_at=self.now, beats=0))
         self.beat(*names)
 
     def beat(self, *names: str) -> set[str]:
-        return reports.heartbeats(self.uow, self.policy, [(name, "b") for name in names], self.now)
+        return reports.heartbeats(self.uow, [(name, "b") for name in names], self.now)
 
     def put_topology(self, file: TopologyFile) -> None:
-        self.write(lambda tx: cluster.put_topology(tx, self.policy, file))
+        self.write(lambda tx: cluster.put_topology(tx, file))
 
     def submit(self, jobfile: JobFile, key: str | None = None) -> str:
         return self.write(lambda tx: jobs.submit_job(tx, jobfile, key)).id
@@ -143,19 +159,19 @@ class World:
         )
 
     def commit(self, plan: PlanProposed) -> str | None:
-        return self.write(lambda tx: plans.commit_plan(tx, self.policy, plan))
+        return self.write(lambda tx: plans.commit_plan(tx, plan))
 
     def network(self, job: str) -> None:
         attempt = self.job(job).attempt
-        self.write(lambda tx: plans.network_preparing(tx, self.policy, job, attempt))
-        self.write(lambda tx: plans.network_ready(tx, self.policy, job, attempt))
+        self.write(lambda tx: plans.network_preparing(tx, job, attempt))
+        self.write(lambda tx: plans.network_ready(tx, job, attempt))
 
     def report(self, status: Status) -> bool:
         """As the service does: look first, then act."""
         with self.uow.read() as tx:
             if not reports.matters(tx, status):
                 return False
-        self.write(lambda tx: reports.agent_status(tx, self.policy, status))
+        self.write(lambda tx: reports.agent_status(tx, status))
         return True
 
     def tell(self, job: str, state: str, *tasks: str, exit_code: int | None = None, reason: str | None = None) -> None:
@@ -188,10 +204,10 @@ class World:
         assert self.job(job).state is JobState.RUNNING
 
     def cancel(self, job: str) -> None:
-        self.write(lambda tx: jobs.cancel_job(tx, self.policy, job))
+        self.write(lambda tx: jobs.cancel_job(tx, job))
 
     def tick(self) -> ticking.Due:
-        return ticking.tick(self.uow, self.policy, self.now)
+        return ticking.tick(self.uow, self.policy, self.vigil, self.clock)
 
     def events(self) -> list[tuple[int, str]]:
         """Number and type of every event, in order."""
@@ -208,7 +224,7 @@ def commit_all(url: str, proposals: list[PlanProposed], now: datetime) -> list[s
     def commit(plan: PlanProposed) -> str | None:
         with uow.write(now) as tx:
             assert tx.first_time(plan.plan)
-            return plans.commit_plan(tx, POLICY, plan)
+            return plans.commit_plan(tx, plan)
 
     with ThreadPoolExecutor(4) as threads:
         answers = list(threads.map(commit, proposals))

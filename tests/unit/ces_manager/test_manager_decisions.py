@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from ipaddress import IPv4Address, IPv4Network
 
 import pytest
@@ -17,7 +16,6 @@ from ces_manager.lifecycle import Course, JobStep, Member
 from ces_manager.policy import Policy
 
 J, A = JobState, AllocationState
-NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 def test_subnets_come_from_the_pool_and_are_used_again() -> None:
@@ -157,5 +155,5 @@ def test_an_illegal_step_tells_the_history() -> None:
 
 def test_only_passing_states_have_deadlines() -> None:
     policy = Policy()
-    timed = {state for state in JobState if policy.deadline(state, NOW) is not None}
+    timed = {state for state in JobState if policy.patience(state) is not None}
     assert timed == {J.PLANNED, J.PREPARING, J.STARTING}

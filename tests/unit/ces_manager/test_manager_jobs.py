@@ -244,21 +244,21 @@ def test_what_no_agent_was_told_of_needs_no_confirmation(world: World) -> None:
 def test_pause_and_resume(world: World) -> None:
     job = world.submit(ring())
     with pytest.raises(Conflict):
-        world.write(lambda tx: jobs.pause_job(tx, world.policy, job))
+        world.write(lambda tx: jobs.pause_job(tx, job))
     world.run(job, NODES)
-    world.write(lambda tx: jobs.pause_job(tx, world.policy, job))
+    world.write(lambda tx: jobs.pause_job(tx, job))
     assert world.job(job).state is J.PAUSED
     world.tell(job, "paused")
     world.tell(job, "exited", "w-0", exit_code=1)
     assert world.job(job).state is J.PAUSED
     assert states(world, job) == [A.PENDING] * 3
-    world.write(lambda tx: jobs.resume_job(tx, world.policy, job))
+    world.write(lambda tx: jobs.resume_job(tx, job))
     world.tell(job, "running")
-    world.write(lambda tx: jobs.pause_job(tx, world.policy, job))
+    world.write(lambda tx: jobs.pause_job(tx, job))
     world.tell(job, "exited", exit_code=0)
     assert world.job(job).state is J.SUCCEEDED
     with pytest.raises(NotFound):
-        world.write(lambda tx: jobs.resume_job(tx, world.policy, "nobody"))
+        world.write(lambda tx: jobs.resume_job(tx, "nobody"))
 
 
 def test_workers_without_addresses_of_their_own_get_ports(world: World) -> None:

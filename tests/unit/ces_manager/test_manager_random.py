@@ -84,14 +84,14 @@ class Histories(RuleBasedStateMachine):
     def switch(self, job: str, pause: bool) -> None:
         act = jobs.pause_job if pause else jobs.resume_job
         try:
-            self.world.write(lambda tx: act(tx, self.world.policy, job))
+            self.world.write(lambda tx: act(tx, job))
         except Conflict:
             assert self.world.job(job).state not in (JobState.RUNNING, JobState.PAUSED)
 
     @rule(node=nodes, what=st.sampled_from(MARKS))
     def mark(self, node: str, what: str) -> None:
         if what == "drain":
-            self.world.write(lambda tx: cluster.drain(tx, self.world.policy, node))
+            self.world.write(lambda tx: cluster.drain(tx, node))
         else:
             self.world.write(lambda tx: getattr(cluster, what)(tx, node))
 
@@ -116,7 +116,7 @@ class Histories(RuleBasedStateMachine):
         act = plans.network_ready if ready else plans.network_preparing
         for job in self.choose(which, JobState.PLANNED, JobState.PREPARING):
             attempt = self.world.job(job).attempt - late
-            self.world.write(lambda tx, job=job, attempt=attempt: act(tx, self.world.policy, job, attempt))
+            self.world.write(lambda tx, job=job, attempt=attempt: act(tx, job, attempt))
 
     @rule(which=pick, where=places, bandwidth=rates)
     def start(self, which: int, where: list[str], bandwidth: int) -> None:

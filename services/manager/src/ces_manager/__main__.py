@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import structlog
-from sqlalchemy.exc import OperationalError
 
 from ces_common.connecting import bus_from
-from ces_common.db import UnitOfWork, migrate, new_engine
+from ces_common.db import UNAVAILABLE, UnitOfWork, cause_of, migrate, new_engine
 from ces_common.health import serve_http
 from ces_common.natsauth import load_signing_key
 from ces_common.service import BadSetup, run_loops, run_service
@@ -17,6 +16,7 @@ from ces_manager.api.auth import read_secret
 from ces_manager.api.context import Context
 from ces_manager.api.streams import Bell
 from ces_manager.desk import Desk
+from ces_manager.liveness import Vigil
 from ces_manager.measurements import Measurements
 from ces_manager.messaging import SERVICE, Messaging
 from ces_manager.policy import Policy
@@ -40,7 +40,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     policy = settings.policy()
     uow = UnitOfWork(new_engine(settings.database_url))
     bus = bus_from(settings, SERVICE)
-    desk, bell, measurements = Desk(uow), Bell(), Measurements()
+    desk, bell, measurements, vigil = Desk(uow), Bell(), Measurements(), Vigil()
     relay = Relay(uow, bus)
     desk.on_commit(relay.hint.set)
     desk.on_commit(bell.ring)
@@ -59,6 +59,8 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     def missing() -> str | None:
         if not started.is_set():
             return "the first connection to the bus"
+        if not desk.database_answers:
+            return "the database"
         return None if bus.connected else "the bus"
 
     async def work() -> None:
@@ -71,7 +73,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     app = make_app(context, token, missing)
     async with serve_http(app, settings.http_host, settings.http_port):
         try:
-            await run_loops(stop, work(), let_time_pass(desk, policy, measurements, settings.tick_s))
+            await run_loops(stop, work(), let_time_pass(desk, policy, vigil, measurements, settings.tick_s))
         finally:
             context.stopping.set()
             bell.ring()
@@ -85,22 +87,24 @@ async def migrated(url: str) -> None:
         try:
             await asyncio.to_thread(migrate, url)
             return
-        except OperationalError as error:
-            log.warning("waiting for the database", error=str(error.orig))
+        except UNAVAILABLE as error:
+            log.warning("waiting for the database", error=cause_of(error))
             await asyncio.sleep(DATABASE_RETRY_S)
 
 
-async def let_time_pass(desk: Desk, policy: Policy, measurements: Measurements, every_s: float) -> None:
+async def let_time_pass(
+    desk: Desk, policy: Policy, vigil: Vigil, measurements: Measurements, every_s: float
+) -> None:
     """Let time have its effects: silent nodes, ended leases, missed deadlines."""
     while True:
         try:
-            due = await desk.in_writer(lambda: tick(desk.uow, policy, desk.clock()))
+            due = await desk.in_writer(lambda: tick(desk.uow, policy, vigil, desk.clock))
             if due:
-                log.warning("due", silent=due.silent, lost=due.lost, late=due.late)
+                log.warning("due", silent=due.silent, lost=due.lost, late={job: it.why for job, it in due.late.items()})
                 desk.committed()
-        except OperationalError as error:
-            log.warning("the database does not answer", error=str(error.orig))
-        measurements.forget_old(desk.clock())
+        except UNAVAILABLE as error:
+            log.warning("the database does not answer", error=cause_of(error))
+        measurements.forget_old(desk.clock.now())
         await asyncio.sleep(every_s)
 
 

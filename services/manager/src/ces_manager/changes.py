@@ -13,7 +13,6 @@ from ces_common.messages.events import AllocationChanged, JobChanged
 from ces_common.states import JOB_OVER, AllocationState, JobState
 from ces_manager.errors import NotFound
 from ces_manager.lifecycle import Course, JobStep, Member, MemberStep
-from ces_manager.policy import Policy
 
 _PRESENT = (
     select(AllocationRow)
@@ -45,7 +44,7 @@ def allocations_of(tx: ReadTx, jobs: Iterable[JobRow]) -> dict[str, list[Allocat
     return found
 
 
-def change(tx: WriteTx, policy: Policy, row: JobRow, walk: Callable[[Course], None]) -> Course:
+def change(tx: WriteTx, row: JobRow, walk: Callable[[Course], None]) -> Course:
     """Let ``walk`` move the job on, and write down what it did; nothing where it did nothing."""
     rows = {allocation.id: allocation for allocation in allocations_of(tx, [row])[row.id]}
     course = Course(
@@ -62,11 +61,9 @@ def change(tx: WriteTx, policy: Policy, row: JobRow, walk: Callable[[Course], No
     row.restarts = course.restarts
     for step in course.steps:
         if isinstance(step, JobStep):
-            _job_step(tx, policy, row, step)
+            _job_step(tx, row, step)
         else:
             _member_step(tx, row, rows[step.member.id], step)
-    if course.restarted:
-        row.deadline = policy.deadline(row.state, tx.now)
     if course.released and (row.state in JOB_OVER or row.state is JobState.QUEUED):
         _release(tx, row.id)
         row.live = row.state not in JOB_OVER
@@ -86,9 +83,8 @@ def as_member(row: AllocationRow) -> Member:
     )
 
 
-def _job_step(tx: WriteTx, policy: Policy, row: JobRow, step: JobStep) -> None:
+def _job_step(tx: WriteTx, row: JobRow, step: JobStep) -> None:
     row.state, row.state_since = step.state, tx.now
-    row.deadline = policy.deadline(step.state, tx.now)
     if step.state is JobState.QUEUED:  # once more: a new attempt, whose reason is that of the last one's end
         row.attempt += 1
         row.waiting = None

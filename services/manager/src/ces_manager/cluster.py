@@ -20,7 +20,6 @@ from ces_manager.addressing import Exhausted, next_subnet
 from ces_manager.changes import change
 from ces_manager.errors import Conflict, Forbidden, Invalid, NotFound
 from ces_manager.links import directed_links, uncarried
-from ces_manager.policy import Policy
 
 Change = Literal["joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed"]
 
@@ -60,7 +59,7 @@ def join_node(tx: WriteTx, request: JoinRequest) -> NodeRow:
     row.public_key, row.joined_at, row.version = request.public_key, tx.now, tx.version
     tx.session.flush()
     if joined:
-        tx.session.add(LeaseRow(node=row.name, boot="", heard_at=tx.now, lease_until=tx.now))
+        tx.session.add(LeaseRow(node=row.name, boot="", heard_at=tx.now, beats=0))
     emit_node(tx, row, "joined" if joined else "changed")
     return row
 
@@ -75,17 +74,17 @@ def uncordon(tx: WriteTx, name: str) -> NodeRow:
     return _mark(tx, name, False, "uncordoned")
 
 
-def drain(tx: WriteTx, policy: Policy, name: str) -> NodeRow:
+def drain(tx: WriteTx, name: str) -> NodeRow:
     """Cordon it and place its jobs elsewhere. Raises NotFound."""
     row = node_row(tx, name)
     row.cordoned, row.version = True, tx.version
     for job in jobs_on(tx, name):
-        change(tx, policy, job, lambda course: lifecycle.reschedule(course, f"node {name} is drained"))
+        change(tx, job, lambda course: lifecycle.reschedule(course, f"node {name} is drained"))
     emit_node(tx, row, "drained")
     return row
 
 
-def put_topology(tx: WriteTx, policy: Policy, file: TopologyFile) -> None:
+def put_topology(tx: WriteTx, file: TopologyFile) -> None:
     """Replace all links and media; jobs that these can no longer carry are placed anew. Raises Invalid."""
     links = directed_links(file)
     for table in (LinkRow, MediumRow):
@@ -98,7 +97,7 @@ def put_topology(tx: WriteTx, policy: Policy, file: TopologyFile) -> None:
     tx.emit("topology", "changed", "topology", TopologyChanged(links=len(links), media=len(file.media)))
     media = {medium.name: medium.bandwidth for medium in file.media}
     for row, where in uncarried(tx, links, media):
-        change(tx, policy, row, partial(lifecycle.reschedule, reason=where))
+        change(tx, row, partial(lifecycle.reschedule, reason=where))
 
 
 def node_row(tx: ReadTx, name: str) -> NodeRow:

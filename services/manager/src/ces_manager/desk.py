@@ -5,18 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from itertools import count
 from typing import TypeVar
 
-from ces_common.db import ReadTx, UnitOfWork, WriteTx
+from ces_common.db import UNAVAILABLE, ReadTx, UnitOfWork, WriteTx
+from ces_manager.clock import Clock
 
 T = TypeVar("T")
-Clock = Callable[[], datetime]
 READERS = 4
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
+HANGS_S = 5.0  # a transaction that takes longer says that the database does not answer
 
 
 class Desk:
@@ -25,11 +22,20 @@ class Desk:
     Writers queue for the version row's lock anyway; one thread keeps them from filling the pool that reads need.
     """
 
-    def __init__(self, uow: UnitOfWork, clock: Clock = utc_now) -> None:
-        self.uow, self.clock = uow, clock
+    def __init__(self, uow: UnitOfWork, clock: Clock | None = None) -> None:
+        self.uow, self.clock = uow, clock or Clock()
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="write")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="read")
         self._callbacks: list[Callable[[], None]] = []
+        self._numbers = count()
+        self._running: dict[int, float] = {}  # transactions under way, and since when
+        self._refused = False  # the last one found no database
+
+    @property
+    def database_answers(self) -> bool:
+        """Whether the last transaction reached the database, and none hangs."""
+        now = self.clock.steady()
+        return not self._refused and all(now - since < HANGS_S for since in list(self._running.values()))
 
     def on_commit(self, callback: Callable[[], None]) -> None:
         self._callbacks.append(callback)
@@ -43,7 +49,7 @@ class Desk:
         """Run ``act`` in a transaction under the version lock. Whatever it raises undoes all of it."""
 
         def transact() -> tuple[T, bool]:
-            with self.uow.write(self.clock()) as tx:
+            with self.uow.write(self.clock.now()) as tx:
                 before = tx.cluster().sequence
                 result = act(tx)
                 return result, tx.cluster().sequence != before
@@ -60,11 +66,27 @@ class Desk:
             with self.uow.read() as tx:
                 return look(tx)
 
-        return await asyncio.get_running_loop().run_in_executor(self._readers, transact)
+        return await self._run(self._readers, transact)
 
     async def in_writer(self, call: Callable[[], T]) -> T:
         """Run in the writing thread what opens its own transactions."""
-        return await asyncio.get_running_loop().run_in_executor(self._writer, call)
+        return await self._run(self._writer, call)
+
+    async def _run(self, threads: ThreadPoolExecutor, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(threads, self._observed, call)
+
+    def _observed(self, call: Callable[[], T]) -> T:
+        number = next(self._numbers)
+        self._running[number] = self.clock.steady()
+        try:
+            result = call()
+        except UNAVAILABLE:
+            self._refused = True
+            raise
+        finally:
+            del self._running[number]
+        self._refused = False
+        return result
 
     def close(self) -> None:
         self._writer.shutdown()

@@ -14,7 +14,6 @@ from ces_common.states import JOB_OVER, JobState
 from ces_manager import lifecycle
 from ces_manager.changes import change, emit_job, job_row
 from ces_manager.errors import Conflict, Invalid
-from ces_manager.policy import Policy
 
 KEY_LENGTH = 255
 
@@ -57,29 +56,29 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
     return row
 
 
-def cancel_job(tx: WriteTx, policy: Policy, job: str) -> JobRow:
+def cancel_job(tx: WriteTx, job: str) -> JobRow:
     """Ends it; its workers are stopped. A job that is over stays as it is. Raises NotFound."""
     row = job_row(tx, job)
-    change(tx, policy, row, lambda course: lifecycle.cancel(course, "cancelled by the user"))
+    change(tx, row, lambda course: lifecycle.cancel(course, "cancelled by the user"))
     return row
 
 
-def pause_job(tx: WriteTx, policy: Policy, job: str) -> JobRow:
+def pause_job(tx: WriteTx, job: str) -> JobRow:
     """Raises NotFound; Conflict where it does not run."""
-    return _switch(tx, policy, job, JobState.RUNNING, JobState.PAUSED)
+    return _switch(tx, job, JobState.RUNNING, JobState.PAUSED)
 
 
-def resume_job(tx: WriteTx, policy: Policy, job: str) -> JobRow:
+def resume_job(tx: WriteTx, job: str) -> JobRow:
     """Raises NotFound; Conflict where it is not paused."""
-    return _switch(tx, policy, job, JobState.PAUSED, JobState.RUNNING)
+    return _switch(tx, job, JobState.PAUSED, JobState.RUNNING)
 
 
-def _switch(tx: WriteTx, policy: Policy, job: str, before: JobState, after: JobState) -> JobRow:
+def _switch(tx: WriteTx, job: str, before: JobState, after: JobState) -> JobRow:
     row = job_row(tx, job)
     if row.state is after:
         return row
     if row.state is not before:
         over = " for good" if row.state in JOB_OVER else ""
         raise Conflict(f"job {row.name} is {row.state.value}{over}; only a {before.value} job can become {after.value}")
-    change(tx, policy, row, lambda course: course.move(after))
+    change(tx, row, lambda course: course.move(after))
     return row

@@ -72,7 +72,6 @@ class Course:
         self.restarts, self.restart = restarts, restart
         self.members = {member.id: member for member in members}
         self.steps: list[JobStep | MemberStep] = []
-        self.restarted = False  # its workers start anew, and have their time for it again
 
     @property
     def released(self) -> bool:
@@ -198,7 +197,6 @@ def _failed(course: Course, member: Member) -> None:
     else:
         for other in list(course.members.values()):
             course.set(_again(member if other.id == member.id else other))
-        course.restarted = True
         if course.state is J.RUNNING:
             course.move(J.STARTING, why)
 

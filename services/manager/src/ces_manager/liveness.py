@@ -1,36 +1,48 @@
-"""From when on silence and delay have consequences. Pure."""
+"""For how long nothing has changed, and from when on that has consequences. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 
 from ces_manager.policy import Policy
 
 
-@dataclass(frozen=True, slots=True)
-class Cutoffs:
-    """Instants before which something lies too far back."""
+class Unchanged:
+    """For how long each thing has looked the same to one observer, by the observer's own steady clock. Times of other
+    clocks, or of one that ran before a restart, play no part: what is seen for the first time has an age of zero."""
 
-    heard: datetime  # a node last heard before this is unreachable
-    lease: datetime  # workers under a lease that ended before this are surely gone
-    deadline: datetime  # a state whose deadline lies before this is overdue
-    history: datetime  # older events and message ids are dropped
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[Hashable, float]] = {}
 
-
-def cutoffs(now: datetime, policy: Policy) -> Cutoffs:
-    return Cutoffs(
-        heard=now - timedelta(seconds=policy.unreachable_after_s),
-        lease=now - timedelta(seconds=policy.margin_s),
-        deadline=now,
-        history=now - timedelta(seconds=policy.retention_s),
-    )
+    def ages(self, stamps: Mapping[str, Hashable], now: float) -> dict[str, float]:
+        """Seconds since each thing was first seen with its present stamp. What is not named is forgotten."""
+        before, self._seen = self._seen, {}
+        for name, stamp in stamps.items():
+            known = before.get(name)
+            self._seen[name] = known if known is not None and known[0] == stamp else (stamp, now)
+        return {name: now - since for name, (_, since) in self._seen.items()}
 
 
-def lease_end(now: datetime, policy: Policy) -> datetime:
-    """End of the lease that a heartbeat received at ``now`` renews. The agent counts from when it sent it, which was
-    earlier, so its lease ends first."""
-    return now + timedelta(seconds=policy.lease_s)
+@dataclass(frozen=True)
+class Vigil:
+    """What one manager process has observed: nodes by the number of their heartbeats, waits of jobs for their next
+    state, and waits of workers that are to start again."""
+
+    nodes: Unchanged = field(default_factory=Unchanged)
+    jobs: Unchanged = field(default_factory=Unchanged)
+    workers: Unchanged = field(default_factory=Unchanged)
+
+
+def is_silent(age_s: float, policy: Policy) -> bool:
+    """Whether a node that was last heard so long ago gets no new work."""
+    return age_s > policy.unreachable_after_s
+
+
+def is_lost(age_s: float, policy: Policy) -> bool:
+    """Whether the workers of a node that was last heard so long ago have surely stopped. Its agent counts the lease
+    from when it sent the heartbeat, which was before anybody here could see it, so its lease ends first."""
+    return age_s > policy.lease_s + policy.margin_s
 
 
 def gives_up(late: int, policy: Policy) -> bool:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime, timedelta
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import structlog
 from prometheus_client import Counter
-from sqlalchemy.exc import OperationalError
 
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, Delivery, Message, Reject, RemoteError, Retry
-from ces_common.db import WriteTx
+from ces_common.db import UNAVAILABLE, WriteTx, cause_of
 from ces_common.faults import fault_point
 from ces_common.messages.events import (
     MalformedEvent,
@@ -43,7 +43,8 @@ FACTS = [
 HEARTBEATS = Counter("ces_heartbeats_total", "Heartbeats answered")
 IGNORED = Counter("ces_messages_ignored_total", "Malformed or forged messages ignored", ["kind"])
 DATABASE_RETRY_S = 1.0
-QUIET = timedelta(seconds=5)  # how long a report that an agent repeats word for word is not looked at again
+NO_DATABASE = "the database does not answer"
+QUIET_S = 5.0  # how long a report that an agent repeats word for word is not looked at again
 GATHER_S = 0.02  # how long reports of agents wait for others, to share a transaction
 
 
@@ -53,7 +54,7 @@ class Messaging:
         self._measurements, self._bell = measurements, bell
         self._beats = Batcher(self._renew, GATHER_S)
         self._statuses = Batcher(self._take_statuses, GATHER_S)
-        self._quiet: dict[str, tuple[bytes, datetime]] = {}  # node -> its last report, not looked at again until
+        self._quiet: dict[str, tuple[bytes, float]] = {}  # node -> its last report, not looked at again until
 
     async def start(self) -> None:
         """Provision the broker and begin to listen."""
@@ -66,7 +67,8 @@ class Messaging:
 
     async def _snapshot(self, message: Message) -> bytes:
         query = SnapshotQuery.model_validate_json(message.data)
-        snapshot = await self._desk.read(lambda tx: records.snapshot(tx, query))
+        with _answering("snapshot"):
+            snapshot = await self._desk.read(lambda tx: records.snapshot(tx, query))
         return snapshot.encode()
 
     # facts from the scheduler and the network controller
@@ -85,21 +87,21 @@ class Messaging:
 
         try:
             await self._desk.write(act)
-        except OperationalError as error:
-            raise Retry(DATABASE_RETRY_S, f"the database does not answer: {error.orig}") from error
+        except UNAVAILABLE as error:
+            raise Retry(DATABASE_RETRY_S, f"{NO_DATABASE}: {cause_of(error)}") from error
         fault_point("commit-ack")
 
     def _take(self, tx: WriteTx, data: Any) -> None:
         match data:
             case PlanProposed():
-                reason = plans.commit_plan(tx, self._policy, data)
+                reason = plans.commit_plan(tx, data)
                 log.info("plan", job=data.job, plan=data.plan, outcome=reason or "committed")
             case PlanRefused():
                 plans.refuse_plan(tx, data)
             case NetworkPreparing():
-                plans.network_preparing(tx, self._policy, data.job, data.attempt)
+                plans.network_preparing(tx, data.job, data.attempt)
             case NetworkReady():
-                plans.network_ready(tx, self._policy, data.job, data.attempt)
+                plans.network_ready(tx, data.job, data.attempt)
 
     # agents
 
@@ -108,8 +110,10 @@ class Messaging:
         if subjects.parse_heartbeat(message.subject) != beat.node:
             IGNORED.labels("heartbeat").inc()
             raise ValueError("a heartbeat in another node's name")
-        self._measurements.heard(beat, self._desk.clock())
-        if not await self._beats.put(beat):
+        self._measurements.heard(beat, self._desk.clock.now())
+        with _answering("heartbeat"):
+            known = await self._beats.put(beat)
+        if not known:
             raise RemoteError("unknown-node", f"no node {beat.node} has joined")
         HEARTBEATS.inc()
         return LeaseGrant(lease_s=self._policy.lease_s).encode()
@@ -121,7 +125,7 @@ class Messaging:
 
     def _write_leases(self, beats: list[Heartbeat]) -> set[str]:
         names = [(beat.node, beat.boot) for beat in beats]
-        return reports.heartbeats(self._desk.uow, self._policy, names, self._desk.clock())
+        return reports.heartbeats(self._desk.uow, names, self._desk.clock.now())
 
     async def _status(self, message: Message) -> None:
         try:
@@ -135,11 +139,11 @@ class Messaging:
             IGNORED.labels("status").inc()
             log.warning("report in another node's name ignored", subject=message.subject)
             return
-        now = self._desk.clock()
+        now = self._desk.clock.steady()
         quiet = self._quiet.get(node)
         if quiet is not None and quiet[0] == message.data and now < quiet[1]:
             return
-        self._quiet[node] = (message.data, now + QUIET)
+        self._quiet[node] = (message.data, now + QUIET_S)
         self._statuses.put(status).add_done_callback(partial(self._taken, node))
 
     async def _take_statuses(self, statuses: list[Status]) -> list[None]:
@@ -152,12 +156,12 @@ class Messaging:
 
     def _move(self, tx: WriteTx, news: list[Status]) -> None:
         for status in news:
-            reports.agent_status(tx, self._policy, status)
+            reports.agent_status(tx, status)
 
     def _taken(self, node: str, outcome: asyncio.Future[None]) -> None:
         error = None if outcome.cancelled() else outcome.exception()
         if error is not None:
-            log.warning("a report is dropped, its agent repeats it", node=node, error=str(error))
+            log.warning("a report is dropped, its agent repeats it", node=node, error=cause_of(error))
             self._quiet.pop(node, None)
 
     async def _progress(self, message: Message) -> None:
@@ -168,7 +172,7 @@ class Messaging:
             IGNORED.labels("progress").inc()
             return
         if progress.node == node:
-            self._measurements.progressed(progress, self._desk.clock())
+            self._measurements.progressed(progress, self._desk.clock.now())
             self._bell.progress(progress)
 
     async def keep_streams(self) -> None:
@@ -177,3 +181,13 @@ class Messaging:
             await self._bus.provision()
         except BusError as error:
             log.warning("the streams could not be checked", error=str(error))
+
+
+@contextmanager
+def _answering(what: str) -> Iterator[None]:
+    """Whoever asked learns that the database does not answer; why, and where it is, is for the log."""
+    try:
+        yield
+    except UNAVAILABLE as error:
+        log.warning(NO_DATABASE, asked=what, error=cause_of(error))
+        raise RemoteError("unavailable", NO_DATABASE) from None

@@ -21,7 +21,6 @@ from ces_manager.addressing import WORKER_PORT, Exhausted, next_address, next_nu
 from ces_manager.capacity import hops, misfit
 from ces_manager.changes import change, emit_allocation, emit_job
 from ces_manager.lifecycle import Course
-from ces_manager.policy import Policy
 from ces_manager.records import allocation_record, flow_record
 from ces_manager.room import room_for
 
@@ -44,7 +43,7 @@ _NETWORKED = (
 _NUMBERS = select(ReservationRow.number).where(ReservationRow.held)
 
 
-def commit_plan(tx: WriteTx, policy: Policy, plan: PlanProposed) -> str | None:
+def commit_plan(tx: WriteTx, plan: PlanProposed) -> str | None:
     """Make a plan true where it fits what is committed now; otherwise reject it, with the reason, which is returned.
     A rejected plan changes nothing: its job stays as it is."""
     row = tx.session.get(JobRow, plan.job) if len(plan.job) <= 26 else None
@@ -95,7 +94,6 @@ def commit_plan(tx: WriteTx, policy: Policy, plan: PlanProposed) -> str | None:
     tx.emit("plan", "committed", plan.plan, committed, job=row.id)
     row.waiting, row.reason = None, None
     row.state, row.state_since = JobState.PLANNED, tx.now
-    row.deadline = policy.deadline(JobState.PLANNED, tx.now)
     row.version = tx.version
     emit_job(tx, row, JobState.QUEUED)
     for allocation in allocations:
@@ -115,18 +113,18 @@ def refuse_plan(tx: WriteTx, refused: PlanRefused) -> None:
     tx.emit("job", "waiting", row.id, JobWaiting(job=row.id, name=row.name, reason=refused.reason), job=row.id)
 
 
-def network_preparing(tx: WriteTx, policy: Policy, job: str, attempt: int) -> None:
+def network_preparing(tx: WriteTx, job: str, attempt: int) -> None:
     """The attempt's network is with the agents."""
-    _network(tx, policy, job, attempt, {JobState.PLANNED: [JobState.PREPARING]})
+    _network(tx, job, attempt, {JobState.PLANNED: [JobState.PREPARING]})
 
 
-def network_ready(tx: WriteTx, policy: Policy, job: str, attempt: int) -> None:
+def network_ready(tx: WriteTx, job: str, attempt: int) -> None:
     """The attempt's network is in place, so that its workers may start."""
     both = [JobState.PREPARING, JobState.STARTING]
-    _network(tx, policy, job, attempt, {JobState.PLANNED: both, JobState.PREPARING: both[1:]})
+    _network(tx, job, attempt, {JobState.PLANNED: both, JobState.PREPARING: both[1:]})
 
 
-def _network(tx: WriteTx, policy: Policy, job: str, attempt: int, steps: dict[JobState, list[JobState]]) -> None:
+def _network(tx: WriteTx, job: str, attempt: int, steps: dict[JobState, list[JobState]]) -> None:
     row = tx.session.get(JobRow, job) if len(job) <= 26 else None
     if row is None or row.attempt != attempt:
         return
@@ -135,7 +133,7 @@ def _network(tx: WriteTx, policy: Policy, job: str, attempt: int, steps: dict[Jo
         for state in steps.get(course.state, []):
             course.move(state)
 
-    change(tx, policy, row, walk)
+    change(tx, row, walk)
 
 
 def _reason_against(tx: WriteTx, row: JobRow | None, plan: PlanProposed) -> str | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 from ces_common.states import JobState
+
+DAY_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,14 +18,13 @@ class Policy:
     preparing_s: float = 120.0
     starting_s: float = 600.0  # images may have to be pulled
     max_late: int = 3  # deadlines in a row that a job may miss before it fails
-    retention_s: float = 7 * 86400.0  # of events and of consumed message ids
+    retention_s: float = 7 * DAY_S  # of events and of consumed message ids
     prune_limit: int = 500  # rows of each per tick
 
-    def deadline(self, state: JobState, now: datetime) -> datetime | None:
-        """By when a job that enters ``state`` must have left it."""
-        seconds = {
+    def patience(self, state: JobState) -> float | None:
+        """Within how many seconds a job that has entered ``state`` must have left it; None where it may stay."""
+        return {
             JobState.PLANNED: self.planned_s,
             JobState.PREPARING: self.preparing_s,
             JobState.STARTING: self.starting_s,
         }.get(state)
-        return None if seconds is None else now + timedelta(seconds=seconds)

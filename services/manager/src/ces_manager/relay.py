@@ -9,10 +9,9 @@ import asyncio
 
 import structlog
 from prometheus_client import Counter, Gauge
-from sqlalchemy.exc import OperationalError
 
 from ces_common.bus.port import Bus, BusError
-from ces_common.db import UnitOfWork
+from ces_common.db import UNAVAILABLE, UnitOfWork, cause_of
 from ces_common.db.outbox import StoredEvent, mark_published, unpublished_events
 from ces_common.faults import fault_point
 from ces_common.service import Hint
@@ -36,8 +35,8 @@ class Relay:
         while True:
             try:
                 full = await self.step()
-            except (BusError, OperationalError) as error:
-                log.warning("events wait for the broker or the database", error=str(error))
+            except (BusError, *UNAVAILABLE) as error:
+                log.warning("events wait for the broker or the database", error=cause_of(error))
                 await asyncio.sleep(RETRY_S)
                 continue
             if not full:

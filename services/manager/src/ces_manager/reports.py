@@ -14,20 +14,18 @@ from ces_common.messages.reports import Status
 from ces_manager import lifecycle
 from ces_manager.changes import as_member, change
 from ces_manager.cluster import emit_node
-from ces_manager.liveness import lease_end
-from ces_manager.policy import Policy
 
 _ON_NODE = (
     select(AllocationRow, JobRow.state)
     .join(JobRow, JobRow.id == AllocationRow.job)
     .where(AllocationRow.node == bindparam("node"), AllocationRow.state.in_(LIVE_STATES))
 )
-_HEARD = LeaseRow.__table__.c.heard_at
 _RENEW = (
     update(LeaseRow)
-    .where(LeaseRow.node == bindparam("the_node"), bindparam("now", type_=_HEARD.type) >= LeaseRow.heard_at)
-    .values(boot=bindparam("the_boot"), heard_at=bindparam("now"), lease_until=bindparam("until"))
+    .where(LeaseRow.node == bindparam("the_node"))
+    .values(boot=bindparam("the_boot"), heard_at=bindparam("now"), beats=LeaseRow.beats + 1)
 )
+BOOT_LENGTH = 64
 
 
 def matters(tx: ReadTx, status: Status) -> bool:
@@ -51,14 +49,13 @@ def _moved_by(tx: ReadTx, status: Status) -> list[str]:
     )
 
 
-def agent_status(tx: WriteTx, policy: Policy, status: Status) -> None:
+def agent_status(tx: WriteTx, status: Status) -> None:
     """Move allocations and jobs on by what a node's agent says of its workers."""
     generation = _generation(tx, status)
     for job in _moved_by(tx, status):
         row = tx.session.get_one(JobRow, job)
         change(
             tx,
-            policy,
             row,
             lambda course: lifecycle.report(
                 course, generation, status.workers, lambda member: member.node == status.node
@@ -66,7 +63,7 @@ def agent_status(tx: WriteTx, policy: Policy, status: Status) -> None:
         )
 
 
-def heartbeats(uow: UnitOfWork, policy: Policy, beats: Iterable[tuple[str, str]], now: datetime) -> set[str]:
+def heartbeats(uow: UnitOfWork, beats: Iterable[tuple[str, str]], now: datetime) -> set[str]:
     """Renew the leases of these (node, boot), heard at ``now``; answer the agents only after this has returned.
 
     Gives the names that never joined: they have no lease. Several transactions, none of which matters to another; the
@@ -75,7 +72,7 @@ def heartbeats(uow: UnitOfWork, policy: Policy, beats: Iterable[tuple[str, str]]
     if not boots:
         return set()
     with uow.bare_write() as session:
-        _renew_leases(session, policy, boots, now)
+        _renew_leases(session, boots, now)
     with uow.read() as tx:
         states = select(NodeRow.name, NodeRow.state).where(NodeRow.name.in_(sorted(boots)))
         known = {row.name: row.state for row in tx.session.execute(states)}
@@ -90,10 +87,12 @@ def heartbeats(uow: UnitOfWork, policy: Policy, beats: Iterable[tuple[str, str]]
     return boots.keys() - known.keys()
 
 
-def _renew_leases(session: Session, policy: Policy, boots: dict[str, str], now: datetime) -> None:
-    until = lease_end(now, policy)
+def _renew_leases(session: Session, boots: dict[str, str], now: datetime) -> None:
     # In one order everywhere, so that two managers cannot wait for each other's rows.
-    values = [
-        {"the_node": node, "the_boot": boot[:64], "now": now, "until": until} for node, boot in sorted(boots.items())
-    ]
+    values = [{"the_node": node, "the_boot": _legible(boot), "now": now} for node, boot in sorted(boots.items())]
     session.connection().execute(_RENEW, values)
+
+
+def _legible(boot: str) -> str:
+    """What a database takes, whatever an agent made up: one that is refused would take the others' renewals with it."""
+    return boot[:BOOT_LENGTH].replace("\0", "\N{REPLACEMENT CHARACTER}")

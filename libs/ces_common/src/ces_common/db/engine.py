@@ -6,7 +6,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+# The database could not be reached, or did not do what it should; trying again later may help.
+UNAVAILABLE = (OperationalError, InterfaceError, PoolTimeout)
 BUSY_TIMEOUT_MS = 30_000
 _BEGIN = "ces_sqlite_begin"
 
@@ -40,6 +44,11 @@ def new_engine(url: str | URL, pool_size: int = 8) -> Engine:
         event.listen(engine, "begin", _begin_sqlite)
         return engine
     return create_engine(parsed, pool_size=pool_size, max_overflow=pool_size, hide_parameters=True, pool_pre_ping=True)
+
+
+def cause_of(error: BaseException) -> str:
+    """What the driver said, without the statement: for the log."""
+    return str(getattr(error, "orig", None) or error)
 
 
 def writing(engine: Engine) -> Engine:

@@ -14,7 +14,6 @@ from ces_common.messages.events import FlowPlan, Reason
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
 
 LIVE_STATES = tuple(state for state in AllocationState if state not in ALLOCATION_OVER)
-_TIMED = text("deadline IS NOT NULL")
 EXPANDED = "expanded"
 _ID = String(26)  # a ULID
 
@@ -33,7 +32,8 @@ class Base(DeclarativeBase):
 
 
 class ClusterRow(Base):
-    """The one row that every writer locks first. ``version`` counts changing transactions, ``sequence`` events."""
+    """The one row that every writer locks first. ``version`` counts changing transactions, ``sequence`` events. Readers
+    that know less than ``horizon`` are told everything: rows that they know of are gone without a trace."""
 
     __tablename__ = "cluster"
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
@@ -41,6 +41,7 @@ class ClusterRow(Base):
     version: Mapped[int] = mapped_column(BigInteger, default=0)
     sequence: Mapped[int] = mapped_column(BigInteger, default=0)
     topology_version: Mapped[int] = mapped_column(BigInteger, default=0)
+    horizon: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     last_flow: Mapped[int] = mapped_column(Integer, default=0)  # flow numbers go round
     last_port: Mapped[int] = mapped_column(Integer, default=0)  # so do ports on host addresses
 
@@ -66,13 +67,15 @@ class NodeRow(Base):
 
 
 class LeaseRow(Base):
-    """What was last heard of a node. Apart from ``nodes``: renewed in bulk, without the version lock."""
+    """What was last heard of a node. Apart from ``nodes``: renewed in bulk, without the version lock. ``beats`` counts
+    heartbeats: by it each manager tells, on its own clock, for how long nothing was heard. ``heard_at`` is for people.
+    """
 
     __tablename__ = "node_leases"
     node: Mapped[str] = mapped_column(ForeignKey("nodes.name", ondelete="CASCADE"), primary_key=True)
     boot: Mapped[str] = mapped_column(String(64))
-    heard_at: Mapped[datetime] = mapped_column(UtcTime, index=True)
-    lease_until: Mapped[datetime] = mapped_column(UtcTime, index=True)
+    heard_at: Mapped[datetime] = mapped_column(UtcTime)
+    beats: Mapped[int] = mapped_column(BigInteger, server_default="0")
 
 
 class MediumRow(Base):
@@ -98,7 +101,6 @@ class JobRow(Base):
     __tablename__ = "jobs"
     __table_args__ = (
         Index("ix_jobs_live_id", "live", "id"),
-        Index("ix_jobs_deadline", "deadline", postgresql_where=_TIMED, sqlite_where=_TIMED),
         Index("ix_jobs_state_id", "state", "id"),
     )
     id: Mapped[str] = mapped_column(_ID, primary_key=True)
@@ -112,7 +114,6 @@ class JobRow(Base):
     flows: Mapped[list[Flow]] = mapped_column(Json(list[Flow]), deferred=True, deferred_group=EXPANDED)
     state: Mapped[JobState] = mapped_column(State(JobState))
     state_since: Mapped[datetime] = mapped_column(UtcTime)
-    deadline: Mapped[datetime | None] = mapped_column(UtcTime)  # by when the state must have changed
     late: Mapped[int] = mapped_column(Integer, default=0)  # deadlines missed in a row
     live: Mapped[bool] = mapped_column(Boolean, default=True)
     reason: Mapped[str | None] = mapped_column(Text)
@@ -121,14 +122,14 @@ class JobRow(Base):
     restarts: Mapped[int] = mapped_column(Integer, default=0)
     submitted_at: Mapped[datetime] = mapped_column(UtcTime)
     started_at: Mapped[datetime | None] = mapped_column(UtcTime)
-    finished_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    finished_at: Mapped[datetime | None] = mapped_column(UtcTime, index=True)
     idempotency_key: Mapped[str | None] = mapped_column(String(255), unique=True)
     body_hash: Mapped[str] = mapped_column(String(64))
     version: Mapped[int] = mapped_column(BigInteger, index=True)
 
 
 class AllocationRow(Base):
-    """One task on one node in one attempt; past attempts stay as history."""
+    """One task on one node in one attempt; past attempts stay as history, also of nodes that were forgotten."""
 
     __tablename__ = "allocations"
     __table_args__ = (
@@ -140,7 +141,7 @@ class AllocationRow(Base):
     attempt: Mapped[int] = mapped_column(Integer)
     task: Mapped[str] = mapped_column(String(80))
     rank: Mapped[int] = mapped_column(Integer)
-    node: Mapped[str] = mapped_column(ForeignKey("nodes.name"))
+    node: Mapped[str] = mapped_column(String(63))
     address: Mapped[str] = mapped_column(String(64))
     port: Mapped[int] = mapped_column(Integer)
     cpu: Mapped[int] = mapped_column(BigInteger)
@@ -238,6 +239,15 @@ class JoinTokenRow(Base):
     __tablename__ = "join_tokens"
     hash: Mapped[str] = mapped_column(String(64), primary_key=True)
     node: Mapped[str | None] = mapped_column(String(63))
-    expires_at: Mapped[datetime] = mapped_column(UtcTime)
+    expires_at: Mapped[datetime] = mapped_column(UtcTime, index=True)
     used_at: Mapped[datetime | None] = mapped_column(UtcTime)
     used_by: Mapped[str | None] = mapped_column(String(56))
+
+
+class RevokedKeyRow(Base):
+    """A forgotten node's public key: no credential for it is good any more, and it is never admitted again."""
+
+    __tablename__ = "revoked_keys"
+    public_key: Mapped[str] = mapped_column(String(56), primary_key=True)
+    node: Mapped[str] = mapped_column(String(63))
+    revoked_at: Mapped[datetime] = mapped_column(UtcTime)

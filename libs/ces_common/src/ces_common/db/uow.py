@@ -29,6 +29,7 @@ class Cluster:
     version: int
     sequence: int
     topology_version: int
+    horizon: int
     last_flow: int
     last_port: int
 

@@ -51,7 +51,7 @@ async def get_topology(request: Request) -> TopologyView:
 async def put_topology(request: Request, topology: TopologyFile) -> TopologyView:
     """Replace all links and media."""
     context = context_of(request)
-    await context.desk.write(lambda tx: cluster.put_topology(tx, context.policy, topology))
+    await context.desk.write(lambda tx: cluster.put_topology(tx, topology))
     return await context.desk.read(lambda tx: views.topology_view(tx, context.measurements))
 
 
@@ -99,5 +99,5 @@ async def uncordon(request: Request, node: str) -> NodeView:
 async def drain(request: Request, node: str) -> NodeView:
     """Cordon the node and have its jobs rescheduled elsewhere."""
     context = context_of(request)
-    await context.desk.write(lambda tx: cluster.drain(tx, context.policy, node))
+    await context.desk.write(lambda tx: cluster.drain(tx, node))
     return await context.desk.read(lambda tx: views.node_view(tx, node, context.measurements))

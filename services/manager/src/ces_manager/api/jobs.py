@@ -70,7 +70,7 @@ async def get_plan(request: Request, job: str) -> PlanView:
 async def cancel(request: Request, job: str) -> JobView:
     """Cancel a job: its workers are stopped, everything is released."""
     context = context_of(request)
-    await context.desk.write(lambda tx: jobs.cancel_job(tx, context.policy, job))
+    await context.desk.write(lambda tx: jobs.cancel_job(tx, job))
     return await _view(context, job)
 
 
@@ -78,7 +78,7 @@ async def cancel(request: Request, job: str) -> JobView:
 async def pause(request: Request, job: str) -> JobView:
     """Freeze a running job's workers; it keeps what it holds."""
     context = context_of(request)
-    await context.desk.write(lambda tx: jobs.pause_job(tx, context.policy, job))
+    await context.desk.write(lambda tx: jobs.pause_job(tx, job))
     return await _view(context, job)
 
 
@@ -86,7 +86,7 @@ async def pause(request: Request, job: str) -> JobView:
 async def resume(request: Request, job: str) -> JobView:
     """Let a paused job run on."""
     context = context_of(request)
-    await context.desk.write(lambda tx: jobs.resume_job(tx, context.policy, job))
+    await context.desk.write(lambda tx: jobs.resume_job(tx, job))
     return await _view(context, job)
 
 

@@ -9,10 +9,10 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 
 from ces_common.bus.port import BusError, NoResponder, RemoteError
+from ces_common.db import UNAVAILABLE, cause_of
 from ces_common.messages.api import Problem
 from ces_manager.errors import Conflict, Forbidden, Invalid, ManagerError, NotFound
 
@@ -27,6 +27,7 @@ TITLES = {
     409: "Conflict",
     413: "Too large",
     422: "Invalid input",
+    500: "Internal error",
     503: "Unavailable",
 }
 _STATUS: dict[type[ManagerError], int] = {NotFound: 404, Conflict: 409, Forbidden: 403, Invalid: 422}
@@ -78,7 +79,14 @@ def install(app: FastAPI) -> None:
         who = "nobody answers on the bus" if isinstance(error, NoResponder) else "the bus does not answer"
         return problem(503, f"{who}: {error}; try again in a moment")
 
-    @app.exception_handler(OperationalError)
-    async def _database(_: Request, error: OperationalError) -> JSONResponse:
-        log.error("the database does not answer", error=str(error.orig))
+    async def _database(_: Request, error: Exception) -> JSONResponse:
+        log.error("the database does not answer", error=cause_of(error))
         return problem(503, "the database does not answer; try again in a moment")
+
+    for kind in UNAVAILABLE:
+        app.add_exception_handler(kind, _database)
+
+    @app.exception_handler(Exception)
+    async def _unexpected(request: Request, error: Exception) -> JSONResponse:
+        log.error("a request failed", method=request.method, path=request.url.path, kind=type(error).__name__)
+        return problem(500, "the manager failed at this; its log tells why")
