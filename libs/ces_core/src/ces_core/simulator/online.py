@@ -1,0 +1,221 @@
+"""Jobs that arrive, wait, run and leave, on one cluster, by one solver and one policy.
+
+Events of one moment come in a fixed order: ends, arrivals, then the policy, then those whose patience is over.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ces_core.objective import composite, load_imbalance
+from ces_core.plan import Plan, Result
+from ces_core.problem import EQUAL_WEIGHTS, Cluster, FloatArray, Problem
+from ces_core.simulator.deciding import decide
+from ces_core.simulator.ledger import Ledger
+from ces_core.simulator.outcome import Fate, Moment, Outcome
+from ces_core.simulator.policy import FirstComeFirstServed, Policy
+from ces_core.simulator.workload import TimedJob
+from ces_core.solvers import Solver
+
+
+def simulate(
+    cluster: Cluster,
+    jobs: Sequence[TimedJob],
+    solver: Solver,
+    policy: Policy | None = None,
+    *,
+    patience_s: float | None = None,
+    seed: int = 0,
+    time_limit_s: float | None = None,
+    weights: Sequence[float] = EQUAL_WEIGHTS,
+) -> Outcome:
+    """Run until every job has ended or left.
+
+    A job leaves when it has waited ``patience_s`` (None: as long as it takes), and at once where it is proven to fit on
+    no empty cluster, or has no place although nothing else runs. ``seed`` and ``time_limit_s`` are the solver's. Names
+    of jobs are unique. Raises ProblemError for jobs that make no sense on this cluster, BrokenPlanError where the
+    solver breaks a rule, OverCapacityError where the policy does.
+    """
+    jobs = sorted(jobs, key=lambda job: job.arrival_s)
+    problems = {job.name: Problem.make(cluster, job.tasks, job.flows, name=job.name, weights=weights) for job in jobs}
+    answers = _Answers(solver, problems, seed, time_limit_s)
+    return _Simulation(cluster, jobs, answers, policy or FirstComeFirstServed(), patience_s).run()
+
+
+class _Answers:
+    """What the solver says, asked anew only where the answer may have changed."""
+
+    def __init__(self, solver: Solver, problems: dict[str, Problem], seed: int, time_limit_s: float | None) -> None:
+        self.solver, self.problems = solver, problems
+        self.changes = self.releases = 0
+        self.wall_s: list[float] = []
+        self._seed, self._time_limit_s = seed, time_limit_s
+        self._known: dict[str, tuple[int, int, Result]] = {}
+
+    def last(self, job: str) -> Result | None:
+        known = self._known.get(job)
+        return None if known is None else known[2]
+
+    def stands(self, job: str) -> bool:
+        """Whether the last answer still holds: nothing has changed, or it was a refusal and nothing became free."""
+        if job not in self._known:
+            return False
+        changes, releases, result = self._known[job]
+        return changes == self.changes or (result.plan is None and releases == self.releases)
+
+    def ask(self, job: str, cluster: Cluster) -> Result:
+        problem = replace(self.problems[job], cluster=cluster)
+        decision = decide(self.solver, problem, seed=self._seed, time_limit_s=self._time_limit_s)
+        self.wall_s.append(decision.wall_s)
+        self._known[job] = self.changes, self.releases, decision.result
+        return decision.result
+
+
+class _Simulation:
+    """The desk that the policy works at, and the clock behind it."""
+
+    def __init__(
+        self, cluster: Cluster, jobs: Sequence[TimedJob], answers: _Answers, policy: Policy, patience_s: float | None
+    ) -> None:
+        self.now = 0.0
+        self._ledger = Ledger(cluster)
+        self._answers, self._policy, self._patience_s = answers, policy, patience_s
+        self._fates = {job.name: Fate(job) for job in jobs}
+        self._coming = list(reversed(jobs))
+        self._waiting: dict[str, TimedJob] = {}
+        self._ends: list[tuple[float, str]] = []
+        self._satisfaction: dict[str, float] = {}  # of those that run
+        self._moments: list[Moment] = []
+
+    # What the policy sees.
+
+    @property
+    def waiting(self) -> tuple[TimedJob, ...]:
+        return tuple(self._waiting.values())
+
+    @property
+    def cluster(self) -> Cluster:
+        return self._ledger.cluster
+
+    def decide(self, job: TimedJob) -> Result:
+        last = self._answers.last(job.name)
+        if last is not None and self._answers.stands(job.name):
+            return last
+        result = self._answers.ask(job.name, self.cluster)
+        if result.reason is not None:
+            self._fates[job.name].refusals.append(result.reason.code)
+        return result
+
+    def start(self, job: TimedJob, plan: Plan) -> None:
+        problem = self._answers.problems[job.name]
+        self._ledger.hold(job.name, problem, plan)
+        del self._waiting[job.name]
+        self._answers.changes += 1
+        fate = self._fates[job.name]
+        fate.started_s, fate.plan = self.now, plan
+        fate.bandwidth_satisfaction = self._satisfaction[job.name] = _satisfaction(problem, plan)
+        fate.load_imbalance = self._imbalance(problem)
+        heapq.heappush(self._ends, (self.now + job.duration_s, job.name))
+
+    # The clock.
+
+    def run(self) -> Outcome:
+        while self._coming or self._ends or self._waiting:
+            self.now = self._next()
+            while self._ends and self._ends[0][0] <= self.now:
+                self._end(heapq.heappop(self._ends)[1])
+            while self._coming and self._coming[-1].arrival_s <= self.now:
+                job = self._coming.pop()
+                self._waiting[job.name] = job
+            self._policy.serve(self)
+            while self._dismiss_hopeless():
+                self._policy.serve(self)
+            for job in self.waiting:
+                if self._gives_up(job) <= self.now:
+                    self._leave(job)
+            self._look()
+        return Outcome(
+            solver=self._answers.solver.name,
+            policy=self._policy.name,
+            fates=list(self._fates.values()),
+            moments=self._moments,
+            decision_wall_s=self._answers.wall_s,
+            cluster=self.cluster,
+        )
+
+    def _next(self) -> float:
+        times = [self._gives_up(job) for job in list(self._waiting.values())[:1]]
+        times += [job.arrival_s for job in self._coming[-1:]] + [time for time, _ in self._ends[:1]]
+        time = min(times)
+        if math.isinf(time):
+            raise RuntimeError(f"policy {self._policy.name} lets jobs wait although nothing runs")
+        return time
+
+    def _gives_up(self, job: TimedJob) -> float:
+        return math.inf if self._patience_s is None else job.arrival_s + self._patience_s
+
+    def _dismiss_hopeless(self) -> bool:
+        """Whether a job had to leave because it will never have a place: where nothing runs, nothing becomes free."""
+        found = [job for job in self.waiting if _never(self._answers.last(job.name))]
+        if not found and not self._ends:
+            found = [job for job in self.waiting[:1] if self.decide(job).plan is None]
+        for job in found:
+            self._leave(job)
+        return bool(found)
+
+    def _leave(self, job: TimedJob) -> None:
+        del self._waiting[job.name]
+        self._fates[job.name].left_s = self.now
+
+    def _end(self, name: str) -> None:
+        self._ledger.release(name)
+        self._answers.changes += 1
+        self._answers.releases += 1
+        del self._satisfaction[name]
+        self._fates[name].ended_s = self.now
+
+    # What is recorded.
+
+    def _imbalance(self, problem: Problem) -> float:
+        """Of the cluster as it stands, by the problem's weights."""
+        return load_imbalance(replace(problem, cluster=self.cluster), (), (), ())
+
+    def _look(self) -> None:
+        cluster, running = self.cluster, self._satisfaction
+        imbalance = self._imbalance(next(iter(self._answers.problems.values())))
+        satisfied = math.fsum(running.values()) / len(running) if running else None
+        self._moments.append(
+            Moment(
+                time_s=self.now,
+                running=len(running),
+                waiting=len(self._waiting),
+                cpu=_share(cluster.node_used[0], cluster.node_capacity[0]),
+                memory=_share(cluster.node_used[1], cluster.node_capacity[1]),
+                bandwidth=_share(cluster.link_used, cluster.link_capacity),
+                load_imbalance=imbalance,
+                bandwidth_satisfaction=satisfied,
+                composite=None if satisfied is None else composite(imbalance, satisfied),
+            )
+        )
+
+
+def _never(result: Result | None) -> bool:
+    return result is not None and result.reason is not None and result.reason.permanent and result.reason.proven
+
+
+def _satisfaction(problem: Problem, plan: Plan) -> float:
+    shares = [
+        1.0
+        if len(given.path) == 1 or asked.max == asked.min
+        else (given.bandwidth - asked.min) / (asked.max - asked.min)
+        for asked, given in zip(problem.flows, plan.flows, strict=True)
+    ]
+    return math.fsum(shares) / len(shares) if shares else 1.0
+
+
+def _share(used: FloatArray, capacity: FloatArray) -> float:
+    total = float(capacity.sum())
+    return float(used.sum()) / total if total else 0.0
