@@ -12,12 +12,15 @@ from typing import Any
 
 import httpx
 import pytest
+from databases import KINDS, new_database
 from httpx_sse import aconnect_sse
+from sqlalchemy.engine import URL
 
 from ces_common.bus import MemoryBroker, MemoryBus
 from ces_common.db import UnitOfWork, migrate, new_engine
 from ces_common.health import serve_http
 from ces_common.messages.queries import PlanAnswer
+from ces_common.messages.reports import Heartbeat
 from ces_common.natsauth import init_trust, load_signing_key, new_user_key
 from ces_common.service import run_loops
 from ces_manager.api.app import make_app
@@ -59,8 +62,7 @@ class Api:
 
 
 @asynccontextmanager
-async def running_api(folder: Path) -> AsyncIterator[Api]:
-    url = f"sqlite:///{folder}/ces.db"
+async def running_api(folder: Path, url: URL) -> AsyncIterator[Api]:
     await asyncio.to_thread(migrate, url)
     uow = UnitOfWork(new_engine(url))
     trust = init_trust(folder / "trust")
@@ -97,7 +99,14 @@ async def running_api(folder: Path) -> AsyncIterator[Api]:
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    async with running_api(tmp_path) as made:
+    async with running_api(tmp_path, new_database("sqlite", tmp_path)) as made:
+        yield made
+
+
+@pytest.fixture(params=KINDS)
+async def api_on_either(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Api]:
+    """Where the databases differ in what they put up with."""
+    async with running_api(tmp_path, new_database(request.param, tmp_path)) as made:
         yield made
 
 
@@ -311,3 +320,45 @@ async def test_the_queue_is_in_the_order_in_which_jobs_are_tried(api: Api) -> No
         await api.submit(name=name, priority=priority)
     entries = (await api.http.get("/v1/queue")).json()["items"]
     assert [(entry["position"], entry["name"]) for entry in entries] == [(1, "high"), (2, "middle"), (3, "low")]
+
+
+async def test_the_zero_character_names_nothing(api_on_either: Api) -> None:
+    api = api_on_either
+    for method, path in [
+        ("GET", "/v1/jobs/%00"),
+        ("DELETE", "/v1/jobs/01ARZ3NDEKTSV4RRFFQ69G5FA%00"),
+        ("GET", "/v1/jobs/%00/logs"),
+        ("GET", "/v1/jobs/%00/events"),
+        ("POST", "/v1/nodes/n%001/cordon"),
+    ]:
+        problem = await api.refused(method, path, 404)
+        assert problem["detail"] == "nothing has a zero character in its name"
+    for path, field in [
+        ("/v1/jobs?cursor=%00", "cursor"),
+        ("/v1/jobs?limit=3&name=a%00", "name"),
+        ("/v1/nodes?cursor=a%00b", "cursor"),
+        ("/v1/links?cursor=%00", "cursor"),
+        ("/v1/queue?cursor=1%00", "cursor"),
+    ]:
+        problem = await api.refused("GET", path, 422)
+        assert [error["field"] for error in problem["errors"]] == [field]
+
+
+async def test_numbers_that_no_database_can_compare_are_refused(api_on_either: Api) -> None:
+    problem = await api_on_either.refused("GET", f"/v1/events?after={10**18}", 422)
+    assert problem["errors"][0]["field"] == "query.after"
+    await api_on_either.refused("GET", "/v1/queue?cursor=99999999999", 422)
+
+
+async def test_a_heartbeat_that_cannot_be_stored_spoils_no_other(api_on_either: Api) -> None:
+    """Both are renewed in one transaction."""
+    api = api_on_either
+    for node in ("n1", "n2"):
+        token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+        assert (await join(api, token, node)).status_code == 200
+    beats = [Heartbeat(node="n1", boot="\0" + "x" * 1000), Heartbeat(node="n2", boot="b")]
+    asked = [api.bus.request(f"ces.v1.hb.{beat.node}", beat.encode()) for beat in beats]
+    for answer in await asyncio.gather(*asked):
+        assert json.loads(answer)["lease_s"] == Policy().lease_s
+    nodes = (await api.http.get("/v1/nodes")).json()["items"]
+    assert [node["state"] for node in nodes] == ["ready", "ready"]

@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
+import httpx
 import psycopg
 from worker_records import Life, outside, read_lives, twice_alive
 
@@ -138,6 +139,12 @@ class FaultCluster:
         return self.cluster.supervisor.starts(service)
 
     # looking
+
+    def ready(self, service: str) -> str | None:
+        """What a central service says it misses; None when it is ready."""
+        answer = httpx.get(self.cluster.layout.ready_url(service), timeout=10, trust_env=False).json()
+        missing: str | None = answer.get("missing")
+        return missing
 
     def story(self, job: str) -> str:
         lines = []

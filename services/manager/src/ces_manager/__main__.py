@@ -92,9 +92,7 @@ async def migrated(url: str) -> None:
             await asyncio.sleep(DATABASE_RETRY_S)
 
 
-async def let_time_pass(
-    desk: Desk, policy: Policy, vigil: Vigil, measurements: Measurements, every_s: float
-) -> None:
+async def let_time_pass(desk: Desk, policy: Policy, vigil: Vigil, measurements: Measurements, every_s: float) -> None:
     """Let time have its effects: silent nodes, ended leases, missed deadlines."""
     while True:
         try:

@@ -24,8 +24,8 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
     Raises Conflict where the key came with another job file, Invalid for a key that is none."""
     body_hash = sha256(jobfile.model_dump_json().encode()).hexdigest()
     if idempotency_key is not None:
-        if not 0 < len(idempotency_key) <= KEY_LENGTH:
-            raise Invalid("Idempotency-Key", f"must have 1 to {KEY_LENGTH} characters")
+        if not (0 < len(idempotency_key) <= KEY_LENGTH and idempotency_key.isprintable()):
+            raise Invalid("Idempotency-Key", f"must have 1 to {KEY_LENGTH} printable characters")
         known = tx.session.scalars(select(JobRow).where(JobRow.idempotency_key == idempotency_key)).one_or_none()
         if known is not None:
             if known.body_hash != body_hash:

@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 from prometheus_client import Counter
+from sqlalchemy.exc import SQLAlchemyError
 
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, Delivery, Message, Reject, RemoteError, Retry
@@ -185,9 +186,12 @@ class Messaging:
 
 @contextmanager
 def _answering(what: str) -> Iterator[None]:
-    """Whoever asked learns that the database does not answer; why, and where it is, is for the log."""
+    """Whoever asked learns that the database does not answer; what it said, and where it is, is for the log."""
     try:
         yield
     except UNAVAILABLE as error:
         log.warning(NO_DATABASE, asked=what, error=cause_of(error))
         raise RemoteError("unavailable", NO_DATABASE) from None
+    except SQLAlchemyError as error:
+        log.exception("a request failed", asked=what)
+        raise RemoteError("internal", f"the manager failed at this: {type(error).__name__}") from None

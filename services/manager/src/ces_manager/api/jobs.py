@@ -18,11 +18,12 @@ from ces_common.states import JobState
 from ces_manager import jobs, views
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.logs import follow_logs
-from ces_manager.api.streams import event_stream, last_event_id
+from ces_manager.api.streams import LONGEST_NUMBER, event_stream, last_event_id
 from ces_manager.errors import Invalid
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
 Limit = Annotated[int, Query(ge=1, le=500)]
+EventNumber = Annotated[int | None, Query(ge=0, lt=10**LONGEST_NUMBER)]
 PLAN_TIMEOUT_S = 30.0
 
 
@@ -105,7 +106,7 @@ async def logs(request: Request, job: str, task: str | None = None, follow: bool
 async def job_events(
     request: Request,
     job: str,
-    after: Annotated[int | None, Query(ge=0)] = None,
+    after: EventNumber = None,
     last_event_id_header: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> EventSourceResponse:
     """A job's events and progress as server-sent events; resumes after `Last-Event-ID`."""
@@ -116,7 +117,7 @@ async def job_events(
 @router.get("/events", response_class=EventSourceResponse)
 async def events(
     request: Request,
-    after: Annotated[int | None, Query(ge=0)] = None,
+    after: EventNumber = None,
     last_event_id_header: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
 ) -> EventSourceResponse:
     """All events as server-sent events; resumes after `Last-Event-ID`."""
