@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from ces_core.paths import Path
     from ces_core.problem import Problem
 
-REFUSALS = ("", "not-allowed", "cpu", "memory", "gpu", "bandwidth")
-"""Why a node was refused for a task; the index is the code in :class:`Considered`. Empty: it was not."""
+REFUSALS = ("", "not-allowed", "cpu", "memory", "gpu", "bandwidth", "policy")
+"""Why a node was refused for a task; the index is the code in :class:`Considered`. Empty: it was not. ``policy``: the
+solver's own rule left it out, a threshold for instance."""
 
 
 @dataclass(frozen=True)

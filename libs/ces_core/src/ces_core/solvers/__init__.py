@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 from ces_core.errors import UnknownSolverError
 from ces_core.solvers.base import Solver
+from ces_core.solvers.baselines import BASELINES
 from ces_core.solvers.greedy import GREEDY
 
 __all__ = ["DEFAULT", "SOLVERS", "Solver", "available", "get_solver"]
@@ -19,7 +20,9 @@ __all__ = ["DEFAULT", "SOLVERS", "Solver", "available", "get_solver"]
 DEFAULT = "default"
 """The name that stands for the solver the service uses."""
 
-SOLVERS: Mapping[str, Solver] = MappingProxyType({DEFAULT: GREEDY, GREEDY.name: GREEDY})
+SOLVERS: Mapping[str, Solver] = MappingProxyType(
+    {DEFAULT: GREEDY} | {solver.name: solver for solver in (GREEDY, *BASELINES)}
+)
 """The solvers that come with the core."""
 
 

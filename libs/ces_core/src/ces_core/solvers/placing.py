@@ -15,7 +15,7 @@ from ces_core.plan import REFUSALS
 from ces_core.problem import SLACK, FloatArray, Problem
 from ces_core.topology import IntArray
 
-NOT_ALLOWED, CPU, MEMORY, GPU, BANDWIDTH = (REFUSALS.index(code) for code in REFUSALS[1:])
+NOT_ALLOWED, CPU, MEMORY, GPU, BANDWIDTH = (REFUSALS.index(code) for code in REFUSALS[1:6])
 HOP_COST = 0.01
 """What a hop is taken to cost in the first, rough ordering of nodes."""
 SHORTFALL_COST = 0.1

@@ -1,0 +1,40 @@
+"""What people compare with: the thesis's baselines, and the rules that deployed systems go by.
+
+Each is a placement rule (most of them task by task, :mod:`.sequential`) and a bandwidth rule (:mod:`.steps`), joined
+by :mod:`.baseline`. ``NAME+RULE`` is the placement of ``NAME`` with another bandwidth rule.
+"""
+
+from __future__ import annotations
+
+from ces_core.solvers.base import Solver
+from ces_core.solvers.baselines.best_fit import BEST_FIT
+from ces_core.solvers.baselines.first_fit_decreasing import FIRST_FIT_DECREASING
+from ces_core.solvers.baselines.flexitask import FLEXITASK
+from ces_core.solvers.baselines.grc import GRC, GRC_SHARED
+from ces_core.solvers.baselines.kubernetes import (
+    KUBERNETES,
+    LEAST_ALLOCATED,
+    LEAST_ALLOCATED_BLIND,
+    LEAST_ALLOCATED_FAIR,
+    MOST_ALLOCATED,
+)
+from ces_core.solvers.baselines.smart import SMART, SMART_FILL
+from ces_core.solvers.baselines.uniform import RANDOM, RANDOM_FILL
+
+BASELINES: tuple[Solver, ...] = (
+    RANDOM,
+    RANDOM_FILL,
+    SMART,
+    SMART_FILL,
+    FLEXITASK,
+    KUBERNETES,
+    LEAST_ALLOCATED,
+    LEAST_ALLOCATED_FAIR,
+    LEAST_ALLOCATED_BLIND,
+    MOST_ALLOCATED,
+    BEST_FIT,
+    FIRST_FIT_DECREASING,
+    GRC,
+    GRC_SHARED,
+)
+"""In the order in which they are listed."""
