@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import pytest
+from core_instances import instances, rescaled
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,58 +15,6 @@ from ces_core.checker import check
 from ces_core.instance import read_instance
 from ces_core.problem import Basis
 from ces_core.solvers import get_solver
-
-amounts = st.floats(0, 20, allow_nan=False).map(lambda value: round(value, 3))
-rates = st.floats(0, 100, allow_nan=False).map(lambda value: round(value, 3))
-
-
-@st.composite
-def instances(draw: st.DrawFn) -> dict[str, Any]:
-    count = draw(st.integers(1, 6))
-    names = [f"n{i}" for i in range(count)]
-    nodes = [
-        {"name": name, **{key: draw(amounts) for key in ("cpu", "memory", "cpu_used", "memory_used")}} for name in names
-    ]
-    for node in draw(st.lists(st.sampled_from(nodes), max_size=2)):
-        node["gpu"] = draw(st.integers(0, 2))
-    pairs = [(a, b) for a in names for b in names if a != b]
-    chosen = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=14)) if pairs else []
-    links = [
-        {
-            "src": a,
-            "dst": b,
-            "bandwidth": draw(rates),
-            "bandwidth_used": draw(rates) / 2,
-            "medium": draw(st.sampled_from([None, None, "air"])),
-        }
-        for a, b in chosen
-    ]
-    tasks: list[dict[str, Any]] = [
-        {
-            "name": f"t{i}",
-            "cpu": draw(amounts) / 4,
-            "memory": draw(amounts) / 4,
-            "gpu": draw(st.sampled_from([0, 0, 1])),
-        }
-        for i in range(draw(st.integers(1, 5)))
-    ]
-    if draw(st.booleans()):
-        tasks[0]["allowed"] = draw(st.lists(st.sampled_from(names), unique=True))
-    ends = [task["name"] for task in tasks] + [f"@{name}" for name in names]
-    wanted = draw(st.lists(st.tuples(st.sampled_from(ends), st.sampled_from(ends)), unique=True, max_size=8))
-    flows = []
-    for src, dst in wanted:
-        if src != dst:
-            low, high = sorted([draw(rates), draw(rates)])
-            flows.append({"src": src, "dst": dst, "min": low, "max": high})
-    weights = draw(st.sampled_from([[1 / 3, 1 / 3, 1 / 3], [1.0, 0.0, 0.0], [0.2, 0.3, 0.5]]))
-    return {
-        "nodes": nodes,
-        "links": links,
-        "media": {"air": draw(rates)},
-        "job": {"name": "j", "tasks": tasks, "flows": flows},
-        "weights": weights,
-    }
 
 
 @settings(max_examples=150, deadline=None)
@@ -79,25 +28,12 @@ def test_no_plan_breaks_a_rule_and_metrics_are_what_they_say(instance: dict[str,
             assert result.reason.needed >= result.reason.available
 
 
-def _scaled(instance: dict[str, Any], node: float, memory: float, bandwidth: float) -> dict[str, Any]:
-    """The same instance in other units."""
-    scaled = copy.deepcopy(instance)
-    factors = {"cpu": node, "memory": memory, "bandwidth": bandwidth, "min": bandwidth, "max": bandwidth}
-    for item in [*scaled["nodes"], *scaled["links"], *scaled["job"]["tasks"], *scaled["job"]["flows"]]:
-        for key, value in item.items():
-            factor = factors.get(key.removesuffix("_used"))
-            if factor is not None and key not in ("name", "src", "dst"):
-                item[key] = value * factor
-    scaled["media"] = {name: value * bandwidth for name, value in scaled["media"].items()}
-    return scaled
-
-
 @settings(max_examples=60, deadline=None)
 @given(instance=instances())
 def test_units_change_nothing(instance: dict[str, Any]) -> None:
     # Powers of two, so that the arithmetic is the same to the last bit: millicores, bytes and bit/s in size.
     here = get_solver().solve(read_instance(instance))
-    there = get_solver().solve(read_instance(_scaled(instance, 2.0**10, 2.0**20, 2.0**20)))
+    there = get_solver().solve(read_instance(rescaled(instance, 2.0**10, 2.0**20, 2.0**20)))
     assert here.feasible == there.feasible
     if here.plan is not None and there.plan is not None and here.metrics is not None:
         assert here.plan.assignments == there.plan.assignments
