@@ -25,4 +25,6 @@ def first_fit(problem: Problem, rng: np.random.Generator) -> Placement:
     return place(problem, order, lambda view: -np.arange(len(view.chosen), dtype=np.float64))
 
 
-FIRST_FIT_DECREASING = Baseline("first-fit-decreasing", "largest task first, on the first node with room", first_fit)
+FIRST_FIT_DECREASING = Baseline(
+    "first-fit-decreasing", "the largest task first, on the first node with room", first_fit
+)

@@ -70,6 +70,4 @@ def placer(settings: FlexiTaskSettings) -> Placer:
     return in_two_stages
 
 
-FLEXITASK = Baseline(
-    "flexitask", "load thresholds, then idleness, balance and heat of nodes (thesis)", placer(FlexiTaskSettings())
-)
+FLEXITASK = Baseline("flexitask", "load thresholds, then idleness, balance and heat", placer(FlexiTaskSettings()))

@@ -98,7 +98,5 @@ def _is_empty(view: View) -> BoolArray:
     return np.asarray(view.chosen == 0)
 
 
-GRC = Baseline("grc", "node ranking by global resource capacity, one task per node", placer(GrcSettings()))
-GRC_SHARED = Baseline(
-    "grc-shared", "the same, tasks may share nodes, ranked anew after each", placer(GrcSettings(shared=True))
-)
+GRC = Baseline("grc", "ranks by global resource capacity, a node per task", placer(GrcSettings()))
+GRC_SHARED = Baseline("grc-shared", "ranks by global resource capacity, nodes shared", placer(GrcSettings(shared=True)))

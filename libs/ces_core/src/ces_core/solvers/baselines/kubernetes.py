@@ -78,12 +78,10 @@ def default_profile(settings: ResourceWeights) -> Placer:
 
 _EMPTIEST = least_allocated(ResourceWeights())
 LEAST_ALLOCATED = Baseline("least-allocated", "the emptiest node (NodeResourcesFit)", _EMPTIEST)
-LEAST_ALLOCATED_FAIR = Baseline(
-    "least-allocated+fair", "the emptiest node; minimums reserved, rates max-min fair", _EMPTIEST, fair
-)
+LEAST_ALLOCATED_FAIR = Baseline("least-allocated+fair", "the emptiest node; rates max-min fair", _EMPTIEST, fair)
 LEAST_ALLOCATED_BLIND = Baseline(
     "least-allocated-blind",
-    "the emptiest node; nothing reserved, flows share what the links have",
+    "the emptiest node; no bandwidth reserved",
     _EMPTIEST,
     unreserved,
 )
@@ -92,6 +90,6 @@ MOST_ALLOCATED = Baseline(
 )
 KUBERNETES = Baseline(
     "kubernetes",
-    "emptiness plus balance of CPU and memory (kube-scheduler's default)",
+    "emptiness and balance: kube-scheduler's default",
     default_profile(ResourceWeights()),
 )

@@ -90,6 +90,5 @@ def placer(settings: SmartSettings) -> Placer:
     return by_factors
 
 
-FACTORS = "efficiency, balance, connectivity and margin of nodes"
-SMART = Baseline("smart", f"{FACTORS}; bandwidth by importance (thesis)", placer(SmartSettings()), by_importance)
-SMART_FILL = Baseline("smart+fill", f"{FACTORS}; common bandwidth step", placer(SmartSettings()))
+SMART = Baseline("smart", "four weighted node factors, rates by importance", placer(SmartSettings()), by_importance)
+SMART_FILL = Baseline("smart+fill", "four weighted node factors", placer(SmartSettings()))

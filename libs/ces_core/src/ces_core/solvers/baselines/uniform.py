@@ -53,8 +53,8 @@ def where_it_fits(problem: Problem, rng: np.random.Generator) -> Placement:
 
 RANDOM = Baseline(
     "random",
-    "a random node, with room or without; a random bandwidth level (thesis)",
+    "a random node and a random bandwidth level",
     anywhere,
     random_levels(RandomSettings().levels),
 )
-RANDOM_FILL = Baseline("random+fill", "a random node with room; common bandwidth step", where_it_fits)
+RANDOM_FILL = Baseline("random+fill", "a random node with room", where_it_fits)
