@@ -18,7 +18,7 @@ from ces_client.files import load_job
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import TopologyFile
 from ces_core.instance import read_instance
-from ces_core.solvers import get_solver
+from ces_core.solvers import DEFAULT, SOLVERS, get_solver
 from ces_testbed.topology import Topology, load_topology
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -91,7 +91,7 @@ def find_command(words: list[str]) -> tuple[Any, list[str]]:
         if commands is None or words[0].startswith("-"):
             break
         command, words = commands[words[0]], words[1:]
-        commands = getattr(command, "commands", None)
+        commands = cli.members(command)
     return command, words
 
 
@@ -215,6 +215,11 @@ def test_the_licence_is_the_one_that_the_packages_name() -> None:
     assert "Version 2.0" in text
     manifests = [*ROOT.glob("libs/*/pyproject.toml"), *ROOT.glob("services/*/pyproject.toml")]
     assert all('license = "Apache-2.0"' in manifest.read_text() for manifest in manifests)
+
+
+def test_every_solver_has_a_row() -> None:
+    rows = re.findall(r"^\| `([^`]+)` \|(?=.*\|.*\|.*\|$)", (ROOT / "docs/solvers.md").read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted(set(SOLVERS) - {DEFAULT})
 
 
 def test_scripts_that_pages_tell_to_run_are_there() -> None:

@@ -168,6 +168,8 @@ def test_grc_never_puts_two_tasks_on_a_node_but_its_variant_may() -> None:
     tasks = [Task("t", cpu=2, memory=2), Task("u", cpu=1, memory=1)]
     assert placed("grc", nodes, tasks) == ["a", "b"]
     assert placed("grc-shared", nodes, tasks) == ["a", "a"]
+    near = [node("a", 10), node("b", 9)]  # once a holds the first task, b has more left
+    assert placed("grc-shared", near, tasks) == ["a", "b"]
     crowded = solve("grc", nodes, [*tasks, Task("v")])
     assert crowded.reason is not None
     assert (crowded.reason.code, crowded.reason.proven) == ("packing", False)
