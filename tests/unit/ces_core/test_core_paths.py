@@ -1,16 +1,45 @@
-"""Hop-shortest paths, their ties, and what they load."""
+"""Paths between pairs of nodes, their order, and what they load."""
 
 from __future__ import annotations
 
 import networkx as nx
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from ces_core.paths import PathTable
+from ces_core.paths import Network, Path, PathTable
+from ces_core.paths import table as tables
 from ces_core.topology import Topology
+
+Edges = list[tuple[int, int]]
 
 
 def _both_ways(*wires: str) -> list[tuple[str, str, str | None]]:
     return [(a, b, None) for wire in wires for a, b in ((wire[0], wire[1]), (wire[1], wire[0]))]
+
+
+def _network(nodes: int, edges: Edges, media: list[int] | None = None) -> Network:
+    return Network(nodes, [a for a, _ in edges], [b for _, b in edges], media or [-1] * len(edges))
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> tuple[int, Edges, list[int]]:
+    """Nodes, directed links in any order, and the media of the links."""
+    nodes = draw(st.integers(2, 7))
+    pairs = [(a, b) for a in range(nodes) for b in range(nodes) if a != b]
+    edges = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=22))
+    media = draw(st.lists(st.integers(-1, 1), min_size=len(edges), max_size=len(edges)))
+    return nodes, edges, media
+
+
+def _simple_paths(nodes: int, edges: Edges, src: int, dst: int) -> list[tuple[int, ...]]:
+    """All simple paths as links: by length, then by the first link that differs."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(nodes))
+    graph.add_edges_from((a, b, {"link": i}) for i, (a, b) in enumerate(edges))
+    paths = nx.all_simple_edge_paths(graph, src, dst) if src != dst else [[]]
+    return sorted((tuple(graph.edges[hop]["link"] for hop in path) for path in paths), key=lambda p: (len(p), p))
 
 
 def test_a_square_has_two_ways_across() -> None:
@@ -18,7 +47,7 @@ def test_a_square_has_two_ways_across() -> None:
     paths = topology.paths.between(0, 3)
     assert [path.nodes for path in paths] == [(0, 1, 3), (0, 2, 3)]
     assert [path.links for path in paths] == [(0, 2), (4, 6)]
-    assert topology.paths.between(2, 2)[0].links == ()
+    assert topology.paths.between(2, 2) == (Path((2,), (), ()),)
 
 
 def test_links_are_directed() -> None:
@@ -33,22 +62,122 @@ def test_links_are_directed() -> None:
 def test_a_medium_is_loaded_once_per_link_that_shares_it() -> None:
     topology = Topology.of("abc", [("a", "b", "air"), ("b", "c", "air")], ["air"])
     assert topology.paths.between(0, 2)[0].loads == ((0, 1), (1, 1), (2, 2))
+    flat = topology.paths.flat(np.array([0, 2]))
+    assert flat.resource.tolist() == [0, 1, 2]
+    assert flat.times.tolist() == [1.0, 1.0, 2.0]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_all_ties_are_found(seed: int) -> None:
-    graph = nx.gnp_random_graph(9, 0.3, seed=seed, directed=True)
-    edges = list(graph.edges)
-    table = PathTable(9, [a for a, _ in edges], [b for _, b in edges], [-1] * len(edges))
-    table.warm()
-    for a in range(9):
-        for b in range(9):
-            expected = {tuple(p) for p in nx.all_shortest_paths(graph, a, b)} if nx.has_path(graph, a, b) else set()
-            assert {path.nodes for path in table.between(a, b)} == expected
+@settings(deadline=None)
+@given(network=networks(), most=st.sampled_from([1, 2, 32]))
+def test_all_ties_are_found_in_a_fixed_order(network: tuple[int, Edges, list[int]], most: int) -> None:
+    nodes, edges, media = network
+    table = PathTable(_network(nodes, edges, media), most=most)
+    for a in range(nodes):
+        for b in range(nodes):
+            every = _simple_paths(nodes, edges, a, b)
+            ties = [path for path in every if len(path) == len(every[0])]
+            assert [path.links for path in table.between(a, b)] == ties[:most]
+            assert table.hops_to(b)[a] == table.hops_from(a)[b] == (len(every[0]) if every else -1)
+            pair = table.flat(np.array([a, b])).truncated.reshape(2, 2)
+            assert pair[0, 1] == (a != b and len(ties) > most)
+            assert table.truncated(np.array([a, b])) == pair.any()
 
 
-def test_ties_are_bounded() -> None:
+@settings(deadline=None)
+@given(network=networks(), k=st.integers(1, 12), patience=st.sampled_from([0, 1, tables.PATIENCE]))
+def test_the_k_shortest_simple_paths_come_by_length(
+    network: tuple[int, Edges, list[int]], k: int, patience: int
+) -> None:
+    nodes, edges, media = network
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "PATIENCE", patience)  # both ways to them lead to the same
+        table = PathTable(_network(nodes, edges, media), k=k)
+        for a in range(nodes):
+            for b in range(nodes):
+                assert [path.links for path in table.between(a, b)] == _simple_paths(nodes, edges, a, b)[:k]
+        assert not table.truncated(np.arange(nodes))
+
+
+@settings(deadline=None)
+@given(network=networks(), k=st.sampled_from([None, 1, 3]), data=st.data())
+def test_flat_paths_are_those_between_pairs(
+    network: tuple[int, Edges, list[int]], k: int | None, data: st.DataObject
+) -> None:
+    nodes, edges, media = network
+    table = PathTable(_network(nodes, edges, media), k=k)
+    chosen = data.draw(st.lists(st.integers(0, nodes - 1), unique=True))
+    flat = table.flat(np.array(chosen, dtype=np.int64))
+    path = 0
+    for pair, (a, b) in enumerate((a, b) for a in chosen for b in chosen):
+        assert flat.pair_first[pair] == path
+        for expected in table.between(a, b):
+            part = slice(flat.path_first[path], flat.path_first[path + 1])
+            assert list(zip(flat.resource[part], flat.times[part], strict=True)) == list(expected.loads)
+            path += 1
+    assert flat.pair_first[-1] == path == len(flat.path_first) - 1
+    assert flat.path_first[-1] == len(flat.resource)
+
+
+@settings(deadline=None)
+@given(network=networks(), k=st.sampled_from([None, 4]))
+def test_loads_are_the_links_and_how_often_each_medium_is_crossed(
+    network: tuple[int, Edges, list[int]], k: int | None
+) -> None:
+    nodes, edges, media = network
+    table = PathTable(_network(nodes, edges, media), k=k)
+    for a in range(nodes):
+        for b in range(nodes):
+            for path in table.between(a, b):
+                assert [(path.nodes[i], path.nodes[i + 1]) for i in range(len(path.links))] == [
+                    edges[link] for link in path.links
+                ]
+                crossed = [media[link] for link in path.links]
+                assert dict(path.loads) == dict.fromkeys(path.links, 1) | {
+                    len(edges) + medium: crossed.count(medium) for medium in set(crossed) - {-1}
+                }
+
+
+def test_ties_are_bounded_and_say_so() -> None:
     grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(6, 6)).to_directed()
-    edges = list(grid.edges)
-    table = PathTable(36, [a for a, _ in edges], [b for _, b in edges], [-1] * len(edges), max_ties=10)
+    table = PathTable(_network(36, list(grid.edges)), most=10)
     assert len(set(table.between(0, 35))) == 10
+    assert table.truncated(np.array([0, 35]))
+    assert not table.truncated(np.array([0, 1, 6]))
+
+
+def test_simple_paths_are_found_past_a_thicket_of_dead_ends() -> None:
+    # Twelve nodes, all linked with each other, hang on node 0: a search that enters them has no way on.
+    edges = [(0, 1), (1, 2), (0, 3), (3, 2)] + [(a, b) for a in (0, *range(4, 16)) for b in range(4, 16) if a != b]
+    edges += [(a, 0) for a in range(4, 16)]
+    paths = PathTable(_network(16, edges), k=3).between(0, 2)
+    assert [path.nodes for path in paths] == [(0, 1, 2), (0, 3, 2)]
+
+
+def test_longer_paths_go_around() -> None:
+    ring = [(a, (a + step) % 9) for a in range(9) for step in (1, -1)]
+    paths = PathTable(_network(9, ring), k=5).between(0, 3)
+    assert [path.nodes for path in paths] == [(0, 1, 2, 3), (0, 8, 7, 6, 5, 4, 3)]
+
+
+@pytest.mark.parametrize("k", [None, 2])
+@pytest.mark.parametrize("nodes", [1, 3, 120])
+def test_warming_changes_no_answer(nodes: int, k: int | None) -> None:
+    edges = [(a, b) for a in range(nodes) for b in (a - 1, a + 1) if 0 <= b < nodes]
+    cold, warm = PathTable(_network(nodes, edges), k=k), PathTable(_network(nodes, edges), k=k)
+    warm.warm()
+    assert [warm.between(0, b) for b in range(nodes)] == [cold.between(0, b) for b in range(nodes)]
+
+
+def test_what_is_kept_is_bounded_and_forgotten_answers_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "KEPT_FLAT", 1)
+    monkeypatch.setattr(tables, "KEPT_PATHS", 1)
+    grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(3, 3)).to_directed()
+    table = PathTable(_network(9, list(grid.edges)))
+    first, flat = table.between(0, 8), table.flat(np.array([0, 8]))
+    assert table.between(0, 8) is first  # the latest is kept, whatever its size
+    table.between(8, 0)
+    table.flat(np.array([1, 2]))
+    again = table.between(0, 8)
+    assert again == first
+    assert again is not first
+    assert all(np.array_equal(a, b) for a, b in zip(table.flat(np.array([0, 8])), flat, strict=True))

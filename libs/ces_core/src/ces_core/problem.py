@@ -97,23 +97,7 @@ class Cluster:
         if not nodes:
             raise ProblemError("nodes", "there must be at least one node")
         _unique("nodes", [node.name for node in nodes])
-        known = {node.name for node in nodes}
-        pairs: set[tuple[str, str]] = set()
-        for i, link in enumerate(links):
-            where = f"links[{i}]"
-            for end in ("src", "dst"):
-                if getattr(link, end) not in known:
-                    raise ProblemError(f"{where}.{end}", f"no node is called {getattr(link, end)!r}")
-            if link.src == link.dst:
-                raise ProblemError(f"{where}.dst", f"a link needs two different ends, both are {link.src!r}")
-            if (link.src, link.dst) in pairs:
-                raise ProblemError(where, f"a second link from {link.src!r} to {link.dst!r}")
-            pairs.add((link.src, link.dst))
-            if link.medium is not None and link.medium not in media:
-                raise ProblemError(f"{where}.medium", f"no medium is called {link.medium!r}")
-        topology = Topology.of(
-            (node.name for node in nodes), ((link.src, link.dst, link.medium) for link in links), media
-        )
+        topology = Topology.of_indices(tuple(node.name for node in nodes), tuple(media), *_links(nodes, links, media))
         return Cluster(
             topology=topology,
             node_capacity=_table("nodes", nodes, RESOURCES),
@@ -147,9 +131,13 @@ class Cluster:
         used = np.concatenate([self.link_used, self.medium_used])
         return _fixed(np.maximum(self.bandwidth_capacity - used, 0.0))
 
+    def with_used(self, nodes: FloatArray, links: FloatArray) -> Cluster:
+        """The same cluster with this in use, (resources, nodes) and (links,): what was checked is not checked again."""
+        return replace(self, node_used=_fixed(nodes), link_used=_fixed(links))
+
     def emptied(self) -> Cluster:
         """The same cluster with nothing used: what could ever fit."""
-        return replace(self, node_used=_fixed(self.node_used * 0), link_used=_fixed(self.link_used * 0))
+        return self.with_used(self.node_used * 0, self.link_used * 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,6 +156,7 @@ class Problem:
     flow_max: FloatArray
     flow_src: IntArray  # a task's index, or -1 - n for node n itself
     flow_dst: IntArray
+    paths: int | None = None  # None: hop-shortest paths; K: the K shortest simple paths
 
     @staticmethod
     def make(
@@ -178,6 +167,7 @@ class Problem:
         name: str = "job",
         weights: Sequence[float] = EQUAL_WEIGHTS,
         basis: Basis = "system",
+        paths: int | None = None,
     ) -> Problem:
         """A problem from its parts. Raises ProblemError, naming the field, for anything that makes no sense."""
         tasks, flows = tuple(tasks), tuple(flows)
@@ -192,6 +182,8 @@ class Problem:
         w1, w2, w3 = (_amount(f"weights[{i}]", weight) for i, weight in enumerate(weights))
         if basis not in ("system", "job"):
             raise ProblemError("basis", f"must be system or job, not {basis!r}")
+        if paths is not None and (isinstance(paths, bool) or not isinstance(paths, int) or paths < 1):
+            raise ProblemError("paths", f"must be a whole number from 1 on, or left out for all shortest; is {paths!r}")
         nodes = cluster.topology.node_index
         return Problem(
             cluster=cluster,
@@ -205,12 +197,13 @@ class Problem:
             flow_min=_table("job.flows", flows, ("min",))[0],
             flow_max=_table("job.flows", flows, ("max",))[0],
             **_flow_ends(tasks, flows, nodes),
+            paths=paths,
         )
 
     @property
     def routes(self) -> PathTable:
         """The paths that flows may take."""
-        return self.cluster.topology.paths
+        return self.cluster.topology.routes(self.paths)
 
     def flow_ends(self, assignment: Sequence[int]) -> list[tuple[int, int]]:
         """The nodes each flow joins when task ``t`` runs on node ``assignment[t]``."""
@@ -266,6 +259,42 @@ def _unique(field: str, names: Sequence[str]) -> None:
         if name in seen:
             raise ProblemError(f"{field}[{i}].name", f"a second {name!r}")
         seen.add(name)
+
+
+def _links(
+    nodes: Sequence[Node], links: Sequence[Link], media: Mapping[str, float]
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Source, destination and medium of every link as indices. Checked as a whole; link by link only to say what is
+    wrong."""
+    node_index = {node.name: i for i, node in enumerate(nodes)}
+    medium_index: dict[str | None, int] = {None: -1} | {name: i for i, name in enumerate(media)}
+    try:
+        src = np.array([node_index[link.src] for link in links], dtype=np.int64)
+        dst = np.array([node_index[link.dst] for link in links], dtype=np.int64)
+        medium = np.array([medium_index[link.medium] for link in links], dtype=np.int64)
+        sound = not (src == dst).any() and bool(np.diff(np.sort(src * len(nodes) + dst)).all())
+    except KeyError:
+        sound = False
+    if not sound:
+        _complain(links, node_index, medium_index)
+    return src, dst, medium
+
+
+def _complain(links: Sequence[Link], nodes: Mapping[str, int], media: Mapping[str | None, int]) -> None:
+    """Raises ProblemError for the first link that makes no sense."""
+    pairs: set[tuple[str, str]] = set()
+    for i, link in enumerate(links):
+        where = f"links[{i}]"
+        for end in ("src", "dst"):
+            if getattr(link, end) not in nodes:
+                raise ProblemError(f"{where}.{end}", f"no node is called {getattr(link, end)!r}")
+        if link.src == link.dst:
+            raise ProblemError(f"{where}.dst", f"a link needs two different ends, both are {link.src!r}")
+        if (link.src, link.dst) in pairs:
+            raise ProblemError(where, f"a second link from {link.src!r} to {link.dst!r}")
+        pairs.add((link.src, link.dst))
+        if link.medium not in media:
+            raise ProblemError(f"{where}.medium", f"no medium is called {link.medium!r}")
 
 
 def _allowed(tasks: Sequence[Task], nodes: Mapping[str, int]) -> NDArray[np.bool_]:

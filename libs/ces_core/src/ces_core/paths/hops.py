@@ -1,0 +1,119 @@
+"""Hop counts: one row per node, worked out when first asked for, kept within a bound, taken over where links change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ces_core.kernels.jit import COMPILED, compiled
+from ces_core.paths.kept import Kept
+from ces_core.paths.mend import GIVEN_UP, SAME, mend
+
+if TYPE_CHECKING:
+    from ces_core.paths.network import IntArray, Neighbours
+
+HopRow = NDArray[np.signedinteger[Any]]
+KEPT_ROWS = 64 << 20
+"""So many bytes of rows are kept per direction: all rows up to some 5,800 nodes, every third of 10,000 nodes."""
+CHANGES = 256
+"""Beyond so many changed links, rows are worked out anew instead of being looked at."""
+BATCH = 256
+"""So many rows are worked out or looked at in one go."""
+
+
+class HopRows:
+    """Row ``n`` holds the hops between every node and node ``n``, in one direction; -1 where there is no way."""
+
+    def __init__(self, first: IntArray, node: NDArray[np.int32]) -> None:
+        """``first`` and ``node`` lead away from node ``n``: along links or against them."""
+        self._first, self._node = plain(first), plain(node)
+        self._nodes = len(first) - 1
+        self._type = np.int16 if self._nodes <= np.iinfo(np.int16).max else np.int32
+        self._kept: Kept[int, HopRow] = Kept(KEPT_ROWS)
+
+    def __bool__(self) -> bool:
+        """Whether any row is there."""
+        return any(True for _ in self._kept.newest_first())
+
+    @property
+    def most(self) -> int:
+        """How many rows are kept at most."""
+        return KEPT_ROWS // max(1, self._nodes * np.dtype(self._type).itemsize)
+
+    def row(self, node: int) -> HopRow:
+        found = self._kept.get(node)
+        return self.rows([node])[0] if found is None else found
+
+    def rows(self, nodes: Sequence[int]) -> list[HopRow]:
+        found = [self._kept.get(node) for node in nodes]
+        missing = sorted({node for node, row in zip(nodes, found, strict=True) if row is None})
+        new: dict[int, HopRow] = {}
+        for start in range(0, len(missing), BATCH):
+            batch = missing[start : start + BATCH]
+            block = np.empty((len(batch), self._nodes), dtype=self._type)
+            spread(self._first, self._node, np.array(batch, dtype=np.int64), block)
+            # Copies, so that each can be forgotten on its own.
+            new |= {node: self._keep(node, row.copy()) for node, row in zip(batch, block, strict=True)}
+        return [new[node] if row is None else row for node, row in zip(nodes, found, strict=True)]
+
+    def block(self, nodes: Sequence[int]) -> HopRow:
+        """The rows of ``nodes`` as one array (nodes asked for, nodes)."""
+        block: HopRow = np.empty((len(nodes), self._nodes), dtype=self._type)
+        for i, row in enumerate(self.rows(nodes)):
+            block[i] = row
+        return block
+
+    def adopt(self, earlier: HopRows, ahead: Neighbours, gone: IntArray, new: tuple[IntArray, IntArray]) -> None:
+        """Take over the rows of ``earlier``, mended where links have come and gone; the same rows where that changes
+        nothing, and none where it changes much.
+
+        Seen towards node ``n``: ``ahead`` are the neighbours that a node is linked to, as they are now; ``gone`` the
+        nodes that have lost a link ahead, ``new`` the near and the far ends of the links that are new.
+        """
+        if len(gone) + len(new[0]) > CHANGES:
+            return
+        links = (plain(ahead.first), plain(ahead.node), self._first, self._node)
+        oldest_first = list(earlier._kept.newest_first())[::-1]
+        for start in range(0, len(oldest_first), BATCH):
+            batch = oldest_first[start : start + BATCH]
+            block = np.array([row for _, row in batch])
+            verdicts = mend(*links, block, gone, *new).tolist()
+            for (node, row), mended, verdict in zip(batch, block, verdicts, strict=True):
+                if verdict != GIVEN_UP:
+                    self._keep(node, row if verdict == SAME else mended.copy())
+
+    def _keep(self, node: int, row: HopRow) -> HopRow:
+        row.setflags(write=False)
+        self._kept.put(node, row, row.nbytes)
+        return row
+
+
+def plain(array: NDArray[Any]) -> Any:
+    """The array as compiled code wants it; as lists, which are faster to walk, where nothing is compiled."""
+    return array if COMPILED else array.tolist()
+
+
+@compiled
+def spread(first: Any, node: Any, starts: NDArray[np.int64], rows: HopRow) -> None:
+    """Breadth first from each start; ``rows[i]`` gets the hops from ``starts[i]``."""
+    nodes = len(first) - 1
+    queue = np.empty(nodes, dtype=np.int64)
+    for i in range(len(starts)):
+        row = rows[i]
+        row[:] = -1
+        row[starts[i]] = 0
+        queue[0] = starts[i]
+        reached, done = 1, 0
+        while done < reached:
+            here = queue[done]
+            done += 1
+            hops = row[here] + 1
+            for c in range(first[here], first[here + 1]):
+                other = node[c]
+                if row[other] < 0:
+                    row[other] = hops
+                    queue[reached] = other
+                    reached += 1

@@ -1,0 +1,124 @@
+"""The paths of one topology, found as they are asked for; the table never changes an answer.
+
+Which of the equally short paths a flow takes matters, so they are all there, up to a bound. A decision touches few of
+the P^2 pairs, and later decisions find their paths ready.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ces_core.paths.hops import HopRow, plain
+from ces_core.paths.kept import Kept
+from ces_core.paths.network import IntArray, Network
+from ces_core.paths.path import FlatPaths, Path
+from ces_core.paths.simple import PATIENCE, simple_walks
+from ces_core.paths.walks import shortest_walks
+
+MAX_TIES = 32
+"""At most so many equally short paths are kept per ordered pair."""
+KEPT_FLAT = 64 << 20
+"""So many bytes of flat paths are kept, those of the latest choices of nodes."""
+KEPT_PATHS = 100_000
+"""So many path objects are kept: all of a hundred nodes with some ten ties per pair."""
+WARM_PAIRS = 10_000
+"""Up to so many pairs get their path objects when a table is warmed."""
+WARM_STEPS = 200_000_000
+"""Rows of hops are worked out ahead where that looks at no more links than this: about a second."""
+
+
+class PathTable:
+    """All hop-shortest paths of a network (``k`` None), or the ``k`` shortest simple paths of every pair.
+
+    Both by hops. Hop-shortest paths come depth first by rising link, and no more than ``most`` are kept per pair;
+    simple paths come by length and then likewise.
+    """
+
+    def __init__(self, network: Network, *, k: int | None = None, most: int = MAX_TIES) -> None:
+        self._network = network
+        self._k, self._most = k, most
+        self._link_dst: list[int] = network.link_dst.tolist()
+        self._medium = plain(network.link_medium)
+        out, into = network.out, network.into
+        self._out = plain(out.first), plain(out.node), plain(out.link)
+        self._into = plain(into.first), plain(into.node)
+        self._between: Kept[tuple[int, int], tuple[Path, ...]] = Kept(KEPT_PATHS)
+        self._flat: Kept[bytes, FlatPaths] = Kept(KEPT_FLAT)
+
+    def hops_to(self, dst: int) -> HopRow:
+        """Hops from every node to ``dst``; -1 where there is no way."""
+        return self._network.hops_to.row(dst)
+
+    def hops_from(self, src: int) -> HopRow:
+        """Hops from ``src`` to every node; -1 where there is no way."""
+        return self._network.hops_from.row(src)
+
+    def between(self, src: int, dst: int) -> tuple[Path, ...]:
+        """The paths from ``src`` to ``dst``, in a fixed order; empty where there is none."""
+        if src == dst:
+            return (Path((src,), (), ()),)
+        found = self._between.get((src, dst))
+        if found is None:
+            found = self._paths([src], [dst], self._walk([dst], [src], [0]))[0]
+        return found
+
+    def flat(self, nodes: NDArray[np.int64]) -> FlatPaths:
+        """The paths between all ordered pairs of ``nodes``."""
+        key = nodes.tobytes()
+        found = self._flat.get(key)
+        if found is None:
+            count = len(nodes)
+            found = self._walk(nodes.tolist(), np.repeat(nodes, count), np.tile(np.arange(count), count))
+            self._flat.put(key, found, found.size())
+        return found
+
+    def truncated(self, nodes: NDArray[np.int64]) -> bool:
+        """Whether some pair of ``nodes`` has more shortest paths than are kept: what holds for the kept ones is then
+        no proof for all. Never so for the K shortest, which are what they are."""
+        return bool(self.flat(nodes).truncated.any())
+
+    def warm(self) -> None:
+        """Work out ahead what decisions will ask for, as far as that takes about a second; compiles what there is to
+        compile. All pairs of a small network, the hops of a larger one, nothing of one with many thousand nodes."""
+        network = self._network
+        nodes = network.nodes
+        if nodes * (nodes + len(network.link_src)) <= WARM_STEPS:
+            for rows in (network.hops_to, network.hops_from):
+                rows.rows(range(min(nodes, rows.most)))
+        if nodes * nodes <= WARM_PAIRS:
+            chosen = list(range(nodes))
+            flat = self.flat(np.array(chosen, dtype=np.int64))
+            self._paths([src for src in chosen for _ in chosen], chosen * nodes, flat)
+        else:
+            self.flat(np.zeros(1, dtype=np.int64))
+            self.between(0, 0)
+
+    def _walk(self, ends: list[int], src: Sequence[int] | IntArray, row_of: Sequence[int] | IntArray) -> FlatPaths:
+        """The paths from ``src[p]`` to ``ends[row_of[p]]``."""
+        rows = self._network.hops_to.block(ends)
+        starts, of = (np.asarray(values, dtype=np.int64) for values in (src, row_of))
+        stops = np.array(ends, dtype=np.int64)[of]
+        pairs = (plain(rows), plain(of), plain(starts), plain(stops))
+        if self._k is None:
+            return FlatPaths(*shortest_walks(*self._out, self._medium, *pairs, self._most))
+        return FlatPaths(*simple_walks(*self._out, *self._into, self._medium, *pairs, self._k, PATIENCE))
+
+    def _paths(self, sources: list[int], targets: list[int], flat: FlatPaths) -> list[tuple[Path, ...]]:
+        """The pairs' paths as objects, kept."""
+        ahead = self._link_dst
+        path_first, resource, times = flat.path_first.tolist(), flat.resource.tolist(), flat.times.astype(int).tolist()
+        pair_first = flat.pair_first.tolist()
+        answers = []
+        for p, (src, dst) in enumerate(zip(sources, targets, strict=True)):
+            paths = []
+            for q in range(pair_first[p], pair_first[p + 1]):
+                part = slice(path_first[q], path_first[q + 1])
+                loads = tuple(zip(resource[part], times[part], strict=True))
+                via = tuple([r for r, _ in loads if r < len(ahead)])
+                paths.append(Path((src, *[ahead[i] for i in via]), via, loads))
+            answers.append(tuple(paths))
+            self._between.put((src, dst), answers[-1], 1 + len(paths))
+        return answers

@@ -1,0 +1,110 @@
+"""Paths between pairs of nodes, straight into flat arrays: all hop-shortest ones. Compiled where that is possible.
+
+The order is fixed: depth first, the neighbours of a node by rising link.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ces_core.kernels.jit import compiled
+
+Flat = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]
+"""The arrays of :class:`ces_core.paths.path.FlatPaths`."""
+
+
+@compiled
+def shortest_walks(
+    first: Any, node: Any, link: Any, medium: Any, rows: Any, row_of: Any, src: Any, dst: Any, most: int
+) -> Flat:
+    """The hop-shortest paths of pairs ``(src[p], dst[p])``, at most ``most`` each.
+
+    ``first``, ``node``, ``link``: the neighbours that links lead to; ``medium`` per link, -1 where there is none;
+    ``rows[row_of[p]]``: the hops from every node to ``dst[p]``.
+    """
+    pair_first = np.zeros(len(src) + 1, dtype=np.int64)
+    truncated = np.zeros(len(src), dtype=np.bool_)
+    path_first = np.zeros(1024, dtype=np.int64)
+    resource = np.empty(1024, dtype=np.int64)
+    times = np.empty(1024, dtype=np.float64)
+    depths = len(first)
+    at = np.empty(depths, dtype=np.int64)
+    cursor = np.empty(depths, dtype=np.int64)
+    via = np.empty(depths, dtype=np.int64)
+    paths = used = 0
+    for p in range(len(src)):
+        row = rows[row_of[p]]
+        begin = src[p]
+        found = 0
+        depth = 0 if row[begin] > 0 else -1
+        at[0] = begin
+        cursor[0] = first[begin]
+        if begin == dst[p]:
+            path_first = roomy(path_first, paths + 2)
+            paths += 1
+            path_first[paths] = used
+        while depth >= 0:
+            here = at[depth]
+            nearer = row[here] - 1
+            c = cursor[depth]
+            end = first[here + 1]
+            while c < end and row[node[c]] != nearer:
+                c += 1
+            if c == end:
+                depth -= 1
+                continue
+            cursor[depth] = c + 1
+            via[depth] = link[c]
+            if nearer > 0:
+                depth += 1
+                at[depth] = node[c]
+                cursor[depth] = first[node[c]]
+                continue
+            if found == most:
+                truncated[p] = True
+                break
+            found += 1
+            path_first = roomy(path_first, paths + 2)
+            resource = roomy(resource, used + 2 * (depth + 1))
+            times = roomy(times, used + 2 * (depth + 1))
+            used = load(via, depth + 1, medium, resource, times, used)
+            paths += 1
+            path_first[paths] = used
+        pair_first[p + 1] = paths
+    return pair_first, path_first[: paths + 1].copy(), resource[:used].copy(), times[:used].copy(), truncated
+
+
+@compiled
+def load(via: Any, hops: int, medium: Any, resource: Any, times: Any, used: int) -> int:
+    """Writes what a path of links ``via[:hops]`` uses: its links, then its media. Returns where the next one goes."""
+    for i in range(hops):
+        resource[used + i] = via[i]
+        times[used + i] = 1.0
+    used += hops
+    shared = used
+    for i in range(hops):
+        over = medium[via[i]]
+        if over < 0:
+            continue
+        for j in range(shared, used):
+            if resource[j] == len(medium) + over:
+                times[j] += 1.0
+                break
+        else:
+            resource[used] = len(medium) + over
+            times[used] = 1.0
+            used += 1
+    return used
+
+
+@compiled
+def roomy(array: Any, needed: int) -> Any:
+    """The array, or a larger copy of it that holds ``needed`` entries."""
+    if needed <= len(array):
+        return array
+    larger = np.empty(max(needed, 2 * len(array)), dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger
