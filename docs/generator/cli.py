@@ -10,7 +10,7 @@ from typing import Any
 from typer.main import get_command
 
 from ces_client.cli.app import app
-from ces_client.cli.plugins import load, plugins
+from ces_client.cli.plugins import PluginGroup
 from generator.markdown import code, table
 
 HEAD = """# The `ces` command
@@ -40,8 +40,12 @@ class Command:
 
 def tree() -> dict[str, Any]:
     """The top-level commands, those of other packages included."""
-    group: Any = get_command(app)
-    return dict(group.commands) | {name: load(point) for name, point in sorted(plugins().items())}
+    return members(get_command(app)) or {}
+
+
+def members(command: Any) -> dict[str, Any] | None:
+    """What a group holds, with what other packages add to it; None for a command that is no group."""
+    return command.all_commands() if isinstance(command, PluginGroup) else getattr(command, "commands", None)
 
 
 def commands() -> list[Command]:
@@ -50,7 +54,7 @@ def commands() -> list[Command]:
 
 
 def _walk(words: tuple[str, ...], command: Any) -> Iterator[Command]:
-    inner = getattr(command, "commands", None)
+    inner = members(command)
     if inner is None:
         yield Command(words, command)
         return

@@ -292,10 +292,15 @@ def extra(tmp_path, monkeypatch):
     (tmp_path / "extra_ces" / "cli.py").write_text('def train():\n    """Train."""\n')
     (tmp_path / "extra_broken.py").write_text('import not_installed_anywhere\ndef broken():\n    """Break."""\n')
     monkeypatch.syspath_prepend(tmp_path)
+    for module in ("extra_cli", "extra_broken"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
     named = {"greet": "extra_cli:greet", "group": "extra_cli:group", "train": "extra_ces.cli:train"}
     named["broken"] = "extra_broken:broken"
     points = {name: EntryPoint(name, value, plugins.GROUP) for name, value in named.items()}
-    monkeypatch.setattr(plugins, "plugins", lambda: points)
+    benches = {"greet": EntryPoint("greet", "extra_cli:greet", plugins.BENCH_GROUP)}
+    benches["broken"] = EntryPoint("broken", "extra_broken:broken", plugins.BENCH_GROUP)
+    groups = {plugins.GROUP: points, plugins.BENCH_GROUP: benches}
+    monkeypatch.setattr(plugins, "plugins", lambda group: groups[group])
 
 
 @pytest.mark.usefixtures("extra")
@@ -309,6 +314,16 @@ def test_commands_of_other_packages_join_without_being_imported():
     assert "Say hello" in ces("greet", "--help").stdout
     assert "remedy: name somebody" in ces("greet", "--name", "nobody", code=2).stderr
     assert "pip install extra_broken" in ces("broken", code=2).stderr
+
+
+@pytest.mark.usefixtures("extra")
+def test_measurements_of_other_packages_join_without_being_imported():
+    assert "Say hello, politely." in ces("bench", "--help").stdout
+    assert "extra_cli" not in sys.modules
+    assert ces("bench", "greet", "--name", "me").stdout == "hello me\n"
+    said = ces("bench", "broken", code=2).stderr
+    assert "`ces bench broken` cannot start" in said
+    assert "pip install extra_broken" in said
 
 
 def test_help_needs_no_numerics():

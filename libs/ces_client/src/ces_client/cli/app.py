@@ -6,7 +6,7 @@ import stamina.instrumentation
 import typer
 
 from ces_client.cli import cluster, jobs, machine
-from ces_client.cli.plugins import CesGroup
+from ces_client.cli.plugins import BenchGroup, CesGroup
 
 app = typer.Typer(
     cls=CesGroup,
@@ -18,6 +18,7 @@ get = typer.Typer(help="List jobs, nodes, links or the queue.", no_args_is_help=
 describe = typer.Typer(help="Show all about a job or a node.", no_args_is_help=True)
 node = typer.Typer(help="Manage nodes.", no_args_is_help=True)
 topology = typer.Typer(help="Manage links and media.", no_args_is_help=True)
+bench = typer.Typer(cls=BenchGroup, help="Measure, with tables, results.json and plots.", no_args_is_help=True)
 
 app.command()(jobs.submit)
 app.command()(jobs.wait)
@@ -31,6 +32,7 @@ app.command()(jobs.pause)
 app.command()(jobs.resume)
 app.add_typer(node, name="node")
 app.add_typer(topology, name="topology")
+app.add_typer(bench, name="bench")
 app.command()(machine.login)
 app.command()(machine.doctor)
 
@@ -43,6 +45,7 @@ describe.command("node")(cluster.describe_node)
 node.command()(cluster.cordon)
 node.command()(cluster.uncordon)
 node.command()(cluster.drain)
+node.command()(cluster.forget)
 node.command()(cluster.token)
 topology.command("apply")(cluster.topology_apply)
 

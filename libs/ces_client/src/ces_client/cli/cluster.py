@@ -25,6 +25,11 @@ from ces_client.view import job_table, link_table, node_detail, node_table, queu
 M = TypeVar("M", bound=BaseModel)
 WATCH_S = 2.0
 WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="show it again whenever it changes; Ctrl-C ends")]
+CREDENTIAL = {
+    "revoked": "its credential is refused from now on",
+    "pending": "NATS could not be told yet to refuse its credential; the manager goes on trying",
+    "kept": "its credential stays good, since the manager has no key to revoke it (CES_REVOCATION_KEY_FILE)",
+}
 NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="a node's name")]
 
 
@@ -126,6 +131,18 @@ def _ask(node: str, what: str, output: Output) -> None:
         show_json(view)
     else:
         show(Text(f"{what} requested for {node}"))
+
+
+def forget(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
+    """Remove a node for good: one that is lost, or drained and empty."""
+    with session.connect() as client:
+        gone = client.nodes.forget(node)
+    if output == Output.JSON:
+        show_json(gone)
+        return
+    jobs = f"; jobs that lose their place: {', '.join(gone.jobs)}" if gone.jobs else ""
+    show(Text(f"{node} is forgotten{jobs}"))
+    show(Text(CREDENTIAL[gone.credential]))
 
 
 def token(

@@ -1,5 +1,6 @@
-"""The command group of ``ces``: commands of other packages (entry points of group ``ces.commands``) are imported only
-when they are called, so that ``ces --help`` and everyday commands stay quick; and errors end as CES's errors do.
+"""The command groups that other packages add to: ``ces`` itself (entry points of group ``ces.commands``) and
+``ces bench`` (``ces.bench``). What they add is imported only when it is called, so that ``ces --help`` and everyday
+commands stay quick; and errors end as CES's errors do.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -20,28 +21,48 @@ from ces_client.errors import CesError, bad_field
 from ces_common.messages.api import Problem
 
 GROUP = "ces.commands"
+BENCH_GROUP = "ces.bench"
 _WANTS_JSON = "ces_client.wants_json"
 
 
-class CesGroup(TyperGroup):
+class PluginGroup(TyperGroup):
     """Own commands first, then those of the entry points by name."""
+
+    entry_points: ClassVar[str]
 
     def list_commands(self, ctx: Any) -> list[str]:
         own = super().list_commands(ctx)
-        return own + sorted(set(plugins()) - set(own))
+        return own + sorted(set(plugins(self.entry_points)) - set(own))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """For help texts and completion: a stand-in that knows the help line, for a command not imported yet."""
-        own = super().get_command(ctx, cmd_name)
-        if own is not None or cmd_name not in plugins():
+        own, others = super().get_command(ctx, cmd_name), plugins(self.entry_points)
+        if own is not None or cmd_name not in others:
             return own
-        return TyperCommand(cmd_name, help=help_line(plugins()[cmd_name]))
+        return TyperCommand(cmd_name, help=help_line(others[cmd_name]))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        name = args[0]
-        if name in plugins() and name not in self.commands:
-            return name, load(plugins()[name]), args[1:]
+        name, others = args[0], plugins(self.entry_points)
+        if name in others and name not in self.commands:
+            return name, load(others[name]), args[1:]
         return super().resolve_command(ctx, args)
+
+    def all_commands(self) -> dict[str, Any]:
+        """Own commands and those of the entry points, which are imported for it."""
+        own, others = dict(self.commands), sorted(plugins(self.entry_points).items())
+        return own | {name: load(point) for name, point in others if name not in own}
+
+
+class BenchGroup(PluginGroup):
+    """``ces bench``: every package brings the measurements of what it holds."""
+
+    entry_points = BENCH_GROUP
+
+
+class CesGroup(PluginGroup):
+    """``ces``: where errors end."""
+
+    entry_points = GROUP
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         ctx.meta[_WANTS_JSON] = wants_json(args)
@@ -63,8 +84,8 @@ class CesGroup(TyperGroup):
 
 
 @cache
-def plugins() -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=GROUP)}
+def plugins(group: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=group)}
 
 
 def load(point: EntryPoint) -> Any:
@@ -73,8 +94,9 @@ def load(point: EntryPoint) -> Any:
         target = point.load()
     except ImportError as error:
         package = point.dist.name if point.dist else point.module
+        words = ("ces", "bench", point.name) if point.group == BENCH_GROUP else ("ces", point.name)
         raise bad_field(
-            f"`ces {point.name}` cannot start",
+            f"`{' '.join(words)}` cannot start",
             point.name,
             str(error),
             f"install all that it needs: pip install {package}",

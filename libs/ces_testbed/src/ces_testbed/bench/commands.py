@@ -1,4 +1,4 @@
-"""``ces bench``."""
+"""``ces bench control-plane``."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ import typer
 
 from ces_client.cli.output import console
 
-bench = typer.Typer(no_args_is_help=True, help="Measure, with tables, results.json and plots.")
 
-
-@bench.callback()
-def _group() -> None:
-    """Measure, with tables, results.json and plots."""
-
-
-@bench.command("control-plane")
 def control_plane(
     nodes: Annotated[int, typer.Option(min=6, max=1000, help="simulated agents")] = 100,
     jobs: Annotated[int, typer.Option(min=1, max=100_000, help="jobs in all")] = 500,

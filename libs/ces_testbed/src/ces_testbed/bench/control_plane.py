@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ces_common.states import JOB_OVER, JobState
+from ces_core.bench.results import write_results
 from ces_testbed.bench.load import (
     Moments,
     Spread,
@@ -195,6 +196,6 @@ def run(load: Load, out: Path, console: Console, database_url: str | None = None
         cluster = Cluster(spec, Files(Path(folder) / "cluster"), agents=False)
         with cluster:
             outcome, moments = asyncio.run(drive(cluster, load, console))
-    (out / "results.json").write_text(json.dumps(asdict(outcome), indent=2) + "\n")
+    write_results(out, asdict(outcome))
     control_plane_plots(outcome, moments, out)
     return outcome

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from dataclasses import dataclass, field
+from typing import Any
 
 from rich.table import Table
 
+from ces_core.bench.machine import describe, in_words
 from ces_testbed.bench.load import Spread
 
 
@@ -38,7 +38,7 @@ class Outcome:
     heartbeats_per_s: float = 0.0
     heartbeat_ms: Spread | None = None
     cpu_ms_per_job: dict[str, float] = field(default_factory=dict)
-    machine: str = f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+    machine: dict[str, Any] = field(default_factory=describe)
 
 
 def table(outcome: Outcome) -> Table:
@@ -46,7 +46,7 @@ def table(outcome: Outcome) -> Table:
     offered = f"{load.rate:g} jobs/s offered" if load.rate else "all at once"
     shown = Table(
         title=f"Control plane: {load.nodes} nodes, {load.jobs} jobs of {load.tasks} tasks, {offered}, "
-        f"{outcome.database}, seed {load.seed} ({outcome.machine})",
+        f"{outcome.database}, seed {load.seed} ({in_words(outcome.machine)})",
         title_justify="left",
     )
     shown.add_column("what")

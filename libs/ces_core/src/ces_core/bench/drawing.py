@@ -1,0 +1,121 @@
+"""How plots look. matplotlib is imported here, and only where something is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scipy.special import stdtrit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C6D31")
+"""Told apart by people who see colours differently too (after Okabe and Ito's set)."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)))
+DPI = 150
+
+
+class PlotsUnavailableError(RuntimeError):
+    """matplotlib is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "plots need matplotlib; install it (pip install 'ces-core[bench]') or ask for none: --no-plots"
+        )
+
+
+def require_plots() -> None:
+    """Raises PlotsUnavailableError: before hours of measuring, not after."""
+    if find_spec("matplotlib") is None:
+        raise PlotsUnavailableError
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one solver is drawn, the same in every plot."""
+
+    colour: str
+    marker: str
+    line: Any
+
+    def keywords(self) -> dict[str, Any]:
+        return {
+            "color": self.colour,
+            "marker": self.marker,
+            "linestyle": self.line,
+            "linewidth": 1.3,
+            "markersize": 4.5,
+        }
+
+
+def styles(names: Sequence[str]) -> dict[str, Style]:
+    """By name: colours first, then other markers and lines with them."""
+    found = {}
+    for i, name in enumerate(names):
+        again = i // len(COLOURS)
+        marker = MARKERS[(i + again) % len(MARKERS)]
+        found[name] = Style(COLOURS[i % len(COLOURS)], marker, LINES[again % len(LINES)])
+    return found
+
+
+def panels(
+    rows: int, columns: int, *, width: float = 3.4, height: float = 2.7, **keywords: Any
+) -> tuple[Figure, list[list[Axes]]]:
+    """A figure of small plots side by side, sizes in inches each."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, **keywords)
+    for axis in axes.flat:
+        axis.grid(alpha=0.25, linewidth=0.6)
+        axis.spines[["top", "right"]].set_visible(False)
+    return figure, [list(row) for row in axes]
+
+
+def curve(
+    axis: Axes, points: Sequence[tuple[float, Mapping[str, Any]]], factor: float, *, lying: bool = False, **look: Any
+) -> None:
+    """Means with their 95 % confidence, at the places that have any. ``lying``: places on the other axis, no line."""
+    there = [(place, found) for place, found in points if found["n"]]
+    places, means = [place for place, _ in there], [factor * found["mean"] for _, found in there]
+    ranges = [_confidence(found) for _, found in there]
+    bars = [[factor * below for below, _ in ranges], [factor * above for _, above in ranges]]
+    shared = {"elinewidth": 0.8, "ecolor": (look["color"], 0.5), **look}
+    if lying:
+        axis.errorbar(means, places, xerr=bars, fmt="o", markersize=4.5, **shared)
+    else:
+        axis.errorbar(places, means, yerr=bars, **shared)
+
+
+def _confidence(found: Mapping[str, Any]) -> tuple[float, float]:
+    """How far the true mean may be below and above, with 95 % confidence (Student's t; shares bring their range)."""
+    if "low" in found:
+        return max(0.0, found["mean"] - found["low"]), max(0.0, found["high"] - found["mean"])
+    around = float(stdtrit(found["n"] - 1, 0.975)) * found["std"] / found["n"] ** 0.5 if found["n"] > 1 else 0.0
+    return around, around
+
+
+def plain_log_axis(axis: Axes) -> None:
+    """A logarithmic x axis that says 0.5, 1, 2 and not powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_xscale("log")
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.xaxis.set_minor_formatter(NullFormatter())
+
+
+def legend_outside(figure: Figure, axis: Axes) -> None:
+    """One legend for all panels, to their right, each name once."""
+    named = dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
+    figure.legend(named.values(), named.keys(), loc="outside right upper", frameon=False, fontsize=9)
+
+
+def save(figure: Figure, path: Path) -> None:
+    figure.savefig(path, dpi=DPI)

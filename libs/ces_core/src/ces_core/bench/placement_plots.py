@@ -1,0 +1,186 @@
+"""The placement benchmark's results as pictures.
+
+Many solvers share no panel: the summary has a line of text for each, and curves over the number of tasks a panel each.
+A few are drawn over each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ces_core.bench.drawing import (
+    COLOURS,
+    curve,
+    legend_outside,
+    panels,
+    plain_log_axis,
+    save,
+    styles,
+)
+from ces_core.bench.placement_report import ranked
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Results = Mapping[str, Any]
+Pick = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+FEW = 7
+"""So many solvers can be told apart in one panel."""
+ACROSS = 5
+"""Panels in a row, one for each solver."""
+QUALITY: Mapping[str, tuple[str, float]] = {
+    "composite": ("composite", 1.0),
+    "load_imbalance": ("load imbalance L", 1.0),
+    "bandwidth_satisfaction": ("bandwidth satisfaction D", 1.0),
+    "placed": ("jobs placed, %", 100.0),
+}
+"""Figure -> what it is called on an axis, and the factor that goes with it."""
+
+
+def draw(results: Results, out: Path) -> list[str]:
+    """Draw the pictures under ``out``; gives their names."""
+    pictures = {"summary.png": _summary(results)}
+    if len(results["question"]["solvers"]) <= FEW:
+        pictures["by-tasks.png"] = _over_each_other(results)
+    else:
+        for what in QUALITY:
+            pictures[f"{what.replace('_', '-')}-by-tasks.png"] = _side_by_side(results, what)
+    if len(results["question"]["anytime"]):
+        pictures["over-time.png"] = _over_time(results)
+    for name, figure in pictures.items():
+        save(figure, out / name)
+    return list(pictures)
+
+
+def _summary(results: Results) -> Figure:
+    """Solvers as lines of text, best first; regimes as rows of panels, figures as columns."""
+    regimes = results["regimes"]
+    columns = {"placed": QUALITY["placed"], "composite_or_0": ("composite, 0 if unplaced", 1.0)}
+    columns |= {what: QUALITY[what] for what in ("load_imbalance", "bandwidth_satisfaction")}
+    columns |= {"regret": ("below the best known", 1.0)}
+    order = list(reversed(ranked(results)))
+    height = 0.7 + 0.2 * len(order)
+    figure, axes = panels(len(regimes), len(columns) + 1, width=2.3, height=height, sharex="col", sharey=True)
+    for row, (regime, found) in zip(axes, regimes.items(), strict=True):
+        for axis, (what, (label, factor)) in zip(row, columns.items(), strict=False):
+            for place, name in enumerate(order):
+                curve(axis, [(place, found["solvers"][name]["all_tasks"][what])], factor, lying=True, color=COLOURS[0])
+            axis.set_xlabel(label)
+        for place, name in enumerate(order):
+            took = found["solvers"][name]["all_tasks"]["wall_ms"]
+            row[-1].plot([took["p50"], took["p99"]], [place, place], color=COLOURS[0], linewidth=1)
+            row[-1].plot([took["p50"]], [place], "o", color=COLOURS[0], markersize=4.5)
+        plain_log_axis(row[-1])
+        row[-1].set_xlabel("decision, ms (p50 to p99)")
+        row[0].set_yticks(range(len(order)), order, fontsize=8)
+        row[0].set_ylabel(regime, fontsize=12)
+    for axis in (axis for row in axes[:-1] for axis in row):
+        axis.set_xlabel("")
+    _caption(figure, results)
+    return figure
+
+
+def _over_each_other(results: Results) -> Figure:
+    """Regimes as columns, figures as rows, a curve for each solver: the thesis's figure 4-3."""
+    regimes, sizes = results["regimes"], results["question"]["tasks"]
+    known = styles(results["question"]["solvers"])
+    figure, axes = panels(len(QUALITY), len(regimes), sharex=True, sharey="row")
+    for column, (regime, found) in enumerate(regimes.items()):
+        for line, (what, (label, factor)) in zip(axes, QUALITY.items(), strict=True):
+            axis = line[column]
+            if what == "composite":
+                _best_known(axis, found, sizes, "#777777")
+            for place, (name, style) in enumerate(known.items()):
+                by_tasks = found["solvers"][name]["by_tasks"]
+                shift = _shift(place, len(known))
+                points = [(size + shift, by_tasks[str(size)][what]) for size in sizes]
+                curve(axis, points, factor, label=name, **style.keywords())
+            if not column:
+                axis.set_ylabel(label)
+        axes[0][column].set_title(regime)
+        axes[-1][column].set_xlabel("tasks in the job")
+        axes[-1][column].set_xticks(sizes)
+    legend_outside(figure, axes[0][0])
+    _caption(figure, results)
+    return figure
+
+
+def _side_by_side(results: Results, what: str) -> Figure:
+    """A panel for each solver, best first, and in it a curve for each regime."""
+    sizes, order = results["question"]["tasks"], ranked(results)
+    regimes = dict(zip(results["regimes"], styles(list(results["regimes"])).values(), strict=True))
+    label, factor = QUALITY[what]
+    rows = -(-len(order) // ACROSS)
+    figure, axes = panels(rows, ACROSS, width=2.2, height=1.9, sharex=True, sharey=True)
+    for place, axis in enumerate(axis for line in axes for axis in line):
+        if place >= len(order):
+            axis.set_visible(False)
+            continue
+        for i, (regime, style) in enumerate(regimes.items()):
+            found = results["regimes"][regime]
+            if what == "composite":
+                _best_known(axis, found, sizes, style.colour)
+            by_tasks = found["solvers"][order[place]]["by_tasks"]
+            points = [(size + _shift(i, len(regimes)), by_tasks[str(size)][what]) for size in sizes]
+            curve(axis, points, factor, label=regime, **style.keywords())
+        axis.set_title(order[place], fontsize=9)
+        axis.set_xticks(sizes)
+        if place >= len(order) - ACROSS:
+            axis.set_xlabel("tasks in the job", fontsize=9)
+            axis.tick_params(labelbottom=True)
+        if not place % ACROSS:
+            axis.set_ylabel(label, fontsize=9)
+    legend_outside(figure, axes[0][0])
+    _caption(figure, results)
+    return figure
+
+
+def _over_time(results: Results) -> Figure:
+    """Quality against the time that decisions took: not the limit, which some do not need and others overrun."""
+    regimes = results["regimes"]
+    known = styles(ranked(results))
+    figure, axes = panels(2, len(regimes), sharex=True, sharey="row", height=3.1)
+    rows = {"composite_or_0": ("composite, 0 if unplaced", 1.0), "placed": QUALITY["placed"]}
+    for column, (regime, found) in enumerate(regimes.items()):
+        for line, (what, (label, factor)) in zip(axes, rows.items(), strict=True):
+            axis = line[column]
+            for name, style in known.items():
+                points = sorted((point["wall_ms"]["p50"], place) for place, point in enumerate(found["anytime"][name]))
+                drawn = [(ms, found["anytime"][name][place][what]) for ms, place in points]
+                if len({round(value["mean"], 9) for _, value in drawn}) == 1:  # more time changes nothing
+                    drawn = drawn[len(drawn) // 2 :][:1]
+                curve(axis, drawn, factor, label=name, **style.keywords())
+            plain_log_axis(axis)
+            if not column:
+                axis.set_ylabel(label)
+        axes[0][column].set_title(regime)
+        axes[-1][column].set_xlabel("median time of a decision, ms")
+    legend_outside(figure, axes[0][0])
+    _caption(figure, results)
+    return figure
+
+
+def _best_known(axis: Axes, found: Mapping[str, Any], sizes: list[int], colour: str) -> None:
+    by_tasks = found["best_known"]["by_tasks"]
+    there = [
+        (size, by_tasks[str(size)]["composite"]["mean"]) for size in sizes if by_tasks[str(size)]["composite"]["n"]
+    ]
+    values = [value for _, value in there]
+    axis.plot([size for size, _ in there], values, color=colour, linewidth=5, alpha=0.25, label="best known")
+
+
+def _shift(place: int, count: int) -> float:
+    """Points of one number of tasks stand side by side, within half the way to the next: bars do not overlap."""
+    return 0.5 * ((place + 0.5) / count - 0.5)
+
+
+def _caption(figure: Figure, results: Results) -> None:
+    question = results["question"]
+    text = (
+        f"{question['nodes']} nodes, {question['rounds']} rounds for each regime and number of tasks, seed "
+        f"{question['seed']}; bars: 95 % confidence of the mean"
+    )
+    figure.supxlabel(text, fontsize=8, color="#444444")

@@ -1,0 +1,105 @@
+"""What the answers of the placement benchmark come to. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ces_core.bench.placement import Answer, Question
+from ces_core.bench.spread import share, spread
+from ces_core.bench.truth import EQUAL, Truth
+from ces_core.simulator.rounds import Round
+
+PARTS = ("composite", "load_imbalance", "bandwidth_satisfaction")
+
+
+def summarise(
+    question: Question, answers: Sequence[Answer], truths: Mapping[Round, Truth], best: Mapping[Round, float]
+) -> dict[str, Any]:
+    """Per regime: how hard the rounds are; every solver's figures, in all, by number of tasks and over time limits."""
+    return {
+        "question": asdict(question),
+        "regimes": {
+            regime: _regime(
+                question,
+                [answer for answer in answers if answer.round.regime == regime],
+                {asked: truth for asked, truth in truths.items() if asked.regime == regime},
+                {asked: value for asked, value in best.items() if asked.regime == regime},
+            )
+            for regime in question.regimes
+        },
+    }
+
+
+def _regime(
+    question: Question, answers: Sequence[Answer], truths: Mapping[Round, Truth], best: Mapping[Round, float]
+) -> dict[str, Any]:
+    main = [answer for answer in answers if answer.limit_s == question.time_limit_s]
+    losers = {answer.round for answer in main if answer.composite is None}
+    everywhere = {answer.round for answer in main} - losers
+    optima = {asked for asked, truth in truths.items() if truth.optimal}
+    of_solver: dict[str, list[Answer]] = defaultdict(list)
+    for answer in main:
+        of_solver[answer.solver].append(answer)
+    return {
+        "instances": len({answer.round for answer in main}),
+        "placed_by_somebody": len(best),
+        "placed_by_all": len(everywhere),
+        "proven_optima": len(optima),
+        "proven_impossible": sum(truth.impossible for truth in truths.values()),
+        "best_known": {
+            "all_tasks": {"composite": spread(best.values())},
+            "by_tasks": {
+                str(size): {"composite": spread(value for asked, value in best.items() if asked.tasks == size)}
+                for size in question.tasks
+            },
+        },
+        "solvers": {
+            name: {
+                "all_tasks": _quality(given) | _against(given, everywhere, best, optima) | _effort(given),
+                "by_tasks": {
+                    str(size): _quality([answer for answer in given if answer.round.tasks == size])
+                    for size in question.tasks
+                },
+                "refused_for": dict(Counter(answer.refused_for for answer in given if answer.refused_for)),
+            }
+            for name, given in of_solver.items()
+        },
+        "anytime": {
+            name: [
+                {"limit_s": limit} | _quality(given) | _effort(given)
+                for limit in sorted(question.limits, key=lambda limit: (limit is None, limit))
+                if (given := [answer for answer in answers if (answer.solver, answer.limit_s) == (name, limit)])
+            ]
+            for name in question.solvers
+        },
+    }
+
+
+def _quality(given: Sequence[Answer]) -> dict[str, Any]:
+    """``composite`` and its parts are over what was placed; ``composite_or_0`` over everything, 0 for what was not."""
+    placed = [answer for answer in given if answer.composite is not None]
+    found: dict[str, Any] = {"placed": share(len(placed), len(given))}
+    found |= {part: spread(getattr(answer, part) for answer in placed) for part in PARTS}
+    return found | {"composite_or_0": spread(answer.composite or 0.0 for answer in given)}
+
+
+def _against(
+    given: Sequence[Answer], everywhere: Collection[Round], best: Mapping[Round, float], optima: Collection[Round]
+) -> dict[str, Any]:
+    """Against the others: where all have placed, how far from the best known, and how often at a proven optimum."""
+    placed = [(answer.round, answer.composite) for answer in given if answer.composite is not None]
+    return {
+        "composite_where_all_placed": spread(value for asked, value in placed if asked in everywhere),
+        "regret": spread(best[asked] - value for asked, value in placed),
+        "optimal": share(sum(asked in optima and value >= best[asked] - EQUAL for asked, value in placed), len(optima)),
+    }
+
+
+def _effort(given: Sequence[Answer]) -> dict[str, Any]:
+    return {
+        "wall_ms": spread(answer.wall_ms for answer in given),
+        "cpu_ms": spread(answer.cpu_ms for answer in given),
+    }

@@ -1,0 +1,61 @@
+"""Where results go: ``results.json``, and tables for the screen and for pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from ces_core.bench.machine import in_words
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table before it has a form. The first column names, the others hold figures."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def on_screen(self) -> Table:
+        table = Table(title=self.title, title_justify="left")
+        for i, column in enumerate(self.columns):
+            table.add_column(column, justify="right" if i else "left", no_wrap=not i)
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def as_markdown(self) -> str:
+        rows = [self.columns, ["---", *["---:"] * (len(self.columns) - 1)], *self.rows]
+        return "\n".join([self.title, "", *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
+
+
+def write_results(out: Path, results: Mapping[str, Any]) -> None:
+    """Write ``results.json`` under ``out``, which is made where absent. Figures keep six digits."""
+    out.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(_rounded(results), indent=1, allow_nan=False)
+    (out / "results.json").write_text(text + "\n", encoding="utf-8")
+
+
+def write_tables(out: Path, machine: Mapping[str, Any], grids: Sequence[Grid]) -> None:
+    """Write ``tables.md`` under ``out``: the tables, and how they came to be."""
+    parts = [*(grid.as_markdown() for grid in grids), provenance(machine)]
+    (out / "tables.md").write_text("\n".join(parts) + "\n", encoding="utf-8")
+
+
+def provenance(machine: Mapping[str, Any]) -> str:
+    """One sentence: which command made the figures, and where."""
+    commit = f"commit `{machine['commit'][:12]}`" if machine["commit"] else "an unknown commit"
+    return f"Made by `{machine['command']}` at {commit} on {in_words(machine)}, load average {machine['load_average']}."
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, Mapping):
+        return {key: _rounded(each) for key, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value

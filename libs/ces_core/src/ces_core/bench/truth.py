@@ -1,0 +1,52 @@
+"""What is truly possible: optima proven by the exact solver, in processes of their own, while nothing is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+
+from ces_core.bench.asking import GROUND_TRUTH
+from ces_core.bench.machine import usable_cores
+from ces_core.instance import read_instance
+from ces_core.simulator.deciding import decide
+from ces_core.simulator.rounds import Round
+from ces_core.solvers import get_solver
+
+EQUAL = 1e-6
+"""Composites as near as this count as equal."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What the exact solver found: its best, an upper limit on every plan's, and whether none exists for certain."""
+
+    composite: float | None = None
+    bound: float | None = None
+    impossible: bool = False
+
+    @property
+    def optimal(self) -> bool:
+        """Whether ``composite`` is the optimum."""
+        return self.composite is not None and self.bound is not None and self.bound <= self.composite + EQUAL
+
+
+def find_truths(asked: Sequence[Round], limit_s: float, advance: Callable[[], None]) -> dict[Round, Truth]:
+    """The truth of each round, ``limit_s`` seconds at most for each. Raises BrokenPlanError."""
+    workers = min(usable_cores(), len(asked))
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        futures = {pool.submit(find_truth, each, limit_s): each for each in asked}
+        found = {}
+        for future in as_completed(futures):
+            found[futures[future]] = future.result()
+            advance()
+    return found
+
+
+def find_truth(asked: Round, limit_s: float) -> Truth:
+    instance = asked.instance()
+    result = decide(get_solver(GROUND_TRUTH), read_instance(instance), instance, time_limit_s=limit_s).result
+    if result.metrics is not None:
+        return Truth(result.metrics.composite, result.bound)
+    return Truth(impossible=result.reason is not None and result.reason.proven)
