@@ -9,13 +9,23 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Literal
 from uuid import uuid4
 
 import pytest
 
 from ces_common.messages.reports import WorkerStatus
 from ces_common.messages.wanted import Endpoint, WorkerWanted
+from ces_edge_agent.deadline import (
+    LEASE_OVER,
+    Deadline,
+    boot_clock,
+    deadline_file,
+    make_deadline_file,
+    write_deadline,
+)
 from ces_edge_agent.ports import Refused, Runtime
+from ces_edge_agent.runtimes import linux
 from ces_edge_agent.runtimes.docker import DockerRuntime
 from ces_edge_agent.runtimes.fake import FakeHost, FakeRuntime
 from ces_edge_agent.runtimes.process import ProcessRuntime
@@ -41,6 +51,12 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.node = f"rt{uuid4().hex[:8]}"
+        make_deadline_file(deadline_file(folder))
+        self.lease(3600)
+
+    def lease(self, seconds: float) -> None:
+        """As an agent writes it down: its lease ends so many seconds from now."""
+        write_deadline(deadline_file(self.folder), Deadline(linux.boot_id(), boot_clock() + seconds))
 
     def make(self) -> Runtime:
         raise NotImplementedError
@@ -50,7 +66,13 @@ class Bench:
         raise NotImplementedError
 
     def worker(
-        self, *command: str, allocation: str = "a1", incarnation: int = 0, cpu: int = 1000, paused: bool = False
+        self,
+        *command: str,
+        allocation: str = "a1",
+        incarnation: int = 0,
+        cpu: int = 1000,
+        paused: bool = False,
+        disconnect: Literal["stop", "keep"] = "stop",
     ) -> WorkerWanted:
         return WorkerWanted(
             allocation=allocation,
@@ -65,6 +87,7 @@ class Bench:
             cpu=cpu,
             memory=MEMORY,
             paused=paused,
+            disconnect=disconnect,
         )
 
     def exits(self, code: int) -> tuple[str, ...]:
@@ -402,6 +425,57 @@ asyncio.run(main())
         owner.kill()
         owner.communicate()
         await clean(runtime)
+
+
+def alive(pid: int | None) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+async def test_without_any_owner_the_end_of_the_lease_ends_workers_but_those_told_to_keep_going(
+    runtime: Runtime, bench: Bench
+) -> None:
+    real_only(bench)
+    programs = {"a1": bench.sleeps, "a2": ("python", "-uc", POLITE), "a3": bench.stubborn, "kept": bench.sleeps}
+    for name, command in programs.items():
+        await runtime.ensure_holder(endpoint(name))
+        disconnect: Literal["stop", "keep"] = "keep" if name == "kept" else "stop"
+        await runtime.start(bench.worker(*command, allocation=name, disconnect=disconnect))
+    await logged(runtime, "listening\n", "a2")
+    await logged(runtime, "deaf\n", "a3")
+    pids = {key.partition(".")[0]: status.pid for key, status in (await runtime.workers()).items()}
+    await runtime.close()
+
+    bench.lease(2)
+    assert all(alive(pid) for pid in pids.values())
+
+    async def ended_by_themselves() -> bool:
+        return not any(alive(pid) for name, pid in pids.items() if name != "kept")
+
+    await until(ended_by_themselves)
+    assert alive(pids["kept"])
+
+    await runtime.open()
+    for name, code in (("a1", 143), ("a2", 7), ("a3", 137)):
+        status = await ended(runtime, f"{name}.0")
+        assert (name, status.exit_code, status.reason, status.lapsed) == (name, code, LEASE_OVER, True)
+    assert (await runtime.workers())["kept.0"].state == "running"
+
+    bench.lease(3600)
+    await runtime.ensure_holder(endpoint("a1"))
+    await runtime.remove("a1.0")
+    await runtime.start(bench.worker(*bench.exits(3), allocation="a1", incarnation=1))
+    status = await ended(runtime, "a1.1")
+    assert (status.exit_code, status.reason, status.lapsed) == (3, None, False)
+
+
+async def test_a_lease_that_is_renewed_ends_nothing(runtime: Runtime, bench: Bench) -> None:
+    real_only(bench)
+    await runtime.start(bench.worker("python", "-uc", TICK))
+    for count in range(1, 6):
+        bench.lease(1.5)
+        await logged(runtime, f"\n{count * 50}\n")
+    bench.lease(3600)
+    assert (await runtime.workers())["a1.0"].state == "running"
 
 
 async def test_a_program_hears_sigterm(runtime: Runtime, bench: Bench) -> None:

@@ -9,11 +9,13 @@ from agent_parts import FakeNetwork, FakeTime, compute, network, worker
 
 from ces_common.messages.wanted import ComputeWanted, Endpoint, NetworkWanted, WorkerWanted
 from ces_edge_agent.compute import LOOK_S, ComputeKeeper
+from ces_edge_agent.deadline import LEASE_OVER
 from ces_edge_agent.documents import Kept
 from ces_edge_agent.lease import Lease
 from ces_edge_agent.network import NetworkKeeper
 from ces_edge_agent.ports import RuntimeUnavailable
 from ces_edge_agent.runtimes.fake import FakeRuntime
+from ces_edge_agent.stops import Stops
 
 
 class SlowRuntime(FakeRuntime):
@@ -49,13 +51,19 @@ class ComputeNode:
         self.time = FakeTime()
         self.runtime = SlowRuntime(folder)
         self.kept = Kept(folder / "wanted.json", ComputeWanted, "n")
-        self.lease = Lease(folder / "lease.json", self.time.clocks())
+        self.lease = Lease(folder, self.time.clocks())
         self.networked = {"a", "b"}
         self.changes = 0
-        self.keeper = ComputeKeeper(
-            "n", self.runtime, self.kept, self.lease, lambda: self.networked, 5.0, self._changed
-        )
+        self.folder = folder
+        self.keeper = self.agent()
         self.renew()
+
+    def agent(self) -> ComputeKeeper:
+        """The keeper of an agent that starts, with what earlier ones left on disk."""
+        stops = Stops(self.folder / "stopped.json")
+        return ComputeKeeper(
+            "n", self.runtime, self.kept, self.lease, stops, lambda: self.networked, 5.0, self._changed
+        )
 
     def _changed(self) -> None:
         self.changes += 1
@@ -110,8 +118,75 @@ async def test_who_was_stopped_for_want_of_a_lease_has_not_succeeded_however_it_
     await node.look(2)
     node.time.passes(31)
     await node.look(3)
-    codes = {each.allocation: (each.exit_code, each.reason) for each in node.keeper.status.workers}
-    assert codes == {"a": (143, "stopped: the lease has run out"), "b": (0, None)}
+    codes = {each.allocation: (each.exit_code, each.reason, each.lapsed) for each in node.keeper.status.workers}
+    assert codes == {"a": (143, "stopped: the lease has run out", True), "b": (0, None, False)}
+    node.keeper = node.agent()
+    node.renew()
+    await node.look()
+    again = {each.allocation: (each.exit_code, each.reason, each.lapsed) for each in node.keeper.status.workers}
+    assert again == codes, "an agent that starts again knows it still"
+
+
+async def test_who_was_told_to_end_ends_though_agent_or_runtime_fail_in_between(node: ComputeNode) -> None:
+    node.want(worker("a"), generation=1)
+    await node.look(2)
+    node.runtime.go.clear()
+    node.time.passes(31)
+    await node.look()
+    assert node.runtime.calls == ["start a.1", "stop a.1"]
+    node.keeper = node.agent()  # the agent is killed before anything has come of it
+    node.renew()
+    node.runtime.go.set()
+    node.runtime.host.workers["a.1"] = node.runtime.host.workers["a.1"].model_copy(update={"state": "running"})
+    await node.look(3)
+    assert node.runtime.calls[2:] == ["stop a.1"]
+    (status,) = node.keeper.status.workers
+    assert (status.state, status.lapsed) == ("exited", True)
+
+
+async def test_what_was_ended_while_no_agent_was_there_is_reported_so(node: ComputeNode) -> None:
+    node.want(worker("a"), worker("b", command=["exit", "3"]), generation=1)
+    await node.look(2)
+    for code in (0, 137):
+        node.runtime.end("a.1", code, LEASE_OVER)
+        ended = node.runtime.host.workers["a.1"].model_copy(update={"lapsed": True})
+        node.runtime.host.workers["a.1"] = ended
+        await node.look()
+        a, b = node.keeper.status.workers
+        assert (a.lapsed, a.exit_code, a.reason) == (True, code or 143, "stopped: the lease has run out")
+        assert (b.lapsed, b.exit_code, b.reason) == (False, 3, None)
+
+
+async def test_notes_on_stops_are_forgotten_with_their_workers(node: ComputeNode) -> None:
+    node.want(worker("a"), worker("b"), generation=1)
+    await node.look(2)
+    node.want(worker("b"), generation=2)
+    await node.look()
+    assert Stops(node.folder / "stopped.json").told == {"a.1": "no longer wanted"}
+    await node.look(3)
+    assert Stops(node.folder / "stopped.json").told == {}
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"rubbish", b"\xff"])
+def test_unreadable_notes_on_stops_are_none(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "stopped.json"
+    path.write_bytes(content)
+    assert Stops(path).told == {}
+
+
+async def test_a_full_disk_keeps_no_worker_from_being_stopped(
+    node: ComputeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    node.want(worker("a"), generation=1)
+    await node.look(2)
+    monkeypatch.setattr("ces_edge_agent.stops.write_atomically", full)
+    node.time.passes(31)
+    await node.look(3)
+    (status,) = node.keeper.status.workers
+    assert (status.state, status.lapsed) == ("exited", True)
 
 
 async def test_a_report_is_announced_when_it_differs(node: ComputeNode) -> None:

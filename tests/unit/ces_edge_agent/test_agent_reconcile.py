@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ces_common.messages.reports import WorkerState, WorkerStatus
 from ces_common.messages.wanted import WorkerWanted
+from ces_edge_agent.deadline import LEASE_OVER
 from ces_edge_agent.reconcile import (
     ALIVE,
     Action,
@@ -68,6 +69,15 @@ def test_the_end_of_the_lease_stops_all_but_those_told_to_keep_going() -> None:
         "a": Stop("a.1", "the lease has run out"),
         "c": Stop("c.1", "the lease has run out"),
     }
+
+
+def test_a_stop_once_begun_is_carried_through_whatever_has_changed_since() -> None:
+    told = {"a.1": LEASE_OVER, "b.1": LEASE_OVER}
+    observed = seen(("a", 1, "running"), ("b", 1, "exited"))
+    assert plan_workers([worker("a"), worker("b")], observed, {"a", "b"}, HELD, told=told) == {
+        "a": Stop("a.1", LEASE_OVER)
+    }
+    assert plan_workers([], seen(("a", 1, "exited")), set(), HELD, told=told) == {"a": Remove("a.1")}
 
 
 def test_pause_and_resume() -> None:

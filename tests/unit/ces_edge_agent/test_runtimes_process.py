@@ -16,6 +16,14 @@ import pytest
 
 from ces_common.messages.reports import WorkerStatus
 from ces_common.messages.wanted import Endpoint, WorkerWanted
+from ces_edge_agent.deadline import (
+    LEASE_OVER,
+    Deadline,
+    boot_clock,
+    deadline_file,
+    make_deadline_file,
+    write_deadline,
+)
 from ces_edge_agent.ports import RuntimeUnavailable
 from ces_edge_agent.runtimes import cgroups, linux, logfile, process, record
 from ces_edge_agent.runtimes.process import ProcessRuntime
@@ -33,6 +41,13 @@ class Node:
         self.folder = folder
         self.name = f"rt{uuid4().hex[:8]}"
         self.runtime = ProcessRuntime(folder, self.name, isolate=False)
+        self.deadline = deadline_file(folder)
+        make_deadline_file(self.deadline)
+        self.lease(3600)
+
+    def lease(self, seconds: float, boot: str | None = None) -> None:
+        """As an agent writes it down, whose lease ends so many seconds from now."""
+        write_deadline(self.deadline, Deadline(boot or linux.boot_id(), boot_clock() + seconds))
 
     async def restart(self, isolate: bool = False, hide: tuple[Path, ...] = ()) -> ProcessRuntime:
         await self.runtime.close()
@@ -132,6 +147,63 @@ async def test_a_killed_shim_takes_the_worker_with_it(node: Node, isolate: bool,
     assert (status.exit_code, status.reason) == (record.UNKNOWN_EXIT, "shim vanished")
     await until(lambda: not set(below) & set(linux.descendants(1)))
     assert not node.groups()
+
+
+POLITE = """
+import signal, sys
+def end(*_):
+    print("told", flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+print("started", flush=True)
+while True: signal.pause()
+"""
+
+
+@pytest.mark.parametrize("state", ["running", "paused"])
+@pytest.mark.parametrize(("command", "code"), [(("python", "-c", POLITE), 0), (("sh", "-c", ORPHAN), 143)])
+async def test_a_lease_that_ends_ends_the_worker_with_all_it_left_behind(
+    node: Node, state: str, command: tuple[str, ...], code: int
+) -> None:
+    await node.runtime.start(worker(*command))
+    shim = record.claimant(node.directory())
+    assert shim is not None
+    await until(lambda: "started" in node.log())
+    below = linux.descendants(shim)
+    if state == "paused":
+        await node.runtime.pause("a1.0")
+    node.lease(0)
+    status = await node.ended()
+    assert (status.exit_code, status.reason, status.lapsed) == (code, LEASE_OVER, True)
+    await until(lambda: not {shim, *below} & set(linux.descendants(1)))
+    assert node.log().count("told") == (1 if code == 0 else 0)
+
+
+async def test_a_worker_that_ended_before_its_lease_did_has_its_own_exit(node: Node) -> None:
+    await node.runtime.start(worker("sh", "-c", "exit 3"))
+    status = await node.ended()
+    node.lease(0)
+    assert (status.exit_code, status.reason, status.lapsed) == (3, None, False)
+    assert await node.status() == status
+
+
+async def test_an_agent_that_stops_a_worker_after_its_lease_gives_it_no_more_time(node: Node) -> None:
+    await node.runtime.start(worker("python", "-c", POLITE.replace("sys.exit(0)", "pass")))
+    await until(lambda: "started" in node.log())
+    node.lease(0)
+    await until(lambda: "told" in node.log())
+    began = boot_clock()
+    await node.runtime.stop("a1.0", 600)
+    assert boot_clock() - began < 60
+    status = await node.status()
+    assert (status.exit_code, status.lapsed) == (137, True)
+    assert node.log().count("told") == 1
+
+
+async def test_a_lease_of_another_boot_is_none(node: Node) -> None:
+    await node.runtime.start(worker("sleep", "616"))
+    node.lease(3600, boot="another")
+    assert (await node.ended()).lapsed
 
 
 async def test_a_record_whose_shim_never_came_is_ended_and_never_started(node: Node) -> None:

@@ -26,6 +26,7 @@ from ces_edge_agent.logs import ProgressTail, answer_log, discard_old_logs
 from ces_edge_agent.network import NetworkKeeper
 from ces_edge_agent.ports import Network, Runtime, RuntimeUnavailable
 from ces_edge_agent.settings import AgentSettings
+from ces_edge_agent.stops import Stops
 
 log = structlog.get_logger()
 PROGRESS_S = 0.5
@@ -46,7 +47,7 @@ class Agent:
         self._settings, self._bus, self._runtime, self._network, self._clocks = settings, bus, runtime, network, clocks
         node, folder = settings.node, settings.state_dir
         self._boot = uuid4().hex
-        self._lease = Lease(folder / "lease.json", clocks)
+        self._lease = Lease(folder, clocks)
         self._compute_kept = Kept(folder / "wanted-compute.json", ComputeWanted, node)
         self._network_kept = Kept(folder / "wanted-network.json", NetworkWanted, node)
         self._report_hint = Hint()
@@ -56,6 +57,7 @@ class Agent:
             runtime,
             self._compute_kept,
             self._lease,
+            Stops(folder / "stopped.json"),
             self.network.networked,
             settings.stop_grace_s,
             self._compute_changed,

@@ -11,6 +11,7 @@ from ces_common.faults import fault_point
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.messages.wanted import ComputeWanted, WorkerWanted
 from ces_common.service import Hint
+from ces_edge_agent.deadline import LAST_GRACE_S, LEASE_OVER
 from ces_edge_agent.documents import Kept
 from ces_edge_agent.lease import Lease
 from ces_edge_agent.ports import Refused, Runtime, RuntimeUnavailable
@@ -26,9 +27,9 @@ from ces_edge_agent.reconcile import (
     allocation_of,
     plan_workers,
 )
+from ces_edge_agent.stops import Stops
 
 log = structlog.get_logger()
-LAST_GRACE_S = 1.0  # for a worker to end by itself once the lease has run out; well within the manager's margin
 LOOK_S = 0.5  # how often workers are looked at unasked: what notices an exit
 STOPPED_EXIT = 143  # as of a program that SIGTERM ended
 
@@ -42,16 +43,17 @@ class ComputeKeeper:
         runtime: Runtime,
         kept: Kept[ComputeWanted],
         lease: Lease,
+        stops: Stops,
         networked: Callable[[], set[str]],
         stop_grace_s: float,
         changed: Callable[[], None],
     ) -> None:
         self._node, self._runtime, self._kept, self._lease = node, runtime, kept, lease
+        self._stops = stops
         self._networked, self._grace_s, self._changed = networked, stop_grace_s, changed
         self.hint = Hint()
         self.observed: Mapping[str, WorkerStatus] = {}
         self._refused: dict[str, WorkerStatus] = {}
-        self._stopped: dict[str, str] = {}  # worker key -> why it was told to end
         self._busy: dict[str, Action] = {}  # allocation -> its action under way
         self._tasks: set[asyncio.Task[None]] = set()
         self._status = Status(node=node, generation=0)
@@ -86,6 +88,7 @@ class ComputeKeeper:
             self._networked(),
             Leased(self._lease.holds()),
             known=document is not None,
+            told=self._stops.told,
         )
         for allocation, action in actions.items():
             if allocation not in busy and allocation not in self._busy:
@@ -102,7 +105,7 @@ class ComputeKeeper:
         surplus = surplus or any(_concerns_others(allocation, action, wanted) for allocation, action in busy.items())
         epoch = document.epoch if document else ""
         before = self._status.generation if self._status.epoch == epoch else 0
-        self._stopped = {key: why for key, why in self._stopped.items() if key in self.observed}
+        self._stops.forget_others(self.observed.keys())
         workers = [self._as_ended(key, status) for key, status in self.observed.items()]
         workers += self._refused.values()
         status = Status(
@@ -116,10 +119,16 @@ class ComputeKeeper:
             self._changed()
 
     def _as_ended(self, key: str, status: WorkerStatus) -> WorkerStatus:
-        """A program that was told to end has not done its work, however politely it ended."""
-        if status.state != "exited" or status.exit_code != 0 or key not in self._stopped:
+        """A program that was told to end has not done its work, however politely it ended; and one whose lease ended
+        has not failed."""
+        why = self._stops.told.get(key, LEASE_OVER if status.lapsed else None)
+        if status.state != "exited" or why is None:
             return status
-        return status.model_copy(update={"exit_code": STOPPED_EXIT, "reason": f"stopped: {self._stopped[key]}"})
+        lapsed = status.lapsed or why == LEASE_OVER
+        if not lapsed and status.exit_code != 0:
+            return status
+        update = {"exit_code": status.exit_code or STOPPED_EXIT, "reason": f"stopped: {why}", "lapsed": lapsed}
+        return status.model_copy(update=update)
 
     async def _act(self, allocation: str, action: Action) -> None:
         try:
@@ -142,7 +151,7 @@ class ComputeKeeper:
                 await self._start(worker)
             case Stop(key, why):
                 log.info("stopping a worker", worker=key, why=why)
-                self._stopped[key] = why
+                self._stops.note(key, why)
                 # Beyond the lease the manager waits for its margin and no longer, whatever a worker does with SIGTERM.
                 left_s = max(self._lease.remaining(), 0.0) + LAST_GRACE_S
                 await self._runtime.stop(key, min(self._grace_s, left_s))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import structlog
 
+from ces_edge_agent.deadline import Deadline, deadline_file, make_deadline_file, write_deadline
 from ces_edge_agent.files import write_atomically
 
 log = structlog.get_logger()
@@ -26,11 +27,14 @@ class Clocks:
 
 
 class Lease:
-    """Survives a restart of the agent and a reboot, on disk. Before the first grant it does not hold."""
+    """Survives a restart of the agent and a reboot, on disk. Before the first grant it does not hold. Its end is also
+    told to those who look after workers while no agent does (see ``deadline``)."""
 
-    def __init__(self, path: Path, clocks: Clocks) -> None:
-        self._path, self._clocks = path, clocks
+    def __init__(self, state_dir: Path, clocks: Clocks) -> None:
+        self._path, self._deadline, self._clocks = state_dir / "lease.json", deadline_file(state_dir), clocks
         self._until = self._load()
+        make_deadline_file(self._deadline)
+        self._announce()
 
     def holds(self) -> bool:
         return self._clocks.steady() < self._until
@@ -41,6 +45,7 @@ class Lease:
         until = sent + lease_s
         if until > self._until:
             self._until = until
+            self._announce()
             now = self._clocks.wall()
             wall = now + (until - self._clocks.steady())
             kept = {"boot": self._clocks.boot, "steady": until, "wall": wall, "written": now}
@@ -48,6 +53,12 @@ class Lease:
                 write_atomically(self._path, json.dumps(kept))
             except OSError as error:  # a restart will find an earlier end: too short a lease is safe
                 log.warning("the lease could not be written down", error=str(error))
+
+    def _announce(self) -> None:
+        try:
+            write_deadline(self._deadline, Deadline(self._clocks.boot, self._until))
+        except OSError as error:
+            log.error("workers will end by an earlier lease: it could not be written down", error=str(error))
 
     def remaining(self) -> float:
         """Seconds; negative once it has run out."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from ces_common.messages.reports import WorkerStatus
 from ces_common.messages.wanted import Endpoint, NetworkWanted, WorkerWanted
+from ces_edge_agent.deadline import LEASE_OVER
 
 ALIVE = frozenset({"starting", "running", "paused"})
 
@@ -64,6 +66,7 @@ def plan_workers(
     networked: Collection[str],
     leased: Leased,
     known: bool = True,
+    told: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, Action]:
     """The next action of each allocation that needs one; its later ones follow once this one is done.
 
@@ -75,6 +78,7 @@ def plan_workers(
     leased: whether the lease still holds.
     known: False while no wanted state was ever received: then nothing is stopped for being unknown while the lease
         holds.
+    told: worker key -> why it was told to end before: that is carried through, whatever has changed since.
     """
     by_key = {worker.key: worker for worker in wanted}
     actions: dict[str, Action] = {}
@@ -86,13 +90,15 @@ def plan_workers(
         if alive:
             blocked.add(allocation)
         action: Action | None = None
-        if worker is None:
+        if alive and key in told:
+            action = Stop(key, told[key])
+        elif worker is None:
             if known:
                 action = Stop(key, "no longer wanted") if alive else Remove(key)
             elif alive and not leased.holds:  # whose it is, and whether it might go on, was lost with the documents
-                action = Stop(key, "the lease has run out")
+                action = Stop(key, LEASE_OVER)
         elif alive and not leased.covers(worker):
-            action = Stop(key, "the lease has run out")
+            action = Stop(key, LEASE_OVER)
         elif worker.paused and status.state == "running":
             action = Pause(key)
         elif not worker.paused and status.state == "paused":

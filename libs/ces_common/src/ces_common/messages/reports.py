@@ -11,7 +11,8 @@ WorkerState = Literal["starting", "running", "paused", "exited", "refused"]
 
 class WorkerStatus(Message):
     """A worker as its agent sees it. ``exited`` has an exit code; ``refused`` could not be started at all and carries
-    the reason (an unknown image, say), which no restart would mend."""
+    the reason (an unknown image, say), which no restart would mend. ``lapsed``: it was ended because its node's lease
+    had run out, which is no failure of the program."""
 
     allocation: str
     incarnation: int
@@ -19,6 +20,7 @@ class WorkerStatus(Message):
     exit_code: int | None = None
     reason: str | None = None
     pid: int | None = None
+    lapsed: bool = False
 
 
 class Status(Message):

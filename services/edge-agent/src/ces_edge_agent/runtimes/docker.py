@@ -1,4 +1,4 @@
-"""The docker runtime: workers as containers of the node's engine, in the network namespace of a pause container."""
+"""The docker runtime: workers as containers of the node's engine, in the namespaces of a pause container."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+import structlog
 from docker.errors import APIError, ImageNotFound, NotFound
 from docker.types import DeviceRequest, LogConfig
 from requests.exceptions import ConnectionError as EngineConnectionError
@@ -18,22 +19,23 @@ from requests.exceptions import ReadTimeout
 
 from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_common.messages.wanted import Endpoint, WorkerWanted
+from ces_edge_agent.deadline import LEASE_OVER
 from ces_edge_agent.ports import Refused, RuntimeUnavailable
 from ces_edge_agent.runtimes import linux
 from ces_edge_agent.runtimes.engine import Engine, answering, explain
 from ces_edge_agent.runtimes.follower import Follower
-from ces_edge_agent.runtimes.holders import check_host, check_name, hosts_file
+from ces_edge_agent.runtimes.holders import check_name
+from ces_edge_agent.runtimes.pause import SAFE, PauseContainers
 
+log = structlog.get_logger()
 T = TypeVar("T")
 PIDS = 1024
-_HOLDER_MEMORY = 16 * 2**20
-_HOLDER_PIDS = 16
 _THREADS = 32
 _KILL_PATIENCE_S = 10.0
 _LOG_PATIENCE_S = 5.0
-_SAFE = {"cap_drop": ["ALL"], "security_opt": ["no-new-privileges:true"]}
 _ENGINE_LOG = LogConfig(type="json-file", config={"max-size": "100m", "max-file": "2"})
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_FOREIGN = "exec format error"  # a program for another architecture
 _STATES: dict[str, WorkerState] = {"running": "running", "paused": "paused"}
 
 
@@ -55,10 +57,10 @@ class DockerRuntime:
         engine: str | None = None,
     ) -> None:
         self._logs = state_dir.resolve() / "logs"
-        self._holder_image = holder_image
         self._allowed = tuple(allowed_images)
         self._pull = pull
         self._engine = Engine(engine, cluster, node)
+        self._holders = PauseContainers(self._engine, holder_image, state_dir.resolve())
         self._threads = ThreadPoolExecutor(_THREADS, "engine")
         self._starting: set[str] = set()
         self._followers: dict[str, Follower] = {}
@@ -71,6 +73,9 @@ class DockerRuntime:
     def _open(self) -> None:
         self._logs.mkdir(parents=True, exist_ok=True, mode=0o700)
         with answering("adopt"):
+            self._holders.open()
+            if not self._engine.shares_kernel():
+                log.warning("the engine runs on another kernel: the lease is kept by the agent alone")
             for entry in self._engine.list("worker"):
                 if entry["State"] == "created":  # its agent ended in between: it never ran, and may be made anew
                     self._engine.delete(entry["Id"])
@@ -96,61 +101,13 @@ class DockerRuntime:
     # Holders
 
     async def holders(self) -> Mapping[str, Path | None]:
-        return await self._call(self._all_holders)
-
-    def _all_holders(self) -> dict[str, Path | None]:
-        with answering("list holders"):
-            running = [entry for entry in self._engine.list("holder") if entry["State"] == "running"]
-            return {entry["Labels"]["ces.allocation"]: self._namespace(entry["Id"]) for entry in running}
-
-    def _namespace(self, container: str) -> Path:
-        return Path(f"/proc/{self._engine.pid(container)}/ns/net")
+        return await self._call(self._holders.all)
 
     async def ensure_holder(self, endpoint: Endpoint) -> Path | None:
-        """The engine fixes a container's host names when it is made: those of a holder that exists stay."""
-        return await self._call(self._ensure_holder, endpoint)
-
-    def _ensure_holder(self, endpoint: Endpoint) -> Path:
-        key = check_name(endpoint.allocation)
-        hosts_file(endpoint)  # for its checks
-        with answering(f"holder of {endpoint.allocation}"):
-            found = self._engine.find(key)
-            if found is not None and not found["State"]["Running"]:
-                self._engine.delete(found["Id"], force=True)  # its namespace went with its process
-                found = None
-            if found is not None:
-                return self._namespace(found["Id"])
-            return self._namespace(self._make_holder(endpoint))
-
-    def _make_holder(self, endpoint: Endpoint) -> str:
-        client = self._engine.client
-        made = client.create_container(
-            self._holder_image,
-            ["sleep", "infinity"],
-            name=self._engine.name(endpoint.allocation),
-            hostname=check_host(endpoint.hostname),
-            labels={**self._engine.labels, "ces.role": "holder", "ces.allocation": endpoint.allocation},
-            host_config=client.create_host_config(
-                network_mode="none",
-                extra_hosts=endpoint.hosts,
-                mem_limit=_HOLDER_MEMORY,
-                memswap_limit=_HOLDER_MEMORY,
-                pids_limit=_HOLDER_PIDS,
-                read_only=True,
-                **_SAFE,
-            ),
-        )
-        client.start(made["Id"])
-        return str(made["Id"])
+        return await self._call(self._holders.ensure, endpoint)
 
     async def remove_holder(self, allocation: str) -> None:
-        await self._call(self._remove_holder, allocation)
-
-    def _remove_holder(self, allocation: str) -> None:
-        with answering(f"holder of {allocation}"):
-            found = self._engine.find(check_name(allocation))
-            if found is not None:
-                self._engine.delete(found["Id"], force=True)
+        await self._call(self._holders.remove, allocation)
 
     # Workers
 
@@ -181,12 +138,14 @@ class DockerRuntime:
         reason = detail["Error"] or None
         if detail["OOMKilled"] and detail["ExitCode"]:
             reason = "out of memory"
+        lapsed = self._holders.lapsed(allocation)
         return WorkerStatus(
             allocation=allocation,
             incarnation=incarnation,
             state="exited",
             exit_code=detail["ExitCode"],
-            reason=reason,
+            reason=LEASE_OVER if lapsed else reason,
+            lapsed=lapsed,
         )
 
     def _follow(self, key: str, container: str, labels: Mapping[str, str]) -> None:
@@ -221,15 +180,16 @@ class DockerRuntime:
         if holder is None or not holder["State"]["Running"]:
             raise RuntimeUnavailable(f"allocation {worker.allocation} has no holder yet")
         image = self._image(worker.image)
+        self._holders.prepare(worker.allocation, keep=worker.disconnect == "keep")
         for follower in [self._followers[key] for key in self._followers if key.startswith(f"{worker.allocation}.")]:
             follower.join(_LOG_PATIENCE_S)  # an earlier incarnation's last words come first
-        log = self.log(worker.allocation)
+        output = self.log(worker.allocation)
         labels = {
             "ces.role": "worker",
             "ces.allocation": worker.allocation,
             "ces.incarnation": str(worker.incarnation),
             "ces.job": worker.job_name,
-            "ces.log-base": str(log.stat().st_size if log.exists() else 0),
+            "ces.log-base": str(output.stat().st_size if output.exists() else 0),
         }
         gpus = [DeviceRequest(count=worker.gpu, capabilities=[["gpu"]])] if worker.gpu else None
         try:
@@ -241,14 +201,14 @@ class DockerRuntime:
                 labels={**self._engine.labels, **labels},
                 host_config=client.create_host_config(
                     network_mode=f"container:{holder['Id']}",
+                    pid_mode=f"container:{holder['Id']}",
                     mem_limit=worker.memory,
                     memswap_limit=worker.memory,
                     nano_cpus=worker.cpu * 1_000_000,
                     pids_limit=PIDS,
                     log_config=_ENGINE_LOG,
                     device_requests=gpus,
-                    init=True,  # a program that is process 1 would not hear SIGTERM
-                    **_SAFE,
+                    **SAFE,
                 ),
             )
         except APIError as error:
@@ -286,9 +246,11 @@ class DockerRuntime:
             if missing:
                 raise Refused(f"{missing}: no such program in image {worker.image}")
             client.start(container)
-        except (APIError, Refused):
+        except (APIError, Refused) as error:
             if client.inspect_container(container)["State"]["Status"] == "created":
                 self._engine.delete(container)  # it never ran
+            if isinstance(error, APIError) and (error.status_code == 400 or _FOREIGN in explain(error)):
+                raise Refused(f"the program cannot be executed: {explain(error)}") from error
             raise
         if worker.paused:
             client.pause(container)
@@ -296,7 +258,7 @@ class DockerRuntime:
         self._follow(worker.key, container, detail["Config"]["Labels"])
 
     def _missing_program(self, container: str, config: Mapping[str, Any]) -> str | None:
-        """The command's program where it is not in the image: the engine's init would only exit with 127."""
+        """The command's program where it is not in the image: said more plainly than by the engine."""
         if config["Entrypoint"] or not config["Cmd"]:
             return None
         program = str(config["Cmd"][0])

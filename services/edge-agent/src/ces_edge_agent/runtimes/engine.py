@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import os
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import docker
@@ -14,6 +17,7 @@ from docker.errors import APIError, DockerException, NotFound
 from ces_edge_agent.ports import RuntimeUnavailable
 
 _TIMEOUT_S = 60
+_OWN_HOSTNAME = re.compile(r"^(?:\S+ ){3}\S*/containers/([0-9a-f]{64})/\S*hostname /etc/hostname ", re.MULTILINE)
 
 
 @contextmanager
@@ -88,7 +92,40 @@ class Engine:
         self._pids[container] = pid
         return pid
 
+    def shares_kernel(self) -> bool:
+        """Whether containers have this machine's clocks, and not those of a virtual machine."""
+        return bool(self.client.version()["KernelVersion"] == os.uname().release)
+
+    def host_path(self, path: Path) -> str:
+        """Where the engine finds ``path``: elsewhere, if this process is itself in one of its containers. Raises
+        RuntimeUnavailable where only that container has it."""
+        own = own_container(Path("/proc/self/mountinfo").read_text())
+        if own is None:
+            return str(path)
+        try:
+            mounts = self.client.inspect_container(own)["Mounts"]
+        except NotFound:  # of another engine, which has this one within
+            return str(path)
+        found = source_of(path, mounts)
+        if found is None:
+            raise RuntimeUnavailable(f"{path} lies in the agent's own container: mount a volume at CES_STATE_DIR")
+        return found
+
     def has_file(self, container: str, path: str) -> bool:
         """Whether ``path`` exists in a container, running or not."""
         url = f"{self.client.base_url}/v{self.client.api_version}/containers/{container}/archive"
         return bool(self.client.head(url, params={"path": path}, timeout=_TIMEOUT_S).ok)
+
+
+def own_container(mountinfo: str) -> str | None:
+    """Id of the container that a process with this /proc/self/mountinfo is in: the engine mounts its /etc/hostname."""
+    found = _OWN_HOSTNAME.search(mountinfo)
+    return found[1] if found else None
+
+
+def source_of(path: Path, mounts: Sequence[dict[str, Any]]) -> str | None:
+    """Where on the host a container's ``path`` is, by what is mounted there; None where it is the container's own."""
+    for mount in sorted(mounts, key=lambda mount: len(mount["Destination"]), reverse=True):
+        if path.is_relative_to(mount["Destination"]):
+            return str(Path(mount["Source"]) / path.relative_to(mount["Destination"])) if mount["Source"] else None
+    return None

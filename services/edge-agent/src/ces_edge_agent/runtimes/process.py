@@ -17,6 +17,8 @@ from pathlib import Path
 from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_common.messages.wanted import Endpoint, WorkerWanted
 from ces_common.naming import short_hash
+from ces_edge_agent.deadline import deadline_file
+from ces_edge_agent.files import sync
 from ces_edge_agent.ports import Refused, RuntimeUnavailable
 from ces_edge_agent.runtimes import linux, logfile, record
 from ces_edge_agent.runtimes.cgroups import Group, hierarchies
@@ -142,6 +144,7 @@ class ProcessRuntime:
             exit_code=ended.code if ended else None,
             reason=ended.reason if ended else None,
             pid=started.pid if started and not ended else None,
+            lapsed=ended.lapsed if ended else False,
         )
 
     def _vanished(self, directory: Path) -> record.Exit:
@@ -192,7 +195,7 @@ class ProcessRuntime:
             if directory.exists():
                 return "running"  # another call was first
             raise
-        record.sync(self._workers)
+        sync(self._workers)
         with open(directory / "shim.log", "wb") as errors:
             shim = subprocess.run(
                 [sys.executable, "-I", "-S", "-c", _SHIM, str(directory), _SOURCES],
@@ -247,6 +250,7 @@ class ProcessRuntime:
             netns=str(held.namespace(worker.allocation)) if held else None,
             hosts=str(held.hosts(worker.allocation)) if held else None,
             hostname=held.hostname(worker.allocation) if held else None,
+            deadline=None if worker.disconnect == "keep" else str(deadline_file(self._state)),
         )
 
     async def stop(self, key: str, grace_s: float) -> None:

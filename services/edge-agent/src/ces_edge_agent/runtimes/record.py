@@ -15,6 +15,8 @@ from _thread import get_ident  # the threading module would cost the shim its qu
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from ces_edge_agent.files import sync, write_atomically
+
 UNKNOWN_EXIT = 255  # nobody is left who could know the exit code
 
 
@@ -44,6 +46,8 @@ class WorkerRecord:
     netns: str | None
     hosts: str | None
     hostname: str | None
+    deadline: str | None = None
+    """The file with the end of the lease; None where the worker goes on without one."""
 
     def save(self, directory: Path) -> None:
         write(directory / "worker.json", asdict(self))
@@ -65,35 +69,23 @@ class Started:
 
 @dataclass(frozen=True)
 class Exit:
-    """How a worker ended. ``code`` is 128 + signal where a signal ended it."""
+    """How a worker ended. ``code`` is 128 + signal where a signal ended it; ``lapsed``: its lease ended before it."""
 
     code: int
     reason: str | None = None
     started: float | None = None
     ended: float | None = None
+    lapsed: bool = False
 
 
 def write(path: Path, value: dict[str, object]) -> None:
     """All of it or nothing, and on disk when this returns."""
-    spare = _spare(path)
-    with open(spare, "w", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-        json.dump(value, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(spare, path)
-    sync(path.parent)
+    write_atomically(path, json.dumps(value), mark=_mark())
 
 
-def _spare(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}")
-
-
-def sync(directory: Path) -> None:
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+def _mark() -> str:
+    """Tells apart what several write at once."""
+    return f"{os.getpid()}.{get_ident()}"
 
 
 def read_started(directory: Path) -> Started | None:
@@ -116,7 +108,7 @@ def write_exit(directory: Path, ended: Exit) -> None:
 
 def claim(directory: Path) -> int | None:
     """Become the one who may start this worker: the locked file's descriptor, or None where another one is."""
-    spare = _spare(directory / "claim")
+    spare = directory / f".claim.{_mark()}"
     fd = os.open(spare, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)  # before it gets its name: it is never seen without its lock

@@ -2,8 +2,9 @@
 
 It claims the worker, starts its program (in the holder's network namespace, its own mounts and process ids, its
 control group), copies its output to the allocation's log, and writes down how it ended. Signals drive it: SIGTERM
-asks the program to end, SIGUSR1 kills it, SIGUSR2 makes it look at the ``paused`` mark. One line on standard output
-tells the agent how the start went: ``running``, ``refused: why`` (it cannot be executed) or ``failed: why``.
+asks the program to end, SIGUSR1 kills it, SIGUSR2 makes it look at the ``paused`` mark. It also ends the program by
+itself when the lease has run out, whether or not an agent is there to do so. One line on standard output tells the
+agent how the start went: ``running``, ``refused: why`` (it cannot be executed) or ``failed: why``.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ces_edge_agent.deadline import LAST_GRACE_S, LEASE_OVER, Watch, boot_clock
 from ces_edge_agent.runtimes import linux, record, sandbox
 from ces_edge_agent.runtimes.cgroups import Group
 from ces_edge_agent.runtimes.logfile import LogFile
 
-_WATCH_S = 0.5  # how often memory is looked at where the kernel does not limit it
+_WATCH_S = 0.5  # how often the lease is looked at, and memory where the kernel does not limit it
 _DRAIN_S = 2.0
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 _NEVER_RAN = 127
@@ -43,6 +45,8 @@ class Shim:
         self._status: int | None = None
         self._stopping = False
         self._reason: str | None = None
+        self._lease = Watch(Path(worker.deadline), worker.boot) if worker.deadline else None
+        self._kill_at: float | None = None  # by the lease's clock; None while the lease holds
 
     def run(self, report: Callable[[str], None]) -> None:
         wake = _wakeups()
@@ -99,26 +103,28 @@ class Shim:
         poll = select.poll()
         poll.register(wake, select.POLLIN)
         poll.register(output, select.POLLIN)
-        watched = "memory" not in self._enforced
+        measured = "memory" not in self._enforced
+        looking = measured or self._lease is not None
         looked = 0.0
         while self._status is None:
-            for fd, _ in poll.poll(_WATCH_S * 1000 if watched else None):
+            for fd, _ in poll.poll(_WATCH_S * 1000 if looking else None):
                 if fd == wake:
                     for number in set(os.read(wake, 4096)):
                         self._on_signal(number)
                 elif not self._copy(output):
                     poll.unregister(output)
-            if watched and time.monotonic() - looked > _WATCH_S:
+            if looking and time.monotonic() - looked > _WATCH_S:
                 looked = time.monotonic()
-                self._watch_memory()
+                if measured:
+                    self._watch_memory()
+                self._watch_lease()
 
     def _on_signal(self, number: int) -> None:
         if number == signal.SIGCHLD:
             self._reap()
         elif number == signal.SIGTERM:
-            self._stopping = True
-            self._signal(signal.SIGTERM)
-            self._set_frozen(False)
+            if self._kill_at is None:  # else it was told already, and is given no longer than it has
+                self._ask_to_end()
         elif number == signal.SIGUSR1:
             self._stopping = True
             self._kill()
@@ -160,6 +166,22 @@ class Shim:
             self._stopping = True
             self._kill()
 
+    def _watch_lease(self) -> None:
+        if self._lease is None or self._status is not None:
+            return
+        if self._kill_at is not None:
+            if boot_clock() >= self._kill_at:
+                self._kill()
+        elif self._lease.lapsed():
+            self._kill_at = boot_clock() + LAST_GRACE_S
+            if not self._stopping:
+                self._ask_to_end()
+
+    def _ask_to_end(self) -> None:
+        self._stopping = True
+        self._signal(signal.SIGTERM)
+        self._set_frozen(False)
+
     def _copy(self, output: int) -> bool:
         """Move waiting output to the log; False once every writer is gone."""
         try:
@@ -194,7 +216,8 @@ class Shim:
             reason = f"out of memory: more than {self._worker.memory} bytes"
         if code < 0:
             code = 128 - code
-        return record.Exit(code, reason, started, time.time())
+        lapsed = self._kill_at is not None
+        return record.Exit(code, reason or (LEASE_OVER if lapsed else None), started, time.time(), lapsed)
 
 
 def _wakeups() -> int:
