@@ -105,6 +105,45 @@ def test_a_detour_is_seen() -> None:
     assert [violation.code for violation in check(instance, answer)] == ["path-length"]
 
 
+def _square(*path: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Nodes a to d, all linked with each other both ways, and a flow from a to d that takes ``path``."""
+    instance = {
+        "nodes": [{"name": name} for name in "abcd"] + [{"name": "e", "cpu": 1}],
+        "links": [{"src": a, "dst": b, "bandwidth": 10} for a in "abcd" for b in "abcd" if a != b],
+        "job": {"tasks": [{"name": "t"}], "flows": [{"src": "@a", "dst": "@d", "min": 1, "max": 1}]},
+    }
+    answer = {
+        "feasible": True,
+        "assignments": {"t": "e"},
+        "flows": [{"src": "@a", "dst": "@d", "bandwidth": 1.0, "path": list(path)}],
+    }
+    return instance, answer
+
+
+@pytest.mark.parametrize(
+    ("path", "paths", "codes"),
+    [
+        ("ad", None, set()),
+        ("abd", None, {"path-length"}),
+        ("ad", 1, set()),
+        ("abd", 1, {"path-length"}),
+        ("acd", 2, set()),  # one path is shorter; which of the two of this length is second is not the judge's matter
+        ("abcd", 3, {"path-length"}),  # three are shorter: direct, over b, over c
+        ("abcd", 4, set()),
+        ("abcbd", 99, {"path-simple"}),
+    ],
+)
+def test_the_length_of_paths_follows_the_path_set(path: str, paths: int | None, codes: set[str]) -> None:
+    instance, answer = _square(*path)
+    assert {violation.code for violation in check(instance, answer, paths=paths)} - {"metric"} == codes
+
+
+def test_an_answer_names_the_paths_that_were_asked_for() -> None:
+    assert check(INSTANCE, GOOD | {"paths": "hop-shortest"}) == []
+    assert [violation.code for violation in check(INSTANCE, GOOD | {"paths": "2-shortest"})] == ["path-set"]
+    assert [violation.code for violation in check(INSTANCE, GOOD | {"paths": "hop-shortest"}, paths=2)] == ["path-set"]
+
+
 def test_what_others_overbooked_is_not_the_plans_fault() -> None:
     instance = copy.deepcopy(INSTANCE)
     instance["links"][2]["bandwidth_used"] = 500

@@ -81,3 +81,28 @@ def test_tables_are_for_people(app: typer.Typer, tmp_path: Path) -> None:
     assert "greedy" in listed.stdout
     as_json = json.loads(CliRunner().invoke(app, ["solvers", "-o", "json"]).stdout)
     assert {"default", "greedy"} <= {line["name"] for line in as_json}
+
+
+def test_k_paths_open_the_way_around(app: typer.Typer, tmp_path: Path) -> None:
+    links = [("a", "b", 5), ("a", "c", 50), ("c", "b", 50)]
+    instance = {
+        "nodes": [{"name": "a", "cpu": 1}, {"name": "b", "cpu": 1}, {"name": "c"}],
+        "links": [{"src": a, "dst": b, "bandwidth": bandwidth} for a, b, bandwidth in links],
+        "job": {"tasks": [{"name": "t", "cpu": 1}], "flows": [{"src": "@a", "dst": "@b", "min": 10, "max": 20}]},
+    }
+    file = _write(tmp_path, "i.json", instance)
+    run = CliRunner().invoke(app, ["solve", file, "-o", "json"])
+    answer = json.loads(run.stdout)
+    assert not answer["feasible"]
+    assert answer["paths"] == "hop-shortest"
+    run = CliRunner().invoke(app, ["solve", file, "-o", "json", "--paths", "2"])
+    answer = json.loads(run.stdout)
+    assert answer["paths"] == "2-shortest"
+    assert answer["flows"][0]["path"] == ["a", "c", "b"]
+    assert check(instance, answer, paths=2) == []
+
+
+def test_no_path_at_all_is_bad_input(app: typer.Typer, tmp_path: Path) -> None:
+    run = CliRunner().invoke(app, ["solve", _write(tmp_path, "i.json", random_instance()), "--paths", "0"])
+    assert run.exit_code == 2
+    assert "--paths" in run.stderr

@@ -126,4 +126,23 @@ def test_parts_made_by_programs_are_checked_too() -> None:
         Problem.make(cluster, [Task("t"), Task("u")], [Flow("t", "u", 0, -1)])
     with pytest.raises(ProblemError, match="basis"):
         Problem.make(cluster, [Task("t")], basis="other")  # type: ignore[arg-type]
+    for paths in (0, -1, True, 2.5):
+        with pytest.raises(ProblemError, match="paths: must be a whole number from 1 on"):
+            Problem.make(cluster, [Task("t")], paths=paths)  # type: ignore[arg-type]
     assert Problem.make(cluster, [Task("t", cpu=np.float64(1))]).demand[0, 0] == 1
+
+
+def test_a_problem_chooses_its_paths() -> None:
+    cluster = Cluster.make([Node("a", cpu=1), Node("b")], [Link("a", "b", 1)])
+    plain, wide = Problem.make(cluster, [Task("t")]), Problem.make(cluster, [Task("t")], paths=3)
+    assert (plain.path_set, wide.path_set) == ("hop-shortest", "3-shortest")
+    assert plain.routes is cluster.topology.paths
+    assert wide.on_empty_cluster().routes is wide.routes is cluster.topology.routes(3)
+
+
+def test_what_is_used_changes_and_the_rest_is_shared() -> None:
+    cluster = Cluster.make([Node("a", cpu=2), Node("b", cpu=2)], [Link("a", "b", 5, 1)])
+    busier = cluster.with_used(cluster.node_used + 1, cluster.link_used + 3)
+    assert busier.topology is cluster.topology
+    assert busier.node_free[0].tolist() == [1, 1]
+    assert (busier.bandwidth_free.tolist(), cluster.bandwidth_free.tolist()) == ([1], [4])

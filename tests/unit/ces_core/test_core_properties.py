@@ -18,10 +18,18 @@ from ces_core.solvers import get_solver
 
 
 @settings(max_examples=150, deadline=None)
-@given(instance=instances(), basis=st.sampled_from(["system", "job"]), seed=st.integers(0, 3))
-def test_no_plan_breaks_a_rule_and_metrics_are_what_they_say(instance: dict[str, Any], basis: Basis, seed: int) -> None:
-    result = get_solver().solve(read_instance(instance, basis=basis), seed=seed)
-    assert check(instance, result.to_dict(), basis=basis) == []
+@given(
+    instance=instances(),
+    basis=st.sampled_from(["system", "job"]),
+    seed=st.integers(0, 3),
+    paths=st.sampled_from([None, None, 1, 2, 6]),
+)
+def test_no_plan_breaks_a_rule_and_metrics_are_what_they_say(
+    instance: dict[str, Any], basis: Basis, seed: int, paths: int | None
+) -> None:
+    problem = read_instance(instance, basis=basis, paths=paths)
+    result = get_solver().solve(problem, seed=seed)
+    assert check(instance, result.to_dict(paths=problem.path_set), basis=basis, paths=paths) == []
     if result.reason is not None:
         assert result.reason.text()
         if result.reason.needed is not None and result.reason.available is not None:

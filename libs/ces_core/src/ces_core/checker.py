@@ -27,15 +27,20 @@ class Violation:
         return f"{self.code}: {self.message}"
 
 
-def check(instance: Mapping[str, Any], answer: Mapping[str, Any], *, basis: str = "system") -> list[Violation]:
+def check(
+    instance: Mapping[str, Any], answer: Mapping[str, Any], *, basis: str = "system", paths: int | None = None
+) -> list[Violation]:
     """Every rule that the answer breaks; empty for a correct plan.
+
+    ``paths``: None where flows had to take hop-shortest paths, K where they might take the K shortest simple ones.
 
     ``instance`` is what ``ces solve`` reads, ``answer`` a line that it printed. An infeasible answer is only asked for
     its reason: whether it is true is beyond a checker.
     """
     if not answer.get("feasible"):
         return [] if answer.get("reason") else [Violation("no-reason", "infeasible without a reason")]
-    checker = _Checker(instance, answer)
+    checker = _Checker(instance, answer, paths)
+    checker.path_set()
     checker.placement()
     if not checker.found:
         checker.flows()
@@ -45,8 +50,8 @@ def check(instance: Mapping[str, Any], answer: Mapping[str, Any], *, basis: str 
 
 
 class _Checker:
-    def __init__(self, instance: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-        self.instance, self.answer = instance, answer
+    def __init__(self, instance: Mapping[str, Any], answer: Mapping[str, Any], paths: int | None) -> None:
+        self.instance, self.answer, self.paths = instance, answer, paths
         self.found: list[Violation] = []
         self.nodes = {node["name"]: node for node in instance["nodes"]}
         self.links = {(link["src"], link["dst"]): link for link in instance.get("links", [])}
@@ -55,9 +60,21 @@ class _Checker:
         self.given: dict[str, str] = dict(answer.get("assignments", {}))
         self.rates: dict[tuple[str, str], float] = {}
         self.routes: dict[tuple[str, str], list[str]] = {}
+        self.carried: dict[tuple[str, str], list[float]] = {}
+        self.before: dict[str, list[str]] = {name: [] for name in self.nodes}
+        self.after: dict[str, list[str]] = {name: [] for name in self.nodes}
+        for src, dst in self.links:
+            self.after[src].append(dst)
+            self.before[dst].append(src)
 
     def say(self, code: str, message: str) -> None:
         self.found.append(Violation(code, message))
+
+    def path_set(self) -> None:
+        expected = "hop-shortest" if self.paths is None else f"{self.paths}-shortest"
+        said = self.answer.get("paths", expected)
+        if said != expected:
+            self.say("path-set", f"paths are {said}, not {expected}")
 
     def placement(self) -> None:
         for name in self.tasks.keys() - self.given.keys():
@@ -88,6 +105,8 @@ class _Checker:
                 self.say("unknown-flow", f"flow {key[0]} -> {key[1]} is not asked for, or given twice")
                 continue
             self.rates[key], self.routes[key] = flow["bandwidth"], list(flow["path"])
+            for hop in pairwise(flow["path"]):
+                self.carried.setdefault(hop, []).append(flow["bandwidth"])
             self._one_flow(key)
         for src, dst in self.asked.keys() - self.rates.keys():
             self.say("unplanned-flow", f"flow {src} -> {dst} is missing")
@@ -107,21 +126,46 @@ class _Checker:
         missing = [hop for hop in pairwise(route) if hop not in self.links]
         if missing:
             self.say("path-link", f"{label} uses links that do not exist: {missing}")
-        elif len(route) - 1 != self._hops(*ends):
-            self.say("path-length", f"{label} takes {len(route) - 1} hops where {self._hops(*ends)} would do")
+        else:
+            self._length(label, route)
 
-    def _hops(self, start: str, goal: str) -> int:
-        seen, queue = {start: 0}, deque([start])
-        while queue and goal not in seen:
+    def _length(self, label: str, route: list[str]) -> None:
+        left = self._hops_to(route[-1])
+        hops, least = len(route) - 1, left[route[0]]
+        if self.paths is None:
+            if hops != least:
+                self.say("path-length", f"{label} takes {hops} hops where {least} would do")
+        elif len(set(route)) <= hops:
+            self.say("path-simple", f"{label} passes a node twice: {route}")
+        elif self._shorter(route, left, self.paths) >= self.paths:
+            self.say("path-length", f"{label} takes {hops} hops where {self.paths} paths are shorter")
+
+    def _hops_to(self, goal: str) -> dict[str, int]:
+        left, queue = {goal: 0}, deque([goal])
+        while queue:
             here = queue.popleft()
-            for src, dst in self.links:
-                if src == here and dst not in seen:
-                    seen[dst] = seen[here] + 1
-                    queue.append(dst)
-        return seen.get(goal, -1)
+            for other in self.before[here]:
+                if other not in left:
+                    left[other] = left[here] + 1
+                    queue.append(other)
+        return left
+
+    def _shorter(self, route: list[str], left: Mapping[str, int], most: int) -> int:
+        """How many simple paths between the ends of ``route`` have fewer hops; counts no further than ``most``."""
+        hops, count = len(route) - 1, 0
+        begun = [route[:1]]
+        while begun and count < most:
+            path = begun.pop()
+            for other in self.after[path[-1]]:
+                if other not in path and len(path) + left.get(other, hops) < hops:
+                    if other == route[-1]:
+                        count += 1
+                    else:
+                        begun.append([*path, other])
+        return count
 
     def _new_on(self, link: tuple[str, str]) -> float:
-        return math.fsum(rate for key, rate in self.rates.items() for hop in pairwise(self.routes[key]) if hop == link)
+        return math.fsum(self.carried.get(link, ()))
 
     def _capacities(self) -> None:
         shared: dict[str, list[float]] = {}

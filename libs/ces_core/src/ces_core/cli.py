@@ -21,9 +21,6 @@ from ces_core.plan import Result
 from ces_core.problem import Cluster, Node, Problem, Task
 from ces_core.solvers import DEFAULT, Solver, available, get_solver
 
-WARM_NODES = 100
-"""Up to this size all paths are found before the clock starts; larger networks find theirs on the way."""
-
 
 class Output(StrEnum):
     """How answers are printed."""
@@ -48,6 +45,9 @@ def solve(
     time_limit: Annotated[float | None, typer.Option(min=0.0, help="seconds for each decision")] = None,
     seed: Annotated[int, typer.Option(min=0, help="same seed, same answer")] = 0,
     basis: Annotated[BasisOption, typer.Option(help="load of all jobs, or of this one alone")] = BasisOption.system,
+    paths: Annotated[
+        int | None, typer.Option(min=1, metavar="K", help="admit the K shortest simple paths, not the hop-shortest")
+    ] = None,
     output: OutputOption = Output.table,
 ) -> None:
     """Place one job per instance file and print the plans. Exit status 2 for bad input, else 0."""
@@ -60,19 +60,18 @@ def solve(
     bad = False
     for file in files:
         try:
-            problem = _read(file, basis)
+            problem = _read(file, basis, paths)
         except ProblemError as error:
             bad = True
             details = {"instance": str(file), "field": error.field, "message": error.message}
             _say_error(output, details, f"{file}: {error}")
             continue
-        if len(problem.cluster.topology.nodes) <= WARM_NODES:
-            problem.cluster.topology.paths.warm()
+        problem.routes.warm()
         start = time.perf_counter()
         result = chosen.solve(problem, seed=seed, time_limit_s=time_limit)
         elapsed_ms = (time.perf_counter() - start) * 1e3
         if output is Output.json:
-            answer = {"instance": str(file)} | result.to_dict()
+            answer = {"instance": str(file)} | result.to_dict(paths=problem.path_set)
             typer.echo(json.dumps(answer | {"solver": solver, "solve_ms": round(elapsed_ms, 3)}))
         else:
             _print(file, solver, problem, result, elapsed_ms)
@@ -93,7 +92,7 @@ def solvers(output: OutputOption = Output.table) -> None:
     Console().print(table)
 
 
-def _read(file: Path, basis: BasisOption) -> Problem:
+def _read(file: Path, basis: BasisOption, paths: int | None) -> Problem:
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
@@ -102,7 +101,7 @@ def _read(file: Path, basis: BasisOption) -> Problem:
         raise ProblemError("file", f"is not JSON: {error}") from error
     if not isinstance(data, dict):
         raise ProblemError("instance", "must be a JSON object")
-    return read_instance(data, basis=basis.value)
+    return read_instance(data, basis=basis.value, paths=paths)
 
 
 def _warm_up(solver: Solver) -> None:

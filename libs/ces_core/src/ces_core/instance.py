@@ -66,8 +66,11 @@ class _Instance(BaseModel):
     weights: list[float] = Field(default_factory=lambda: list(EQUAL_WEIGHTS))
 
 
-def read_instance(data: Mapping[str, Any], *, basis: Basis = "system") -> Problem:
-    """The problem that an instance describes. Raises ProblemError, naming the field."""
+def read_instance(data: Mapping[str, Any], *, basis: Basis = "system", paths: int | None = None) -> Problem:
+    """The problem that an instance describes, on hop-shortest paths or the ``paths`` shortest simple ones.
+
+    Raises ProblemError, naming the field.
+    """
     try:
         instance = _Instance.model_validate(data)
     except ValidationError as error:
@@ -84,7 +87,9 @@ def read_instance(data: Mapping[str, Any], *, basis: Basis = "system") -> Proble
         for task in instance.job.tasks
     )
     flows = (Flow(**flow.model_dump()) for flow in instance.job.flows)
-    return Problem.make(cluster, tasks, flows, name=instance.job.name, weights=instance.weights, basis=basis)
+    return Problem.make(
+        cluster, tasks, flows, name=instance.job.name, weights=instance.weights, basis=basis, paths=paths
+    )
 
 
 def write_instance(problem: Problem) -> dict[str, Any]:

@@ -109,8 +109,8 @@ class Result:
     def feasible(self) -> bool:
         return self.plan is not None
 
-    def to_dict(self, format_quantity: FormatQuantity = plain) -> dict[str, Any]:
-        """The answer as ``ces solve`` prints it."""
+    def to_dict(self, format_quantity: FormatQuantity = plain, *, paths: str = "hop-shortest") -> dict[str, Any]:
+        """The answer as ``ces solve`` prints it. ``paths``: the problem's ``path_set``, for which the bound holds."""
         answer: dict[str, Any] = {"solver": self.solver, "feasible": self.feasible}
         if self.plan is not None and self.metrics is not None:
             answer["assignments"] = dict(self.plan.assignments)
@@ -119,4 +119,4 @@ class Result:
         elif self.reason is not None:
             answer["reason"] = self.reason.text(format_quantity)
             answer["reason_detail"] = self.reason.to_dict()
-        return answer | {"bound": self.bound, "paths": "hop-shortest"}
+        return answer | {"bound": self.bound, "paths": paths}

@@ -205,6 +205,11 @@ class Problem:
         """The paths that flows may take."""
         return self.cluster.topology.routes(self.paths)
 
+    @property
+    def path_set(self) -> str:
+        """Which paths those are: ``hop-shortest`` or, say, ``4-shortest``."""
+        return "hop-shortest" if self.paths is None else f"{self.paths}-shortest"
+
     def flow_ends(self, assignment: Sequence[int]) -> list[tuple[int, int]]:
         """The nodes each flow joins when task ``t`` runs on node ``assignment[t]``."""
 
