@@ -140,6 +140,15 @@ def test_what_never_fits_leaves_and_holds_nobody_up(backfill: bool) -> None:
     assert {fate.job.name for fate in outcome.accepted} == {"a", "b"}
 
 
+def test_who_only_waits_for_a_second_node_is_not_turned_away() -> None:
+    """For now both ends of the flow fit on one node alone, though not together: that is not for ever."""
+    cluster = Cluster.make([Node("a", cpu=10), Node("b", cpu=10)], [Link("a", "b", 10), Link("b", "a", 10)])
+    pair = TimedJob("pair", 1, 10, (Task("x", cpu=6), Task("y", cpu=6)), (Flow("x", "y", 1, 5),))
+    outcome = simulate(cluster, [job("first", 0, 5, 8), pair], GREEDY)
+    assert outcome.fates[1].refusals == ["unreachable"]
+    assert fates(outcome)["pair"] == (5, 15, None)
+
+
 def test_a_policy_that_starts_nothing_is_told_so() -> None:
     class Idle:
         name = "idle"

@@ -59,7 +59,7 @@ Search = Callable[[Problem], tuple[object | None, SearchTrace]]
 def obstacle(problem: Problem) -> Reason | None:
     """A reason that needs no search, or None. Where it holds on the empty cluster too, it says so."""
     now = _obstacle(problem)
-    if now is None or now.code in ("no-allowed-node", "unreachable"):
+    if now is None or now.code == "no-allowed-node":
         return now if now is None else replace(now, permanent=True)
     ever = _obstacle(problem.on_empty_cluster())
     return now if ever is None else replace(ever, permanent=True)
