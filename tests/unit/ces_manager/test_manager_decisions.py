@@ -67,9 +67,11 @@ def course(state: JobState, *states: AllocationState, restarts: int = 0, **resta
     return Course("j", state, members, restarts=restarts, restart=Restart.model_validate(restart))
 
 
-def said(state: str, member: int = 0, code: int | None = None, incarnation: int = 1) -> WorkerStatus:
+def said(
+    state: str, member: int = 0, code: int | None = None, incarnation: int = 1, lapsed: bool = False
+) -> WorkerStatus:
     return WorkerStatus.model_validate(
-        {"allocation": f"a{member}", "incarnation": incarnation, "state": state, "exit_code": code}
+        {"allocation": f"a{member}", "incarnation": incarnation, "state": state, "exit_code": code, "lapsed": lapsed}
     )
 
 
@@ -102,6 +104,16 @@ def test_an_exit_without_a_code_is_a_failure() -> None:
     assert hear(course(J.RUNNING, A.RUNNING, restarts=3, max=3), said("exited", 0, 1)) == [J.FAILED]
 
 
+@pytest.mark.parametrize("code", [0, 137])
+@pytest.mark.parametrize("state", [J.STARTING, J.RUNNING, J.PAUSED])
+def test_a_lease_that_ran_out_is_no_failure_and_no_success(state: JobState, code: int) -> None:
+    walked = course(state, A.RUNNING, A.RUNNING, A.SUCCEEDED, policy="never")
+    assert hear(walked, said("exited", 0, code, lapsed=True)) == [J.RESCHEDULING]
+    assert [member.state for member in walked.members.values()] == [A.LOST, A.STOPPING, A.SUCCEEDED]
+    assert walked.restarts == 0
+    assert hear(walked, said("exited", 1, code, lapsed=True), generation=9) == [J.RESCHEDULING, J.QUEUED]
+
+
 @pytest.mark.parametrize("state", [J.PLANNED, J.PREPARING, J.RESCHEDULING, J.CANCELLED])
 def test_a_job_without_workers_hears_nothing_of_them(state: JobState) -> None:
     assert hear(course(state, A.PENDING), said("running")) == []
@@ -120,7 +132,7 @@ def test_a_stopping_allocation_of_another_incarnation_counts_as_present() -> Non
     st.lists(st.sampled_from(AllocationState), min_size=1, max_size=4),
     st.lists(
         st.tuples(
-            st.sampled_from(["cancel", "fail", "reschedule", "lost", "running", "exited", "refused"]),
+            st.sampled_from(["cancel", "fail", "reschedule", "lost", "running", "exited", "refused", "lapsed"]),
             st.integers(0, 3),
             st.integers(0, 1),
             st.integers(0, 9),
@@ -140,6 +152,8 @@ def test_whatever_happens_every_step_is_legal(
                 getattr(lifecycle, what)(walked, "why")
             case "lost":
                 lifecycle.node_lost(walked, f"n{member}", "why")
+            case "lapsed":
+                hear(walked, said("exited", member, code, lapsed=True), generation=generation)
             case _:
                 hear(walked, said(what, member, code), generation=generation)
     assert walked.state is not J.RESCHEDULING or not walked.released or state is J.RESCHEDULING

@@ -201,7 +201,7 @@ class Histories(RuleBasedStateMachine):
         agent = self.agents[name]
         for key, worker in agent.workers.items():
             if worker.state == "running" and key[0] not in keep:
-                agent.workers[key] = worker.model_copy(update={"state": "exited", "exit_code": 143})
+                agent.workers[key] = worker.model_copy(update={"state": "exited", "exit_code": 143, "lapsed": True})
         agent.reports.clear()
 
     @rule()

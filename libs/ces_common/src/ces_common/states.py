@@ -27,7 +27,7 @@ class AllocationState(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     STOPPED = "stopped"
-    LOST = "lost"  # its lease and the margin passed without word from its node
+    LOST = "lost"  # its lease has run out: by its agent's word, or since lease and margin passed without any
 
 
 J, A = JobState, AllocationState

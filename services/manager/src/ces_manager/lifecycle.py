@@ -170,6 +170,9 @@ def _worker(course: Course, member: Member, worker: WorkerStatus) -> None:
     if worker.state in ("running", "paused"):
         if member.state is A.PENDING:
             course.set(replace(member, state=A.RUNNING, reason=None))
+    elif worker.state == "exited" and worker.lapsed:
+        course.set(replace(member, state=A.LOST, reason=worker.reason))
+        reschedule(course, f"{member.task} on {member.node} was ended: its node's lease had run out")
     elif worker.state == "exited" and worker.exit_code == 0:
         course.set(replace(member, state=A.SUCCEEDED, exit_code=0, reason=None))
     elif worker.state == "exited":
