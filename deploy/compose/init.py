@@ -50,6 +50,7 @@ def main() -> None:
             context = {"url": "http://127.0.0.1:8080", "token": token}  # for `ces` in the manager's own container
             keep(own / "context.json", json.dumps(context))
             keep(own / "agent-signing-key.json", trust.signing_key_file(AGENT).read_text())
+            keep(own / "revocation-key.json", trust.revocation_key_file.read_text())
             keep(own / "pgpass", f"*:*:*:*:{password}\n")
         give(own, USERS[service])
     folder(NATS, USERS["nats"])

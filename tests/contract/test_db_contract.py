@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
@@ -12,10 +12,11 @@ from threading import Barrier, Event
 import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from databases import KINDS, new_database
 from manager_world import World, audit, full_mesh, ring
-from sqlalchemy import inspect, text
+from sqlalchemy import inspect, select, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import IntegrityError, StatementError
 
@@ -23,9 +24,10 @@ from ces_common.db import NoCluster, UnitOfWork, database_url, migrate, new_engi
 from ces_common.db.engine import writing
 from ces_common.db.migrate import NoMigrations, alembic_config, migrations_folder
 from ces_common.db.outbox import events_after, mark_published, prune, unpublished_events
-from ces_common.db.tables import Base, EventRow, HopRow, InboxRow, MediumRow
+from ces_common.db.tables import AllocationRow, Base, EventRow, HopRow, InboxRow, LeaseRow, MediumRow
 from ces_common.messages.events import TopologyChanged, parse_event
 from ces_common.states import AllocationState, JobState
+from ces_manager.forgetting import revoked_keys
 
 NOW = datetime(2030, 5, 17, 12, 30, 15, 123456, tzinfo=UTC)
 CHANGED = TopologyChanged(links=1, media=0)
@@ -62,6 +64,66 @@ def test_migrations_lead_back_too(url: URL) -> None:
         assert set(inspect(connection).get_table_names()) <= {"alembic_version"}
     engine.dispose()
     migrate(url)
+
+
+OLD_ROWS = [
+    "INSERT INTO nodes VALUES ('a', 1, 1, 0, '', '{}', 'process', 'none', '', '10.64.0.0/24', 0, 'U', false, 'ready',"
+    " :t, 1)",
+    "INSERT INTO node_leases VALUES ('a', 'b', :t, :t)",
+    "INSERT INTO jobs VALUES ('j', 'n', 50, '{}', '{}', 'stop', '[]', '[]', 'planned', :t, :t, 0, true, NULL,"
+    " NULL, 1, 0, :t, NULL, NULL, NULL, '', 1)",
+    "INSERT INTO allocations VALUES ('x', 'j', 1, 'w-0', 0, 'a', '', 0, 1, 1, 0, 1, 'pending', NULL, NULL, NULL)",
+    "INSERT INTO plans VALUES ('p', 'j', 1, '', 1, :t, '{}', '{}', '{}', '[]')",
+    "INSERT INTO reservations VALUES ('j', 1, 's', 'd', 1, 1, 1, 1, '[]', true)",
+]
+
+
+def test_migrations_lose_no_rows(url: URL) -> None:
+    """Rebuilding a table on SQLite would empty those that refer to it."""
+    engine = new_engine(url)
+    config = alembic_config()
+
+    def run(step: Callable[[Config, str], None], revision: str) -> None:
+        with writing(engine).begin() as connection:
+            config.attributes["connection"] = connection
+            step(config, revision)
+
+    def rows() -> list[int]:
+        tables = ("nodes", "node_leases", "jobs", "allocations", "plans", "reservations")
+        with engine.connect() as connection:
+            return [connection.scalar(text(f"SELECT count(*) FROM {table}")) or 0 for table in tables]
+
+    run(command.upgrade, "0001")
+    with writing(engine).begin() as connection:
+        for statement in OLD_ROWS:
+            connection.execute(text(statement), {"t": "2030-01-01 00:00:00.000000"} if ":t" in statement else {})
+    run(command.upgrade, "head")
+    assert rows() == [1] * 6
+    with UnitOfWork(engine).bare_write() as session:
+        assert session.get_one(LeaseRow, "a").beats == 0
+    run(command.downgrade, "0001")
+    assert rows() == [1] * 6
+    engine.dispose()
+
+
+def test_a_forgotten_node_leaves_history_and_no_lease(url: URL) -> None:
+    world = World(url)
+    world.add_nodes("a", "b")
+    job = world.submit(ring(tasks=1, disconnect="keep"))
+    world.run(job, ["a"])
+    world.wait(world.policy.lease_s + world.policy.margin_s + 1)
+    world.beat("b")
+    world.tick()
+    assert world.forget("a") == [job]
+    assert world.job(job).state is JobState.QUEUED
+    with world.uow.read() as tx:
+        assert tx.session.scalars(select(LeaseRow.node)).all() == ["b"]
+        assert tx.session.scalars(select(AllocationRow.node)).all() == ["a"]
+        assert tx.session.scalars(select(AllocationRow.state)).all() == [AllocationState.LOST]
+        assert revoked_keys(tx) == ["UA" + "A" * 54]
+    world.run(job, ["b"])
+    audit(world)
+    world.close()
 
 
 def test_any_number_may_migrate_at_once(url: URL) -> None:

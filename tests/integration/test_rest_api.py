@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from databases import KINDS, new_database
 from httpx_sse import aconnect_sse
 from sqlalchemy.engine import URL
 
-from ces_common.bus import MemoryBroker, MemoryBus
+from ces_common.bus import BusError, BusUnavailable, MemoryBroker, MemoryBus, RemoteError
 from ces_common.db import UnitOfWork, migrate, new_engine
 from ces_common.health import serve_http
 from ces_common.messages.queries import PlanAnswer
@@ -27,10 +27,12 @@ from ces_manager.api.app import make_app
 from ces_manager.api.context import Context
 from ces_manager.api.streams import Bell
 from ces_manager.desk import Desk
+from ces_manager.liveness import Vigil
 from ces_manager.measurements import Measurements
 from ces_manager.messaging import Messaging
 from ces_manager.policy import Policy
 from ces_manager.relay import Relay
+from ces_manager.revoking import Revoking
 
 TOKEN = "a-token-for-tests-only"
 JOB: dict[str, Any] = {
@@ -40,10 +42,26 @@ JOB: dict[str, Any] = {
 }
 
 
+class FakeClaims:
+    """The broker's list of refused keys; ``error`` is what telling it meets."""
+
+    def __init__(self) -> None:
+        self.refused: set[str] = set()
+        self.error: BusError | None = None
+
+    async def revoke(self, users: Collection[str]) -> bool:
+        if self.error is not None:
+            raise self.error
+        news = set(users) - self.refused
+        self.refused |= news
+        return bool(news)
+
+
 @dataclass
 class Api:
     http: httpx.AsyncClient
     bus: MemoryBus
+    claims: FakeClaims
 
     async def submit(self, **changes: Any) -> dict[str, Any]:
         answer = await self.http.post("/v1/jobs", json={**JOB, **changes})
@@ -69,6 +87,7 @@ async def running_api(folder: Path, url: URL) -> AsyncIterator[Api]:
     bus = MemoryBus(MemoryBroker())
     await bus.connect()
     desk, bell, policy, measurements = Desk(uow), Bell(), Policy(), Measurements()
+    claims, vigil = FakeClaims(), Vigil()
     relay = Relay(uow, bus)
     desk.on_commit(relay.hint.set)
     desk.on_commit(bell.ring)
@@ -77,6 +96,8 @@ async def running_api(folder: Path, url: URL) -> AsyncIterator[Api]:
         bus=bus,
         policy=policy,
         measurements=measurements,
+        vigil=vigil,
+        revoking=Revoking(desk, claims),
         bell=bell,
         agent_signing_key=load_signing_key(trust.signing_key_file("agent")),
         agents_nats_urls=["nats://127.0.0.1:4222"],
@@ -87,7 +108,7 @@ async def running_api(folder: Path, url: URL) -> AsyncIterator[Api]:
     async with serve_http(make_app(context, TOKEN, lambda: None), "127.0.0.1", 0) as port:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as http:
-            yield Api(http, bus)
+            yield Api(http, bus, claims)
         context.stopping.set()
         bell.ring()
     stop.set()
@@ -362,3 +383,30 @@ async def test_a_heartbeat_that_cannot_be_stored_spoils_no_other(api_on_either: 
         assert json.loads(answer)["lease_s"] == Policy().lease_s
     nodes = (await api.http.get("/v1/nodes")).json()["items"]
     assert [node["state"] for node in nodes] == ["ready", "ready"]
+
+
+async def test_a_node_is_forgotten_and_its_name_joins_again_with_another_key(api_on_either: Api) -> None:
+    api = api_on_either
+    key, token = new_user_key().public, (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+    assert (await join(api, token, public_key=key)).status_code == 200
+    await api.bus.request("ces.v1.hb.n1", Heartbeat(node="n1", boot="b").encode())
+    problem = await api.refused("POST", "/v1/nodes/n1/forget", 409)
+    assert problem["detail"] == "node n1 is alive: drain it first (ces node drain n1), or end its agent"
+    await api.http.post("/v1/nodes/n1/drain")
+    api.claims.error = BusUnavailable("away")
+    gone = (await api.http.post("/v1/nodes/n1/forget")).json()
+    assert gone == {"node": "n1", "jobs": [], "credential": "pending"}
+    assert (await api.http.get("/v1/nodes")).json()["items"] == []
+    await api.refused("POST", "/v1/nodes/n1/forget", 404)
+    with pytest.raises(RemoteError, match="no node n1 has joined"):
+        await api.bus.request("ces.v1.hb.n1", Heartbeat(node="n1", boot="b").encode())
+    token = (await api.http.post("/v1/nodes/tokens", json={"node": "n1"})).json()["token"]
+    again = await join(api, token, public_key=key)
+    assert again.status_code == 403
+    assert "delete the agent's state folder" in again.json()["detail"]
+    assert (await join(api, token)).status_code == 200, "the token stays good for another key"
+    api.claims.error = None
+    await api.http.post("/v1/nodes/n1/drain")
+    assert (await api.http.post("/v1/nodes/n1/forget")).json()["credential"] == "revoked"
+    assert key in api.claims.refused, "what could not be told before is told with the next"
+    assert len(api.claims.refused) == 2

@@ -22,7 +22,8 @@ from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import JobRecord, Snapshot
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import JobState
-from ces_manager import cluster, jobs, plans, records, reports, ticking
+from ces_manager import cluster, forgetting, jobs, plans, records, reports, ticking
+from ces_manager.addressing import next_subnet
 from ces_manager.clock import Clock
 from ces_manager.liveness import Vigil
 from ces_manager.policy import Policy
@@ -90,8 +91,8 @@ class World:
     def add_nodes(self, *names: str, cpu: int = 2000, memory: int = 2**30, network: str = "tc") -> None:
         """Nodes that are there and were heard, without the ceremony of joining."""
         with self.uow.write(self.now) as tx:
-            known = len(tx.session.scalars(select(NodeRow.name)).all())
-            for i, name in enumerate(names, start=known):
+            for name in names:
+                subnet = next_subnet(tx.session.scalars(select(NodeRow.subnet)).all())
                 tx.session.add(
                     NodeRow(
                         name=name,
@@ -103,9 +104,9 @@ class World:
                         runtime="process",
                         network=network,
                         host_address="127.0.0.1",
-                        subnet=f"10.64.{i}.0/24",
+                        subnet=subnet,
                         last_host=0,
-                        public_key="U" + "A" * 55,
+                        public_key=f"U{name.upper():A<55}",
                         cordoned=False,
                         state="ready",
                         joined_at=self.now,
@@ -205,6 +206,11 @@ class World:
 
     def cancel(self, job: str) -> None:
         self.write(lambda tx: jobs.cancel_job(tx, job))
+
+    def forget(self, node: str) -> list[str]:
+        """As the API does, with what this manager has observed."""
+        age_s = self.vigil.nodes.age(node, self.steady)
+        return self.write(lambda tx: forgetting.forget_node(tx, self.policy, age_s, node))
 
     def tick(self) -> ticking.Due:
         return ticking.tick(self.uow, self.policy, self.vigil, self.clock)

@@ -149,3 +149,16 @@ async def test_documents_of_nodes_that_are_no_more_go(broker: MemoryBroker, boar
     await board.put({"a": document(), "b": document("b")}, 3)
     assert await board.put({"b": document("b")}, 4) == []
     assert list(broker.bucket) == ["b.compute"]
+
+
+async def test_what_lies_there_for_nodes_that_are_no_more_is_removed(bus: MemoryBus, clock: Clock) -> None:
+    """Also what was written before this controller started, and when the memory is lost at the same time."""
+    first = board_on(bus, clock)
+    await first.put({node: document(node) for node in "abc"}, 1)
+    await bus.kv_put("gone.network", b"another controller's")
+    second = board_on(bus, clock)
+    await second.put({node: document(node) for node in "ab"}, 2)
+    assert await bus.kv_keys() == ["a.compute", "b.compute", "gone.network"]
+    clock.now += TRUST_S + 1
+    await second.put({"a": document("a")}, 3)
+    assert await bus.kv_keys() == ["a.compute", "gone.network"]

@@ -20,6 +20,7 @@ from ces_client.stream import StreamEvent
 from ces_client.watch import watch
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import (
+    ForgottenNode,
     JobSummary,
     JobView,
     JoinToken,
@@ -139,6 +140,12 @@ class Nodes(_Resource):
     def drain(self, node: str) -> NodeView:
         """Cordon it, and have its jobs rescheduled elsewhere."""
         return self._read(NodeView, self._http.request("POST", _path("nodes", node, "drain")))
+
+    def forget(self, node: str) -> ForgottenNode:
+        """Remove a node that is lost, or drained and empty, for good."""
+        # A repetition would find no such node, whatever became of the first.
+        response = self._http.request("POST", _path("nodes", node, "forget"), repeatable=False)
+        return self._read(ForgottenNode, response)
 
     def create_token(self, node: str | None = None, *, ttl_s: int = 3600) -> JoinToken:
         """A token with which one node may join once; only ``node`` if given."""

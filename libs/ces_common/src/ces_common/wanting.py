@@ -45,6 +45,8 @@ class WantedBoard(Generic[W]):
         self._bus, self._kind, self._model, self._key = bus, kind, model, key
         self._trust_s, self._clock = trust_s, clock
         self._known: dict[str, W | None] = {}
+        self._written: set[str] = set()  # nodes that may have a document
+        self._looked = False  # for those of former times
         self._since = clock()
 
     def forget(self) -> None:
@@ -59,6 +61,11 @@ class WantedBoard(Generic[W]):
         whose document was written. One that is too large to be sent stays as it was; the others go on."""
         if self._clock() - self._since > self._trust_s:
             self.forget()
+        if not self._looked:  # a node may have been forgotten while nobody looked after its documents
+            keys = set(await self._bus.kv_keys())
+            self._written |= {node for node in (key.partition(".")[0] for key in keys) if self._key(node) in keys}
+            self._looked = True
+        self._written |= planned.keys()
         for node in planned.keys() - self._known.keys():
             raw = await self._bus.kv_get(self._key(node))
             self._known[node] = self._parse(node, raw)
@@ -74,13 +81,15 @@ class WantedBoard(Generic[W]):
             written.append(document.node)
         if written:
             log.info("wanted state written", kind=self._kind, nodes=written)
-        await self._drop(set(self._known) - planned.keys())
+        await self._drop(self._written - planned.keys())
         return written
 
     async def _drop(self, nodes: Iterable[str]) -> None:
-        for node in nodes:
+        for node in sorted(nodes):
             await self._bus.kv_delete(self._key(node))
-            del self._known[node]
+            self._known.pop(node, None)
+            self._written.discard(node)
+            log.info("wanted state of a forgotten node removed", kind=self._kind, node=node)
 
     def _parse(self, node: str, raw: bytes | None) -> W | None:
         if raw is None:

@@ -84,6 +84,7 @@ def manager_service(layout: Layout, trust: Trust) -> Service:
         "CES_MIGRATE": "true",
         "CES_ADMIN_TOKEN_FILE": str(layout.files.token),
         "CES_AGENT_SIGNING_KEY_FILE": str(trust.signing_key_file(AGENT)),
+        "CES_REVOCATION_KEY_FILE": str(trust.revocation_key_file),
         "CES_ADVERTISED_NATS_URLS": layout.nats_url,
         "CES_LEASE_S": str(timing.lease_s),
         "CES_LEASE_MARGIN_S": str(timing.lease_margin_s),

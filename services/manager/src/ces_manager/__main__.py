@@ -6,10 +6,11 @@ import asyncio
 
 import structlog
 
+from ces_common.bus.nats_claims import AccountClaims
 from ces_common.connecting import bus_from
 from ces_common.db import UNAVAILABLE, UnitOfWork, cause_of, migrate, new_engine
 from ces_common.health import serve_http
-from ces_common.natsauth import load_signing_key
+from ces_common.natsauth import load_revocation_key, load_signing_key
 from ces_common.service import BadSetup, run_loops, run_service
 from ces_manager.api.app import make_app
 from ces_manager.api.auth import read_secret
@@ -21,6 +22,7 @@ from ces_manager.measurements import Measurements
 from ces_manager.messaging import SERVICE, Messaging
 from ces_manager.policy import Policy
 from ces_manager.relay import Relay
+from ces_manager.revoking import Revoking
 from ces_manager.settings import ManagerSettings
 from ces_manager.ticking import tick
 
@@ -35,13 +37,14 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         signing_key = load_signing_key(settings.agent_signing_key_file)
     except ValueError as error:
         raise BadSetup(f"CES_AGENT_SIGNING_KEY_FILE: {error}") from error
+    claims = claims_from(settings)
     if settings.migrate:
         await migrated(settings.database_url)
     policy = settings.policy()
     uow = UnitOfWork(new_engine(settings.database_url))
     bus = bus_from(settings, SERVICE)
     desk, bell, measurements, vigil = Desk(uow), Bell(), Measurements(), Vigil()
-    relay = Relay(uow, bus)
+    relay, revoking = Relay(uow, bus), Revoking(desk, claims)
     desk.on_commit(relay.hint.set)
     desk.on_commit(bell.ring)
     messaging = Messaging(desk, bus, policy, measurements, bell)
@@ -50,6 +53,8 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         bus=bus,
         policy=policy,
         measurements=measurements,
+        vigil=vigil,
+        revoking=revoking,
         bell=bell,
         agent_signing_key=signing_key,
         agents_nats_urls=settings.agents_nats_urls,
@@ -66,6 +71,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     async def work() -> None:
         await bus.connect()
         bus.on_reconnect(messaging.keep_streams)
+        bus.on_reconnect(revoking.reconnected)
         await messaging.start()
         started.set()
         await relay.run()
@@ -73,12 +79,27 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     app = make_app(context, token, missing)
     async with serve_http(app, settings.http_host, settings.http_port):
         try:
-            await run_loops(stop, work(), let_time_pass(desk, policy, vigil, measurements, settings.tick_s))
+            await run_loops(
+                stop, work(), let_time_pass(desk, policy, vigil, measurements, settings.tick_s), revoking.run()
+            )
         finally:
             context.stopping.set()
             bell.ring()
     await bus.close()
     desk.close()
+
+
+def claims_from(settings: ManagerSettings) -> AccountClaims | None:
+    """Raises BadSetup where the revocation key cannot be used."""
+    path = settings.revocation_key_file
+    if path is None:
+        log.warning("CES_REVOCATION_KEY_FILE is not set: the credentials of forgotten nodes stay good")
+        return None
+    read_secret(path, "CES_REVOCATION_KEY_FILE")
+    try:
+        return AccountClaims(settings.nats_urls, load_revocation_key(path))
+    except ValueError as error:
+        raise BadSetup(f"CES_REVOCATION_KEY_FILE: {error}") from error
 
 
 async def migrated(url: str) -> None:

@@ -11,7 +11,17 @@ from typing import Literal
 
 from sqlalchemy import delete, insert, select
 
-from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, JoinTokenRow, LeaseRow, LinkRow, MediumRow, NodeRow
+from ces_common.db.tables import (
+    LIVE_STATES,
+    AllocationRow,
+    JobRow,
+    JoinTokenRow,
+    LeaseRow,
+    LinkRow,
+    MediumRow,
+    NodeRow,
+    RevokedKeyRow,
+)
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest, TopologyFile
 from ces_common.messages.events import NodeChanged, TopologyChanged
@@ -21,7 +31,7 @@ from ces_manager.changes import change
 from ces_manager.errors import Conflict, Forbidden, Invalid, NotFound
 from ces_manager.links import directed_links, uncarried
 
-Change = Literal["joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed"]
+Change = Literal["joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed", "forgotten"]
 
 
 def create_token(tx: WriteTx, request: JoinTokenRequest) -> JoinToken:
@@ -128,6 +138,8 @@ def _mark(tx: WriteTx, name: str, cordoned: bool, what: Change) -> NodeRow:
 
 
 def _admit(tx: WriteTx, request: JoinRequest) -> None:
+    if tx.session.get(RevokedKeyRow, request.public_key) is not None:
+        raise Forbidden("this key was a forgotten node's: delete the agent's state folder, so that it makes a new one")
     token = tx.session.get(JoinTokenRow, _hash(request.token))
     if token is None:
         raise Forbidden("this join token is not known")

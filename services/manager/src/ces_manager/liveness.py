@@ -23,6 +23,10 @@ class Unchanged:
             self._seen[name] = known if known is not None and known[0] == stamp else (stamp, now)
         return {name: now - since for name, (_, since) in self._seen.items()}
 
+    def age(self, name: str, now: float) -> float:
+        """The age of one thing, as of the last look; zero for what was not there."""
+        return now - self._seen[name][1] if name in self._seen else 0.0
+
 
 @dataclass(frozen=True)
 class Vigil:

@@ -40,6 +40,10 @@ class Measurements:
         self._progress = {key: kept for key, kept in self._progress.items() if now - kept[0] < KEEP}
         self._flows = {key: kept for key, kept in self._flows.items() if now - kept[0] < KEEP}
 
+    def forget_node(self, node: str) -> None:
+        self._beats.pop(node, None)
+        self._flows = {key: kept for key, kept in self._flows.items() if key[0] != node}
+
     def beat(self, node: str) -> tuple[datetime, Heartbeat] | None:
         return self._beats.get(node)
 

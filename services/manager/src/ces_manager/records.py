@@ -27,7 +27,7 @@ from ces_manager.changes import allocations_of
 def snapshot(tx: ReadTx, query: SnapshotQuery) -> Snapshot:
     """All that counts now, or what changed since the version asked for."""
     cluster = tx.cluster()
-    known = query.epoch == cluster.epoch and 0 < query.since <= cluster.version
+    known = query.epoch == cluster.epoch and 0 < query.since <= cluster.version and query.since >= cluster.horizon
     jobs, nodes = select(JobRow).options(undefer_group(EXPANDED)), select(NodeRow)
     if known:
         jobs, nodes = jobs.where(JobRow.version > query.since), nodes.where(NodeRow.version > query.since)

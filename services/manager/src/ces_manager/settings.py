@@ -16,13 +16,15 @@ Seconds = Annotated[float, Field(gt=0)]
 
 class ManagerSettings(ServiceSettings):
     """``admin_token_file`` holds the API's bearer token, ``agent_signing_key_file`` the seed of the scoped key that
-    signs agents' credentials. Both files must be readable by their owner only."""
+    signs agents' credentials, ``revocation_key_file`` what it takes to have a forgotten node's credential refused
+    (which stays good where this is left out). These files must be readable by their owner only."""
 
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8080
     database_url: str = "sqlite:///ces.db"
     migrate: bool = True  # bring the schema up to date at start
     admin_token_file: Path
     agent_signing_key_file: Path
+    revocation_key_file: Path | None = None
     advertised_nats_urls: Annotated[list[str], NoDecode] = []  # what agents are told; nats_urls when empty
     lease_s: Seconds = 30.0
     lease_margin_s: Seconds = 5.0

@@ -212,6 +212,16 @@ class JoinAnswer(Message):
     subnet: str
 
 
+class ForgottenNode(Message):
+    """What came of forgetting a node. ``jobs``: ids of those that lost something by it. ``credential``: ``revoked``,
+    NATS refuses it; ``pending``, NATS could not be told yet and will be; ``kept``, the manager has no key to revoke it.
+    """
+
+    node: str
+    jobs: list[str] = []
+    credential: Literal["revoked", "pending", "kept"]
+
+
 class Problem(Message):
     """An error as RFC 9457 has it. ``errors``: field and remedy for each wrong field."""
 

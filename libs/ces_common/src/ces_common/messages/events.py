@@ -112,7 +112,7 @@ class AllocationChanged(Message):
 
 class NodeChanged(Message):
     node: str
-    change: Literal["joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed"]
+    change: Literal["joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed", "forgotten"]
     cpu: int = 0  # millicores
     memory: int = 0  # bytes
     gpu: int = 0

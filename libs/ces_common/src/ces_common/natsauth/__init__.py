@@ -9,24 +9,37 @@ from ces_common.natsauth.credentials import (
     read_credentials,
     save_credentials,
 )
-from ces_common.natsauth.permissions import AGENT, SERVICES, Permissions
-from ces_common.natsauth.trust import SigningKey, Trust, init_trust, issue_user, load_signing_key
+from ces_common.natsauth.jwt import revoking
+from ces_common.natsauth.permissions import AGENT, REVOKER, SERVICES, Permissions
+from ces_common.natsauth.trust import (
+    RevocationKey,
+    SigningKey,
+    Trust,
+    init_trust,
+    issue_user,
+    load_revocation_key,
+    load_signing_key,
+)
 
 __all__ = [
     "AGENT",
     "MAX_PAYLOAD",
+    "REVOKER",
     "SERVICES",
     "Credentials",
     "Permissions",
+    "RevocationKey",
     "SigningKey",
     "Trust",
     "UserKey",
     "credentials_file",
     "init_trust",
     "issue_user",
+    "load_revocation_key",
     "load_signing_key",
     "new_user_key",
     "read_credentials",
+    "revoking",
     "save_credentials",
     "server_config",
 ]

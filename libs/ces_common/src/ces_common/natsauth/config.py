@@ -28,7 +28,8 @@ def server_config(
         f"jetstream {{ store_dir: {json.dumps(str(store_dir))} }}",
         f"operator: {trust.operator_jwt}",
         f"system_account: {trust.system_account}",
-        "resolver: MEMORY",
+        # Kept in a folder, so that the manager can replace the account's JWT by one that lists revoked users.
+        f"resolver: {{ type: full, dir: {json.dumps(f'{store_dir}/accounts')}, allow_delete: false }}",
         "resolver_preload: {",
         f"  {trust.system_account}: {trust.system_account_jwt}",
         f"  {trust.account}: {trust.account_jwt}",

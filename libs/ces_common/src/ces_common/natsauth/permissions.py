@@ -20,6 +20,7 @@ from typing import Final
 
 from ces_common import subjects
 
+REVOKER: Final = "revoker"
 _ME: Final = "{{name()}}"
 _API: Final = "$JS.API"
 
@@ -72,6 +73,15 @@ def _controller(name: str, kind: str, publish: tuple[str, ...], subscribe: tuple
             *publish,
         ),
         subscribe=subscribe,
+    )
+
+
+def revoker(account: str) -> Permissions:
+    """The manager's identity on the system account: it may read and replace the claims of CES's account, which list the
+    users that are refused, and nothing else."""
+    claims = f"$SYS.REQ.ACCOUNT.{account}.CLAIMS"
+    return Permissions(
+        publish=(f"{claims}.LOOKUP", f"{claims}.UPDATE"), subscribe=(f"_INBOX.{REVOKER}.>",), answers=False
     )
 
 

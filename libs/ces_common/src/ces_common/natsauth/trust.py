@@ -1,8 +1,10 @@
-"""The chain of trust on disk: operator, accounts, and one scoped signing key per role.
+"""The chain of trust on disk: operator, accounts, one scoped signing key per role, and the key that revokes.
 
 Whoever holds a role's signing key can make users of that role and of no other. So the manager, which admits nodes,
-gets the agents' signing key alone; the operator's and the accounts' seeds stay in the directory where they were made
-and no running service needs them.
+gets the agents' signing key. To have a forgotten node refused it must replace the account's claims, which takes a
+signing key of the operator and a user of the system account: the revocation key. That is as much power over the broker
+as there is, so it is a file of its own, which an operator may withhold. The operator's and the accounts' own seeds stay
+in the directory where they were made and no running service needs them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from ces_common import subjects
 from ces_common.natsauth import jwt
 from ces_common.natsauth.credentials import Credentials, new_user_key
 from ces_common.natsauth.keys import BadKey, Kind, check_user_key, new_seed, public_key
-from ces_common.natsauth.permissions import AGENT, PERMISSIONS
+from ces_common.natsauth.permissions import AGENT, PERMISSIONS, REVOKER
+from ces_common.natsauth.permissions import revoker as revoker_permissions
 from ces_common.natsauth.secret_files import write_secret
 
 ACCOUNT_NAME: Final = "CES"
@@ -29,6 +32,16 @@ class SigningKey:
     role: str
     account: str
     seed: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RevocationKey:
+    """What it takes to have users of the account refused: a signing key of the operator, and a user of the system
+    account that may replace the account's claims."""
+
+    account: str
+    signing_seed: str = field(repr=False)
+    credentials: Credentials
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +60,10 @@ class Trust:
             raise ValueError(f"no role {role!r}; there are {', '.join(PERMISSIONS)}")
         return self.directory / f"signing-{role}.json"
 
+    @property
+    def revocation_key_file(self) -> Path:
+        return self.directory / "revocation.json"
+
     def signing_key(self, role: str) -> SigningKey:
         return load_signing_key(self.signing_key_file(role))
 
@@ -63,8 +80,10 @@ def init_trust(directory: Path) -> Trust:
     """
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     operator = _seed(directory / "operator.seed", Kind.OPERATOR)
-    system = public_key(_seed(directory / "system-account.seed", Kind.ACCOUNT))
+    system_seed = _seed(directory / "system-account.seed", Kind.ACCOUNT)
+    system = public_key(system_seed)
     account = public_key(_seed(directory / "account.seed", Kind.ACCOUNT))
+    revoker = _revocation_key(directory / "revocation.json", account, system_seed)
     scopes = {}
     for role, permissions in PERMISSIONS.items():
         file = directory / f"signing-{role}.json"
@@ -74,11 +93,13 @@ def init_trust(directory: Path) -> Trust:
         scopes[role] = (public_key(load_signing_key(file).seed), permissions)
     return Trust(
         directory=directory,
-        operator_jwt=jwt.operator(operator, ACCOUNT_NAME, system_account=system),
+        operator_jwt=jwt.operator(
+            operator, ACCOUNT_NAME, system_account=system, signing_keys=[public_key(revoker.signing_seed)]
+        ),
         system_account=system,
         system_account_jwt=jwt.system_account(operator, system),
         account=account,
-        account_jwt=jwt.account(operator, account, ACCOUNT_NAME, scopes),
+        account_jwt=_kept(directory / "account.jwt", jwt.account(revoker.signing_seed, account, ACCOUNT_NAME, scopes)),
     )
 
 
@@ -93,6 +114,21 @@ def load_signing_key(path: Path) -> SigningKey:
     return key
 
 
+def load_revocation_key(path: Path) -> RevocationKey:
+    """Raises OSError, and ValueError if the file is no revocation key."""
+    try:
+        content = json.loads(path.read_text())
+        key = RevocationKey(
+            account=content["account"],
+            signing_seed=content["signing_seed"],
+            credentials=Credentials(jwt=content["user_jwt"], seed=content["user_seed"]),
+        )
+        public_key(key.signing_seed)
+    except (json.JSONDecodeError, KeyError, TypeError, BadKey) as error:
+        raise ValueError(f"{path} is no revocation key") from error
+    return key
+
+
 def issue_user(signing_key: SigningKey, name: str, public: str) -> str:
     """The JWT that makes the holder of ``public`` the user ``name``, with what the key's role may do.
 
@@ -100,6 +136,31 @@ def issue_user(signing_key: SigningKey, name: str, public: str) -> str:
     """
     checked = subjects.node_name(name) if signing_key.role == AGENT else subjects.token(name)
     return jwt.user(signing_key.seed, check_user_key(public), checked, account=signing_key.account)
+
+
+def _revocation_key(path: Path, account: str, system_seed: str) -> RevocationKey:
+    if not path.exists():
+        user = new_user_key()
+        content = {
+            "account": account,
+            "signing_seed": new_seed(Kind.OPERATOR),
+            "user_jwt": jwt.system_user(system_seed, user.public, REVOKER, revoker_permissions(account)),
+            "user_seed": user.seed,
+        }
+        write_secret(path, json.dumps(content, indent=2) + "\n")
+    return load_revocation_key(path)
+
+
+def _kept(path: Path, fresh: str) -> str:
+    """The JWT that the file holds if it says the same: servers keep the newest of an account's JWTs, and theirs may
+    list revocations, which a newer one without them would undo until the manager finds out."""
+    if path.exists():
+        held = path.read_text().strip()
+        said, wanted = ({**jwt.claims_of(token), "iat": 0, "jti": ""} for token in (held, fresh))
+        if said == wanted:
+            return held
+    write_secret(path, fresh + "\n")
+    return fresh
 
 
 def _seed(path: Path, kind: Kind) -> str:

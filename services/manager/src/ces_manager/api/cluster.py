@@ -6,7 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
+from ces_common.db import WriteTx
 from ces_common.messages.api import (
+    ForgottenNode,
     JoinAnswer,
     JoinRequest,
     JoinToken,
@@ -21,6 +23,7 @@ from ces_common.natsauth import issue_user
 from ces_manager import cluster, views
 from ces_manager.api.context import context_of
 from ces_manager.errors import Invalid
+from ces_manager.forgetting import forget_node
 
 router = APIRouter(prefix="/v1", tags=["cluster"])
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -101,3 +104,21 @@ async def drain(request: Request, node: str) -> NodeView:
     context = context_of(request)
     await context.desk.write(lambda tx: cluster.drain(tx, node))
     return await context.desk.read(lambda tx: views.node_view(tx, node, context.measurements))
+
+
+@router.post("/nodes/{node}/forget")
+async def forget(request: Request, node: str) -> ForgottenNode:
+    """Remove a lost node for good: its jobs are placed anew, its credential is refused. One that is alive must be
+    drained first. The name may join again, with a new token and a new key."""
+    context = context_of(request)
+
+    def act(tx: WriteTx) -> list[str]:
+        age_s = context.vigil.nodes.age(node, context.desk.clock.steady())
+        return forget_node(tx, context.policy, age_s, node)
+
+    touched = await context.desk.write(act)
+    context.measurements.forget_node(node)
+    outcome = await context.revoking.apply()
+    if outcome == "pending":
+        context.revoking.hint.set()
+    return ForgottenNode(node=node, jobs=touched, credential=outcome)

@@ -11,8 +11,10 @@ from ces_common.bus.port import Bus
 from ces_common.natsauth import SigningKey
 from ces_manager.api.streams import Bell
 from ces_manager.desk import Desk
+from ces_manager.liveness import Vigil
 from ces_manager.measurements import Measurements
 from ces_manager.policy import Policy
+from ces_manager.revoking import Revoking
 
 
 @dataclass
@@ -21,6 +23,8 @@ class Context:
     bus: Bus
     policy: Policy
     measurements: Measurements
+    vigil: Vigil
+    revoking: Revoking
     bell: Bell
     agent_signing_key: SigningKey
     agents_nats_urls: list[str]
