@@ -13,6 +13,7 @@ from types import MappingProxyType
 from ces_core.errors import UnknownSolverError
 from ces_core.solvers.base import Solver
 from ces_core.solvers.baselines import BASELINES
+from ces_core.solvers.exact import EXACT
 from ces_core.solvers.greedy import GREEDY
 
 __all__ = ["DEFAULT", "SOLVERS", "Solver", "available", "get_solver"]
@@ -20,9 +21,8 @@ __all__ = ["DEFAULT", "SOLVERS", "Solver", "available", "get_solver"]
 DEFAULT = "default"
 """The name that stands for the solver the service uses."""
 
-SOLVERS: Mapping[str, Solver] = MappingProxyType(
-    {DEFAULT: GREEDY} | {solver.name: solver for solver in (GREEDY, *BASELINES)}
-)
+_OWN: tuple[Solver, ...] = (GREEDY, EXACT, *BASELINES)
+SOLVERS: Mapping[str, Solver] = MappingProxyType({DEFAULT: GREEDY} | {solver.name: solver for solver in _OWN})
 """The solvers that come with the core."""
 
 

@@ -1,0 +1,183 @@
+"""A problem as the tree search of the exact solver wants it: tasks in branching order, one level per decision.
+
+The search proves bounds on an *anchored* objective Z' that never exceeds Z = L + (1 - D). Flow f on path P is anchored
+at a = min(max, what P could carry at best), a number that depends on nothing else. Since std is a seminorm, giving f
+less than its anchor lowers w3*std(U_links) by at most w3*std(P's unit load) per unit of bandwidth (``eta``), while
+1 - D rises by ``worth``. So Z(rates) >= w3*std(U at anchors) + sum of worth*(max - a) - (eta - worth)^+ * (a - min),
+plus (worth - eta)^+ times whatever capacities keep a flow below its anchor.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ces_core.kernels.compact import Compact
+from ces_core.problem import FloatArray
+from ces_core.topology import IntArray
+
+ENTRIES = 4_000_000
+"""Pairs of tasks that do not talk get a table of their own only below so many numbers in all tables."""
+
+
+class Form(NamedTuple):
+    """T tasks in branching order, F flows, C candidates, R resources of paths, Q paths, L = T + F levels."""
+
+    order: IntArray  # (T,) the problem's task of each task here
+    demand: FloatArray  # (T, 3)
+    fits: NDArray[np.bool_]  # (T, C)
+    more: FloatArray  # (2, T, C) utilisation that a task adds to a node
+    free: FloatArray  # (3, C)
+    use: FloatArray  # (2, C)
+    node_count: FloatArray  # (2,)
+    node_sum: FloatArray
+    node_squares: FloatArray
+    src: IntArray  # (F,) a task here, or -1 - c
+    dst: IntArray
+    low: FloatArray
+    high: FloatArray
+    worth: FloatArray  # (F,) what a unit of bandwidth adds to D; 0 where max = min
+    pair_first: IntArray
+    path_first: IntArray
+    resource: IntArray
+    times: FloatArray
+    kappa: FloatArray  # (Q,) sum of 1/capacity along the path
+    kappa2: FloatArray  # (Q,) sum of 1/capacity^2
+    eta: FloatArray  # (Q,) w3 * std of the path's unit load
+    width: FloatArray  # (Q,) what the path could carry if nothing else ran
+    room: FloatArray  # (R,)
+    link_use: FloatArray  # (R,)
+    inverse: FloatArray  # (R,)
+    link_count: float
+    link_sum: float
+    link_squares: float
+    weights: FloatArray
+    level_task: IntArray  # (L,) the task that is placed at this level, or -1
+    level_flow: IntArray  # (L,) the flow that gets its path at this level, or -1
+    level_last: IntArray  # (L,) the latest task that is placed at this level or before, or -1
+    twin: IntArray  # (T,) an earlier task that this one could swap with, or -1
+    pair_of: IntArray  # (T, T) number of the table of two tasks, or -1
+    pairs: IntArray  # (tables, 2)
+
+
+def form(view: Compact) -> Form:
+    """The problem behind ``view`` with its tasks in branching order."""
+    order = _order(view)
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    src, dst = (np.where(ends >= 0, position[np.maximum(ends, 0)], ends) for ends in (view.flow_src, view.flow_dst))
+    demand, fits = view.demand[order], view.fits[order]
+    span = view.high - view.low
+    worth = np.divide(1.0, span * max(1, len(span)), out=np.zeros_like(span), where=span > 0)
+    kappa, kappa2, width = _path_sums(view)
+    count = view.link_count
+    eta = view.weights[2] * np.sqrt(np.maximum(kappa2 / count - (kappa / count) ** 2, 0.0))
+    closes = np.maximum(src, dst)  # negative: both ends are nodes
+    level_task, level_flow = [-1 for f in np.flatnonzero(closes < 0)], np.flatnonzero(closes < 0).tolist()
+    for t in range(len(order)):
+        now = sorted(np.flatnonzero(closes == t).tolist(), key=lambda f: -view.high[f])
+        level_task += [t, *(-1 for _ in now)]
+        level_flow += [-1, *now]
+    pair_of, pairs = _pairs(src, dst, len(order), len(view.nodes))
+    return Form(
+        order=order,
+        demand=np.ascontiguousarray(demand),
+        fits=np.ascontiguousarray(fits),
+        more=np.ascontiguousarray(demand.T[:2, :, None] * view.inverse[:, None, :]),
+        free=view.free,
+        use=view.use,
+        node_count=view.node_count,
+        node_sum=view.node_sum,
+        node_squares=view.node_squares,
+        src=src,
+        dst=dst,
+        low=view.low,
+        high=view.high,
+        worth=worth,
+        pair_first=view.pair_first,
+        path_first=view.path_first,
+        resource=view.path_resource,
+        times=view.path_times,
+        kappa=kappa,
+        kappa2=kappa2,
+        eta=eta,
+        width=width,
+        room=view.room,
+        link_use=view.link_use,
+        inverse=view.link_inverse,
+        link_count=count,
+        link_sum=view.link_sum,
+        link_squares=view.link_squares,
+        weights=view.weights,
+        level_task=np.array(level_task, dtype=np.int64),
+        level_flow=np.array(level_flow, dtype=np.int64),
+        level_last=np.maximum.accumulate(np.array(level_task, dtype=np.int64)),
+        twin=_twins(demand, fits, src, dst, view.low, view.high),
+        pair_of=pair_of,
+        pairs=pairs,
+    )
+
+
+def _order(view: Compact) -> IntArray:
+    """Large and talkative tasks first, each next one among those that talk to tasks already taken."""
+    tasks = len(view.demand)
+    free = view.free.max(axis=1, initial=0.0)
+    size = (view.demand / np.where(free > 0, free, np.inf)).sum(axis=1)
+    room = float(view.room.max(initial=0.0)) or 1.0
+    talk = np.zeros((tasks, tasks + 1))
+    for src, dst, low, high in zip(view.flow_src, view.flow_dst, view.low, view.high, strict=True):
+        for one, other in ((src, dst), (dst, src)):
+            if one >= 0:
+                talk[one, other if other >= 0 else tasks] += 0.2 + (low + high) / room
+    choices = view.fits.sum(axis=1)
+    weight = size + 0.5 * talk.sum(axis=1) - 0.02 * choices
+    tied = talk[:, tasks].copy()
+    order: list[int] = []
+    for _ in range(tasks):
+        rating = weight + 2.0 * tied
+        rating[order] = -np.inf
+        chosen = int(np.argmax(rating))
+        order.append(chosen)
+        tied += talk[:, chosen]
+    return np.array(order, dtype=np.int64)
+
+
+def _path_sums(view: Compact) -> tuple[FloatArray, FloatArray, FloatArray]:
+    lengths = np.diff(view.path_first)
+    path = np.repeat(np.arange(len(lengths)), lengths)
+    load = view.link_inverse[view.path_resource] * view.path_times
+    kappa = np.bincount(path, weights=load, minlength=len(lengths)).astype(np.float64)
+    kappa2 = np.bincount(path, weights=load * load, minlength=len(lengths)).astype(np.float64)
+    width = np.full(len(lengths), np.inf)
+    np.minimum.at(width, path, view.room[view.path_resource] / view.path_times)
+    return kappa, kappa2, width
+
+
+def _twins(
+    demand: FloatArray, fits: NDArray[np.bool_], src: IntArray, dst: IntArray, low: FloatArray, high: FloatArray
+) -> IntArray:
+    """Per task the last earlier one with which swapping changes nothing."""
+    flows = {(int(a), int(b)): (float(x), float(y)) for a, b, x, y in zip(src, dst, low, high, strict=True)}
+    twin = np.full(len(demand), -1, dtype=np.int64)
+    for t in range(len(demand)):
+        for other in range(t - 1, -1, -1):
+            if not ((demand[t] == demand[other]).all() and (fits[t] == fits[other]).all()):
+                continue
+            swap = {t: other, other: t}
+            swapped = {(swap.get(a, a), swap.get(b, b)): rates for (a, b), rates in flows.items()}
+            if swapped == flows:
+                twin[t] = other
+                break
+    return twin
+
+
+def _pairs(src: IntArray, dst: IntArray, tasks: int, candidates: int) -> tuple[IntArray, IntArray]:
+    everyone = tasks * tasks * candidates * candidates <= 2 * ENTRIES
+    talking = {(min(a, b), max(a, b)) for a, b in zip(src.tolist(), dst.tolist(), strict=True) if a >= 0 and b >= 0}
+    chosen = [(a, b) for a in range(tasks) for b in range(a + 1, tasks) if everyone or (a, b) in talking]
+    pair_of = np.full((tasks, tasks), -1, dtype=np.int64)
+    for number, (a, b) in enumerate(chosen):
+        pair_of[a, b] = pair_of[b, a] = number
+    return pair_of, np.array(chosen, dtype=np.int64).reshape(len(chosen), 2)

@@ -1,0 +1,200 @@
+"""The best rates for flows that have their nodes and paths, with a proof: a primal-dual interior point method.
+
+Minimises w3*std(U_links) + sum over flows of (1 - y) / F over y in [0, 1] (rate = min + y * (max - min)) within the
+capacities; see S. Boyd and L. Vandenberghe, Convex Optimization, 11.7. The lower bound does not trust the iteration:
+for any h with sum zero and norm at most 1/sqrt(E), std(U) >= h.U, and for any prices >= 0 the rest is a sum over flows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ces_core.kernels.jit import compiled
+from ces_core.kernels.tree_form import Form
+from ces_core.kernels.tree_state import spread
+from ces_core.problem import FloatArray
+from ces_core.topology import IntArray
+
+ROUNDS = 80
+GAP = 1e-13
+"""The iteration ends when the duality gap is below this."""
+CENTRE = 12.0
+"""How much nearer to the optimum each step aims."""
+SMOOTH = 1e-26
+"""Added to the variance, so that the deviation has a slope at zero."""
+
+
+@compiled
+def best_rates(form: Form, path_of: IntArray, rates: FloatArray) -> tuple[float, float]:
+    """Fills ``rates`` (F,); returns what they cost and what no rates on these paths can cost less than.
+
+    Infinity twice where the minimums do not fit.
+    """
+    flows, count = len(form.src), form.link_count
+    share = 1.0 / max(1, flows)
+    # Resources that these paths touch, numbered anew.
+    number = np.full(len(form.room), -1, dtype=np.int64)
+    touched = np.empty(len(form.room), dtype=np.int64)
+    links = 0
+    for f in range(flows):
+        q = path_of[f]
+        for i in range(form.path_first[q], form.path_first[q + 1]):
+            if number[form.resource[i]] < 0:
+                number[form.resource[i]] = links
+                touched[links] = form.resource[i]
+                links += 1
+    room: FloatArray = np.empty(links)
+    use: FloatArray = np.empty(links)
+    wanted = np.zeros(links)
+    for i in range(links):
+        room[i], use[i] = form.room[touched[i]], form.link_use[touched[i]]
+    for f in range(flows):
+        q = path_of[f]
+        rates[f] = form.low[f] if form.path_first[q] < form.path_first[q + 1] else form.high[f]
+        for i in range(form.path_first[q], form.path_first[q + 1]):
+            j = number[form.resource[i]]
+            room[j] -= form.low[f] * form.times[i]
+            wanted[j] += (form.high[f] - form.low[f]) * form.times[i]
+            use[j] += form.low[f] * form.times[i] * form.inverse[form.resource[i]]
+    for j in range(links):
+        scale = form.room[touched[j]]
+        if room[j] < -1e-13 * scale:
+            return np.inf, np.inf
+        if room[j] <= 1e-12 * scale:
+            room[j] = 0.0
+    # Flows with a choice: not within a node, max above min, and room on the whole path.
+    chosen = np.empty(flows, dtype=np.int64)
+    n = 0
+    for f in range(flows):
+        q = path_of[f]
+        free = form.high[f] > form.low[f] and form.path_first[q] < form.path_first[q + 1]
+        for i in range(form.path_first[q], form.path_first[q + 1]):
+            free = free and room[number[form.resource[i]]] > 0.0
+        if free:
+            chosen[n] = f
+            n += 1
+    row_of = np.full(links, -1, dtype=np.int64)
+    rows = 0
+    for j in range(links):
+        if room[j] > 0.0 and wanted[j] > room[j]:
+            row_of[j] = rows
+            rows += 1
+    load, price = np.zeros((links, n)), np.zeros((rows, n))
+    limit = np.empty(rows)
+    for j in range(links):
+        if row_of[j] >= 0:
+            limit[row_of[j]] = 1.0
+    for v in range(n):
+        f = chosen[v]
+        q = path_of[f]
+        for i in range(form.path_first[q], form.path_first[q + 1]):
+            j = number[form.resource[i]]
+            more = (form.high[f] - form.low[f]) * form.times[i]
+            load[j, v] += more * form.inverse[form.resource[i]]
+            if row_of[j] >= 0:
+                price[row_of[j], v] += more / room[j]
+    # Links that no flow touches count with what they have.
+    other_sum, other_squares = form.link_sum, form.link_squares
+    for j in range(links):
+        before = form.link_use[touched[j]]
+        other_sum -= before
+        other_squares -= before * before
+    fixed_loss = 0.0
+    for f in range(flows):
+        if form.high[f] > form.low[f]:
+            fixed_loss += share * (form.high[f] - rates[f]) / (form.high[f] - form.low[f])
+    weight = form.weights[2]
+    y, slope, prices = np.zeros(n), np.zeros(links), np.zeros(rows)
+    if n:
+        _interior(load, price, limit, use, other_sum, other_squares, count, weight, share, y, prices)
+    level = use + load @ y
+    total, squares = other_sum + float(level.sum()), other_squares + float(level @ level)
+    deviation = spread(total, squares, count)
+    cost = weight * deviation + fixed_loss - share * y.sum()
+    for v in range(n):
+        f = chosen[v]
+        rates[f] = form.low[f] + y[v] * (form.high[f] - form.low[f])
+    # The proof: h is the deviations, scaled; links that are not touched enter by their sums alone.
+    mean = total / count
+    norm = 1.0 / (count * np.sqrt(deviation * deviation + SMOOTH))
+    slope[:] = weight * norm * (level - mean)
+    # sum over all links of (U_l - mean) * U0_l, of which the touched ones have U at y = 0.
+    proven = weight * norm * (other_squares - mean * other_sum) + slope @ use + fixed_loss
+    proven -= prices @ limit
+    charge = load.T @ slope + price.T @ prices - share
+    for v in range(n):
+        proven += min(0.0, charge[v])
+    return cost, min(cost, proven)
+
+
+@compiled
+def _interior(
+    load: FloatArray,
+    price: FloatArray,
+    limit: FloatArray,
+    use: FloatArray,
+    other_sum: float,
+    other_squares: float,
+    count: float,
+    weight: float,
+    share: float,
+    y: FloatArray,
+    prices: FloatArray,
+) -> None:
+    """Minimises over 0 <= y <= 1, price @ y <= limit; leaves the optimum in ``y`` and the rows' duals in ``prices``."""
+    n, rows = len(y), len(limit)
+    start = 0.5
+    for r in range(rows):
+        start = min(start, 0.5 * limit[r] / max(1e-300, price[r].sum()))
+    y[:] = start
+    left = limit - price @ y
+    low, high = share / y, share / (1.0 - y)
+    prices[:] = share / left
+    sums = load.sum(axis=0)
+    product = load.T @ load
+    grade = np.empty(n)
+    for _ in range(ROUNDS):
+        level = use + load @ y
+        total = other_sum + level.sum()
+        mean = total / count
+        deviation = np.sqrt(max(0.0, (other_squares + level @ level) / count - mean * mean) + SMOOTH)
+        grade[:] = load.T @ (level - mean) / (count * deviation)
+        dual = weight * grade - share + price.T @ prices + high - low
+        gap = y @ low + (1.0 - y) @ high + left @ prices
+        if gap < GAP and np.abs(dual).max() < 1e-11:
+            break
+        aim = gap / (2 * n + rows) / CENTRE
+        matrix = weight / deviation * (product / count - np.outer(sums, sums) / count**2 - np.outer(grade, grade))
+        for r in range(rows):
+            matrix += prices[r] / left[r] * np.outer(price[r], price[r])
+        for v in range(n):
+            matrix[v, v] += low[v] / y[v] + high[v] / (1.0 - y[v]) + 1e-14
+        target = -(weight * grade - share + price.T @ (aim / left) + aim / (1.0 - y) - aim / y)
+        step = np.linalg.solve(matrix, target)
+        d_left = -(price @ step)
+        d_low = aim / y - low - low / y * step
+        d_high = aim / (1.0 - y) - high + high / (1.0 - y) * step
+        d_prices = aim / left - prices - prices / left * d_left
+        most = 1.0
+        for v in range(n):
+            if step[v] < 0.0:
+                most = min(most, -0.995 * y[v] / step[v])
+            elif step[v] > 0.0:
+                most = min(most, 0.995 * (1.0 - y[v]) / step[v])
+            if d_low[v] < 0.0:
+                most = min(most, -0.995 * low[v] / d_low[v])
+            if d_high[v] < 0.0:
+                most = min(most, -0.995 * high[v] / d_high[v])
+        for r in range(rows):
+            if d_left[r] < 0.0:
+                most = min(most, -0.995 * left[r] / d_left[r])
+            if d_prices[r] < 0.0:
+                most = min(most, -0.995 * prices[r] / d_prices[r])
+        y += most * step
+        low += most * d_low
+        high += most * d_high
+        prices += most * d_prices
+        left = limit - price @ y
+        if left.size and left.min() <= 0.0:
+            y -= most * step
+            break

@@ -1,0 +1,251 @@
+"""Bandwidth as a linear program: the most that given paths can carry, right to the last digit, with prices.
+
+Two questions are answered for tasks that have their nodes: what D can be at most (:func:`most_satisfaction`), and what
+the bandwidth's part of the composite, 0.5*(1 - w3*std(U_links)) + 0.5*D, can be at most (:func:`best_value`). Where a
+flow is given several paths it may split over them: that is a relaxation of what CES does, and bounds it.
+
+The standard deviation is convex, so it is replaced by its tangents, cut by cut (J. E. Kelley, 1960), each round also at
+a point between the best one so far and the latest, which keeps the rounds few.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+
+from ces_core.objective import composite
+from ces_core.paths import Path
+from ces_core.problem import SLACK, FloatArray, Problem
+from ces_core.topology import IntArray
+
+ROUNDS = 200
+"""Rounds of cuts, at most; each adds two."""
+TOLERANCE = 1e-11
+"""The value and its bound are this close in the end, unless the rounds run out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """The answer. All arrays are of float64.
+
+    ``split[f]``: what flow f gets on each of its paths; ``bandwidth[f]``: their sum. ``value`` is what was asked for
+    (D, or the bandwidth's part of the composite) at these rates, ``bound`` what no rates exceed. ``prices``: per
+    resource of a path (links, then media), by how much D - w3*std (or D) would rise per unit of more capacity.
+    ``slope``: per link, a vector h of sum zero and norm at most 1/sqrt(number of links with capacity) with std(U) = h.U
+    at these rates; zero where the spread was not asked for, and for links without capacity.
+    """
+
+    split: tuple[FloatArray, ...]
+    bandwidth: FloatArray
+    satisfaction: float
+    value: float
+    bound: float
+    prices: FloatArray
+    slope: FloatArray
+
+
+def most_satisfaction(problem: Problem, paths: Sequence[Sequence[Path]]) -> Rates | None:
+    """Rates of the highest D; ``paths[f]`` are the paths that flow f may use. None where the minimums do not fit."""
+    return _Program(problem, paths).run(0.0)
+
+
+def best_value(problem: Problem, paths: Sequence[Sequence[Path]]) -> Rates | None:
+    """Rates of the highest bandwidth's part of the composite. None where the minimums do not fit."""
+    return _Program(problem, paths).run(problem.weights[2])
+
+
+_own = threading.local()
+
+
+def _solver() -> highspy.Highs:
+    """This thread's solver; making one costs more than a small program."""
+    solver: highspy.Highs | None = getattr(_own, "solver", None)
+    if solver is None:
+        solver = _own.solver = highspy.Highs()  # type: ignore[no-untyped-call]
+        for option, value in (
+            ("output_flag", False),
+            ("threads", 1),
+            ("presolve", "off"),
+            ("primal_feasibility_tolerance", 1e-10),
+            ("dual_feasibility_tolerance", 1e-10),
+        ):
+            solver.setOptionValue(option, value)
+    return solver
+
+
+class _Program:
+    """Variables: per flow and path the share of the flow's maximum, then w3*std. Rows: flows, resources, cuts."""
+
+    def __init__(self, problem: Problem, paths: Sequence[Sequence[Path]]) -> None:
+        cluster = problem.cluster
+        self.problem = problem
+        self.low, self.high = problem.flow_min, problem.flow_max
+        flat = [path for ties in paths for path in ties]
+        self.flow: IntArray = np.repeat(np.arange(len(paths)), [len(ties) for ties in paths]).astype(np.int64)
+        self.column: IntArray = np.array([v for v, path in enumerate(flat) for _ in path.loads], dtype=np.int64)
+        self.resource: IntArray = np.array([r for path in flat for r, _ in path.loads], dtype=np.int64)
+        self.times: FloatArray = np.array([times for path in flat for _, times in path.loads], dtype=np.float64)
+        self.empty = np.array([not path.loads for path in flat], dtype=np.bool_)
+        self.room: FloatArray = cluster.bandwidth_free + SLACK * cluster.bandwidth_capacity
+        links = len(cluster.link_capacity)
+        capacity = np.zeros(len(self.room))
+        capacity[:links] = cluster.link_capacity
+        self.inverse = np.divide(1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0)
+        self.counted = capacity > 0
+        self.count = max(1, int(self.counted.sum()))
+        used = cluster.link_used if problem.basis == "system" else np.zeros(links)
+        self.use: FloatArray = np.concatenate([used, np.zeros(len(self.room) - links)]) * self.inverse
+        self.span = self.high - self.low
+        self.scale = self.high[self.flow]
+        flows = max(1, len(paths))
+        worth = np.divide(1.0, self.span * flows, out=np.zeros_like(self.span), where=self.span > 0)
+        self.worth = worth[self.flow] * self.scale  # of a whole share
+
+    def run(self, weight: float) -> Rates | None:
+        solver, columns = _solver(), len(self.flow)
+        if not self._load(solver):
+            return None
+        best: tuple[float, FloatArray] | None = None
+        bound, slope, prices = np.inf, np.zeros(len(self.room)), np.zeros(len(self.room))
+        for _ in range(ROUNDS if weight > 0 else 1):
+            solver.run()
+            status = solver.getModelStatus()
+            if status == highspy.HighsModelStatus.kInfeasible:
+                return None
+            if status != highspy.HighsModelStatus.kOptimal:
+                raise RuntimeError(f"the linear program ended with {solver.modelStatusToString(status)}")
+            solution = solver.getSolution()
+            found = np.array(solution.col_value)
+            bound = min(bound, self._constant() - solver.getObjectiveValue())
+            shares = self._repaired(np.clip(found[:columns], 0.0, 1.0))
+            reached = self._goal(shares, weight)
+            if best is None or reached > best[0]:
+                best = reached, shares
+                prices = self._prices(np.array(solution.row_dual))
+            if weight == 0 or bound - best[0] <= 2 * TOLERANCE:
+                break
+            for point in (shares, 0.5 * (shares + best[1])):
+                self._cut(solver, point, weight)
+        if best is None:
+            raise RuntimeError("the linear program was given no round")
+        goal, shares = best
+        if weight > 0:
+            slope = self._slope(shares)
+        bandwidth = np.bincount(self.flow, weights=shares * self.scale, minlength=len(self.low)).astype(np.float64)
+        bandwidth = np.clip(bandwidth, self.low, self.high)
+        satisfaction = self._satisfaction(shares)
+        rates = shares * self.scale
+        return Rates(
+            split=tuple(rates[self.flow == f] for f in range(len(self.low))),
+            bandwidth=bandwidth,
+            satisfaction=satisfaction,
+            value=composite(self.problem.weights[2] * self._spread(shares), satisfaction) if weight > 0 else goal,
+            bound=max(goal, bound) if weight == 0 else 0.5 + 0.5 * max(goal, bound),
+            prices=prices,
+            slope=slope[: len(self.problem.cluster.link_capacity)],
+        )
+
+    def _load(self, solver: highspy.Highs) -> bool:
+        """The program without cuts; False where some flow has no path at all."""
+        columns, flows, resources = len(self.flow), len(self.low), len(self.room)
+        if flows and (np.bincount(self.flow, minlength=flows) == 0).any():
+            return False
+        upper = np.ones(columns)
+        blocked = self.room[self.resource] <= 0.0
+        upper[self.column[blocked]] = 0.0
+        # Rows are divided by what they allow, so that tolerances mean the same everywhere.
+        high = np.where(self.high > 0, self.high, 1.0)
+        wide = np.where(self.room > 0, self.room, 1.0)
+        value = np.concatenate([np.ones(columns), self.times * self.scale[self.column] / wide[self.resource], [0.0]])
+        index = np.concatenate([self.flow, flows + self.resource, [0]])
+        owner = np.concatenate([np.arange(columns), self.column, [columns]])
+        order = np.lexsort((index, owner))
+        order = order[value[order] != 0.0]
+        start = np.searchsorted(owner[order], np.arange(columns + 1))
+        infinity = solver.getInfinity()
+        status = solver.passModel(
+            columns + 1,
+            flows + resources,
+            len(order),
+            int(highspy.MatrixFormat.kColwise),
+            int(highspy.ObjSense.kMinimize),
+            0.0,
+            np.concatenate([-self.worth, [1.0]]),
+            np.zeros(columns + 1),
+            np.concatenate([upper, [infinity]]),
+            np.concatenate([self.low / high, np.full(resources, -infinity)]),
+            np.concatenate([np.where(self.high > 0, 1.0, 0.0), np.ones(resources)]),
+            start.astype(np.int32),
+            index[order].astype(np.int32),
+            value[order],
+            np.zeros(columns + 1, dtype=np.int32),
+        )
+        if status == highspy.HighsStatus.kError:
+            raise RuntimeError("the linear program was refused")
+        return True
+
+    def _constant(self) -> float:
+        """D where every share's worth is zero."""
+        flows = max(1, len(self.low))
+        share = np.divide(self.low, self.span, out=np.full_like(self.low, -1.0), where=self.span > 0)
+        return 1.0 if not len(self.low) else float(-share.sum() / flows)
+
+    def _satisfaction(self, shares: FloatArray) -> float:
+        return min(1.0, self._constant() + float(self.worth @ shares))
+
+    def _goal(self, shares: FloatArray, weight: float) -> float:
+        return self._satisfaction(shares) - (weight * self._spread(shares) if weight > 0 else 0.0)
+
+    def _utilisation(self, shares: FloatArray) -> FloatArray:
+        load = np.bincount(
+            self.resource, weights=self.times * (self.scale * shares)[self.column], minlength=len(self.room)
+        )
+        return self.use + load * self.inverse
+
+    def _spread(self, shares: FloatArray) -> float:
+        use = self._utilisation(shares)[self.counted]
+        return float(use.std()) if len(use) else 0.0
+
+    def _slope(self, shares: FloatArray) -> FloatArray:
+        use = self._utilisation(shares)
+        gap = np.where(self.counted, use - use.sum() / self.count, 0.0)
+        size = float(np.sqrt((gap @ gap) * self.count))
+        return gap / size if size > 0 else np.zeros_like(gap)
+
+    def _cut(self, solver: highspy.Highs, shares: FloatArray, weight: float) -> None:
+        """w3*std >= w3*h.U, with h the slope at ``shares``."""
+        columns = len(self.flow)
+        slope = self._slope(shares) * weight
+        each = np.bincount(self.column, weights=(slope * self.inverse)[self.resource] * self.times, minlength=columns)
+        row = np.concatenate([-each * self.scale, [1.0]])
+        index = np.arange(columns + 1, dtype=np.int32)
+        solver.addRow(float(slope @ self.use), solver.getInfinity(), columns + 1, index, row)
+
+    def _prices(self, duals: FloatArray) -> FloatArray:
+        """Duals of the capacity rows, per unit of bandwidth."""
+        flows, resources = len(self.low), len(self.room)
+        rows = -duals[flows : flows + resources]
+        return np.divide(np.maximum(rows, 0.0), self.room, out=np.zeros(resources), where=self.room > 0)
+
+    def _repaired(self, shares: FloatArray) -> FloatArray:
+        """The same shares within the capacities exactly: the program may exceed them by its tolerance."""
+        rates = shares * self.scale
+        total = np.bincount(self.flow, weights=rates, minlength=len(self.low))
+        over = total > self.high
+        if over.any():
+            factor = np.where(over, self.high / np.where(over, total, 1.0), 1.0)
+            rates = rates * factor[self.flow]
+        load = np.bincount(self.resource, weights=self.times * rates[self.column], minlength=len(self.room))
+        for r in np.flatnonzero(load > self.room).tolist():
+            here = self.column[self.resource == r]
+            times = self.times[self.resource == r]
+            excess = float(times @ rates[here]) - float(self.room[r])
+            total = np.bincount(self.flow, weights=rates, minlength=len(self.low))
+            spare = np.minimum(rates[here], np.maximum(total - self.low, 0.0)[self.flow[here]])
+            if excess > 0 and float(times @ spare) > 0:
+                rates[here] -= spare * min(1.0, excess / float(times @ spare))
+        return np.divide(rates, self.scale, out=np.zeros_like(rates), where=self.scale > 0)

@@ -1,0 +1,145 @@
+"""Best-first branch and bound on top of the compiled depth-first one.
+
+The open node with the least bound is searched depth-first for a while; what is left of its subtree then becomes open
+nodes of their own, so that no work is lost and the proven bound rises wherever it is weakest.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ces_core.kernels.compact import Compact, compact, path_of
+from ces_core.kernels.tree import BEST, CERTAIN, FOUND, MARGIN, NODES, explore, fresh_search, jump, leave
+from ces_core.kernels.tree_bound import fresh_tables
+from ces_core.kernels.tree_form import Form, form
+from ces_core.kernels.tree_state import fresh_state
+from ces_core.paths import Path
+from ces_core.problem import Problem
+
+GAIN = 1e-10
+"""A plan is improved upon only by more than this (in Z, per unit of weights); the bound allows for it."""
+LEVELS = 200
+"""Levels that are opened depth-first before the best open node is chosen anew; more when many nodes are open."""
+TABLES = 60_000_000
+"""Numbers in all tables together, at most: how many levels may have tables of their own."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A plan by indices, and its Z = L + 1 - D."""
+
+    cost: float
+    assignment: tuple[int, ...]
+    paths: tuple[Path, ...]
+    bandwidth: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """``floor``: no plan has a Z below it (infinite: there is no plan). ``complete``: the search came to its end."""
+
+    found: Found | None
+    floor: float
+    complete: bool
+    levels: int
+
+
+def prove(problem: Problem, known: float | None, deadline: float, *, first: bool = False) -> Outcome:
+    """Looks for a plan with a Z below ``known``; ``first``: any plan will do, and ends the search.
+
+    ``deadline`` is a time of ``time.perf_counter``.
+    """
+    view = compact(problem)
+    shape = form(view)
+    search = _Search(shape)
+    numbers = search.arrays.numbers
+    scale = max(1.0, float(shape.weights.sum()))
+    numbers[MARGIN] = GAIN * scale
+    numbers[BEST] = _most(shape) if known is None else known
+    open_nodes: list[tuple[float, int, tuple[int, ...]]] = [(-np.inf, 0, ())]
+    ticket = itertools.count(1)
+    while open_nodes:
+        bound, _, choices = heapq.heappop(open_nodes)
+        if bound >= numbers[BEST] - numbers[MARGIN]:
+            open_nodes.clear()
+            break
+        for below, rest in search.subtree(choices, bound, max(LEVELS, len(open_nodes))):
+            heapq.heappush(open_nodes, (below, next(ticket), rest))
+        if time.perf_counter() > deadline or (first and search.arrays.counts[FOUND]):
+            break
+    found = search.found(problem, view)
+    floor = min(numbers[BEST] - 2 * numbers[MARGIN], float(numbers[CERTAIN]))
+    if open_nodes:
+        floor = min(floor, open_nodes[0][0])
+    elif found is None and known is None:
+        floor = np.inf
+    return Outcome(found, floor, not open_nodes, int(search.arrays.counts[NODES]))
+
+
+class _Search:
+    """The compiled search with the arrays that it works on."""
+
+    def __init__(self, shape: Form) -> None:
+        self.form = shape
+        tasks, count = shape.fits.shape
+        slot = np.full(tasks, -1, dtype=np.int64)
+        each = (max(1, len(shape.pairs)) + max(1, len(shape.src))) * count * count
+        slots = max(1, min(tasks - 1, TABLES // each))
+        slot[:slots] = np.arange(slots)
+        self.state = fresh_state(shape)
+        self.tables = fresh_tables(shape, slots)
+        self.arrays = fresh_search(shape, slot)
+
+    def subtree(self, choices: tuple[int, ...], bound: float, levels: int) -> list[tuple[float, tuple[int, ...]]]:
+        """Searches below ``choices`` for so many levels; what remains open, with its bounds."""
+        base, arrays = len(choices), self.arrays
+        jump(self.form, self.state, arrays, np.array(choices, dtype=np.int64))
+        level = explore(self.form, self.state, self.tables, arrays, base, base, levels)
+        if level < 0:
+            leave(self.form, self.state, arrays, base)
+            return []
+        left: list[tuple[float, tuple[int, ...]]] = []
+        cut, here = arrays.numbers[BEST] - arrays.numbers[MARGIN], list(choices)
+        for at in range(base, level):
+            taken, size = int(arrays.at[at]), int(arrays.size[at])
+            for choice, below in zip(
+                arrays.choice[at, taken + 1 : size].tolist(), arrays.bound[at, taken + 1 : size].tolist(), strict=True
+            ):
+                if below >= cut:
+                    break
+                left.append((max(bound, below), (*here, choice)))
+            here.append(int(arrays.choice[at, taken]))
+            bound = max(bound, float(arrays.bound[at, taken]))
+        left.append((bound, tuple(here)))
+        leave(self.form, self.state, arrays, level)
+        return left
+
+    def found(self, problem: Problem, view: Compact) -> Found | None:
+        arrays = self.arrays
+        if not arrays.counts[FOUND]:
+            return None
+        local = np.empty(len(self.form.order), dtype=np.int64)
+        local[self.form.order] = arrays.best_nodes
+        assignment = view.nodes[local].tolist()
+
+        def end(at: int) -> int:
+            return int(local[at]) if at >= 0 else -1 - at
+
+        ends = [(end(a), end(b)) for a, b in zip(view.flow_src.tolist(), view.flow_dst.tolist(), strict=True)]
+        paths = [path_of(problem, view, a, b, q) for (a, b), q in zip(ends, arrays.best_paths.tolist(), strict=True)]
+        return Found(float(arrays.numbers[BEST]), tuple(assignment), tuple(paths), tuple(arrays.best_rates.tolist()))
+
+
+def _most(shape: Form) -> float:
+    """More than any plan's Z can be: a deviation is at most the root of the mean square."""
+    nodes = np.sqrt(shape.node_squares) + shape.more.max(axis=2, initial=0.0).sum(axis=1)
+    total = float((shape.weights[:2] * nodes / np.sqrt(shape.node_count)).sum())
+    rates = np.minimum(shape.high[:, None], shape.width[None, :]) * np.sqrt(shape.kappa2)
+    links = float(np.sqrt(shape.link_squares) + rates.max(axis=1, initial=0.0).sum())
+    total += float(shape.weights[2]) * links / float(np.sqrt(shape.link_count))
+    return 1.0 + 1.001 * total + 1e-6
