@@ -26,13 +26,18 @@ few = settings(some, max_examples=25)
 
 @every_solver
 @some
-@given(instance=instances(), basis=st.sampled_from(["system", "job"]), seed=st.integers(0, 3))
+@given(
+    instance=instances(),
+    basis=st.sampled_from(["system", "job"]),
+    paths=st.sampled_from([None, None, 1, 3]),
+    seed=st.integers(0, 3),
+)
 def test_plans_break_no_rule_and_refusals_have_a_reason(
-    name: str, instance: dict[str, Any], basis: Basis, seed: int
+    name: str, instance: dict[str, Any], basis: Basis, paths: int | None, seed: int
 ) -> None:
-    problem = read_instance(instance, basis=basis)
+    problem = read_instance(instance, basis=basis, paths=paths)
     result = SOLVERS[name].solve(problem, seed=seed)
-    assert check(instance, result.to_dict(), basis=basis) == []
+    assert check(instance, result.to_dict(paths=problem.path_set), basis=basis, paths=paths) == []
     assert result.solver == name
     assert (result.reason is None) == result.feasible
     for task in problem.tasks:

@@ -27,7 +27,7 @@ from ces_core.solvers.baselines.sequential import BoolArray, Placement, View, pl
 from ces_core.solvers.baselines.settings import within
 from ces_core.topology import IntArray
 
-TOLERANCE = 1e-12
+TOLERANCE = 1e-9
 """Ranks, which add up to at most 1, are worked out until none moves by more."""
 
 

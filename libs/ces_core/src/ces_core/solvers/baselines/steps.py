@@ -54,9 +54,9 @@ def fair(problem: Problem, assignment: Sequence[int], rng: np.random.Generator) 
 
 
 def unreserved(problem: Problem, assignment: Sequence[int], rng: np.random.Generator) -> Served:
-    """What flows get where nobody reserves: each takes the first of its equally short paths, as a routing table
-    would, is capped at its maximum by a static limit, and shares what the links have left max-min fairly, as long
-    transport connections roughly do. A flow that ends below its minimum is a shortfall."""
+    """What flows get where nobody reserves: each takes the first of its shortest paths, as a routing table would, is
+    capped at its maximum by a static limit, and shares what the links have left max-min fairly, as long transport
+    connections roughly do. A flow that ends below its minimum is a shortfall."""
     paths: list[Path] = []
     for f, ends in enumerate(problem.flow_ends(assignment)):
         ties = problem.routes.between(*ends)
@@ -108,7 +108,7 @@ def importance_rates(problem: Problem, paths: Sequence[Path]) -> list[float]:
 
 
 def random_levels(levels: int) -> Step:
-    """One of the equally short paths and one of ``levels`` rates from minimum to maximum (thesis eq. 4-24), both drawn
+    """One of the flow's paths and one of ``levels`` rates from minimum to maximum (thesis eq. 4-24), both drawn
     evenly, flow by flow. Where the path has less left than the level asks, the flow gets what is left, as long as that
     is its minimum."""
 
