@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection
+from pathlib import Path
 
 import typer
 
@@ -13,9 +15,11 @@ GROUND_TRUTH = "exact"
 """The solver that proves optima. It is not compared unless asked for: it takes as long as it takes."""
 
 
-def names(option: str, text: str, known: Collection[str]) -> tuple[str, ...]:
-    """Names separated by commas. Raises typer.BadParameter, naming the option."""
+def names(option: str, text: str, known: Collection[str], most: int | None = None) -> tuple[str, ...]:
+    """Names separated by commas, ``most`` at most. Raises typer.BadParameter, naming the option."""
     found = _parts(option, text)
+    if most is not None and len(found) > most:
+        raise typer.BadParameter(f"{text!r} names more than {most}", param_hint=option)
     for name in found:
         if name not in known:
             raise typer.BadParameter(f"{name!r} is none of {', '.join(known)}", param_hint=option)
@@ -44,8 +48,11 @@ def whole_numbers(option: str, text: str, least: int, most: int) -> tuple[int, .
     return tuple(sorted(found))
 
 
-def amounts(option: str, text: str) -> tuple[float, ...]:
-    """Positive numbers separated by commas, ascending; none for an empty text. Raises typer.BadParameter."""
+def amounts(option: str, text: str, least: int = 0) -> tuple[float, ...]:
+    """Positive numbers separated by commas, ascending; an empty text has none. ``least``: how many there must be.
+
+    Raises typer.BadParameter, naming the option.
+    """
     found = set()
     for part in _parts(option, text) if text else ():
         try:
@@ -55,7 +62,19 @@ def amounts(option: str, text: str) -> tuple[float, ...]:
         if not (math.isfinite(value) and value > 0):
             raise typer.BadParameter(f"{part!r} is no number above 0", param_hint=option)
         found.add(value)
+    if len(found) < least:
+        raise typer.BadParameter(f"at least {least} must be named", param_hint=option)
     return tuple(sorted(found))
+
+
+def data_file(option: str, text: str) -> Path:
+    """A file as named, or under the folder that CES_DATA_DIR names. Raises typer.BadParameter, naming the option."""
+    folder = os.environ.get("CES_DATA_DIR")
+    for path in (Path(text), *([Path(folder, text)] if folder else [])):
+        if path.is_file():
+            return path
+    where = f"nor in CES_DATA_DIR ({folder})" if folder else "and CES_DATA_DIR, where data may lie, is not set"
+    raise typer.BadParameter(f"there is no file {text!r}, {where}", param_hint=option)
 
 
 def _parts(option: str, text: str) -> tuple[str, ...]:

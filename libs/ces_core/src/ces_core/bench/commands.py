@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ces_core.bench import asking
-from ces_core.bench.drawing import PlotsUnavailableError, require_plots
-from ces_core.bench.results import Grid
+from ces_core.bench.shell import fail, measuring, show
+from ces_core.errors import ProblemError
 from ces_core.generate import REGIMES
-from ces_core.simulator.deciding import BrokenPlanError
 from ces_core.solvers import available
-
-PIPE_WIDTH = 200
-"""Columns where no terminal says how many there are."""
 
 SolversOption = Annotated[
     str | None,
@@ -95,37 +86,61 @@ def placement(
     show(tables, out, ["results.json", "tables.md", "decisions.csv", *pictures])
 
 
-@contextmanager
-def measuring(out: Path, plots: bool) -> Iterator[Progress]:
-    """Progress bars for a measurement whose results go to ``out``; what goes wrong ends it, named."""
-    if plots:
-        try:
-            require_plots()
-        except PlotsUnavailableError as error:
-            raise typer.BadParameter(str(error), param_hint="--plots") from error
+def online(
+    loads: Annotated[
+        str, typer.Option(help="CPU or memory asked for over time, by what is free; separated by commas")
+    ] = "0.5,0.75,1,1.25",
+    regime: Annotated[str, typer.Option(help="regime of the links")] = "tight",
+    nodes: Annotated[int, typer.Option(min=1, max=1000, help="nodes of the cluster")] = 20,
+    jobs: Annotated[int, typer.Option(min=10, max=100_000, help="jobs that arrive")] = 200,
+    tasks: Annotated[str, typer.Option(help="tasks in a job: 3-8, or 3,5,8; bounds those of a trace")] = "3-8",
+    duration: Annotated[float, typer.Option(min=1, help="mean seconds that a job runs")] = 600.0,
+    patience: Annotated[float, typer.Option(min=0, help="seconds that a job waits for a place")] = 600.0,
+    policy: Annotated[str, typer.Option(help="fcfs, or fcfs-backfill: who waits holds up nobody")] = "fcfs-backfill",
+    trace: Annotated[
+        str | None, typer.Option(help="CSV file with arrivals, durations and tasks; also looked for in CES_DATA_DIR")
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="clusters and sequences of jobs")] = 5,
+    seed: SeedOption = 42,
+    solvers: SolversOption = None,
+    time_limit: Annotated[float, typer.Option(min=0, help="seconds for a decision; 0: no limit")] = 0.02,
+    plots: PlotsOption = True,
+    out: Annotated[Path, typer.Option(help="where results, tables and plots go")] = Path("bench-results/online"),
+) -> None:
+    """Solvers compared on jobs that arrive, wait, run and leave: acceptance, waiting, use of nodes and links."""
+    from ces_core.bench.machine import describe
+    from ces_core.bench.online import POLICIES, Question, compare
+    from ces_core.bench.online_plots import draw
+    from ces_core.bench.online_report import grids
+    from ces_core.bench.results import write_results, write_tables
+
+    (one_regime,) = asking.names("--regime", regime, REGIMES, most=1)
+    (one_policy,) = asking.names("--policy", policy, POLICIES, most=1)
+    question = Question(
+        loads=asking.amounts("--loads", loads, least=1),
+        regime=one_regime,
+        nodes=nodes,
+        jobs=jobs,
+        tasks=asking.whole_numbers("--tasks", tasks, 1, 100),
+        duration_s=duration,
+        patience_s=patience,
+        policy=one_policy,
+        repeats=repeats,
+        seed=seed,
+        solvers=asking.solvers("--solvers", solvers),
+        time_limit_s=time_limit or None,
+        trace=None if trace is None else asking.data_file("--trace", trace),
+    )
     try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise typer.BadParameter(f"cannot be written: {error}", param_hint="--out") from error
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        try:
-            yield progress
-        except BrokenPlanError as error:
-            file = out / "broken.json"
-            file.write_text(json.dumps({"instance": error.instance, "answer": error.answer}, indent=1) + "\n")
-            fail(f"{error}; instance and answer are in {file}")
-
-
-def fail(message: str) -> NoReturn:
-    typer.echo(f"error: {message}", err=True)
-    raise typer.Exit(1)
-
-
-def show(tables: list[Grid], out: Path, files: list[str]) -> None:
-    console = Console(markup=False, emoji=False, highlight=False)
-    if not console.is_terminal:
-        console = Console(markup=False, emoji=False, highlight=False, width=PIPE_WIDTH)
-    for table in tables:
-        console.print(table.on_screen())
-    console.print(f"written to {out}: {', '.join(files)}", soft_wrap=True)
+        question.workload(0)
+    except ProblemError as error:
+        raise typer.BadParameter(str(error), param_hint="--trace") from error
+    with measuring(out, plots) as progress:
+        machine = describe()
+        bar = progress.add_task("simulations", total=len(question.loads) * repeats * len(question.solvers))
+        results = {"benchmark": "online", "machine": machine} | compare(question, lambda: progress.advance(bar))
+        tables = grids(results)
+        write_results(out, results)
+        write_tables(out, machine, tables)
+        pictures = draw(results, out) if plots else []
+    show(tables, out, ["results.json", "tables.md", *pictures])

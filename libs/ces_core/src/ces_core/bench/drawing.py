@@ -19,6 +19,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)))
 DPI = 150
+FEW = 7
+"""So many solvers can be told apart in one panel."""
 
 
 class PlotsUnavailableError(RuntimeError):
@@ -93,12 +95,47 @@ def curve(
         axis.errorbar(places, means, yerr=bars, **shared)
 
 
+def beside(place: int, count: int) -> float:
+    """Points of one abscissa stand side by side, within half the way to the next: bars do not overlap."""
+    return 0.5 * ((place + 0.5) / count - 0.5)
+
+
 def _confidence(found: Mapping[str, Any]) -> tuple[float, float]:
     """How far the true mean may be below and above, with 95 % confidence (Student's t; shares bring their range)."""
     if "low" in found:
         return max(0.0, found["mean"] - found["low"]), max(0.0, found["high"] - found["mean"])
     around = float(stdtrit(found["n"] - 1, 0.975)) * found["std"] / found["n"] ** 0.5 if found["n"] > 1 else 0.0
     return around, around
+
+
+def dots(
+    rows: Mapping[str, Mapping[str, Mapping[str, Any]]], columns: Mapping[str, tuple[str, float]], order: Sequence[str]
+) -> Figure:
+    """Solvers as lines of text in ``order``.
+
+    A row of panels for each of ``rows`` (label -> solver -> figures), a column for each of ``columns`` (figure ->
+    label, factor), and one for how long decisions took (``wall_ms``).
+    """
+    upwards = list(reversed(order))
+    height = 0.7 + 0.2 * len(order)
+    figure, axes = panels(len(rows), len(columns) + 1, width=2.3, height=height, sharex="col", sharey=True)
+    for line, (title, found) in zip(axes, rows.items(), strict=True):
+        for axis, (what, (_, factor)) in zip(line, columns.items(), strict=False):
+            for place, name in enumerate(upwards):
+                curve(axis, [(place, found[name][what])], factor, lying=True, color=COLOURS[0])
+        for place, name in enumerate(upwards):
+            took = found[name]["wall_ms"]
+            if took["n"]:
+                line[-1].plot([took["p50"], took["p99"]], [place, place], color=COLOURS[0], linewidth=1)
+                line[-1].plot([took["p50"]], [place], "o", color=COLOURS[0], markersize=4.5)
+        plain_log_axis(line[-1])
+        line[0].set_yticks(range(len(order)), upwards, fontsize=8)
+        line[0].set_ylim(-0.7, len(order) - 0.3)
+        line[0].set_ylabel(title, fontsize=12)
+    labels = [*(label for label, _ in columns.values()), "decision, ms (p50 to p99)"]
+    for axis, label in zip(axes[-1], labels, strict=True):
+        axis.set_xlabel(label)
+    return figure
 
 
 def plain_log_axis(axis: Axes) -> None:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ces_core.bench.drawing import (
-    COLOURS,
+    FEW,
+    beside,
     curve,
+    dots,
     legend_outside,
     panels,
     plain_log_axis,
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
 
 Results = Mapping[str, Any]
 Pick = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-FEW = 7
-"""So many solvers can be told apart in one panel."""
 ACROSS = 5
 """Panels in a row, one for each solver."""
 QUALITY: Mapping[str, tuple[str, float]] = {
@@ -56,29 +56,14 @@ def draw(results: Results, out: Path) -> list[str]:
 
 
 def _summary(results: Results) -> Figure:
-    """Solvers as lines of text, best first; regimes as rows of panels, figures as columns."""
-    regimes = results["regimes"]
     columns = {"placed": QUALITY["placed"], "composite_or_0": ("composite, 0 if unplaced", 1.0)}
     columns |= {what: QUALITY[what] for what in ("load_imbalance", "bandwidth_satisfaction")}
     columns |= {"regret": ("below the best known", 1.0)}
-    order = list(reversed(ranked(results)))
-    height = 0.7 + 0.2 * len(order)
-    figure, axes = panels(len(regimes), len(columns) + 1, width=2.3, height=height, sharex="col", sharey=True)
-    for row, (regime, found) in zip(axes, regimes.items(), strict=True):
-        for axis, (what, (label, factor)) in zip(row, columns.items(), strict=False):
-            for place, name in enumerate(order):
-                curve(axis, [(place, found["solvers"][name]["all_tasks"][what])], factor, lying=True, color=COLOURS[0])
-            axis.set_xlabel(label)
-        for place, name in enumerate(order):
-            took = found["solvers"][name]["all_tasks"]["wall_ms"]
-            row[-1].plot([took["p50"], took["p99"]], [place, place], color=COLOURS[0], linewidth=1)
-            row[-1].plot([took["p50"]], [place], "o", color=COLOURS[0], markersize=4.5)
-        plain_log_axis(row[-1])
-        row[-1].set_xlabel("decision, ms (p50 to p99)")
-        row[0].set_yticks(range(len(order)), order, fontsize=8)
-        row[0].set_ylabel(regime, fontsize=12)
-    for axis in (axis for row in axes[:-1] for axis in row):
-        axis.set_xlabel("")
+    rows = {
+        regime: {name: solver["all_tasks"] for name, solver in found["solvers"].items()}
+        for regime, found in results["regimes"].items()
+    }
+    figure = dots(rows, columns, ranked(results))
     _caption(figure, results)
     return figure
 
@@ -95,7 +80,7 @@ def _over_each_other(results: Results) -> Figure:
                 _best_known(axis, found, sizes, "#777777")
             for place, (name, style) in enumerate(known.items()):
                 by_tasks = found["solvers"][name]["by_tasks"]
-                shift = _shift(place, len(known))
+                shift = beside(place, len(known))
                 points = [(size + shift, by_tasks[str(size)][what]) for size in sizes]
                 curve(axis, points, factor, label=name, **style.keywords())
             if not column:
@@ -124,7 +109,7 @@ def _side_by_side(results: Results, what: str) -> Figure:
             if what == "composite":
                 _best_known(axis, found, sizes, style.colour)
             by_tasks = found["solvers"][order[place]]["by_tasks"]
-            points = [(size + _shift(i, len(regimes)), by_tasks[str(size)][what]) for size in sizes]
+            points = [(size + beside(i, len(regimes)), by_tasks[str(size)][what]) for size in sizes]
             curve(axis, points, factor, label=regime, **style.keywords())
         axis.set_title(order[place], fontsize=9)
         axis.set_xticks(sizes)
@@ -170,11 +155,6 @@ def _best_known(axis: Axes, found: Mapping[str, Any], sizes: list[int], colour: 
     ]
     values = [value for _, value in there]
     axis.plot([size for size, _ in there], values, color=colour, linewidth=5, alpha=0.25, label="best known")
-
-
-def _shift(place: int, count: int) -> float:
-    """Points of one number of tasks stand side by side, within half the way to the next: bars do not overlap."""
-    return 0.5 * ((place + 0.5) / count - 0.5)
 
 
 def _caption(figure: Figure, results: Results) -> None:

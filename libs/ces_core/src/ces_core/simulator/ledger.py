@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from ces_core.plan import Plan
-from ces_core.problem import Cluster, FloatArray, Problem
+from ces_core.problem import Cluster, Problem
 
 TOLERANCE = 1e-9
 """Relative room for rounding."""
@@ -118,7 +118,7 @@ class Ledger:
                 self._link_used[index] = self._uses[cell].total
             else:
                 self._node_used[cell] = self._uses[cell].total
-        self._cluster = replace(self._cluster, node_used=_frozen(self._node_used), link_used=_frozen(self._link_used))
+        self._cluster = self._cluster.with_used(self._node_used.copy(), self._link_used.copy())
 
 
 def _wanted(problem: Problem, plan: Plan) -> dict[Cell, float]:
@@ -135,9 +135,3 @@ def _wanted(problem: Problem, plan: Plan) -> dict[Cell, float]:
             if flow.bandwidth:
                 found[LINK, link] = found.get((LINK, link), 0.0) + flow.bandwidth
     return found
-
-
-def _frozen(values: FloatArray) -> FloatArray:
-    copy = values.copy()
-    copy.setflags(write=False)
-    return copy
