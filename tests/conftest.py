@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +56,13 @@ def _compose() -> str | None:
     return None if there else "neither docker compose nor docker-compose is installed"
 
 
+def _topologies() -> str | None:
+    """GraphML files of the Internet Topology Zoo."""
+    root = os.environ.get("CES_DATA_DIR", "")
+    there = root and next(Path(root, "topologies").rglob("*.graphml"), None)
+    return None if there else "CES_DATA_DIR names no folder with topologies/*.graphml"
+
+
 def _command(name: str) -> Callable[[], str | None]:
     return lambda: None if shutil.which(name) else f"{name} is not installed"
 
@@ -65,6 +73,7 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "postgres": _postgres,
     "torch": _torch,
     "compose": _compose,
+    "topologies": _topologies,
     "iperf3": _command("iperf3"),
 }
 

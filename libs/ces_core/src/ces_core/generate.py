@@ -1,4 +1,4 @@
-"""Random instances of the regimes that the benchmarks speak of, in the instance format of ``ces solve``.
+"""Instances of the regimes that the benchmarks speak of, in the instance format of ``ces solve``.
 
 The figures are those of the thesis's simulation: node capacities U[50, 100] of which 10-50 % is used, wires with
 probability 0.3 and a capacity U[100, 1000] for each direction, tasks asking U[10, 50], flows with probability 0.4,
@@ -7,11 +7,13 @@ minimum U[10, 50] and maximum U[50, 100]. ``tight`` and ``scarce`` scale the lin
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import networkx as nx
 import numpy as np
+
+from ces_core.topologies import layout_of, random_wires
+from ces_core.topologies.shapes import join_pieces
 
 REGIMES = {"thesis": 1.0, "tight": 0.3, "scarce": 0.15}
 """Regime -> factor on link capacities."""
@@ -21,24 +23,34 @@ def random_instance(
     regime: str = "thesis",
     seed: int = 0,
     *,
-    nodes: int = 10,
+    nodes: int | None = None,
     tasks: int | None = None,
-    link_probability: float = 0.3,
+    topology: str = "random",
+    link_probability: float | None = None,
     flow_probability: float = 0.4,
 ) -> dict[str, Any]:
     """An instance of a regime; the same arguments give the same instance. ``tasks``: 3-8 at random where None.
 
-    Networks and jobs that come out in pieces are joined at random. Raises KeyError for an unknown regime.
+    ``topology`` is ``random``, ``grid``, ``ring`` or ``fat-tree`` with so many ``nodes`` (10 where None; a fat-tree's
+    switches come on top), or a GraphML file, whose nodes and link speeds (taken in Mbit/s, times the regime's factor)
+    are used; what it has that is not connected with the rest is named in the instance as ``left_out``.
+    ``link_probability`` is for ``random``: where None it is 0.3 up to 100 nodes, and larger networks get an average
+    degree of 8. Networks and jobs that come out in pieces are joined at random.
+
+    Raises KeyError for an unknown regime, and ProblemError for a topology that there is not.
     """
     scale = REGIMES[regime]
+    layout = layout_of(topology, nodes)
     rng = np.random.default_rng(seed)
 
     def uniform(low: float, high: float) -> float:
         return round(float(rng.uniform(low, high)), 3)
 
-    names = [f"n{i}" for i in range(nodes)]
-    devices = []
-    for name in names:
+    devices: list[dict[str, Any]] = []
+    for i, name in enumerate(layout.nodes):
+        if i in layout.switches:
+            devices.append({"name": name})
+            continue
         cpu, memory = uniform(50, 100), uniform(50, 100)
         devices.append(
             {
@@ -49,29 +61,23 @@ def random_instance(
                 "memory_used": round(memory * float(rng.uniform(0.1, 0.5)), 3),
             }
         )
-    graph = nx.Graph()
-    graph.add_nodes_from(range(nodes))
-    draws = rng.random((nodes, nodes))
-    graph.add_edges_from((i, j) for i in range(nodes) for j in range(i + 1, nodes) if draws[i, j] < link_probability)
-    _join_pieces(graph, rng)
+    wires = random_wires(len(layout.nodes), link_probability, rng) if layout.wires is None else layout.wires
     links = [
-        {"src": names[a], "dst": names[b], "bandwidth": round(uniform(100, 1000) * scale, 3)}
-        for i in range(nodes)
-        for a, b in ((i, j) for j in sorted(graph[i]))
+        {
+            "src": layout.nodes[a],
+            "dst": layout.nodes[b],
+            "bandwidth": round((uniform(100, 1000) if speed is None else speed) * scale, 3),
+        }
+        for (a, b), speed in wires.items()
     ]
     count = tasks if tasks is not None else int(rng.integers(3, 9))
     asked = [{"name": f"t{i}", "cpu": uniform(10, 50), "memory": uniform(10, 50)} for i in range(count)]
     talk = nx.gnp_random_graph(count, flow_probability, seed=int(rng.integers(2**31)))
-    _join_pieces(talk, rng)
+    join_pieces(talk, rng)
     flows = [
         {"src": f"t{i}", "dst": f"t{j}", "min": uniform(10, 50), "max": uniform(50, 100)}
         for i, j in sorted((min(edge), max(edge)) for edge in talk.edges)
     ]
     job = {"name": f"{regime}-{seed}", "tasks": asked, "flows": flows}
-    return {"nodes": devices, "links": links, "job": job}
-
-
-def _join_pieces(graph: nx.Graph[int], rng: np.random.Generator) -> None:
-    pieces = [sorted(piece) for piece in nx.connected_components(graph)]
-    for one, other in pairwise(pieces):
-        graph.add_edge(int(rng.choice(one)), int(rng.choice(other)))
+    instance: dict[str, Any] = {"nodes": devices, "links": links, "job": job}
+    return instance | ({"left_out": list(layout.left_out)} if layout.left_out else {})
