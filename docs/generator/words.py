@@ -13,6 +13,7 @@ SETTINGS = {
     "CES_MIGRATE": "Bring the schema up to date at start, waiting for a database that is not there yet.",
     "CES_ADMIN_TOKEN_FILE": "File with the API's bearer token: at least 16 characters, readable by its owner only.",
     "CES_AGENT_SIGNING_KEY_FILE": "File with the key that signs agents' NATS credentials.",
+    "CES_RETENTION_DAYS": "Days for which settled jobs are kept, with their plans and allocations.",
     "CES_REVOCATION_KEY_FILE": "File with the key by which forgotten nodes are refused; left out, they are not.",
     "CES_ADVERTISED_NATS_URLS": "NATS servers that joining agents are told; `CES_NATS_URLS` where left out.",
     "CES_LEASE_S": "Seconds for which a node's workers may run without word from the manager.",

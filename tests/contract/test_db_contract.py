@@ -23,11 +23,25 @@ from sqlalchemy.exc import IntegrityError, StatementError
 from ces_common.db import NoCluster, UnitOfWork, database_url, migrate, new_engine
 from ces_common.db.engine import writing
 from ces_common.db.migrate import NoMigrations, alembic_config, migrations_folder
-from ces_common.db.outbox import events_after, mark_published, prune, unpublished_events
-from ces_common.db.tables import AllocationRow, Base, EventRow, HopRow, InboxRow, LeaseRow, MediumRow
+from ces_common.db.outbox import events_after, mark_published, unpublished_events
+from ces_common.db.tables import (
+    AllocationRow,
+    Base,
+    EventRow,
+    HopRow,
+    InboxRow,
+    JobRow,
+    LeaseRow,
+    MediumRow,
+    PlanRow,
+    ReservationRow,
+)
 from ces_common.messages.events import TopologyChanged, parse_event
+from ces_common.messages.queries import SnapshotQuery
 from ces_common.states import AllocationState, JobState
 from ces_manager.forgetting import revoked_keys
+from ces_manager.policy import Policy
+from ces_manager.pruning import Cutoffs, has_aged, prune
 
 NOW = datetime(2030, 5, 17, 12, 30, 15, 123456, tzinfo=UTC)
 CHANGED = TopologyChanged(links=1, media=0)
@@ -126,6 +140,39 @@ def test_a_forgotten_node_leaves_history_and_no_lease(url: URL) -> None:
     world.close()
 
 
+def test_settled_jobs_go_with_all_that_they_had(url: URL) -> None:
+    world = World(url, Policy(prune_jobs=2, prune_rows=3))
+    world.add_nodes("a", "b")
+    world.put_topology(full_mesh(["a", "b"]))
+    settled = [world.submit(ring(f"settled-{i}", tasks=2), key=f"key-{i}") for i in range(5)]
+    for job in settled:
+        world.run(job, ["a", "b"])
+        world.tell(job, "exited", exit_code=0)
+        assert world.job(job).state is JobState.SUCCEEDED
+    held, runs = world.submit(ring("held", tasks=2)), world.submit(ring("runs", tasks=2))
+    for job in (held, runs):
+        world.run(job, ["a", "b"])
+    world.cancel(held)  # over, but its agents have not confirmed
+    known = world.snapshot()
+    world.wait(world.policy.keep_jobs_s - 60)
+    late = world.submit(ring("late", tasks=2))
+    world.cancel(late)
+    world.wait(120)
+    assert not world.snapshot(SnapshotQuery(since=known.version, epoch=known.epoch)).full
+    assert world.prune() >= len(settled)
+    with world.uow.read() as tx:
+        left = {held, runs, late}
+        assert set(tx.session.scalars(select(JobRow.id))) == left
+        for table in (AllocationRow, PlanRow, ReservationRow):
+            assert set(tx.session.scalars(select(table.job))) == left - {late}
+    ancient = SnapshotQuery(since=known.version - 30, epoch=known.epoch)
+    assert world.snapshot(ancient).full, "it may not have heard that they ended"
+    assert not world.snapshot(SnapshotQuery(since=known.version, epoch=known.epoch)).full
+    world.confirm(held)
+    assert world.submit(ring("settled-0", tasks=2), key="key-0") not in settled
+    world.close()
+
+
 def test_any_number_may_migrate_at_once(url: URL) -> None:
     with ThreadPoolExecutor(4) as threads:
         for done in [threads.submit(migrate, url) for _ in range(4)]:
@@ -195,12 +242,14 @@ def test_an_event_is_published_once_it_is_marked(uow: UnitOfWork) -> None:
         assert [event.sequence for event in unpublished_events(tx, 9)] == [3]
         assert [event.sequence for event in events_after(tx, 1, None, 9)] == [2, 3]
         assert [event.sequence for event in events_after(tx, 0, "01ARZ3NDEKTSV4RRFFQ69G5FAV", 1)] == [2]
-    with uow.bare_write() as session:
-        assert prune(session, NOW, 9) == 0
-        assert prune(session, NOW + timedelta(days=1), 1) == 1
-        assert prune(session, NOW + timedelta(days=1), 9) == 1
+    policy = Policy(prune_rows=1)
+    for age, dropped in [(0, 0), (1, 1), (1, 1), (1, 0)]:  # the third is not published
+        cut = Cutoffs(NOW, NOW + timedelta(days=age))
+        with uow.read() as tx:
+            assert has_aged(tx, cut) is bool(dropped)
+        assert prune(uow, cut, policy, NOW) == dropped
     with uow.read() as tx:
-        assert tx.session.query(EventRow).count() == 1
+        assert tx.session.scalars(select(EventRow.sequence)).all() == [3]
 
 
 def test_a_message_is_consumed_once_also_by_two_at_a_time(uow: UnitOfWork) -> None:

@@ -22,7 +22,7 @@ from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import JobRecord, Snapshot
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import JobState
-from ces_manager import cluster, forgetting, jobs, plans, records, reports, ticking
+from ces_manager import cluster, forgetting, jobs, plans, pruning, records, reports, ticking
 from ces_manager.addressing import next_subnet
 from ces_manager.clock import Clock
 from ces_manager.liveness import Vigil
@@ -214,6 +214,18 @@ class World:
 
     def tick(self) -> ticking.Due:
         return ticking.tick(self.uow, self.policy, self.vigil, self.clock)
+
+    def prune(self) -> int:
+        """As often as it takes, in steps as the service takes them; how many rows went."""
+        dropped = 0
+        while True:
+            cut = pruning.cutoffs(self.clock.dated(), self.policy)
+            with self.uow.read() as tx:
+                if not pruning.has_aged(tx, cut):
+                    return dropped
+            step = pruning.prune(self.uow, cut, self.policy, self.now)
+            assert 0 < step <= self.policy.prune_jobs + 3 * self.policy.prune_rows
+            dropped += step
 
     def events(self) -> list[tuple[int, str]]:
         """Number and type of every event, in order."""

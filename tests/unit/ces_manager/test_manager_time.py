@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from manager_world import START, World, audit, full_mesh, ring, sqlite_url
-from sqlalchemy import func, select
+from sqlalchemy import select
 
-from ces_common.db.tables import EventRow, LeaseRow
+from ces_common.db.tables import EventRow, InboxRow, JoinTokenRow, LeaseRow
 from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest, TopologyFile
 from ces_common.states import AllocationState, JobState
 from ces_manager import cluster, jobs, views
@@ -323,21 +323,42 @@ def test_each_start_of_a_worker_has_its_own_time(world: World) -> None:
     assert world.tick().late[job].why.startswith("w-2 on c")
 
 
-def test_old_published_events_are_dropped_a_few_at_a_time(world: World) -> None:
+def test_history_is_dropped_when_it_is_old_and_published(world: World) -> None:
+    """With it go the ids of consumed messages and the join tokens that have ended."""
     with world.uow.bare_write() as session:
-        total = session.scalar(select(func.count()).select_from(EventRow))
         session.query(EventRow).update({"published": True})
     world.submit(ring())  # not published: it must stay, however old
-    world.wait(world.policy.retention_s + 1)
-    world.beat(*NODES)
-    world.tick()
+    world.write(lambda tx: tx.first_time("long ago"))
+    token = world.write(lambda tx: cluster.create_token(tx, JoinTokenRequest(ttl_s=3600)))
+    world.write(lambda tx: cluster.join_node(tx, request(token, "new")))
+    with world.uow.bare_write() as session:
+        session.query(EventRow).filter(EventRow.type == "ces.v1.node.changed").update({"published": True})
+    assert world.prune() == 0
+    world.wait(world.policy.keep_messages_s + 1)
+    world.write(lambda tx: tx.first_time("just now"))
+    world.prune()
     with world.uow.read() as tx:
-        assert total is not None
         assert tx.session.scalars(select(EventRow.type)).all() == ["ces.v1.job.queued"]
-    world.now = world.now - timedelta(seconds=world.policy.retention_s + 1)
+        assert tx.session.scalars(select(InboxRow.id)).all() == ["just now"]
+        assert len(tx.session.scalars(select(JoinTokenRow.hash)).all()) == 1, "it ended less than a week ago"
+    world.wait(3600)
+    world.prune()
+    with world.uow.read() as tx:
+        assert tx.session.scalars(select(JoinTokenRow.hash)).all() == []
+    forget_history(world)
+
+
+def test_a_step_of_the_clock_ages_no_history(world: World) -> None:
+    with world.uow.bare_write() as session:
+        session.query(EventRow).update({"published": True})
+    world.now += timedelta(days=4000)
+    assert world.prune() == 0
+
+
+def forget_history(world: World) -> None:
+    """So that the audit of numbers, which knows no pruning, begins anew."""
     with world.uow.bare_write() as session:
         session.query(EventRow).delete()
-        session.query(LeaseRow).update({"heard_at": world.now})
     with world.uow.write(world.now) as tx:
         tx.cluster().sequence = 0
 

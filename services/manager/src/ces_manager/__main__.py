@@ -21,6 +21,7 @@ from ces_manager.liveness import Vigil
 from ces_manager.measurements import Measurements
 from ces_manager.messaging import SERVICE, Messaging
 from ces_manager.policy import Policy
+from ces_manager.pruning import cutoffs, has_aged, prune
 from ces_manager.relay import Relay
 from ces_manager.revoking import Revoking
 from ces_manager.settings import ManagerSettings
@@ -114,17 +115,26 @@ async def migrated(url: str) -> None:
 
 
 async def let_time_pass(desk: Desk, policy: Policy, vigil: Vigil, measurements: Measurements, every_s: float) -> None:
-    """Let time have its effects: silent nodes, ended leases, missed deadlines."""
+    """Let time have its effects: silent nodes, ended leases, missed deadlines, old history."""
     while True:
         try:
             due = await desk.in_writer(lambda: tick(desk.uow, policy, vigil, desk.clock))
             if due:
                 log.warning("due", silent=due.silent, lost=due.lost, late={job: it.why for job, it in due.late.items()})
                 desk.committed()
+            await drop_history(desk, policy)
         except UNAVAILABLE as error:
             log.warning("the database does not answer", error=cause_of(error))
         measurements.forget_old(desk.clock.now())
         await asyncio.sleep(every_s)
+
+
+async def drop_history(desk: Desk, policy: Policy) -> None:
+    """One step of it, where anything is old enough."""
+    cut = cutoffs(desk.clock.dated(), policy)
+    if await desk.read(lambda tx: has_aged(tx, cut)):
+        dropped = await desk.in_writer(lambda: prune(desk.uow, cut, policy, desk.clock.now()))
+        log.info("history dropped", rows=dropped)
 
 
 if __name__ == "__main__":

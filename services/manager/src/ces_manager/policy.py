@@ -18,8 +18,12 @@ class Policy:
     preparing_s: float = 120.0
     starting_s: float = 600.0  # images may have to be pulled
     max_late: int = 3  # deadlines in a row that a job may miss before it fails
-    retention_s: float = 7 * DAY_S  # of events and of consumed message ids
-    prune_limit: int = 500  # rows of each per tick
+    keep_jobs_s: float = 30 * DAY_S  # settled jobs, with their plans and allocations
+    # Events for clients that resume; the ids of consumed messages and join tokens that have ended. Never less than the
+    # stream keeps facts: what it delivers once more must be known.
+    keep_messages_s: float = 7 * DAY_S
+    prune_jobs: int = 50  # at once; a job may have thousands of allocations
+    prune_rows: int = 500
 
     def patience(self, state: JobState) -> float | None:
         """Within how many seconds a job that has entered ``state`` must have left it; None where it may stay."""

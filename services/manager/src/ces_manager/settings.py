@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import NoDecode
 
 from ces_common.settings import ServiceSettings
-from ces_manager.policy import Policy
+from ces_manager.policy import DAY_S, Policy
 
 Seconds = Annotated[float, Field(gt=0)]
 
@@ -34,6 +34,7 @@ class ManagerSettings(ServiceSettings):
     starting_deadline_s: Seconds = 120.0
     max_deadline_misses: Annotated[int, Field(ge=1)] = 3
     tick_s: Seconds = 1.0
+    retention_days: Annotated[float, Field(gt=0)] = 30.0  # of settled jobs
 
     @model_validator(mode="before")
     @classmethod
@@ -58,6 +59,7 @@ class ManagerSettings(ServiceSettings):
             preparing_s=self.preparing_deadline_s,
             starting_s=self.starting_deadline_s,
             max_late=self.max_deadline_misses,
+            keep_jobs_s=self.retention_days * DAY_S,
         )
 
     @property

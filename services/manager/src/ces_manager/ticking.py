@@ -1,4 +1,4 @@
-"""What time alone brings about: nodes fall silent, leases end, states outlive their deadlines, history ages.
+"""What time alone brings about: nodes fall silent, leases end, states outlive their deadlines.
 
 Every manager judges by what it has observed itself on its steady clock (``liveness``). The database says only what
 changed, never when something ends: a restarted manager, and one whose time of day differs, count from when they looked
@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 
 from sqlalchemy import select
 
-from ces_common.db.outbox import prune
-from ces_common.db.tables import LIVE_STATES, AllocationRow, EventRow, InboxRow, JobRow, LeaseRow, NodeRow
+from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, NodeRow
 from ces_common.db.uow import ReadTx, UnitOfWork, WriteTx
 from ces_common.states import AllocationState, JobState
 from ces_manager import lifecycle
@@ -58,9 +56,8 @@ class Due:
 
 def tick(uow: UnitOfWork, policy: Policy, vigil: Vigil, clock: Clock) -> Due:
     """Do what is due now; says what that was. Looks first, so that an idle tick locks nothing."""
-    before = clock.dated() - timedelta(seconds=policy.retention_s)
     with uow.read() as tx:
-        due, aged = what_is_due(tx, policy, vigil, clock.steady), _has_aged(tx, before)
+        due = what_is_due(tx, policy, vigil, clock.steady)
     if due:
         with uow.write(clock.now()) as writing:
             due = what_is_due(writing, policy, vigil, clock.steady)
@@ -69,9 +66,6 @@ def tick(uow: UnitOfWork, policy: Policy, vigil: Vigil, clock: Clock) -> Due:
                 _lost(writing, node)
             for job, late in due.late.items():
                 _late(writing, policy, job, late)
-    if aged:
-        with uow.bare_write() as session:
-            prune(session, before, policy.prune_limit)
     return due
 
 
@@ -138,9 +132,3 @@ def _late(tx: WriteTx, policy: Policy, job: str, late: Late) -> None:
         change(tx, row, lambda course: lifecycle.fail(course, why))
     else:
         change(tx, row, lambda course: lifecycle.reschedule(course, late.why))
-
-
-def _has_aged(tx: ReadTx, before: datetime) -> bool:
-    events = select(EventRow.sequence).where(EventRow.time < before, EventRow.published).limit(1)
-    messages = select(InboxRow.id).where(InboxRow.consumed_at < before).limit(1)
-    return tx.session.scalar(events) is not None or tx.session.scalar(messages) is not None

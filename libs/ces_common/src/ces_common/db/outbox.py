@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
-from sqlalchemy import Row, delete, select, update
+from sqlalchemy import Row, select, update
 from sqlalchemy.orm import Session
 
-from ces_common.db.tables import EventRow, InboxRow
+from ces_common.db.tables import EventRow
 from ces_common.db.uow import ReadTx
 
 
@@ -49,22 +48,6 @@ def events_after(tx: ReadTx, sequence: int, job: str | None, limit: int) -> list
     if job is not None:
         query = query.where(EventRow.job == job)
     return [_stored(row) for row in tx.session.execute(query.order_by(EventRow.sequence).limit(limit))]
-
-
-def prune(session: Session, before: datetime, limit: int) -> int:
-    """Drop published events and consumed message ids from before an instant, at most ``limit`` of each."""
-    old_events = select(EventRow.sequence).where(EventRow.time < before, EventRow.published)
-    old_messages = select(InboxRow.id).where(InboxRow.consumed_at < before)
-    dropped = 0
-    for table, key, old in (
-        (EventRow, EventRow.sequence, old_events),
-        (InboxRow, InboxRow.id, old_messages),
-    ):
-        keys = session.scalars(old.limit(limit)).all()
-        if keys:
-            session.execute(delete(table).where(key.in_(keys)), execution_options={"synchronize_session": False})
-        dropped += len(keys)
-    return dropped
 
 
 def _stored(row: Row[int, str, str, str, str | None, str]) -> StoredEvent:
