@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from cluster_state import GIB, MBIT, job, node, view_of, wire
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ces_common.jobfile import Flow, Task
-from ces_common.messages.records import JobRecord, MediumRecord
+from ces_common.messages.records import JobRecord, MediumRecord, Snapshot, Topology
 from ces_common.quantities import LARGEST
 from ces_common.shares import reservable
 from ces_common.states import AllocationState
@@ -72,6 +73,47 @@ def test_links_lead_to_nodes_within_reach_only() -> None:
     silent = [node("a", 1), node("s", 2, state="unreachable"), node("b", 3)]
     assert len(offer_of(view_of(silent, LINE)).cluster.link_capacity) == 0
     assert len(offer_of(view_of(NODES[1:], LINE)).cluster.link_capacity) == 2
+
+
+def test_an_earlier_offer_saves_what_has_not_changed() -> None:
+    view = view_of(NODES, LINE)
+    earlier = offer_of(view)
+    record = job("j", ["a", "a", "b"], [(0, 2, 20 * MBIT, ["a", "s", "b"])])
+    view.merge(Snapshot(full=False, epoch=view.epoch, version=9, nodes=[node("b", 3, cordoned=True)], jobs=[record]))
+    later, anew = offer_of(view, earlier), offer_of(view)
+    assert later.cluster.link_capacity is earlier.cluster.link_capacity
+    assert later.nodes == anew.nodes
+    assert later.cluster.node_used.tolist() == anew.cluster.node_used.tolist()
+    assert later.cluster.link_used.tolist() == anew.cluster.link_used.tolist()
+    assert later.cluster.link_used.any()
+    assert not earlier.cluster.link_used.any()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"nodes": [node("b", 3, cpu=8000)]},
+        {"nodes": [node("b", 3, memory=GIB)]},
+        {"nodes": [node("b", 3, gpu=1)]},
+        {"nodes": [node("b", 3, state="unreachable")]},
+        {"nodes": [node("c", 4)]},
+        {"topology": Topology(links=LINE[:2])},
+        {"topology": Topology(links=[*LINE[:2], *wire("s", "b", 7 * MBIT)])},
+    ],
+)
+def test_an_earlier_offer_hides_no_change(change: dict[str, Any]) -> None:
+    view = view_of(NODES, LINE, [job("j", ["a", "b"], [(0, 1, MBIT, ["a", "s", "b"])])])
+    earlier = offer_of(view)
+    view.merge(Snapshot(full=False, epoch=view.epoch, version=9, **change))
+    later, anew = offer_of(view, earlier), offer_of(view)
+    assert later.cluster.topology is anew.cluster.topology
+    for name in ("node_capacity", "node_used", "link_capacity", "link_used"):
+        assert getattr(later.cluster, name).tolist() == getattr(anew.cluster, name).tolist()
+    states = [
+        (o.cluster.topology.nodes, o.cluster.node_capacity.tolist(), o.cluster.link_capacity.tolist())
+        for o in (earlier, later)
+    ]
+    assert states[0] != states[1]
 
 
 def test_usage_of_nodes_that_have_left_is_nobodys() -> None:

@@ -96,6 +96,7 @@ class Scheduler:
     def __init__(self, bus: Bus, solver: Solver, resync_s: float, clock: Clock = time.monotonic) -> None:
         self._bus, self._solver, self._resync_s, self._clock = bus, solver, resync_s, clock
         self.reader = StateReader(bus, SERVICE)
+        self._committed: Offer | None = None  # the latest offer, for what the next one shares with it
         self._in_flight: dict[str, InFlight] = {}
         self._refused: dict[str, Refused] = {}
         self._rejected: dict[str, Rejected] = {}
@@ -161,7 +162,7 @@ class Scheduler:
         """What is committed, less what is proposed and not yet answered. None while there are no nodes."""
         if not self.reader.view.nodes:
             return None
-        offer = offer_of(self.reader.view)
+        offer = self._committed = offer_of(self.reader.view, self._committed)
         for waiting in self._in_flight.values():
             if waiting.offer.cluster.topology is offer.cluster.topology:
                 offer = offer.less(waiting.usage)

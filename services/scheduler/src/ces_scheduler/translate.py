@@ -5,14 +5,16 @@ Millicores, bytes and bit/s stay as they are; the core takes any consistent unit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ces_common.jobfile import Flow, Task
 from ces_common.messages.events import FlowPlan, Reason
-from ces_common.messages.records import JobRecord, NodeRecord
+from ces_common.messages.records import FlowRecord, JobRecord, NodeRecord
+from ces_common.messages.records import Topology as TopologyRecord
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.shares import reservable
 from ces_common.view import StateView
@@ -21,31 +23,23 @@ from ces_core.problem import Cluster, Link, Node, Problem
 from ces_core.problem import Flow as CoreFlow
 from ces_core.problem import Task as CoreTask
 from ces_core.reason import Reason as CoreReason
+from ces_core.topology import Topology
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Offer:
-    """What the cluster offers now: the core's cluster, and the node records behind its columns."""
+    """What the cluster offers now: the core's cluster, and the records behind its columns."""
 
     cluster: Cluster
     nodes: dict[str, NodeRecord]
+    topology: TopologyRecord
 
     def less(self, used: Usage) -> Offer:
         """The same with more in use."""
         cluster = self.cluster
-        return Offer(
-            Cluster(
-                topology=cluster.topology,
-                node_capacity=cluster.node_capacity,
-                node_used=cluster.node_used + used.nodes,
-                link_capacity=cluster.link_capacity,
-                link_used=cluster.link_used + used.links,
-                medium_capacity=cluster.medium_capacity,
-            ),
-            self.nodes,
-        )
+        return replace(self, cluster=cluster.with_used(cluster.node_used + used.nodes, cluster.link_used + used.links))
 
     def nothing_freed_since(self, earlier: Offer) -> bool:
         """Whether a job that found no place then can find none now: the same cluster, and nothing of it freer."""
@@ -71,40 +65,56 @@ class Usage:
     links: Floats
 
 
-def offer_of(view: StateView) -> Offer:
-    """The cluster as committed. A link is there only between nodes that have joined and are within reach."""
-    used = {name: [0, 0, 0] for name in view.nodes}
-    reserved: dict[tuple[str, str], int] = {}
+def offer_of(view: StateView, earlier: Offer | None = None) -> Offer:
+    """The cluster as committed. A link is there only between nodes that have joined and are within reach.
+
+    Where nodes and links are those of an ``earlier`` offer, only what is in use is looked at anew: at ten thousand
+    nodes that is what makes a change cheap.
+    """
+    same = earlier is not None and _same_cluster(earlier, view)
+    cluster = earlier.cluster if earlier is not None and same else _cluster_of(view)
+    topology = cluster.topology
+    nodes, links = np.zeros_like(cluster.node_used), np.zeros_like(cluster.link_used)
     for job in view.jobs.values():
         for allocation in job.allocations:
-            if not allocation.over and allocation.node in used:
-                task, row = job.tasks[allocation.rank], used[allocation.node]
-                row[0] += task.cpu
-                row[1] += task.memory
-                row[2] += task.gpu
+            if not allocation.over and allocation.node in topology.node_index:
+                task = job.tasks[allocation.rank]
+                nodes[:, topology.node_index[allocation.node]] += (task.cpu, task.memory, task.gpu)
         for flow in job.reserved if not job.released else ():
-            for hop in zip(flow.path, flow.path[1:], strict=False):
-                reserved[hop] = reserved.get(hop, 0) + flow.bandwidth
-    nodes = [
-        Node(
-            n.name,
-            n.cpu,
-            n.memory,
-            n.gpu,
-            cpu_used=used[n.name][0],
-            memory_used=used[n.name][1],
-            gpu_used=used[n.name][2],
-        )
-        for n in sorted(view.nodes.values(), key=lambda n: n.name)
-    ]
+            for link in _links_of(flow, topology):
+                links[link] += flow.bandwidth
+    return Offer(cluster.with_used(nodes, links), dict(view.nodes), view.topology)
+
+
+def _same_cluster(earlier: Offer, view: StateView) -> bool:
+    """Whether the earlier offer was of the same nodes, as far as the core sees them, and of the same links."""
+    if earlier.topology is not view.topology or earlier.nodes.keys() != view.nodes.keys():
+        return False
+    pairs = ((node, earlier.nodes[name]) for name, node in view.nodes.items())
+    return all(now is then or _static(now) == _static(then) for now, then in pairs)
+
+
+def _static(node: NodeRecord) -> tuple[int, int, int, bool]:
+    return node.cpu, node.memory, node.gpu, node.state == "ready"
+
+
+def _cluster_of(view: StateView) -> Cluster:
+    """Nodes and links with nothing in use."""
+    nodes = [Node(n.name, n.cpu, n.memory, n.gpu) for n in sorted(view.nodes.values(), key=lambda n: n.name)]
     within_reach = {name for name, node in view.nodes.items() if node.state == "ready"}
     links = [
-        Link(link.src, link.dst, reservable(link.bandwidth), reserved.get((link.src, link.dst), 0), link.medium)
+        Link(link.src, link.dst, reservable(link.bandwidth), medium=link.medium)
         for link in view.topology.links
-        if {link.src, link.dst} <= within_reach
+        if link.src in within_reach and link.dst in within_reach
     ]
-    media = {medium.name: reservable(medium.bandwidth) for medium in view.topology.media}
-    return Offer(Cluster.make(nodes, links, media), dict(view.nodes))
+    return Cluster.make(nodes, links, {medium.name: reservable(medium.bandwidth) for medium in view.topology.media})
+
+
+def _links_of(flow: FlowRecord, topology: Topology) -> list[int]:
+    """The links of the flow's path that are there now."""
+    ends = [topology.node_index.get(name, -1) for name in flow.path]
+    links = (topology.link_index.get(hop) for hop in pairwise(ends))
+    return [link for link in links if link is not None]
 
 
 def refusal(task: Task, node: NodeRecord) -> str | None:
