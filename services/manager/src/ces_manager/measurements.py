@@ -8,6 +8,7 @@ from typing import Any
 from ces_common.messages.reports import FlowUsage, Heartbeat, LinkUsage, Progress
 
 KEEP = timedelta(hours=1)
+MAX_PROGRESS = 512  # allocations of one node whose progress is remembered: the last to say something
 
 
 class Measurements:
@@ -15,7 +16,7 @@ class Measurements:
 
     def __init__(self) -> None:
         self._beats: dict[str, tuple[datetime, Heartbeat]] = {}
-        self._progress: dict[str, tuple[datetime, dict[str, Any]]] = {}
+        self._progress: dict[str, dict[str, tuple[datetime, dict[str, Any]]]] = {}  # node -> allocation -> the last
         self._flows: dict[tuple[str, int], tuple[datetime, FlowUsage]] = {}  # (source node, number)
 
     def heard(self, beat: Heartbeat, now: datetime) -> None:
@@ -34,21 +35,28 @@ class Measurements:
             self._flows[key] = (now, usage)
 
     def progressed(self, progress: Progress, now: datetime) -> None:
-        self._progress[progress.allocation] = (now, progress.data)
+        known = self._progress.setdefault(progress.node, {})
+        known.pop(progress.allocation, None)  # in the order in which they spoke last
+        known[progress.allocation] = (now, progress.data)
+        if len(known) > MAX_PROGRESS:
+            del known[next(iter(known))]
 
     def forget_old(self, now: datetime) -> None:
-        self._progress = {key: kept for key, kept in self._progress.items() if now - kept[0] < KEEP}
+        for node, known in list(self._progress.items()):
+            self._progress[node] = {key: kept for key, kept in known.items() if now - kept[0] < KEEP}
         self._flows = {key: kept for key, kept in self._flows.items() if now - kept[0] < KEEP}
 
     def forget_node(self, node: str) -> None:
         self._beats.pop(node, None)
+        self._progress.pop(node, None)
         self._flows = {key: kept for key, kept in self._flows.items() if key[0] != node}
 
     def beat(self, node: str) -> tuple[datetime, Heartbeat] | None:
         return self._beats.get(node)
 
-    def progress(self, allocation: str | None) -> dict[str, Any] | None:
-        kept = self._progress.get(allocation) if allocation else None
+    def progress(self, node: str, allocation: str) -> dict[str, Any] | None:
+        """The last progress of a node's allocation, by that node's own word."""
+        kept = self._progress.get(node, {}).get(allocation)
         return kept[1] if kept else None
 
     def flow(self, node: str, number: int, since: datetime) -> FlowUsage | None:

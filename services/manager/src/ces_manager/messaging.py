@@ -46,6 +46,7 @@ IGNORED = Counter("ces_messages_ignored_total", "Malformed or forged messages ig
 DATABASE_RETRY_S = 1.0
 NO_DATABASE = "the database does not answer"
 QUIET_S = 5.0  # how long a report that an agent repeats word for word is not looked at again
+PROGRESS_LIMIT = 64 * 1024  # bytes; agents pass on lines of 16 KiB at most, which may grow when they are written anew
 GATHER_S = 0.02  # how long reports of agents wait for others, to share a transaction
 
 
@@ -167,6 +168,8 @@ class Messaging:
 
     async def _progress(self, message: Message) -> None:
         try:
+            if len(message.data) > PROGRESS_LIMIT:
+                raise ValueError(f"{len(message.data)} bytes are no line of progress")
             progress = Progress.model_validate_json(message.data)
             node, _ = subjects.parse_report(message.subject)
         except ValueError:

@@ -259,7 +259,7 @@ def _task_view(task: Task, allocation: AllocationRow | None, measurements: Measu
             "incarnation": allocation.incarnation,
             "exit_code": allocation.exit_code,
             "reason": allocation.reason,
-            "progress": measurements.progress(allocation.id),
+            "progress": measurements.progress(allocation.node, allocation.id),
         }
     )
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from ces_common.messages.base import Message
+
+# What one report may hold: far more than a node has, and little enough that no node can fill the manager's memory.
+MAX_WORKERS = 4096
+MAX_LINKS = 4096
+MAX_FLOW_NUMBER = 32767  # each has two of the 65535 traffic classes of a device
 
 WorkerState = Literal["starting", "running", "paused", "exited", "refused"]
 
@@ -61,7 +68,7 @@ class LinkUsage(Message):
 class FlowUsage(Message):
     """A flow's class at its source node: bit/s since the last report, the busiest second, bytes in all."""
 
-    number: int
+    number: Annotated[int, Field(ge=1, le=MAX_FLOW_NUMBER)]
     rate: float
     peak: float
     total: int
@@ -74,9 +81,9 @@ class Heartbeat(Message):
     boot: str  # names this start of the agent
     cpu: float = 0.0  # millicores in use on the whole node
     memory: int = 0  # bytes in use
-    workers: list[WorkerUsage] = []
-    links: list[LinkUsage] = []
-    flows: list[FlowUsage] = []
+    workers: Annotated[list[WorkerUsage], Field(max_length=MAX_WORKERS)] = []
+    links: Annotated[list[LinkUsage], Field(max_length=MAX_LINKS)] = []
+    flows: Annotated[list[FlowUsage], Field(max_length=MAX_FLOW_NUMBER)] = []
 
 
 class LeaseGrant(Message):
