@@ -76,3 +76,42 @@ def test_flows_get_what_was_allocated_and_workers_outlive_their_agent(stack: Sta
         assert flow["bandwidth"] == NARROW
         assert 0.9 * NARROW <= flow["peak"] <= 1.1 * NARROW, f"{flow['src']} to {flow['dst']}"
     assert wait_until(lambda: not stack.workers(), 20, pause_s=0.5), "its containers are still there"
+
+
+def test_workers_end_with_their_lease_while_their_agent_is_stopped(stack: Stack, tmp_path: Path) -> None:
+    """The agent's container is gone, and everything in it: who ends its workers is their holder."""
+    sleeper = {
+        "name": "sleeper",
+        "tasks": [
+            {
+                "name": "w",
+                "image": "ces-worker-train",
+                "command": ["python", "-c", "import signal; signal.signal(15, signal.SIG_IGN); signal.pause()"],
+                "resources": {"cpu": "100m", "memory": "64Mi"},
+            }
+        ],
+        "restart": {"policy": "never"},
+    }
+    file = tmp_path / "sleeper.yaml"
+    file.write_text(yaml.safe_dump(sleeper))
+    stack.ces("submit", str(file))
+    assert wait_until(lambda: stack.job("sleeper")["state"] == "running", 60, pause_s=0.5)
+    node = stack.job("sleeper")["placement"][0]["node"]
+    (first,) = (each for each in stack.workers() if each.labels["ces.role"] == "worker")
+    stack.container(node).stop(timeout=0)
+
+    def moved() -> bool:
+        job = stack.job("sleeper")
+        return bool(job["attempt"] == 2 and job["state"] == "running")
+
+    assert wait_until(moved, 120, pause_s=0.5)
+    (second,) = (each for each in stack.workers() if each.labels["ces.role"] == "worker" and each.id != first.id)
+    first.reload()
+    second.reload()
+    assert first.attrs["State"]["Status"] == "exited"
+    assert first.attrs["State"]["FinishedAt"] < second.attrs["State"]["StartedAt"]
+    assert second.labels["ces.node"] != node
+
+    stack.container(node).start()
+    stack.ces("cancel", "sleeper")
+    assert wait_until(lambda: not stack.workers(), 60, pause_s=0.5), "its containers are still there"
