@@ -32,10 +32,10 @@ class Network:
     """Structure and hop counts; the path tables of one topology share it."""
 
     def __init__(self, nodes: int, link_src: ArrayLike, link_dst: ArrayLike, link_medium: ArrayLike) -> None:
-        """``link_medium`` holds -1 for links without a medium."""
+        """At most one link leads from one node to another; ``link_medium`` holds -1 for links without a medium."""
         self.nodes = nodes
         self.link_src, self.link_dst = np.asarray(link_src, dtype=np.int64), np.asarray(link_dst, dtype=np.int64)
-        self.link_medium = np.asarray(link_medium, dtype=np.int64)
+        self.link_medium = np.array(link_medium, dtype=np.int64)  # a copy that is not read-only: a type of its own
         self.out = Neighbours.of(nodes, self.link_src, self.link_dst)
         self.into = Neighbours.of(nodes, self.link_dst, self.link_src)
         self.hops_to = HopRows(self.into.first, self.into.node)

@@ -32,16 +32,13 @@ def simple_walks(
     into_node: Any,
     medium: Any,
     rows: Any,
-    row_of: Any,
+    ends: Any,
     src: Any,
-    dst: Any,
+    row_of: Any,
     k: int,
     patience: int,
 ) -> Flat:
-    """The first ``k`` simple paths of pairs ``(src[p], dst[p])``; arguments as for ``shortest_walks``.
-
-    ``into_*``: the neighbours that links come from.
-    """
+    """The first ``k`` simple paths of pairs ``(src[p], ends[row_of[p]])``; arguments as for ``shortest_walks``."""
     pair_first = np.zeros(len(src) + 1, dtype=np.int64)
     path_first = np.zeros(1024, dtype=np.int64)
     resource = np.empty(1024, dtype=np.int64)
@@ -53,17 +50,16 @@ def simple_walks(
     passed = np.zeros(nodes, dtype=np.bool_)
     paths = used = 0
     for p in range(len(src)):
-        row = rows[row_of[p]]
+        row, begin, end = rows[row_of[p]], src[p], ends[row_of[p]]
         found = 0
-        if src[p] == dst[p]:
+        if begin == end:
             found = 1
             hops[0] = 0
-        elif row[src[p]] > 0:
-            found = deepen(
-                first, node, row, src[p], dst[p], ways, hops, passed, patience * (k + 1) * max(8, row[src[p]])
-            )
+        elif row[begin] > 0:
+            looks = patience * (k + 1) * max(8, row[begin])
+            found = deepen(first, node, row, begin, end, ways, hops, passed, looks)
             if found < 0:
-                found = deviate(first, node, into_first, into_node, src[p], dst[p], ways, hops)
+                found = deviate(first, node, into_first, into_node, begin, end, ways, hops)
         for i in range(found):
             path_first = roomy(path_first, paths + 2)
             resource = roomy(resource, used + 2 * hops[i])

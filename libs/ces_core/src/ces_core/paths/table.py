@@ -44,7 +44,7 @@ class PathTable:
         self._medium = plain(network.link_medium)
         out, into = network.out, network.into
         self._out = plain(out.first), plain(out.node), plain(out.link)
-        self._into = plain(into.first), plain(into.node)
+        self._into = plain(into.first), plain(into.node), plain(into.link)
         self._between: Kept[tuple[int, int], tuple[Path, ...]] = Kept(KEPT_PATHS)
         self._flat: Kept[bytes, FlatPaths] = Kept(KEPT_FLAT)
 
@@ -81,8 +81,9 @@ class PathTable:
         return bool(self.flat(nodes).truncated.any())
 
     def warm(self) -> None:
-        """Work out ahead what decisions will ask for, as far as that takes about a second; compiles what there is to
-        compile. All pairs of a small network, the hops of a larger one, nothing of one with many thousand nodes."""
+        """Work out ahead what decisions will ask for, as far as that takes about a second: all pairs of a small
+        network, the hops of a larger one, nothing of one with many thousand nodes. Compiles what there is to compile.
+        """
         network = self._network
         nodes = network.nodes
         if nodes * (nodes + len(network.link_src)) <= WARM_STEPS:
@@ -92,19 +93,21 @@ class PathTable:
             chosen = list(range(nodes))
             flat = self.flat(np.array(chosen, dtype=np.int64))
             self._paths([src for src in chosen for _ in chosen], chosen * nodes, flat)
-        else:
-            self.flat(np.zeros(1, dtype=np.int64))
-            self.between(0, 0)
+        # Whatever the size: what is compiled on first use is compiled now.
+        before, after = Network(2, [0], [1], [-1]), Network(2, [0, 1], [1, 0], [-1, -1])
+        PathTable(before, k=self._k).flat(np.arange(2))
+        after.learn_from(before)
 
     def _walk(self, ends: list[int], src: Sequence[int] | IntArray, row_of: Sequence[int] | IntArray) -> FlatPaths:
         """The paths from ``src[p]`` to ``ends[row_of[p]]``."""
-        rows = self._network.hops_to.block(ends)
-        starts, of = (np.asarray(values, dtype=np.int64) for values in (src, row_of))
-        stops = np.array(ends, dtype=np.int64)[of]
-        pairs = (plain(rows), plain(of), plain(starts), plain(stops))
+        rows = plain(self._network.hops_to.block(ends))
+        stops, starts, of = (plain(np.asarray(values, dtype=np.int64)) for values in (ends, src, row_of))
+        pairs = (rows, stops, starts, of)
         if self._k is None:
-            return FlatPaths(*shortest_walks(*self._out, self._medium, *pairs, self._most))
-        return FlatPaths(*simple_walks(*self._out, *self._into, self._medium, *pairs, self._k, PATIENCE))
+            flat = shortest_walks(*self._out, *self._into, self._medium, *pairs, self._most)
+        else:
+            flat = simple_walks(*self._out, *self._into[:2], self._medium, *pairs, self._k, PATIENCE)
+        return FlatPaths(*flat)
 
     def _paths(self, sources: list[int], targets: list[int], flat: FlatPaths) -> list[tuple[Path, ...]]:
         """The pairs' paths as objects, kept."""

@@ -18,12 +18,23 @@ Flat = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np
 
 @compiled
 def shortest_walks(
-    first: Any, node: Any, link: Any, medium: Any, rows: Any, row_of: Any, src: Any, dst: Any, most: int
+    first: Any,
+    node: Any,
+    link: Any,
+    into_first: Any,
+    into_node: Any,
+    into_link: Any,
+    medium: Any,
+    rows: Any,
+    ends: Any,
+    src: Any,
+    row_of: Any,
+    most: int,
 ) -> Flat:
-    """The hop-shortest paths of pairs ``(src[p], dst[p])``, at most ``most`` each.
+    """The hop-shortest paths of pairs ``(src[p], ends[row_of[p]])``, at most ``most`` each.
 
-    ``first``, ``node``, ``link``: the neighbours that links lead to; ``medium`` per link, -1 where there is none;
-    ``rows[row_of[p]]``: the hops from every node to ``dst[p]``.
+    ``first``, ``node``, ``link``: the neighbours that links lead to, and ``into_*`` those that they come from;
+    ``medium`` per link, -1 where there is none; ``rows[i]``: the hops from every node to ``ends[i]``.
     """
     pair_first = np.zeros(len(src) + 1, dtype=np.int64)
     truncated = np.zeros(len(src), dtype=np.bool_)
@@ -34,6 +45,10 @@ def shortest_walks(
     at = np.empty(depths, dtype=np.int64)
     cursor = np.empty(depths, dtype=np.int64)
     via = np.empty(depths, dtype=np.int64)
+    last = np.full((len(rows), depths), -1, dtype=np.int32)  # the link from a node to the end of the row
+    for i in range(len(rows)):
+        for c in range(into_first[ends[i]], into_first[ends[i] + 1]):
+            last[i, into_node[c]] = into_link[c]
     paths = used = 0
     for p in range(len(src)):
         row = rows[row_of[p]]
@@ -42,27 +57,28 @@ def shortest_walks(
         depth = 0 if row[begin] > 0 else -1
         at[0] = begin
         cursor[0] = first[begin]
-        if begin == dst[p]:
+        if begin == ends[row_of[p]]:
             path_first = roomy(path_first, paths + 2)
             paths += 1
             path_first[paths] = used
         while depth >= 0:
             here = at[depth]
             nearer = row[here] - 1
-            c = cursor[depth]
-            end = first[here + 1]
-            while c < end and row[node[c]] != nearer:
-                c += 1
-            if c == end:
-                depth -= 1
-                continue
-            cursor[depth] = c + 1
-            via[depth] = link[c]
             if nearer > 0:
+                c = cursor[depth]
+                end = first[here + 1]
+                while c < end and row[node[c]] != nearer:
+                    c += 1
+                if c == end:
+                    depth -= 1
+                    continue
+                cursor[depth] = c + 1
+                via[depth] = link[c]
                 depth += 1
                 at[depth] = node[c]
                 cursor[depth] = first[node[c]]
                 continue
+            via[depth] = last[row_of[p], here]
             if found == most:
                 truncated[p] = True
                 break
@@ -73,6 +89,7 @@ def shortest_walks(
             used = load(via, depth + 1, medium, resource, times, used)
             paths += 1
             path_first[paths] = used
+            depth -= 1
         pair_first[p + 1] = paths
     return pair_first, path_first[: paths + 1].copy(), resource[:used].copy(), times[:used].copy(), truncated
 
