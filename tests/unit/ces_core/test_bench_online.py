@@ -79,7 +79,7 @@ def test_bad_options_are_named(option: str, value: str, tmp_path: Path) -> None:
 
 
 def test_the_pace_offers_the_load() -> None:
-    question = Question((1.0,), "tight", 5, 50, (1, 2), 60.0, 60.0, "fcfs", 1, 3, ("greedy",), None)
+    question = Question((1.0,), "tight", 5, "random", 50, (1, 2), 60.0, 60.0, "fcfs", 1, 3, ("greedy",), None)
     cluster, jobs = question.cluster(0), question.workload(0)
     for load in (0.5, 2.0):
         arriving = paced(jobs, cluster, load)

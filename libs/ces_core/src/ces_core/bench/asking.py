@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 import typer
 
+from ces_core.errors import ProblemError
 from ces_core.solvers import DEFAULT, available
+from ces_core.topologies import SHAPES, layout_of
 
 GROUND_TRUTH = "exact"
 """The solver that proves optima. It is not compared unless asked for: it takes as long as it takes."""
@@ -65,6 +68,26 @@ def amounts(option: str, text: str, least: int = 0) -> tuple[float, ...]:
     if len(found) < least:
         raise typer.BadParameter(f"at least {least} must be named", param_hint=option)
     return tuple(sorted(found))
+
+
+def network(topology: str, nodes: int | None) -> str:
+    """The topology's name, once it is known to exist. Raises typer.BadParameter, naming the option."""
+    try:
+        layout_of(topology, nodes)
+    except ProblemError as error:
+        raise typer.BadParameter(error.message, param_hint=f"--{error.field}") from error
+    return topology
+
+
+def count_of_nodes(topology: str, nodes: int | None, usual: int) -> int | None:
+    """How many nodes a shape gets; None for a file."""
+    return (nodes or usual) if topology in SHAPES else None
+
+
+def network_in_words(question: Mapping[str, Any]) -> str:
+    """For titles: the topology and how many nodes were asked for."""
+    topology, nodes = Path(question["topology"]).stem, question["nodes"]
+    return f"{topology} network" if nodes is None else f"{topology} network of {nodes} nodes"
 
 
 def data_file(option: str, text: str) -> Path:

@@ -11,13 +11,18 @@ from ces_core.bench import asking
 from ces_core.bench.shell import fail, measuring, show
 from ces_core.errors import ProblemError
 from ces_core.generate import REGIMES
-from ces_core.solvers import available
+from ces_core.solvers import DEFAULT, available
+from ces_core.topologies import SHAPES
 
 SolversOption = Annotated[
     str | None,
     typer.Option(help="those compared, separated by commas; all but exact when left out", show_default=False),
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="same seed, same rounds")]
+NodesOption = Annotated[
+    int | None, typer.Option(min=1, max=10_000, help="nodes of a shape; a file brings its own", show_default=False)
+]
+TopologyOption = Annotated[str, typer.Option(help=f"{', '.join(SHAPES)}, or a GraphML file, also in CES_DATA_DIR")]
 PlotsOption = Annotated[bool, typer.Option("--plots/--no-plots", help="draw them; needs matplotlib")]
 
 
@@ -26,7 +31,8 @@ def placement(
     tasks: Annotated[str, typer.Option(help="tasks in a job: 3-8, or 3,5,8")] = "3-8",
     rounds: Annotated[int, typer.Option(min=1, help="rounds for each regime and number of tasks")] = 30,
     seed: SeedOption = 42,
-    nodes: Annotated[int, typer.Option(min=1, max=1000, help="nodes of the cluster")] = 10,
+    nodes: NodesOption = None,
+    topology: TopologyOption = "random",
     solvers: SolversOption = None,
     time_limit: Annotated[
         float, typer.Option(min=0, help="seconds for a decision; 0: the solver's own bounds")
@@ -56,7 +62,8 @@ def placement(
         tasks=asking.whole_numbers("--tasks", tasks, 1, 100),
         rounds=rounds,
         seed=seed,
-        nodes=nodes,
+        nodes=asking.count_of_nodes(topology, nodes, 10),
+        topology=asking.network(topology, nodes),
         solvers=asking.solvers("--solvers", solvers),
         time_limit_s=time_limit or None,
         anytime=asking.amounts("--anytime", anytime),
@@ -91,7 +98,8 @@ def online(
         str, typer.Option(help="CPU or memory asked for over time, by what is free; separated by commas")
     ] = "0.5,0.75,1,1.25",
     regime: Annotated[str, typer.Option(help="regime of the links")] = "tight",
-    nodes: Annotated[int, typer.Option(min=1, max=1000, help="nodes of the cluster")] = 20,
+    nodes: NodesOption = None,
+    topology: TopologyOption = "random",
     jobs: Annotated[int, typer.Option(min=10, max=100_000, help="jobs that arrive")] = 200,
     tasks: Annotated[str, typer.Option(help="tasks in a job: 3-8, or 3,5,8; bounds those of a trace")] = "3-8",
     duration: Annotated[float, typer.Option(min=1, help="mean seconds that a job runs")] = 600.0,
@@ -119,7 +127,8 @@ def online(
     question = Question(
         loads=asking.amounts("--loads", loads, least=1),
         regime=one_regime,
-        nodes=nodes,
+        nodes=asking.count_of_nodes(topology, nodes, 20),
+        topology=asking.network(topology, nodes),
         jobs=jobs,
         tasks=asking.whole_numbers("--tasks", tasks, 1, 100),
         duration_s=duration,
@@ -139,6 +148,53 @@ def online(
         machine = describe()
         bar = progress.add_task("simulations", total=len(question.loads) * repeats * len(question.solvers))
         results = {"benchmark": "online", "machine": machine} | compare(question, lambda: progress.advance(bar))
+        tables = grids(results)
+        write_results(out, results)
+        write_tables(out, machine, tables)
+        pictures = draw(results, out) if plots else []
+    show(tables, out, ["results.json", "tables.md", *pictures])
+
+
+def scale(
+    nodes: Annotated[str, typer.Option(help="nodes of the clusters, separated by commas")] = "100,1000,10000",
+    topology: Annotated[str, typer.Option(help=f"one of {', '.join(SHAPES)}")] = "random",
+    regime: Annotated[str, typer.Option(help="regime of the links")] = "tight",
+    tasks: Annotated[int, typer.Option(min=1, max=100, help="tasks in a job")] = 16,
+    jobs: Annotated[int, typer.Option(min=2, help="jobs on each cluster")] = 20,
+    time_limits: Annotated[str, typer.Option(help="seconds for a decision, separated by commas")] = "0.1",
+    reference: Annotated[str, typer.Option(help="the solver that gets long for every job, for comparison")] = DEFAULT,
+    long: Annotated[float, typer.Option(min=0.001, help="seconds that it gets")] = 5.0,
+    seed: SeedOption = 42,
+    solvers: SolversOption = None,
+    plots: PlotsOption = True,
+    out: Annotated[Path, typer.Option(help="where results, tables and plots go")] = Path("bench-results/scale"),
+) -> None:
+    """Solvers compared on clusters of growing size: time of a decision, the first and later ones, quality, memory."""
+    from ces_core.bench.machine import describe
+    from ces_core.bench.results import write_results, write_tables
+    from ces_core.bench.scale import Question, compare
+    from ces_core.bench.scale_plots import draw
+    from ces_core.bench.scale_report import grids
+
+    (shape,) = asking.names("--topology", topology, SHAPES, most=1)
+    (one_regime,) = asking.names("--regime", regime, REGIMES, most=1)
+    (judge,) = asking.names("--reference", reference, sorted(available()), most=1)
+    question = Question(
+        nodes=asking.whole_numbers("--nodes", nodes, 2, 100_000),
+        topology=shape,
+        regime=one_regime,
+        tasks=tasks,
+        jobs=jobs,
+        seed=seed,
+        solvers=asking.solvers("--solvers", solvers),
+        limits=asking.amounts("--time-limits", time_limits, least=1),
+        reference=judge,
+        reference_s=long,
+    )
+    with measuring(out, plots) as progress:
+        machine = describe()
+        bar = progress.add_task("solvers and sizes", total=question.processes)
+        results = {"benchmark": "scale", "machine": machine} | compare(question, lambda: progress.advance(bar))
         tables = grids(results)
         write_results(out, results)
         write_tables(out, machine, tables)

@@ -108,42 +108,57 @@ def _confidence(found: Mapping[str, Any]) -> tuple[float, float]:
     return around, around
 
 
-def dots(
-    rows: Mapping[str, Mapping[str, Mapping[str, Any]]], columns: Mapping[str, tuple[str, float]], order: Sequence[str]
-) -> Figure:
-    """Solvers as lines of text in ``order``.
+@dataclass(frozen=True)
+class Column:
+    """A figure in :func:`dots`: its mean with confidence; for ``times`` the median with a line to the 99th percentile,
+    on a logarithmic axis."""
 
-    A row of panels for each of ``rows`` (label -> solver -> figures), a column for each of ``columns`` (figure ->
-    label, factor), and one for how long decisions took (``wall_ms``).
-    """
+    what: str
+    label: str
+    factor: float = 1.0
+    times: bool = False
+
+
+DECISIONS = Column("wall_ms", "decision, ms", times=True)
+
+
+def dots(
+    rows: Mapping[str, Mapping[str, Mapping[str, Any]]], columns: Sequence[Column], order: Sequence[str]
+) -> Figure:
+    """Solvers as lines of text in ``order``: a row of panels for each of ``rows`` (label -> solver -> figures), and a
+    column for each of ``columns``."""
     upwards = list(reversed(order))
     height = 0.7 + 0.2 * len(order)
-    figure, axes = panels(len(rows), len(columns) + 1, width=2.3, height=height, sharex="col", sharey=True)
+    figure, axes = panels(len(rows), len(columns), width=2.3, height=height, sharex="col", sharey=True)
     for line, (title, found) in zip(axes, rows.items(), strict=True):
-        for axis, (what, (_, factor)) in zip(line, columns.items(), strict=False):
+        for axis, column in zip(line, columns, strict=True):
             for place, name in enumerate(upwards):
-                curve(axis, [(place, found[name][what])], factor, lying=True, color=COLOURS[0])
-        for place, name in enumerate(upwards):
-            took = found[name]["wall_ms"]
-            if took["n"]:
-                line[-1].plot([took["p50"], took["p99"]], [place, place], color=COLOURS[0], linewidth=1)
-                line[-1].plot([took["p50"]], [place], "o", color=COLOURS[0], markersize=4.5)
-        plain_log_axis(line[-1])
+                if column.times:
+                    _range(axis, place, found[name][column.what])
+                else:
+                    curve(axis, [(place, found[name][column.what])], column.factor, lying=True, color=COLOURS[0])
+            if column.times:
+                plain_log_axis(axis)
         line[0].set_yticks(range(len(order)), upwards, fontsize=8)
         line[0].set_ylim(-0.7, len(order) - 0.3)
         line[0].set_ylabel(title, fontsize=12)
-    labels = [*(label for label, _ in columns.values()), "decision, ms (p50 to p99)"]
-    for axis, label in zip(axes[-1], labels, strict=True):
-        axis.set_xlabel(label)
+    for axis, column in zip(axes[-1], columns, strict=True):
+        axis.set_xlabel(column.label)
     return figure
 
 
+def _range(axis: Axes, place: float, found: Mapping[str, Any]) -> None:
+    if found["n"]:
+        axis.plot([found["p50"], found["p99"]], [place, place], color=COLOURS[0], linewidth=1)
+        axis.plot([found["p50"]], [place], "o", color=COLOURS[0], markersize=4.5)
+
+
 def plain_log_axis(axis: Axes) -> None:
-    """A logarithmic x axis that says 0.5, 1, 2 and not powers of ten."""
+    """A logarithmic x axis that says 0.3, 1, 3 and not powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis.set_xscale("log")
-    axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
+    axis.xaxis.set_major_locator(LogLocator(subs=(1, 3), numticks=12))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.xaxis.set_minor_formatter(NullFormatter())
 

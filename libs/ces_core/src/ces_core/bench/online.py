@@ -40,7 +40,8 @@ class Question:
 
     loads: tuple[float, ...]
     regime: str
-    nodes: int
+    nodes: int | None
+    topology: str
     jobs: int
     tasks: tuple[int, ...]
     duration_s: float
@@ -54,7 +55,9 @@ class Question:
 
     def cluster(self, repeat: int) -> Cluster:
         seed = derived_seed(self.seed, repeat)
-        return read_instance(random_instance(self.regime, seed, nodes=self.nodes, tasks=1)).cluster
+        return read_instance(
+            random_instance(self.regime, seed, nodes=self.nodes, tasks=1, topology=self.topology)
+        ).cluster
 
     def workload(self, repeat: int) -> list[TimedJob]:
         """The jobs in their order; at what pace they come depends on the load, see :func:`paced`."""

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ces_core.bench.drawing import FEW, beside, curve, dots, legend_outside, panels, save, styles
+from ces_core.bench.drawing import DECISIONS, FEW, Column, beside, curve, dots, legend_outside, panels, save, styles
 from ces_core.bench.online_report import describe, ranked
 
 if TYPE_CHECKING:
@@ -27,11 +27,16 @@ def draw(results: Mapping[str, Any], out: Path) -> list[str]:
     """Draw the pictures under ``out``; gives their names."""
     order = ranked(results)
     rows = {f"load {load}": found["solvers"] for load, found in results["loads"].items()}
-    pictures = {"summary.png": dots(rows, FIGURES, order)}
+    columns = [Column(what, label, factor) for what, (label, factor) in FIGURES.items()]
+    pictures = {"summary.png": dots(rows, [*columns, DECISIONS], order)}
     if len(order) <= FEW and len(rows) > 1:
         pictures["by-load.png"] = _by_load(results, order)
     for name, figure in pictures.items():
-        figure.supxlabel(f"{describe(results['question'])}; bars: 95 % confidence", fontsize=8, color="#444444")
+        figure.supxlabel(
+            f"{describe(results['question'])}; bars: 95 % confidence; times: median to 99th percentile",
+            fontsize=8,
+            color="#444444",
+        )
         save(figure, out / name)
     return list(pictures)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ces_core.bench.asking import network_in_words
 from ces_core.bench.results import Grid
 from ces_core.bench.spread import figure, plus_minus
 
@@ -37,7 +38,7 @@ def describe(question: Mapping[str, Any]) -> str:
     waits = "as long as it takes" if patience is None else f"{patience:g} s at most"
     jobs = f"{question['jobs']} jobs of {question['trace']}" if question["trace"] else f"{question['jobs']} jobs"
     return (
-        f"{jobs} on {question['nodes']} nodes (regime {question['regime']}), {question['repeats']} times, seed "
+        f"{jobs}, {network_in_words(question)}, regime {question['regime']}, {question['repeats']} times, seed "
         f"{question['seed']}; policy {question['policy']}, jobs wait {waits}"
     )
 

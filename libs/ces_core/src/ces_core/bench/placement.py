@@ -22,13 +22,14 @@ class Question:
     tasks: tuple[int, ...]
     rounds: int
     seed: int
-    nodes: int
+    nodes: int | None
+    topology: str
     solvers: tuple[str, ...]
     time_limit_s: float | None
     anytime: tuple[float, ...]
 
     def all_rounds(self) -> Iterator[Round]:
-        return rounds(self.regimes, self.tasks, self.rounds, self.seed, nodes=self.nodes)
+        return rounds(self.regimes, self.tasks, self.rounds, self.seed, nodes=self.nodes, topology=self.topology)
 
     @property
     def limits(self) -> tuple[float | None, ...]:

@@ -10,8 +10,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ces_core.bench.asking import network_in_words
 from ces_core.bench.drawing import (
+    DECISIONS,
     FEW,
+    Column,
     beside,
     curve,
     dots,
@@ -56,15 +59,16 @@ def draw(results: Results, out: Path) -> list[str]:
 
 
 def _summary(results: Results) -> Figure:
-    columns = {"placed": QUALITY["placed"], "composite_or_0": ("composite, 0 if unplaced", 1.0)}
-    columns |= {what: QUALITY[what] for what in ("load_imbalance", "bandwidth_satisfaction")}
-    columns |= {"regret": ("below the best known", 1.0)}
+    shown = {"placed": QUALITY["placed"], "composite_or_0": ("composite, 0 if unplaced", 1.0)}
+    shown |= {what: QUALITY[what] for what in ("load_imbalance", "bandwidth_satisfaction")}
+    shown |= {"regret": ("below the best known", 1.0)}
+    columns = [Column(what, label, factor) for what, (label, factor) in shown.items()]
     rows = {
         regime: {name: solver["all_tasks"] for name, solver in found["solvers"].items()}
         for regime, found in results["regimes"].items()
     }
-    figure = dots(rows, columns, ranked(results))
-    _caption(figure, results)
+    figure = dots(rows, [*columns, DECISIONS], ranked(results))
+    _caption(figure, results, "; times: median to 99th percentile")
     return figure
 
 
@@ -157,10 +161,10 @@ def _best_known(axis: Axes, found: Mapping[str, Any], sizes: list[int], colour: 
     axis.plot([size for size, _ in there], values, color=colour, linewidth=5, alpha=0.25, label="best known")
 
 
-def _caption(figure: Figure, results: Results) -> None:
+def _caption(figure: Figure, results: Results, more: str = "") -> None:
     question = results["question"]
     text = (
-        f"{question['nodes']} nodes, {question['rounds']} rounds for each regime and number of tasks, seed "
-        f"{question['seed']}; bars: 95 % confidence of the mean"
+        f"{network_in_words(question)}, {question['rounds']} rounds for each regime and number of tasks, seed "
+        f"{question['seed']}; bars: 95 % confidence of the mean{more}"
     )
     figure.supxlabel(text, fontsize=8, color="#444444")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ces_core.bench.asking import network_in_words
 from ces_core.bench.results import Grid
 from ces_core.bench.spread import figure, percent, plus_minus
 
@@ -36,7 +37,7 @@ def _grid(question: Mapping[str, Any], regime: str, found: Mapping[str, Any]) ->
     span = f"{sizes[0]}-{sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}"
     limit = question["time_limit_s"]
     title = (
-        f"Regime {regime}: {found['instances']} jobs of {span} tasks on {question['nodes']} nodes, seed "
+        f"Regime {regime}: {found['instances']} jobs of {span} tasks, {network_in_words(question)}, seed "
         f"{question['seed']}, {f'{limit * 1e3:g} ms' if limit else 'no limit'} for each decision. "
         f"{found['placed_by_somebody']} were placed by some solver, {found['placed_by_all']} by all; "
         f"{found['proven_optima']} optima are proven, {found['proven_impossible']} jobs proven to have no place."

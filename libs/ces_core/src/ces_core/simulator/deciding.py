@@ -20,6 +20,10 @@ class BrokenPlanError(RuntimeError):
     def __init__(self, solver: str, instance: Mapping[str, Any], answer: Mapping[str, Any], broken: list[Violation]):
         super().__init__(f"solver {solver} broke {len(broken)} rules, first: {broken[0]}")
         self.instance, self.answer = instance, answer
+        self._parts = solver, instance, answer, broken
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._parts  # it may come from another process
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +51,6 @@ def decide(
     result = solver.solve(problem, seed=seed, time_limit_s=time_limit_s)
     decision = Decision(result, time.perf_counter() - wall, time.process_time() - cpu)
     asked, answer = instance or write_instance(problem), result.to_dict()
-    if broken := check(asked, answer, basis=problem.basis):
+    if broken := check(asked, answer, basis=problem.basis, paths=problem.paths):
         raise BrokenPlanError(solver.name, asked, answer, broken)
     return decision

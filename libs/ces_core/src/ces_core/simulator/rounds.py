@@ -13,25 +13,37 @@ from ces_core.generate import random_instance
 
 @dataclass(frozen=True)
 class Round:
-    """``seed`` makes this round's instance; regimes share it, so that they differ in link capacities alone."""
+    """``seed`` makes this round's instance; regimes share it, so that they differ in link capacities alone.
+
+    ``topology`` and ``nodes`` as :func:`ces_core.generate.random_instance` takes them.
+    """
 
     regime: str
     tasks: int
     number: int
     seed: int
-    nodes: int
+    nodes: int | None = None
+    topology: str = "random"
 
     def instance(self) -> dict[str, Any]:
         """What ``ces solve`` would read."""
-        return random_instance(self.regime, self.seed, nodes=self.nodes, tasks=self.tasks)
+        return random_instance(self.regime, self.seed, nodes=self.nodes, tasks=self.tasks, topology=self.topology)
 
 
-def rounds(regimes: Sequence[str], tasks: Sequence[int], count: int, seed: int, *, nodes: int = 10) -> Iterator[Round]:
+def rounds(
+    regimes: Sequence[str],
+    tasks: Sequence[int],
+    count: int,
+    seed: int,
+    *,
+    nodes: int | None = None,
+    topology: str = "random",
+) -> Iterator[Round]:
     """``count`` rounds for every regime and number of tasks. Each has a seed of its own, derived from ``seed``."""
     for regime in regimes:
         for size in tasks:
             for number in range(count):
-                yield Round(regime, size, number, derived_seed(seed, size, number), nodes)
+                yield Round(regime, size, number, derived_seed(seed, size, number), nodes, topology)
 
 
 def derived_seed(*parts: int) -> int:
