@@ -10,13 +10,16 @@ from importlib.metadata import EntryPoint
 
 import httpx
 import pytest
+from stamina.instrumentation import RetryDetails
 from typer.testing import CliRunner
 
-from ces_client.cli import app, attach, machine, plugins
+from ces_client.cli import app, attach, jobs, machine, plugins
+from ces_client.cli.patience import Patience
 from ces_client.client import Client
 from ces_client.context import load_context
 from ces_client.doctor import Finding, examine
-from ces_common.messages.api import LinkView, NodeView
+from ces_client.http import Busy
+from ces_common.messages.api import ForgottenNode, LinkView, NodeView
 from ces_common.messages.events import Reason
 from ces_common.messages.queries import PlanAnswer
 
@@ -44,8 +47,23 @@ def node(name: str) -> NodeView:
 
 def test_submit(connected, samples, job_file):
     connected.on("POST", "jobs", samples.job("queued"), status=201)
-    assert ces("submit", job_file).stdout == f"digits submitted: {samples.id}\n"
-    assert json.loads(ces("submit", job_file, "-o", "json").stdout)["id"] == samples.id
+    connected.on("GET", f"jobs/{samples.id}", samples.job("queued"), samples.job("planned", nodes=["n0", "n1"]))
+    assert ces("submit", job_file).stdout == f"digits submitted: {samples.id}\nplanned on n0, n1\n"
+    assert json.loads(ces("submit", job_file, "-o", "json").stdout)["state"] == "planned"
+
+
+def test_submit_tells_why_a_job_waits_and_does_not_wait_for_it(connected, samples, job_file, monkeypatch):
+    monkeypatch.setattr(jobs, "DECISION_S", 0.2)
+    connected.on("POST", "jobs", samples.job("queued"), status=201)
+    never = Reason(code="cpu", text="worker-0 asks for 64 cores, no node has more than 4", forever=True)
+    connected.on("GET", f"jobs/{samples.id}", samples.job("queued", waiting=never))
+    said = ces("submit", job_file).stdout.splitlines()[1]
+    assert said.startswith(f"it waits: {never.text}; no job's end can change that")
+    assert json.loads(ces("submit", job_file, "-o", "json").stdout)["waiting"]["forever"] is True
+    for silent in (samples.job("queued"), samples.problem(500, "Internal error")):
+        connected.on("GET", f"jobs/{samples.id}", silent)
+        said = ces("submit", job_file).stdout.splitlines()[1]
+        assert said == f"not decided yet; `ces describe job {samples.id}` shows how it goes"
 
 
 @pytest.mark.parametrize(("state", "code"), [("succeeded", 0), ("failed", 1), ("cancelled", 1)])
@@ -146,7 +164,7 @@ def test_get_lists(connected, samples):
     assert "digits" in ces("get", "jobs").stdout
     assert "0/4 cores" in ces("get", "nodes").stdout
     assert "n0 › s0" in ces("get", "links").stdout
-    assert ces("get", "queue").stdout.split() == ["#", "NAME", "ID", "PRIO", "WAITS", "WHY"]
+    assert ces("get", "queue").stdout == "no job waits\n"
     assert json.loads(ces("get", "queue", "-o", "json").stdout) == []
     assert json.loads(ces("get", "nodes", "-o", "json").stdout)[0]["name"] == "n0"
 
@@ -227,6 +245,12 @@ def test_nodes_and_topology(connected, samples, tmp_path):
         connected.on("POST", f"nodes/n1/{what}", node("n1"))
         assert ces("node", what, "n1").stdout == f"{what} requested for n1\n"
         assert json.loads(ces("node", what, "n1", "-o", "json").stdout)["name"] == "n1"
+    for credential, said in (("revoked", "refused from now on"), ("pending", "goes on trying"), ("kept", "stays good")):
+        connected.on("POST", "nodes/n1/forget", ForgottenNode(node="n1", jobs=["j1", "j2"], credential=credential))
+        first, second = ces("node", "forget", "n1").stdout.splitlines()
+        assert first == "n1 is forgotten; jobs that lose their place: j1, j2"
+        assert said in second
+    assert json.loads(ces("node", "forget", "n1", "-o", "json").stdout)["credential"] == "kept"
     connected.on("POST", "nodes/tokens", {"token": "abc", "expires_at": samples.submitted.isoformat()}, status=201)
     made = ces("node", "token")
     assert made.stdout == "abc\n"
@@ -235,7 +259,12 @@ def test_nodes_and_topology(connected, samples, tmp_path):
     path.write_text("links: [{src: a, dst: b, bandwidth: 1Gbit}]\n")
     link = LinkView(src="a", dst="b", bandwidth=10**9, reserved=0, kind="veth").model_dump()
     connected.on("PUT", "topology", {"version": 2, "nodes": [], "links": [link]})
-    assert "1 links, 0 media" in ces("topology", "apply", path).stdout
+    done = ces("topology", "apply", path)
+    assert "1 links, 0 media" in done.stdout
+    assert done.stderr == "not joined yet: a, b; links to them count once they have\n"
+    there = [node(name).model_dump(mode="json") for name in ("a", "b")]
+    connected.on("PUT", "topology", {"version": 2, "nodes": there, "links": [link]})
+    assert ces("topology", "apply", path).stderr == ""
     assert json.loads(connected.requests[-1].read()) == {"links": [{"src": "a", "dst": "b", "bandwidth": "1Gbit"}]}
     path.write_text("links: [{src: a}]\n")
     assert "links[0].dst" in ces("topology", "apply", path, code=2).stderr
@@ -334,7 +363,8 @@ def test_help_needs_no_numerics():
 
 
 def test_errors_as_json_stand_alone_on_standard_output():
-    command = [sys.executable, "-c", "from ces_client.cli import main; main()", "get", "jobs", "-o", "json"]
+    code = "import stamina; stamina.set_testing(True, attempts=3); from ces_client.cli import main; main()"
+    command = [sys.executable, "-c", code, "get", "jobs", "-o", "json"]
     environment = os.environ | {"CES_URL": "http://127.0.0.1:1", "CES_TOKEN": "t"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
     assert done.returncode == 2
@@ -348,3 +378,29 @@ def test_the_shell_completes(typed, offered):
     environment = {"_CES_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
     result = CliRunner().invoke(app, [], env=environment, prog_name="ces")
     assert offered in result.stdout.split()
+
+
+@pytest.mark.parametrize("what", ["jobs", "nodes", "links", "queue"])
+def test_an_empty_list_says_so_to_people_and_stays_a_list_for_scripts(connected, what):
+    connected.on("GET", what, [])
+    (line,) = ces("get", what).stdout.splitlines()
+    assert line.startswith("no ")
+    assert ces("get", what, "-o", "json").stdout == "[]\n"
+
+
+def test_a_command_that_is_kept_waiting_says_so_once(capsys, monkeypatch):
+    now = 0.0
+    monkeypatch.setattr("ces_client.cli.patience.time.monotonic", lambda: now)
+    request = httpx.Request("GET", "http://manager:8080/v1/jobs")
+    hook = Patience()
+    for outage in range(2):
+        for retry, wait in enumerate((0.1, 0.2, 0.4, 0.8, 1.6), start=1):
+            error = httpx.ConnectError("refused", request=request)
+            hook(RetryDetails("send", (), {}, retry, wait, 0.0, error))
+            now += wait
+            assert (capsys.readouterr().err != "") is (retry == 5), (outage, retry)
+        now += 60
+    for retry in (1, 2):
+        hook(RetryDetails("send", (), {}, retry, 0.1, 0.0, Busy(httpx.Response(503))))
+        now += 2
+    assert "cannot answer now (HTTP 503)" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
+import stamina
 
 from ces_client import ApiError, BadInput, Client, UnexpectedAnswer, Unreachable, load_job
 from ces_common.messages.api import NodeView, QueueEntry, TopologyFile
@@ -83,6 +84,18 @@ def test_an_unknown_certificate_asks_for_its_authority(client, manager):
     with pytest.raises(Unreachable) as caught:
         client.topology.get()
     assert "--ca" in caught.value.remedy
+    assert len(manager.requests) == 1, "no time mends it"
+
+
+def test_patience_ends(manager, samples):
+    """Without the cap on attempts that the other tests have."""
+    for path in ("topology", "jobs/j1/events"):
+        manager.on("GET", path, httpx.ConnectError("Connection refused"))
+    transport = httpx.MockTransport(manager)
+    with stamina.set_testing(False), Client(samples.url, transport=transport, patience_s=0.05) as client:
+        for ask in (client.topology.get, lambda: list(client.jobs.events_so_far("j1"))):
+            with pytest.raises(Unreachable):
+                ask()
 
 
 def test_something_else_at_the_url_is_told_apart(client, manager, samples):

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from ces_client import stream
 from ces_client.context import Context, load_context
 from ces_client.errors import UnexpectedAnswer
-from ces_client.http import Http
+from ces_client.http import PATIENCE_S, Http
 from ces_client.stream import StreamEvent
 from ces_client.watch import watch
 from ces_common.jobfile import JobFile
@@ -167,7 +167,8 @@ class Topology(_Resource):
 
 
 class Client(_Resource):
-    """The manager at ``url``. ``verify``: False, True or the path of a CA file. A context manager; else close it.
+    """The manager at ``url``. ``verify``: False, True or the path of a CA file. ``patience_s``: for how long a request
+    that does no harm twice is repeated while the manager does not answer. A context manager; else close it.
 
     Every method raises ApiError where the manager refuses, Unreachable where it does not answer.
     """
@@ -179,8 +180,9 @@ class Client(_Resource):
         *,
         verify: bool | str = True,
         transport: httpx.BaseTransport | None = None,
+        patience_s: float = PATIENCE_S,
     ) -> None:
-        super().__init__(Http(url, token, verify, transport))
+        super().__init__(Http(url, token, verify, transport, patience_s))
         self.url = self._http.url
         self.jobs = Jobs(self._http)
         self.nodes = Nodes(self._http)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from ipaddress import ip_address, ip_network
 from typing import Any
@@ -18,13 +18,16 @@ from ces_common.messages.api import Problem
 
 TRY_AGAIN = frozenset({429, 502, 503, 504})
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+BAD_CERTIFICATE = "CERTIFICATE_VERIFY_FAILED"  # no time mends it
 CONNECT_S = 5.0
 ANSWER_S = 30.0
+PATIENCE_S = 30.0  # for how long it is asked again: longer than a manager takes to start anew
+LONGEST_WAIT_S = 3.0  # between two attempts
 LONGEST_PAUSE_S = 10.0  # of a Retry-After that is heeded
 _TESTBED = ip_network("198.18.0.0/15")  # where `ces up` has its cluster listen when it emulates hosts
 
 
-class _Busy(Exception):
+class Busy(Exception):
     """An answer that says: try again."""
 
     def __init__(self, response: httpx.Response) -> None:
@@ -38,7 +41,8 @@ class _Busy(Exception):
 
 
 class Http:
-    """``verify``: False, True or the path of a CA file, as the connection's certificate is to be checked."""
+    """``verify``: False, True or the path of a CA file, as the connection's certificate is to be checked.
+    ``patience_s``: for how long what does no harm twice is tried again, while nothing answers."""
 
     def __init__(
         self,
@@ -46,11 +50,13 @@ class Http:
         token: str | None,
         verify: bool | str = True,
         transport: httpx.BaseTransport | None = None,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         host = _host(url)
         if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
             raise bad_field("The token cannot be sent", "token", "it has characters that no token has", "copy it again")
         self.url = url.rstrip("/")
+        self._patience_s = patience_s
         self._client = httpx.Client(
             base_url=f"{self.url}/v1/",
             headers={"Authorization": f"Bearer {token}"} if token else {},
@@ -81,20 +87,10 @@ class Http:
         def send() -> httpx.Response:
             response = self._client.request(method, path, json=body, params=params, headers=headers)
             if repeatable and response.status_code in TRY_AGAIN:
-                raise _Busy(response)
+                raise Busy(response)
             return response
 
-        def again(error: Exception) -> bool | float:
-            if isinstance(error, _Busy):
-                return True if error.pause_s is None else error.pause_s
-            return isinstance(error, httpx.TransportError if repeatable else NEVER_SENT)
-
-        try:
-            response = stamina.RetryingCaller(attempts=5, wait_initial=0.1, wait_max=1.0, wait_jitter=0.1)(again, send)
-        except _Busy as busy:
-            response = busy.response
-        except httpx.TransportError as error:
-            raise self.unreachable(error) from error
+        response = self._patiently(send, httpx.TransportError if repeatable else NEVER_SENT, self._patience_s)
         if response.is_success:
             return response
         raise refusal(response)
@@ -107,7 +103,7 @@ class Http:
         params: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
         read_s: float | None = None,
-        attempts: int = 5,
+        patience_s: float | None = None,
     ) -> Iterator[httpx.Response]:
         """A successful answer whose body is read as it comes; ``read_s`` is the longest silence in it.
 
@@ -121,17 +117,10 @@ class Http:
             if not response.is_success:
                 response.read()
             if response.status_code in TRY_AGAIN:
-                raise _Busy(response)
+                raise Busy(response)
             return response
 
-        try:
-            response = stamina.RetryingCaller(attempts=attempts, timeout=60.0, wait_initial=0.1, wait_jitter=0.1)(
-                (httpx.TransportError, _Busy), send
-            )
-        except _Busy as busy:
-            response = busy.response
-        except httpx.TransportError as error:
-            raise self.unreachable(error) from error
+        response = self._patiently(send, httpx.TransportError, patience_s or self._patience_s)
         try:
             if not response.is_success:
                 raise refusal(response)
@@ -139,9 +128,33 @@ class Http:
         finally:
             response.close()
 
+    def _patiently(
+        self,
+        send: Callable[[], httpx.Response],
+        on: type[httpx.TransportError] | tuple[type[httpx.TransportError], ...],
+        patience_s: float,
+    ) -> httpx.Response:
+        """An answer, whatever it says, sent for again after errors ``on`` and while the manager is busy. Raises
+        Unreachable once there was none for ``patience_s``."""
+
+        def again(error: Exception) -> bool | float:
+            if isinstance(error, Busy):
+                return True if error.pause_s is None else error.pause_s
+            return isinstance(error, on) and BAD_CERTIFICATE not in str(error)
+
+        retrying = stamina.RetryingCaller(
+            attempts=None, timeout=patience_s, wait_initial=0.1, wait_max=LONGEST_WAIT_S, wait_jitter=0.1
+        )
+        try:
+            return retrying(again, send)
+        except Busy as busy:
+            return busy.response
+        except httpx.TransportError as error:
+            raise self.unreachable(error) from error
+
     def unreachable(self, error: httpx.TransportError) -> Unreachable:
         cause = str(error) or type(error).__name__
-        if "CERTIFICATE_VERIFY_FAILED" in cause:
+        if BAD_CERTIFICATE in cause:
             remedy = "name the authority that signed its certificate: `ces login URL --ca FILE`"
         elif isinstance(error, httpx.TimeoutException):
             remedy = "check that the manager is up and that nothing on the way holds its answers back"

@@ -17,6 +17,7 @@ from ces_common.messages.events import event_type
 from ces_common.states import JOB_OVER
 
 SILENCE_S = 45.0  # the server says something at least every 15 s, a comment if nothing else
+PATIENCE_S = 60.0  # how long the manager may be away
 REOPEN_S = 1.0  # unless the server names another pause
 ENDS = frozenset(event_type("job", state.value) for state in JOB_OVER)
 
@@ -39,7 +40,7 @@ def follow(http: Http, path: str, *, after: int, until_job_ends: bool) -> Iterat
     while True:
         pause_s = REOPEN_S
         try:
-            with http.stream(path, headers=_headers(last), read_s=SILENCE_S, attempts=30) as response:
+            with http.stream(path, headers=_headers(last), read_s=SILENCE_S, patience_s=PATIENCE_S) as response:
                 for sse in EventSource(response).iter_sse():
                     pause_s = sse.retry / 1000 if sse.retry is not None else pause_s
                     event = _event(http, sse.event, sse.id, sse.data)

@@ -6,6 +6,7 @@ import stamina.instrumentation
 import typer
 
 from ces_client.cli import cluster, jobs, machine
+from ces_client.cli.patience import Patience
 from ces_client.cli.plugins import BenchGroup, CesGroup
 
 app = typer.Typer(
@@ -51,6 +52,5 @@ topology.command("apply")(cluster.topology_apply)
 
 
 def main() -> None:
-    # Retries are no news to the user of a command: the one that fails last is.
-    stamina.instrumentation.set_on_retry_hooks([])
+    stamina.instrumentation.set_on_retry_hooks([Patience()])
     app()

@@ -35,30 +35,34 @@ NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="a node's name
 
 def get_jobs(watch: WatchOption = False, output: OutputOption = Output.TABLE) -> None:
     """List jobs."""
-    _list(lambda client: client.jobs.list(), lambda jobs: job_table(jobs, _now()), watch, output)
+    _list(lambda client: client.jobs.list(), lambda jobs: job_table(jobs, _now()), "no jobs", watch, output)
 
 
 def get_nodes(watch: WatchOption = False, output: OutputOption = Output.TABLE) -> None:
     """List nodes with what they have and what of it is allocated."""
-    _list(lambda client: client.nodes.list(), lambda nodes: node_table(nodes, _now()), watch, output)
+    _list(lambda client: client.nodes.list(), lambda nodes: node_table(nodes, _now()), "no nodes", watch, output)
 
 
 def get_links(watch: WatchOption = False, output: OutputOption = Output.TABLE) -> None:
     """List links with capacity, what is reserved and what is used."""
-    _list(lambda client: client.topology.links(), link_table, watch, output)
+    _list(lambda client: client.topology.links(), link_table, "no links", watch, output)
 
 
 def get_queue(watch: WatchOption = False, output: OutputOption = Output.TABLE) -> None:
     """List waiting jobs, and why they wait."""
-    _list(lambda client: client.queue(), lambda entries: queue_table(entries, _now()), watch, output)
+    _list(lambda client: client.queue(), lambda entries: queue_table(entries, _now()), "no job waits", watch, output)
 
 
 def _list(
     fetch: Callable[[Client], Iterable[M]],
-    table: Callable[[Sequence[M]], RenderableType],
+    filled: Callable[[Sequence[M]], RenderableType],
+    empty: str,
     watch: bool,
     output: Output,
 ) -> None:
+    def table(items: Sequence[M]) -> RenderableType:
+        return filled(items) if items else Text(empty)
+
     with session.connect() as client:
         items = list(fetch(client))
         if not watch:
@@ -176,6 +180,11 @@ def topology_apply(
     else:
         show(link_table(view.links))
         show(Text(f"{len(view.links)} links, {len(view.media)} media"))
+    joined = {node.name for node in view.nodes}
+    missing = sorted({end for link in view.links for end in (link.src, link.dst)} - joined)
+    if missing:
+        remark = f"not joined yet: {', '.join(missing)}; links to them count once they have"
+        console(stderr=True).print(Text(remark), soft_wrap=True)
 
 
 def events(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -14,15 +15,17 @@ from ces_client.cli import session
 from ces_client.cli.attach import attach
 from ces_client.cli.output import Output, OutputOption, console, show, show_json, show_json_line
 from ces_client.client import Client
-from ces_client.errors import ApiError
+from ces_client.errors import ApiError, CesError
 from ces_client.files import load_job
-from ces_client.view import committed_plan, job_facts, job_live, plan_answer
+from ces_client.view import committed_plan, job_facts, job_live, plan_answer, reason_text
 from ces_client.view.words import since
-from ces_common.messages.api import PlanView
+from ces_common.messages.api import JobView, PlanView
 from ces_common.states import JobState
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="a job's id, or a name: the latest job that bears it")]
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="a job file, YAML or JSON")]
+DECISION_S = 2.0  # for which the scheduler's first word on a new job is awaited
+LOOK_S = 0.1
 TASK_STYLES = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
 
@@ -37,10 +40,34 @@ def submit(
         view = client.jobs.submit(job)
         if wait:
             raise typer.Exit(attach(client, view.id, output))
+        if output == Output.TABLE:
+            show(Text(f"{view.name} submitted: {view.id}"))
+        view = _decided(client, view)
     if output == Output.JSON:
         show_json(view)
     else:
-        show(Text(f"{view.name} submitted: {view.id}"))
+        show(_first_word(view))
+
+
+def _decided(client: Client, view: JobView) -> JobView:
+    """The job as it is once the scheduler has looked at it, or after a moment all the same."""
+    until = time.monotonic() + DECISION_S
+    while view.state is JobState.QUEUED and view.waiting is None and time.monotonic() < until:
+        time.sleep(LOOK_S)
+        try:
+            view = client.jobs.get(view.id)
+        except CesError:  # it is submitted, whatever becomes of looking
+            break
+    return view
+
+
+def _first_word(view: JobView) -> Text:
+    if view.state is not JobState.QUEUED:
+        nodes = f" on {', '.join(view.nodes)}" if view.nodes else ""
+        return Text(f"{view.state}{nodes}")
+    if view.waiting is not None:
+        return Text("it waits: ").append_text(reason_text(view.waiting))
+    return Text(f"not decided yet; `ces describe job {view.id}` shows how it goes")
 
 
 def wait(job: JobArgument, output: OutputOption = Output.TABLE) -> None:

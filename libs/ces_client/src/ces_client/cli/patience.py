@@ -1,0 +1,43 @@
+"""What a command says while the manager keeps it waiting."""
+
+from __future__ import annotations
+
+import time
+
+import httpx
+from rich.text import Text
+from stamina.instrumentation import RetryDetails
+
+from ces_client.cli.output import console
+from ces_client.http import Busy
+
+QUIET_S = 1.0  # what takes no longer is no news
+
+
+class Patience:
+    """Called at each retry; speaks up once in a row of them."""
+
+    def __init__(self) -> None:
+        self._since = 0.0
+        self._said = False
+
+    def __call__(self, details: RetryDetails) -> None:
+        now = time.monotonic()
+        if details.retry_num == 1:
+            self._since, self._said = now, False
+        if self._said or now - self._since < QUIET_S:
+            return
+        self._said = True
+        console(stderr=True).print(
+            Text(f"{_what(details.caused_by)}; trying again for a while (Ctrl-C ends)"), soft_wrap=True
+        )
+
+
+def _what(error: Exception) -> str:
+    if isinstance(error, Busy):
+        return f"the manager cannot answer now (HTTP {error.response.status_code})"
+    where = ""
+    if isinstance(error, httpx.RequestError):
+        url = error.request.url
+        where = f" at {url.scheme}://{url.netloc.decode()}"
+    return f"the manager{where} does not answer ({error or type(error).__name__})"
