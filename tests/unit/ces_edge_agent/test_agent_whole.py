@@ -9,7 +9,7 @@ import pytest
 from agent_parts import FakeNetwork, FakeTime, compute, network, worker
 
 from ces_common import subjects
-from ces_common.bus import MemoryBroker, MemoryBus, Message, RemoteError
+from ces_common.bus import AccessRefused, MemoryBroker, MemoryBus, Message, RemoteError
 from ces_common.messages.queries import LogAnswer, LogQuery
 from ces_common.messages.reports import Applied, Heartbeat, LeaseGrant, LinkUsage, Progress, Status
 from ces_common.messages.wanted import ComputeWanted, NetworkWanted, WorkerWanted
@@ -57,12 +57,12 @@ class World:
             raise RemoteError("away", "the manager is away")
         return LeaseGrant(lease_s=LEASE_S).encode()
 
-    async def start(self) -> Agent:
+    async def start(self, bus: MemoryBus | None = None) -> Agent:
         """An agent on the machine, with what earlier ones left there."""
         settings = AgentSettings(node="n", state_dir=self.folder, heartbeat_s=BEAT_S, resync_s=30, stop_grace_s=1)
         self.runtime, self.network = FakeRuntime(self.folder, self.host), FakeNetwork()
         await self.runtime.open()
-        bus = MemoryBus(self.broker)
+        bus = bus or MemoryBus(self.broker)
         self.buses.append(bus)
         agent = Agent(settings, bus, self.runtime, self.network, self.time.clocks())
         self.tasks = [asyncio.create_task(agent.keep()), asyncio.create_task(agent.communicate())]
@@ -293,3 +293,50 @@ async def test_a_runtime_outage_is_survived(world: World) -> None:
     assert world.states() == {"a.1": "running"}
     world.runtime.available = True
     await world.until(lambda: world.states() == {"a.2": "running"})
+
+
+class RefusingBus(MemoryBus):
+    """Refuses what is named in ``refused``, and counts connections and what is listened to."""
+
+    def __init__(self, broker: MemoryBroker, refused: list[str]) -> None:
+        super().__init__(broker)
+        self.refused = refused
+        self.connections = 0
+        self.open = 0
+
+    async def connect(self, *, deadline_s: float | None = None) -> None:
+        self.connections += 1
+        await super().connect(deadline_s=deadline_s)
+
+    async def kv_subscribe(self, node: str, handler: Any) -> Any:
+        return self._counted("kv_subscribe", await super().kv_subscribe(node, handler))
+
+    async def serve(self, subject: str, handler: Any, *, queue: str | None = None) -> Any:
+        return self._counted("serve", await super().serve(subject, handler, queue=queue))
+
+    def _counted(self, what: str, subscription: Any) -> Any:
+        if what in self.refused:
+            self.refused.remove(what)
+            raise AccessRefused(what)
+        self.open += 1
+        close = subscription.close
+
+        async def closed() -> None:
+            self.open -= 1
+            await close()
+
+        subscription.close = closed
+        return subscription
+
+
+async def test_a_bus_that_refuses_once_costs_no_connection_and_leaves_nobody_listening(world: World) -> None:
+    bus = RefusingBus(world.broker, ["kv_subscribe", "serve"])
+    agent = await world.start(bus)
+    world.tasks.pop().cancel()  # before it began: it is called here
+    for _ in range(2):
+        with pytest.raises(AccessRefused):
+            await agent.communicate()
+        assert (bus.connections, bus.open) == (1, 0)
+    world.tasks.append(asyncio.create_task(agent.communicate()))
+    await world.until(lambda: agent.missing() is None)
+    assert (bus.connections, bus.open) == (1, 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
@@ -64,6 +65,7 @@ class Agent:
         )
         self._tail = ProgressTail(node, runtime)
         self._heard = False
+        self._connected = False
         self._tailing = asyncio.Lock()
         bus.on_reconnect(self._read_wanted)
 
@@ -76,12 +78,17 @@ class Agent:
         await asyncio.gather(self.network.run(), self.compute.run(), self._housekeeping())
 
     async def communicate(self) -> None:
-        """Everything that needs the bus."""
+        """Everything that needs the bus. May be called again after it raised BusError."""
         node = self._settings.node
-        await self._bus.connect()
-        await self._bus.kv_subscribe(node, self._wanted)
-        await self._bus.serve(subjects.agent_rpc(node, "logs"), self._logs)
-        await asyncio.gather(self._read_repeatedly(), self._heartbeats(), self._reports(), self._progress())
+        if not self._connected:  # a connection that is lost comes back by itself: a second one would stay beside it
+            await self._bus.connect()
+            self._connected = True
+        async with AsyncExitStack() as subscriptions:
+            wanted = await self._bus.kv_subscribe(node, self._wanted)
+            subscriptions.push_async_callback(wanted.close)
+            logs = await self._bus.serve(subjects.agent_rpc(node, "logs"), self._logs)
+            subscriptions.push_async_callback(logs.close)
+            await asyncio.gather(self._read_repeatedly(), self._heartbeats(), self._reports(), self._progress())
 
     # what is wanted
 

@@ -13,7 +13,7 @@ import random
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import nats.errors
@@ -248,12 +248,16 @@ class Link:
         subscription = LinkSubscription(self, subject, queue, handler)
         client = self.client
         with self.refusal("subscription", subject) as refused, translated(subject):
-            subscription.current = await self._subscribe(client, subscription)
-            await self.flush()
-            if refused.done():
-                refused.result()
-                await subscription.current.unsubscribe()
-                raise AccessRefused(f"may not subscribe to {subject}")
+            current = subscription.current = await self._subscribe(client, subscription)
+            try:
+                await self.flush()
+                if refused.done():
+                    refused.result()
+                    raise AccessRefused(f"may not subscribe to {subject}")
+            except BaseException:  # the client would keep it, and hand its messages to a handler that nobody waits for
+                with suppress(nats.errors.Error):
+                    await current.unsubscribe()
+                raise
         self._subscriptions.append(subscription)
         return subscription
 
