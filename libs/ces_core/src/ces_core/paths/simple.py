@@ -19,6 +19,8 @@ from ces_core.paths.walks import Flat, load, roomy
 PATIENCE = 128
 """Before the second way takes over, the first may look at so many links times K + 1 times the shortest path's hops; a
 path of few hops counts as one of eight."""
+IDLE = 4
+"""It also takes over where so many lengths in a row have no path."""
 
 FAR = int(np.iinfo(np.int64).max)
 
@@ -82,10 +84,10 @@ def deepen(
     k, depths = ways.shape
     at = np.empty(depths, dtype=np.int64)
     cursor = np.empty(depths, dtype=np.int64)
-    found = looked = 0
+    found = looked = idle = 0
     length = int(row[src])
     while length != FAR:
-        longer = FAR
+        longer, known = FAR, found
         depth = 0
         at[0] = src
         cursor[0] = first[src]
@@ -116,7 +118,8 @@ def deepen(
                 found += 1
         if found == k:
             return found
-        if looked > patience:
+        idle = 0 if found > known else idle + 1
+        if looked > patience or idle > IDLE:
             return -1
         length = longer
     return found
@@ -211,7 +214,9 @@ def complete(
             continue
         taken = False
         for w in range(found):
-            if hops[w] > prefix and ways[w, prefix] == c and alike(ways[w], ways[found - 1], prefix):
+            if hops[w] <= prefix or ways[w, prefix] != c:
+                continue
+            if w == found - 1 or alike(ways[w], ways[found - 1], prefix):
                 taken = True
                 break
         if not taken:
