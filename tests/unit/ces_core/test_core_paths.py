@@ -137,6 +137,24 @@ def test_loads_are_the_links_and_how_often_each_medium_is_crossed(
                 }
 
 
+def test_hops_are_right_for_many_nodes_at_once() -> None:
+    graph = nx.gnm_random_graph(150, 450, seed=1, directed=True)
+    network = _network(150, list(graph.edges))
+    lengths = dict(nx.all_pairs_shortest_path_length(graph))
+    expected = [[lengths[a].get(b, -1) for b in range(150)] for a in range(150)]
+    assert network.hops_from.block(range(150)).tolist() == expected
+    assert network.hops_to.block(range(150)).T.tolist() == expected
+
+
+def test_a_choice_of_nodes_costs_the_hops_of_these_alone() -> None:
+    graph = nx.gnm_random_graph(2000, 8000, seed=1).to_directed()
+    network = _network(2000, list(graph.edges))
+    chosen = np.arange(0, 2000, 50)
+    PathTable(network).flat(chosen)
+    assert {node for node, _ in network.hops_to.kept()} == set(chosen.tolist())
+    assert not network.hops_from
+
+
 def test_ties_are_bounded_and_say_so() -> None:
     grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(6, 6)).to_directed()
     table = PathTable(_network(36, list(grid.edges)), most=10)
