@@ -410,10 +410,12 @@ async def test_wanted_state_is_kept_read_and_deleted(client: Client) -> None:
     await bus.kv_put("n2.network", b"")
     assert await other.kv_get("n1.compute") == b"two"
     assert await other.kv_get("n2.network") == b""
-    assert await other.kv_keys() == ["n1.compute", "n2.network"]
+    await bus.kv_put("n0.compute", b"zero")
+    assert await other.kv_keys("compute") == ["n0.compute", "n1.compute"]
+    assert await other.kv_keys("network") == ["n2.network"]
     await other.kv_delete("n1.compute")
     assert await bus.kv_get("n1.compute") is None
-    assert await bus.kv_keys() == ["n2.network"]
+    assert await bus.kv_keys("compute") == ["n0.compute"]
     await bus.kv_put("n1.compute", b"three")
     assert await other.kv_get("n1.compute") == b"three"
 

@@ -294,6 +294,18 @@ async def test_no_answer_can_be_turned_into_a_write(enter: Enter) -> None:
 # The services
 
 
+async def test_a_controller_finds_its_own_documents_beside_the_others(enter: Enter) -> None:
+    compute, network = await enter("compute-ctl"), await enter("network-ctl")
+    for bus, kind in ((compute, "compute"), (network, "network")):
+        for node in ("n1", "n2"):
+            await bus.kv_put(f"{node}.{kind}", b"wanted")
+        await bus.kv_delete(f"n2.{kind}")
+        assert f"n1.{kind}" in await bus.kv_keys(kind)
+        assert f"n2.{kind}" not in await bus.kv_keys(kind)
+    with pytest.raises(AccessRefused):
+        await compute.kv_keys("network")
+
+
 async def test_only_controllers_write_wanted_state_each_its_own_kind(enter: Enter) -> None:
     compute, network = await enter("compute-ctl"), await enter("network-ctl")
     scheduler = await enter("scheduler")

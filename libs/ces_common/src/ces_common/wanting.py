@@ -62,8 +62,7 @@ class WantedBoard(Generic[W]):
         if self._clock() - self._since > self._trust_s:
             self.forget()
         if not self._looked:  # a node may have been forgotten while nobody looked after its documents
-            keys = set(await self._bus.kv_keys())
-            self._written |= {node for node in (key.partition(".")[0] for key in keys) if self._key(node) in keys}
+            self._written |= {key.partition(".")[0] for key in await self._bus.kv_keys(self._kind)}
             self._looked = True
         self._written |= planned.keys()
         for node in planned.keys() - self._known.keys():

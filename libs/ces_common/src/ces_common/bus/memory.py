@@ -251,9 +251,9 @@ class MemoryBus:
         self._broker.bucket.pop(key, None)
         self._broker.route(Message(subject, b"", {"KV-Operation": "DEL"}))
 
-    async def kv_keys(self) -> list[str]:
+    async def kv_keys(self, kind: str) -> list[str]:
         self._check("kv", b"")
-        return sorted(self._broker.bucket)
+        return sorted(key for key in self._broker.bucket if key.endswith(f".{kind}"))
 
     async def kv_subscribe(self, node: str, handler: KeyHandler) -> Subscription:
         async def on_message(message: Message) -> None:

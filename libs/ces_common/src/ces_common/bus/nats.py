@@ -221,9 +221,10 @@ class NatsBus:
             log.error("a wanted-state key cannot be read", key=key, error=str(error))
             return None
 
-    async def kv_keys(self) -> list[str]:
+    async def kv_keys(self, kind: str) -> list[str]:
+        mine = f"{wire.WANTED_PREFIX}.*.{wire.token(kind)}"
         with translated("the wanted-state bucket"):
-            info = await self._js().stream_info(wire.WANTED_STREAM, subjects_filter=f"{wire.WANTED_PREFIX}.>")
+            info = await self._js().stream_info(wire.WANTED_STREAM, subjects_filter=mine)
         keys = sorted(subject.removeprefix(f"{wire.WANTED_PREFIX}.") for subject in info.state.subjects or {})
         slots = asyncio.Semaphore(SERVED_AT_ONCE)
 

@@ -185,8 +185,8 @@ class Bus(Protocol):
 
     async def kv_delete(self, key: str) -> None: ...
 
-    async def kv_keys(self) -> list[str]:
-        """All keys with a value, sorted."""
+    async def kv_keys(self, kind: str) -> list[str]:
+        """All keys of one kind (``compute``, ``network``) with a value, sorted. Raises what ``kv_get`` does."""
 
     async def kv_subscribe(self, node: str, handler: KeyHandler) -> Subscription:
         """Hear each change of a node's keys from now on; a deleted key comes as None. Changes made while
