@@ -220,6 +220,82 @@ async def test_a_record_whose_shim_never_came_is_ended_and_never_started(node: N
     assert node.log() == "once\n"
 
 
+# What a shim does instead of writing down that its program runs.
+DIES = "os.kill(os.getpid(), 9)"
+FAILS = "record.write = write\n    raise OSError(28, 'No space left on device')"
+FAILS_FOR_GOOD = "raise OSError(28, 'No space left on device')"
+
+
+def shim_that(does: str) -> str:
+    return f"""
+import os, sys
+sys.path.append(sys.argv[2])
+from ces_edge_agent.runtimes import record, shim
+write = record.write
+def instead(*_):
+    {does}
+record.write = instead
+shim.main(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("isolate", [False, pytest.param(True, marks=root)])
+@pytest.mark.parametrize(
+    ("does", "code", "reason"),
+    [
+        (DIES, record.UNKNOWN_EXIT, "shim vanished"),
+        (FAILS, 137, "its start could not be recorded: [Errno 28] No space left on device"),
+        (FAILS_FOR_GOOD, record.UNKNOWN_EXIT, "shim vanished: OSError: [Errno 28] No space left on device"),
+    ],
+    ids=["dies", "fails", "fails for good"],
+)
+async def test_a_shim_that_ends_without_an_answer_leaves_nothing_and_is_not_started_again(
+    node: Node, monkeypatch: pytest.MonkeyPatch, isolate: bool, does: str, code: int, reason: str
+) -> None:
+    runtime = await node.restart(isolate)
+    await runtime.ensure_holder(ENDPOINT)
+    monkeypatch.setattr(process, "_SHIM", shim_that(does))
+    await runtime.start(worker("sh", "-c", ORPHAN))
+    status = await node.ended()
+    assert (status.exit_code, status.reason) == (code, reason)
+    mark = runtime._mark("a1.0")
+    await until(lambda: linux.carrying(mark) == [] and not node.groups())
+    monkeypatch.undo()
+    await runtime.start(worker("sh", "-c", ORPHAN))
+    assert (await node.status()).state == "exited"
+    assert linux.carrying(mark) == []
+
+
+async def test_a_shim_that_cannot_begin_is_told_and_may_be_tried_again(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_SHIM", "raise SystemExit('no such module')")
+    with pytest.raises(RuntimeUnavailable, match="before it began: no such module"):
+        await node.runtime.start(worker("true"))
+    assert await node.runtime.workers() == {}
+    monkeypatch.undo()
+    await node.runtime.start(worker("true"))
+    assert (await node.ended()).exit_code == 0
+
+
+async def test_records_that_cannot_be_read_or_written_do_not_end_the_agent(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    await node.runtime.start(worker("true"))
+    await node.ended()
+    for name in ("worker.json", "exit.json"):
+        (node.directory() / name).write_text("")
+    with monkeypatch.context() as patch:
+        patch.setattr(record, "write_exit", full)
+        assert (await node.status()).reason == "shim vanished"
+    assert (node.directory() / "exit.json").read_text() == ""
+    assert (await node.status()).reason == "shim vanished"
+    assert record.read_exit(node.directory()) is not None
+
+
 async def test_after_a_reboot_workers_have_ended(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     await node.runtime.start(worker("sh", "-c", "true"))
     await node.ended()

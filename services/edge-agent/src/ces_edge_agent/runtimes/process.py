@@ -30,6 +30,7 @@ _SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PYTHON = ("python", "python3")
 _MARK = "CES_WORKER"
 _KILL_PATIENCE_S = 5.0
+_REASON = 500  # characters
 _SOURCES = str(Path(__file__).parents[2])
 _SHIM = "import sys; sys.path.append(sys.argv[2]); from ces_edge_agent.runtimes.shim import main; main(sys.argv[1])"
 
@@ -148,18 +149,24 @@ class ProcessRuntime:
         )
 
     def _vanished(self, directory: Path) -> record.Exit:
-        """A shim was killed: end what it leaves behind, and write the record that it could not."""
-        worker = record.WorkerRecord.load(directory)
-        rebooted = worker.boot != linux.boot_id()
+        """A shim was killed, or could not write down what it should have: end what it leaves behind, and write the
+        record that it could not."""
+        try:
+            rebooted = record.WorkerRecord.load(directory).boot != linux.boot_id()
+        except (OSError, ValueError):
+            rebooted = False  # then there is nothing to be ended, and no harm in trying
+        reason = "node rebooted"
         if not rebooted:
-            group = Group(self._roots, worker.cgroup)
+            reason = "shim vanished" + _last_line(directory / "shim.log")
+            group = Group(self._roots, f"{self._group_prefix}/{directory.name}")
             group.kill()
-            for pid in linux.carrying(self._mark(worker.key)):
+            for pid in linux.carrying(self._mark(directory.name)):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             group.remove()
-        ended = record.Exit(record.UNKNOWN_EXIT, "node rebooted" if rebooted else "shim vanished", ended=time.time())
-        record.write_exit(directory, ended)
+        ended = record.Exit(record.UNKNOWN_EXIT, reason, ended=time.time())
+        with contextlib.suppress(OSError):  # with a full disk, say, it is found vanished again at the next look
+            record.write_exit(directory, ended)
         return ended
 
     def _mark(self, key: str) -> str:
@@ -207,7 +214,9 @@ class ProcessRuntime:
             )
         self._usage[worker.key] = (time.monotonic(), 0.0)
         answer = shim.stdout.decode(errors="replace")
-        return answer or "failed: the shim ended: " + (directory / "shim.log").read_text(errors="replace")[-500:]
+        if not answer and (directory / "claim").exists():
+            return "running"  # it ended at work, and nobody knows how far it had come: it must not be started again
+        return answer or "failed: the shim ended before it began" + _last_line(directory / "shim.log")
 
     def _plan(self, worker: WorkerWanted) -> record.WorkerRecord:
         folder = self._state / "work" / worker.allocation
@@ -355,6 +364,16 @@ class ProcessRuntime:
 
     def log(self, allocation: str) -> Path:
         return self._state / "logs" / f"{check_name(allocation)}.log"
+
+
+def _last_line(path: Path) -> str:
+    """As the end of a sentence; nothing where the file has none."""
+    try:
+        lines = path.read_text(errors="replace").split("\n")
+    except OSError:
+        return ""
+    said = [line.strip() for line in lines if line.strip()]
+    return f": {said[-1][-_REASON:]}" if said else ""
 
 
 def resolve(command: list[str], search_path: str, folder: Path) -> tuple[str, list[str]]:

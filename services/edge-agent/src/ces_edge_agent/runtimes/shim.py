@@ -69,9 +69,15 @@ class Shim:
             record.write_exit(self._directory, ended)
             report(problem)
             return
-        record.write(
-            self._directory / "started.json", {"pid": self._program, "enforced": sorted(self._enforced - {"freezer"})}
-        )
+        started_record: dict[str, object] = {
+            "pid": self._program,
+            "enforced": sorted(self._enforced - {"freezer"}),
+        }
+        try:
+            record.write(self._directory / "started.json", started_record)
+        except OSError as error:  # nobody would know of it
+            self._reason, self._stopping = f"its start could not be recorded: {error}", True
+            self._kill()
         report("running")
         self._attend(wake, output)
         self._finish(output)
@@ -80,18 +86,18 @@ class Shim:
     def _launch(self, output_end: int) -> str:
         """Start the program; returns what went wrong, or nothing."""
         ready, ready_end = os.pipe()
-        if self._worker.netns is None:
-            linux.adopt_orphans()
-        else:
-            # The first process in a process id namespace: its end takes everything else in there with it.
-            try:
+        try:
+            if self._worker.netns is None:
+                linux.adopt_orphans()
+            else:
+                # The first process in a process id namespace: its end takes everything else in there with it.
                 linux.unshare(linux.CLONE_NEWPID)
-            except OSError as error:
-                return f"failed: {error}"
-            self._init = os.fork()
-            if self._init == 0:
-                _idle()
-        self._program = os.fork()
+                self._init = os.fork()
+                if self._init == 0:
+                    _idle()
+            self._program = os.fork()
+        except OSError as error:
+            return f"failed: {error}"
         if self._program == 0:
             os.close(ready)
             _become(self._worker, self._group, output_end, ready_end)
