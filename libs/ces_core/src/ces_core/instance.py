@@ -78,15 +78,15 @@ def read_instance(data: Mapping[str, Any], *, basis: Basis = "system", paths: in
         what = "unknown field" if first["type"] == "extra_forbidden" else first["msg"]
         raise ProblemError(_dotted(first["loc"]), what) from error
     cluster = Cluster.make(
-        (Node(**node.model_dump()) for node in instance.nodes),
-        (Link(**link.model_dump()) for link in instance.links),
+        (Node(**vars(node)) for node in instance.nodes),
+        (Link(**vars(link)) for link in instance.links),
         instance.media,
     )
     tasks = (
-        Task(**(task.model_dump() | {"allowed": None if task.allowed is None else tuple(task.allowed)}))
+        Task(**(vars(task) | {"allowed": None if task.allowed is None else tuple(task.allowed)}))
         for task in instance.job.tasks
     )
-    flows = (Flow(**flow.model_dump()) for flow in instance.job.flows)
+    flows = (Flow(**vars(flow)) for flow in instance.job.flows)
     return Problem.make(
         cluster, tasks, flows, name=instance.job.name, weights=instance.weights, basis=basis, paths=paths
     )
