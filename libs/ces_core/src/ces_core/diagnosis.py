@@ -14,14 +14,17 @@ import numpy as np
 
 from ces_core.paths import Path
 from ces_core.plan import REFUSALS, Considered
-from ces_core.problem import RESOURCES, SLACK, Problem
+from ces_core.problem import RESOURCES, SLACK, FloatArray, Problem
 from ces_core.reason import Reason
+from ces_core.topology import IntArray
 
 if TYPE_CHECKING:
     from ces_core.solvers.placing import Placing
 
 PAIRS = 4096
 """So many pairs of nodes are looked at, at most, to see whether any path carries a flow."""
+ROOMIEST = 64
+"""So many of the nodes with most room are looked at before all of them."""
 
 
 @dataclass(frozen=True)
@@ -158,10 +161,13 @@ def _flow_obstacle(problem: Problem) -> Reason | None:
     room = (cluster.bandwidth_free + SLACK * cluster.bandwidth_capacity).tolist()
     widest_link = max(room, default=0.0)
     homes = _fits(problem).all(axis=1) & problem.allowed
+    free = cluster.node_free + SLACK * cluster.node_capacity
+    order = np.argsort(-free.sum(axis=0), kind="stable")
     for f, flow in enumerate(problem.flows):
-        sources, targets = (_homes(end, homes) for end in (int(problem.flow_src[f]), int(problem.flow_dst[f])))
-        if _may_share(problem, f, homes):
+        # Nearly always one of the roomiest nodes holds both ends: no need to look at all of a large cluster.
+        if _may_share(problem, f, homes, free, order[:ROOMIEST]) or _may_share(problem, f, homes, free, order):
             continue
+        sources, targets = (_homes(end, homes) for end in (int(problem.flow_src[f]), int(problem.flow_dst[f])))
         if flow.min > widest_link or len(sources) * len(targets) <= PAIRS:
             widest = _widest(problem, room, sources, targets, flow.min)
             if widest is None:
@@ -183,17 +189,21 @@ def _homes(end: int, homes: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> 
     return [-1 - end] if end < 0 else np.flatnonzero(homes[end]).tolist()
 
 
-def _may_share(problem: Problem, f: int, homes: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> bool:
-    """Whether both ends of the flow could be on one node."""
+def _may_share(
+    problem: Problem,
+    f: int,
+    homes: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
+    free: FloatArray,
+    nodes: IntArray,
+) -> bool:
+    """Whether both ends of the flow could be on one of ``nodes``."""
     src, dst = int(problem.flow_src[f]), int(problem.flow_dst[f])
     if src < 0 and dst < 0:
         return False
     if src < 0 or dst < 0:
         return bool(homes[max(src, dst), -1 - min(src, dst)])
-    cluster = problem.cluster
-    free = cluster.node_free + SLACK * cluster.node_capacity
-    together = (problem.demand[src] + problem.demand[dst])[:, None] <= free
-    return bool((together.all(axis=0) & homes[src] & homes[dst]).any())
+    together = (problem.demand[src] + problem.demand[dst])[:, None] <= free[:, nodes]
+    return bool((together.all(axis=0) & homes[src, nodes] & homes[dst, nodes]).any())
 
 
 def _width(path: Path, room: list[float]) -> float:

@@ -15,14 +15,15 @@ from ces_core.solvers.base import Solver
 from ces_core.solvers.baselines import BASELINES
 from ces_core.solvers.exact import EXACT
 from ces_core.solvers.greedy import GREEDY
+from ces_core.solvers.search import SEARCH
 
 __all__ = ["DEFAULT", "SOLVERS", "Solver", "available", "get_solver"]
 
 DEFAULT = "default"
 """The name that stands for the solver the service uses."""
 
-_OWN: tuple[Solver, ...] = (GREEDY, EXACT, *BASELINES)
-SOLVERS: Mapping[str, Solver] = MappingProxyType({DEFAULT: GREEDY} | {solver.name: solver for solver in _OWN})
+_OWN: tuple[Solver, ...] = (SEARCH, EXACT, GREEDY, *BASELINES)
+SOLVERS: Mapping[str, Solver] = MappingProxyType({DEFAULT: SEARCH} | {solver.name: solver for solver in _OWN})
 """The solvers that come with the core."""
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ces_core.bandwidth import Allocation, LinkSpread, allocate
+from ces_core.bandwidth import Allocation, complete
 from ces_core.diagnosis import SearchTrace, explain, obstacle
 from ces_core.objective import evaluate
 from ces_core.plan import Metrics, Plan, Result
@@ -65,7 +65,6 @@ def search(problem: Problem, seed: int, deadline: float | None = None) -> tuple[
     trace = SearchTrace.of(problem, placing)
     if not placing.fixed_ok:
         return None, trace
-    spread = LinkSpread(problem)
     best: tuple[Metrics, Sequence[int], Allocation] | None = None
     tried: set[tuple[int, ...]] = set()
     plans = 0
@@ -80,7 +79,7 @@ def search(problem: Problem, seed: int, deadline: float | None = None) -> tuple[
         if ended:
             plans += 1
             assignment = list(placing.node_of)
-            allocation = allocate(problem, assignment, [p for p in placing.paths if p is not None], spread)
+            allocation = complete(problem, assignment)
             if allocation is not None:
                 metrics = evaluate(problem, assignment, allocation.paths, allocation.bandwidth)
                 if best is None or metrics.composite > best[0].composite + 1e-12:

@@ -1,0 +1,137 @@
+"""Simulated annealing over placements: moves of a task, swaps of two, other paths for a flow."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ces_core.kernels.compact import Compact
+from ces_core.kernels.fill import FillWork
+from ces_core.kernels.jit import compiled
+from ces_core.kernels.state import State, accept, attempt, attempt_path
+from ces_core.problem import FloatArray
+from ces_core.topology import IntArray
+
+
+class Walk(NamedTuple):
+    """The search besides its state."""
+
+    random: IntArray  # (1,) the generator's state
+    choices_first: IntArray  # (T + 1,) nodes of task t: choices[choices_first[t] : choices_first[t + 1]], best first
+    choices: IntArray
+    trial: IntArray  # (T,)
+    changed: IntArray  # (T,)
+    best: IntArray  # (T,) the best placement so far
+    best_path: IntArray  # (F,)
+    best_rates: FloatArray  # (F,)
+    best_score: FloatArray  # (1,)
+
+
+def new_walk(view: Compact, seed: int) -> Walk:
+    """A search that has found nothing yet."""
+    tasks, flows = len(view.fits), len(view.low)
+    choices = [np.flatnonzero(row) for row in view.fits]
+    return Walk(
+        random=np.array([(seed * 2654435761 + 88172645463325) % 2**48], dtype=np.int64),
+        choices_first=np.concatenate([[0], np.cumsum([len(nodes) for nodes in choices])]).astype(np.int64),
+        choices=np.concatenate(choices).astype(np.int64),
+        trial=np.zeros(tasks, dtype=np.int64),
+        changed=np.zeros(tasks, dtype=np.int64),
+        best=np.zeros(tasks, dtype=np.int64),
+        best_path=np.zeros(flows, dtype=np.int64),
+        best_rates=np.zeros(flows),
+        best_score=np.full(1, -math.inf),
+    )
+
+
+@compiled
+def uniform(random: IntArray) -> float:
+    """The next number of a 48-bit linear congruential generator, in [0, 1). The same without numba."""
+    state = (int(random[0]) * 25214903917 + 11) & 281474976710655
+    random[0] = state
+    return state / 281474976710656.0
+
+
+@compiled
+def anneal(
+    view: Compact, work: FillWork, state: State, walk: Walk, steps: int, hot: float, cold: float, first: int, last: int
+) -> None:
+    """Takes steps ``first`` to ``last`` of a cooling over ``steps`` from ``hot`` to ``cold``, in units of the score."""
+    tasks = len(state.node_of)
+    flows = len(view.low)
+    for step in range(first, last):
+        temperature = hot * (cold / hot) ** (step / steps)
+        worth = state.score[0] + temperature * math.log(max(uniform(walk.random), 1e-12))
+        kind = uniform(walk.random)
+        for t in range(tasks):
+            walk.trial[t] = state.node_of[t]
+        if kind < 0.1 and flows > 0:
+            f = int(uniform(walk.random) * flows)
+            q = _other_path(view, state, walk, f)
+            if q < 0:
+                continue
+            score = attempt_path(view, work, state, f, q)
+        else:
+            t = int(uniform(walk.random) * tasks)
+            count = 1
+            walk.changed[0] = t
+            if kind < 0.4 and tasks > 1:
+                u = int(uniform(walk.random) * (tasks - 1))
+                u += u >= t
+                a, b = state.node_of[t], state.node_of[u]
+                if a == b or not view.fits[t, b] or not view.fits[u, a]:
+                    continue
+                walk.changed[1] = u
+                walk.trial[t], walk.trial[u] = b, a
+                count = 2
+            else:
+                first_choice = walk.choices_first[t]
+                n = walk.choices[first_choice + int(uniform(walk.random) * (walk.choices_first[t + 1] - first_choice))]
+                if n == state.node_of[t]:
+                    continue
+                walk.trial[t] = n
+            score = attempt(view, work, state, walk.trial, walk.changed, count, worth, False)
+        if score > worth:
+            accept(view, state, walk.trial, score)
+            if score > walk.best_score[0]:
+                keep(state, walk)
+
+
+@compiled
+def keep(state: State, walk: Walk) -> None:
+    """Remembers the state as the best, if it fits."""
+    if not state.fits[0]:
+        return
+    walk.best[:] = state.node_of
+    walk.best_path[:] = state.path
+    walk.best_rates[:] = state.rates
+    walk.best_score[0] = state.score[0]
+
+
+@compiled
+def back_to_best(view: Compact, work: FillWork, state: State, walk: Walk) -> None:
+    """Makes the best the current state, if there is one."""
+    if walk.best_score[0] == -math.inf:
+        return
+    for f in range(len(view.low)):
+        state.trial_path[f] = walk.best_path[f]
+        state.trial_rates[f] = walk.best_rates[f]
+    state.fits[1] = True
+    accept(view, state, walk.best, walk.best_score[0])
+
+
+@compiled
+def _other_path(view: Compact, state: State, walk: Walk, f: int) -> int:
+    src, dst = view.flow_src[f], view.flow_dst[f]
+    a = state.node_of[src] if src >= 0 else -1 - src
+    b = state.node_of[dst] if dst >= 0 else -1 - dst
+    pair = a * view.fits.shape[1] + b
+    first, last = view.pair_first[pair], view.pair_first[pair + 1]
+    if last - first < 2:
+        return -1
+    q: int = first + int(uniform(walk.random) * (last - first - 1))
+    if q < state.path[f]:
+        return q
+    return q + 1

@@ -1,0 +1,80 @@
+"""Improves a state: the tasks of one neighbourhood after the other are placed anew, and paths are changed."""
+
+from __future__ import annotations
+
+from ces_core.kernels.anneal import Walk, uniform
+from ces_core.kernels.compact import Compact
+from ces_core.kernels.fill import FillWork
+from ces_core.kernels.jit import compiled
+from ces_core.kernels.rebuild import Caution, Tree, rebuild
+from ces_core.kernels.state import State, accept, attempt_path
+
+NEIGHBOUR = 0.6
+"""Chance that the next task of a neighbourhood is one that talks to those chosen so far."""
+
+
+@compiled
+def improve(
+    view: Compact,
+    work: FillWork,
+    state: State,
+    walk: Walk,
+    tree: Tree,
+    caution: Caution,
+    size: int,
+    limit: int,
+    breadth: int,
+    budget: int,
+) -> int:
+    """Rebuilds random neighbourhoods of up to ``size`` tasks until ``budget`` partial placements were looked at, at
+    most ``limit`` for each. Returns how many were."""
+    seen = 0
+    tasks = len(state.node_of)
+    while seen < budget:
+        count = min(tasks, 2 + int(uniform(walk.random) * (size - 1)))
+        _choose(view, walk, tree, count)
+        seen += 1 + rebuild(view, work, state, tree, caution, count, limit, breadth)
+    return seen
+
+
+@compiled
+def _choose(view: Compact, walk: Walk, tree: Tree, count: int) -> None:
+    tasks = len(tree.is_open)
+    for t in range(tasks):
+        tree.is_open[t] = 0
+    chosen = 0
+    while chosen < count:
+        task = -1
+        if chosen > 0 and uniform(walk.random) < NEIGHBOUR:
+            at = tree.order[int(uniform(walk.random) * chosen)]
+            flows = view.flows_first[at + 1] - view.flows_first[at]
+            if flows > 0:
+                f = view.flows_of[view.flows_first[at] + int(uniform(walk.random) * flows)]
+                task = view.flow_dst[f] if view.flow_src[f] == at else view.flow_src[f]
+        if task < 0:
+            task = int(uniform(walk.random) * tasks)
+        if tree.is_open[task] == 0:
+            tree.is_open[task] = 1
+            tree.order[chosen] = task
+            chosen += 1
+
+
+@compiled
+def better_paths(view: Compact, work: FillWork, state: State) -> None:
+    """Moves one flow at a time to another of its paths while that helps."""
+    moved = True
+    candidates = view.fits.shape[1]
+    while moved:
+        moved = False
+        for f in range(len(view.low)):
+            src, dst = view.flow_src[f], view.flow_dst[f]
+            a = state.node_of[src] if src >= 0 else -1 - src
+            b = state.node_of[dst] if dst >= 0 else -1 - dst
+            first, last = view.pair_first[a * candidates + b], view.pair_first[a * candidates + b + 1]
+            for q in range(first, last):
+                if last - first < 2 or q == state.path[f]:
+                    continue
+                score = attempt_path(view, work, state, f, q)
+                if score > state.score[0] + 1e-12:
+                    accept(view, state, state.node_of.copy(), score)
+                    moved = True

@@ -1,0 +1,374 @@
+"""Where all tasks are, what that is worth, and what it would be worth with a few tasks elsewhere.
+
+A plan that fits scores its composite. A state may also break capacities: then its score is lowered by how much, so that
+a search can pass through such states on its way to better plans, and finds its way to plans that fit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ces_core.kernels.compact import Compact
+from ces_core.kernels.fill import FillWork, exchange, fill
+from ces_core.kernels.jit import compiled
+from ces_core.problem import FloatArray
+from ces_core.topology import IntArray
+
+NO_WAY = 100.0
+"""What it costs when a flow has no path at all."""
+SHORTAGE_COST = 1.5
+"""What it costs when all minimums lack room; a part costs in proportion."""
+OVERLOAD_COST = 3.0
+"""What it costs when all tasks lack room on their nodes; a part costs in proportion."""
+UNFIT_SATISFACTION = 0.5
+"""The bandwidth satisfaction that is assumed where the minimums do not fit."""
+
+
+class State(NamedTuple):
+    """T tasks on C candidates, F flows over R resources."""
+
+    node_of: IntArray  # (T,)
+    path: IntArray  # (F,) -1: there is none
+    rates: FloatArray  # (F,)
+    score: FloatArray  # (1,)
+    fits: NDArray[np.bool_]  # (2,) whether the state breaks no capacity; whether the latest trial did not
+    free: FloatArray  # (3, C) what the tasks leave, below zero where they do not fit
+    use: FloatArray  # (2, C)
+    node_sums: FloatArray  # (2, 2) of CPU and memory: sum of utilisations, sum of squares
+    asked: FloatArray  # (3,) what all tasks ask for together
+    spare: FloatArray  # (R,) room that the rates leave
+    reserve: FloatArray  # (R,) room that the minimums leave
+    link_use: FloatArray  # (R,)
+    link_sums: FloatArray  # (2,)
+    # What the latest trial came to.
+    trial_path: IntArray  # (F,)
+    trial_rates: FloatArray  # (F,)
+    guess: FloatArray  # (F,) rates while paths are chosen
+    affected: IntArray  # (F,) flows that the trial routes anew
+    is_affected: NDArray[np.bool_]  # (F,)
+
+
+def new_state(view: Compact) -> State:
+    """Room for a state; :func:`install` fills it."""
+    tasks, candidates = view.fits.shape
+    flows = len(view.low)
+    return State(
+        node_of=np.zeros(tasks, dtype=np.int64),
+        path=np.zeros(flows, dtype=np.int64),
+        rates=np.zeros(flows),
+        score=np.zeros(1),
+        fits=np.zeros(2, dtype=np.bool_),
+        free=np.zeros((3, candidates)),
+        use=np.zeros((2, candidates)),
+        node_sums=np.zeros((2, 2)),
+        asked=np.maximum(view.demand.sum(axis=0), 1e-300),
+        spare=view.room.copy(),
+        reserve=view.room.copy(),
+        link_use=view.link_use.copy(),
+        link_sums=np.array([view.link_sum, view.link_squares]),
+        trial_path=np.full(flows, -1, dtype=np.int64),
+        trial_rates=np.zeros(flows),
+        guess=np.zeros(flows),
+        affected=np.zeros(flows, dtype=np.int64),
+        is_affected=np.zeros(flows, dtype=np.bool_),
+    )
+
+
+@compiled
+def install(view: Compact, work: FillWork, state: State, placement: IntArray) -> None:
+    """Puts the tasks where ``placement`` (T,) says, with newly chosen paths and rates."""
+    flows = len(view.low)
+    for f in range(flows):
+        state.path[f] = -1
+        state.affected[f] = f
+    _rebuild(view, state, placement)
+    _route(view, state, placement, flows)
+    for f in range(flows):
+        state.path[f] = state.trial_path[f]
+        _carry(view, state, state.path[f], -state.guess[f], -view.low[f])
+    overload = _overload(state, placement)
+    score = _score(view, work, state, overload, state.path, state.rates, True)
+    _rebuild(view, state, placement)
+    state.score[0] = score
+    state.fits[0] = state.fits[1]
+
+
+@compiled
+def attempt(
+    view: Compact,
+    work: FillWork,
+    state: State,
+    placement: IntArray,
+    changed: IntArray,
+    count: int,
+    worth: float,
+    thorough: bool,
+) -> float:
+    """The score with the first ``count`` tasks of ``changed`` where ``placement`` (T,) has them; the state stays.
+
+    Where the nodes alone show that no more than ``worth`` can come of it, that limit is returned, and nothing further
+    looked at. Otherwise ``trial_path`` and ``trial_rates`` hold what :func:`accept` would take over. ``thorough``:
+    bandwidth is exchanged between flows too.
+    """
+    for i in range(count):
+        _put(view, state, changed[i], state.node_of[changed[i]], -1.0)
+    for i in range(count):
+        _put(view, state, changed[i], placement[changed[i]], 1.0)
+    overload = _overload(state, placement)
+    score = 1.0 - 0.5 * _node_imbalance(view, state) - OVERLOAD_COST * overload
+    if score > worth:
+        flows = _affected(view, state, changed, count)
+        for f in range(len(view.low)):
+            state.trial_path[f] = state.path[f]
+        for i in range(flows):
+            f = state.affected[i]
+            _carry(view, state, state.path[f], -state.rates[f], -view.low[f])
+        _route(view, state, placement, flows)
+        score = _score(view, work, state, overload, state.trial_path, state.trial_rates, thorough)
+        for i in range(flows):
+            f = state.affected[i]
+            _carry(view, state, state.trial_path[f], -state.guess[f], -view.low[f])
+            _carry(view, state, state.path[f], state.rates[f], view.low[f])
+    for i in range(count):
+        _put(view, state, changed[i], placement[changed[i]], -1.0)
+    for i in range(count):
+        _put(view, state, changed[i], state.node_of[changed[i]], 1.0)
+    return score
+
+
+@compiled
+def attempt_path(view: Compact, work: FillWork, state: State, flow: int, path: int) -> float:
+    """The score with one flow on another path; the state stays."""
+    for f in range(len(view.low)):
+        state.trial_path[f] = state.path[f]
+    state.trial_path[flow] = path
+    overload = _overload(state, state.node_of)
+    return _score(view, work, state, overload, state.trial_path, state.trial_rates, True)
+
+
+@compiled
+def accept(view: Compact, state: State, placement: IntArray, score: float) -> None:
+    """Takes over the latest trial, which put the tasks as in ``placement`` and scored ``score``."""
+    for f in range(len(view.low)):
+        _clear(view, state, state.path[f])
+        state.path[f] = state.trial_path[f]
+        state.rates[f] = state.trial_rates[f]
+    _rebuild(view, state, placement)
+    state.score[0] = score
+    state.fits[0] = state.fits[1]
+
+
+@compiled
+def _rebuild(view: Compact, state: State, placement: IntArray) -> None:
+    """Everything that follows from placement, paths and rates, from scratch: no rounding error lives on."""
+    state.free[:] = view.free
+    state.use[:] = view.use
+    for row in range(2):
+        state.node_sums[row, 0] = view.node_sum[row]
+        state.node_sums[row, 1] = view.node_squares[row]
+    for t in range(len(placement)):
+        state.node_of[t] = placement[t]
+        _put(view, state, t, placement[t], 1.0)
+    for f in range(len(view.low)):
+        _clear(view, state, state.path[f])
+    state.link_sums[0], state.link_sums[1] = view.link_sum, view.link_squares
+    for f in range(len(view.low)):
+        _carry(view, state, state.path[f], state.rates[f], view.low[f])
+
+
+@compiled
+def _clear(view: Compact, state: State, q: int) -> None:
+    if q >= 0:
+        for i in range(view.path_first[q], view.path_first[q + 1]):
+            r = view.path_resource[i]
+            state.spare[r] = state.reserve[r] = view.room[r]
+            state.link_use[r] = view.link_use[r]
+
+
+@compiled
+def _put(view: Compact, state: State, task: int, node: int, sign: float) -> None:
+    for row in range(3):
+        state.free[row, node] -= sign * view.demand[task, row]
+    for row in range(2):
+        more = sign * view.demand[task, row] * view.inverse[row, node]
+        before = state.use[row, node]
+        state.use[row, node] = before + more
+        state.node_sums[row, 0] += more
+        state.node_sums[row, 1] += more * (2.0 * before + more)
+
+
+@compiled
+def _overload(state: State, placement: IntArray) -> float:
+    over = 0.0
+    for t in range(len(placement)):
+        for row in range(3):
+            left = state.free[row, placement[t]]
+            if left < 0.0:
+                over -= left / state.asked[row]
+    return over if over > 1e-11 else 0.0
+
+
+@compiled
+def _node_imbalance(view: Compact, state: State) -> float:
+    imbalance = 0.0
+    for row in range(2):
+        mean = state.node_sums[row, 0] / view.node_count[row]
+        variance = state.node_sums[row, 1] / view.node_count[row] - mean * mean
+        imbalance += view.weights[row] * math.sqrt(max(variance, 0.0))
+    return imbalance
+
+
+@compiled
+def _affected(view: Compact, state: State, changed: IntArray, count: int) -> int:
+    flows = 0
+    for i in range(count):
+        t = changed[i]
+        for k in range(view.flows_first[t], view.flows_first[t + 1]):
+            f = view.flows_of[k]
+            if not state.is_affected[f]:
+                state.is_affected[f] = True
+                state.affected[flows] = f
+                flows += 1
+    for i in range(flows):
+        state.is_affected[state.affected[i]] = False
+    return flows
+
+
+@compiled
+def _carry(view: Compact, state: State, q: int, rate: float, low: float) -> None:
+    if q < 0:
+        return
+    for i in range(view.path_first[q], view.path_first[q + 1]):
+        r, times = view.path_resource[i], view.path_times[i]
+        state.spare[r] -= rate * times
+        state.reserve[r] -= low * times
+        more = rate * view.link_inverse[r]
+        before = state.link_use[r]
+        state.link_use[r] = before + more
+        state.link_sums[0] += more
+        state.link_sums[1] += more * (2.0 * before + more)
+
+
+@compiled
+def _route(view: Compact, state: State, placement: IntArray, flows: int) -> None:
+    """Chooses ``trial_path`` and ``guess`` for the first ``flows`` of ``affected``, one after the other, and carries
+    them."""
+    for i in range(flows):
+        f = state.affected[i]
+        src, dst = view.flow_src[f], view.flow_dst[f]
+        a = placement[src] if src >= 0 else -1 - src
+        b = placement[dst] if dst >= 0 else -1 - dst
+        pair = a * view.fits.shape[1] + b
+        first, last = view.pair_first[pair], view.pair_first[pair + 1]
+        best, best_value, best_guess = -1, -math.inf, 0.0
+        for q in range(first, last):
+            guess, value = _prospect(view, state, f, q)
+            if value > best_value:
+                best, best_value, best_guess = q, value, guess
+        state.trial_path[f] = best
+        state.guess[f] = best_guess
+        _carry(view, state, best, best_guess, view.low[f])
+
+
+@compiled
+def _prospect(view: Compact, state: State, f: int, q: int) -> tuple[float, float]:
+    """(rate, value) that flow f may expect on path q, given what the others have."""
+    low, high = view.low[f], view.high[f]
+    sure = room = math.inf
+    total, squares = state.link_sums[0], state.link_sums[1]
+    for i in range(view.path_first[q], view.path_first[q + 1]):
+        r, times = view.path_resource[i], view.path_times[i]
+        sure = min(sure, state.reserve[r] / times)
+        room = min(room, state.spare[r] / times)
+    guess = min(max(room, low), high)
+    value = min(room, high) - low
+    if high > low:
+        value /= high - low
+    elif room >= high:
+        value = 1.0
+    for i in range(view.path_first[q], view.path_first[q + 1]):
+        r = view.path_resource[i]
+        more = guess * view.link_inverse[r]
+        total += more
+        squares += more * (2.0 * state.link_use[r] + more)
+    mean = total / view.link_count
+    spread = math.sqrt(max(squares / view.link_count - mean * mean, 0.0))
+    value = max(value, -10.0) / len(view.low) - view.weights[2] * spread
+    if sure < low:
+        value += 100.0 * max((sure - low) / max(low, 1e-300), -10.0) - 100.0
+    return guess, value
+
+
+@compiled
+def _score(
+    view: Compact,
+    work: FillWork,
+    state: State,
+    overload: float,
+    path: IntArray,
+    rates: FloatArray,
+    thorough: bool,
+) -> float:
+    balance = 0.5 - 0.5 * _node_imbalance(view, state) - OVERLOAD_COST * overload
+    missing = 0
+    for f in range(len(path)):
+        if path[f] < 0:
+            missing += 1
+    if missing > 0:
+        state.fits[1] = False
+        return balance - NO_WAY * missing
+    shortage, value = fill(view, work, path, rates)
+    state.fits[1] = shortage == 0.0 and overload == 0.0
+    if shortage > 0.0:
+        return balance + 0.5 * UNFIT_SATISFACTION - SHORTAGE_COST * shortage
+    if thorough and overload == 0.0:
+        value = exchange(view, work, path, rates)
+    return balance + 0.5 * value
+
+
+@compiled
+def refusals(view: Compact, state: State, codes: NDArray[np.int8]) -> None:
+    """Sets ``codes`` (T, C) to why a task could not move to a candidate while the others stay: 1, 2, 3 for no room of
+    CPU, memory, GPU, 4 for a flow without room for its minimum, 0 where it could."""
+    for t in range(len(state.node_of)):
+        for k in range(view.flows_first[t], view.flows_first[t + 1]):
+            f = view.flows_of[k]
+            _carry(view, state, state.path[f], -state.rates[f], -view.low[f])
+        for n in range(view.fits.shape[1]):
+            codes[t, n] = 0
+            if n == state.node_of[t]:
+                continue
+            for row in range(2, -1, -1):
+                if view.demand[t, row] > state.free[row, n]:
+                    codes[t, n] = row + 1
+            if codes[t, n] == 0 and not _reaches(view, state, t, n):
+                codes[t, n] = 4
+        for k in range(view.flows_first[t], view.flows_first[t + 1]):
+            f = view.flows_of[k]
+            _carry(view, state, state.path[f], state.rates[f], view.low[f])
+
+
+@compiled
+def _reaches(view: Compact, state: State, task: int, node: int) -> bool:
+    """Whether each flow of the task, were it on ``node``, has a path with room for its minimum."""
+    for k in range(view.flows_first[task], view.flows_first[task + 1]):
+        f = view.flows_of[k]
+        src, dst = view.flow_src[f], view.flow_dst[f]
+        a = node if src == task else (state.node_of[src] if src >= 0 else -1 - src)
+        b = node if dst == task else (state.node_of[dst] if dst >= 0 else -1 - dst)
+        pair = a * view.fits.shape[1] + b
+        found = False
+        for q in range(view.pair_first[pair], view.pair_first[pair + 1]):
+            room = math.inf
+            for i in range(view.path_first[q], view.path_first[q + 1]):
+                room = min(room, state.reserve[view.path_resource[i]] / view.path_times[i])
+            if room >= view.low[f]:
+                found = True
+                break
+        if not found:
+            return False
+    return True
