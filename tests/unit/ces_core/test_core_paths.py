@@ -155,6 +155,12 @@ def test_a_choice_of_nodes_costs_the_hops_of_these_alone() -> None:
     assert not network.hops_from
 
 
+def test_more_nodes_than_memory_can_bear_are_refused() -> None:
+    nodes = tables.MOST_NODES + 1
+    with pytest.raises(ValueError, match="choose at most 2000"):
+        PathTable(_network(nodes, [(0, 1)])).flat(np.arange(nodes))
+
+
 def test_ties_are_bounded_and_say_so() -> None:
     grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(6, 6)).to_directed()
     table = PathTable(_network(36, list(grid.edges)), most=10)

@@ -22,6 +22,8 @@ MAX_TIES = 32
 """At most so many equally short paths are kept per ordered pair."""
 KEPT_FLAT = 64 << 20
 """So many bytes of flat paths are kept, those of the latest choices of nodes."""
+MOST_NODES = 2000
+"""Flat paths between more nodes than this would fill gigabytes."""
 KEPT_PATHS = 100_000
 """So many path objects are kept: all of a hundred nodes with some ten ties per pair."""
 WARM_PAIRS = 10_000
@@ -66,7 +68,12 @@ class PathTable:
         return found
 
     def flat(self, nodes: NDArray[np.int64]) -> FlatPaths:
-        """The paths between all ordered pairs of ``nodes``."""
+        """The paths between all ordered pairs of ``nodes``: a choice, not all of a large network.
+
+        Raises ValueError for more than ``MOST_NODES``.
+        """
+        if len(nodes) > MOST_NODES:
+            raise ValueError(f"paths between {len(nodes)} nodes are too many: choose at most {MOST_NODES} of them")
         key = nodes.tobytes()
         found = self._flat.get(key)
         if found is None:
