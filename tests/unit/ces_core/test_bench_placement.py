@@ -21,8 +21,10 @@ from ces_core.bench.placement_summary import summarise
 from ces_core.bench.spread import share, spread
 from ces_core.bench.truth import Truth
 from ces_core.generate import random_instance
+from ces_core.instance import read_instance
 from ces_core.plan import Metrics, Result
 from ces_core.problem import Problem
+from ces_core.simulator.deciding import BadDecisionError, decide
 from ces_core.simulator.rounds import Round, rounds
 from ces_core.solvers import SOLVERS, get_solver
 
@@ -60,6 +62,7 @@ def test_same_seed_same_figures(tmp_path: Path) -> None:
     assert first["question"] == again["question"]
     other = run(tmp_path / "c", "--no-plots", "--seed", "43")
     assert without_times(first["regimes"]) != without_times(other["regimes"])
+    assert "times their CPU time" in (tmp_path / "a" / "tables.md").read_text()
     assert {"command", "commit", "cpu", "cores", "python", "packages", "date"} <= set(first["machine"])
     rows = list(csv.DictReader((tmp_path / "a" / "decisions.csv").open()))
     assert len(rows) == 2 * 2 * 2 * 2
@@ -147,6 +150,21 @@ def test_a_broken_plan_ends_the_benchmark_loudly(tmp_path: Path, monkeypatch: py
     told = json.loads((tmp_path / "broken.json").read_text())
     assert told["instance"]["nodes"]
     assert told["answer"]["metrics"]["composite"] == 1.0
+
+
+class Crash(Cheat):
+    name = "crash"
+
+    def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
+        raise ZeroDivisionError("nothing left")
+
+
+def test_a_solver_that_fails_is_named_with_its_instance(tmp_path: Path) -> None:
+    instance = random_instance("thesis", 1, nodes=3, tasks=2)
+    with pytest.raises(BadDecisionError, match="solver crash failed: ZeroDivisionError: nothing left") as caught:
+        decide(Crash(), read_instance(instance), instance)
+    assert caught.value.instance is instance
+    assert caught.value.answer is None
 
 
 def answer(asked: Round, solver: str, composite: float | None) -> Answer:

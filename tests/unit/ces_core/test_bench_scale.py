@@ -17,9 +17,8 @@ from ces_core.bench import scale_process
 from ces_core.bench.commands import scale
 from ces_core.bench.scale import run_alone, summarise
 from ces_core.bench.scale_process import Measured, Taken, main
-from ces_core.checker import Violation
 from ces_core.generate import random_instance
-from ces_core.simulator.deciding import BrokenPlanError
+from ces_core.simulator.deciding import BadDecisionError
 
 
 def bench(*arguments: object, code: int = 0) -> Any:
@@ -84,14 +83,14 @@ def test_quality_is_against_the_best_of_all_runs() -> None:
 
 def test_what_broke_in_the_other_process_is_raised_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
-        raise BrokenPlanError("x", {"nodes": []}, {"feasible": True}, [Violation("rate", "too much")])
+        raise BadDecisionError("x", "gave too much", {"nodes": []}, {"feasible": True})
 
     monkeypatch.setattr(scale_process, "measure", broken)
     main([str(tmp_path / "in"), str(tmp_path / "out"), "x", "1", "0.1"])
     found = pickle.loads((tmp_path / "out").read_bytes())
-    assert isinstance(found, BrokenPlanError)
+    assert isinstance(found, BadDecisionError)
     assert found.answer == {"feasible": True}
-    assert "too much" in str(found)
+    assert str(found) == "solver x gave too much"
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ def placement(
         machine = describe()
         bar = progress.add_task("decisions", total=question.decisions)
         answers = compare(question, lambda: progress.advance(bar))
+        machine["wall_over_cpu"] = sum(each.wall_ms for each in answers) / sum(each.cpu_ms for each in answers)
         truths = {}
         if prove:
             all_rounds = list(question.all_rounds())

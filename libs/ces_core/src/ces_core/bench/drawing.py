@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from scipy.special import stdtrit
 
@@ -105,7 +105,7 @@ def _confidence(found: Mapping[str, Any]) -> tuple[float, float]:
     if "low" in found:
         return max(0.0, found["mean"] - found["low"]), max(0.0, found["high"] - found["mean"])
     around = float(stdtrit(found["n"] - 1, 0.975)) * found["std"] / found["n"] ** 0.5 if found["n"] > 1 else 0.0
-    return around, around
+    return min(around, found["mean"]), around  # nothing that is drawn is negative
 
 
 @dataclass(frozen=True)
@@ -153,14 +153,15 @@ def _range(axis: Axes, place: float, found: Mapping[str, Any]) -> None:
         axis.plot([found["p50"]], [place], "o", color=COLOURS[0], markersize=4.5)
 
 
-def plain_log_axis(axis: Axes) -> None:
-    """A logarithmic x axis that says 0.3, 1, 3 and not powers of ten."""
+def plain_log_axis(axis: Axes, which: Literal["x", "y"] = "x") -> None:
+    """A logarithmic axis that says 0.3, 1, 3 and not powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-    axis.set_xscale("log")
-    axis.xaxis.set_major_locator(LogLocator(subs=(1, 3), numticks=12))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.xaxis.set_minor_formatter(NullFormatter())
+    axis.set_xscale("log") if which == "x" else axis.set_yscale("log")
+    scale = axis.xaxis if which == "x" else axis.yaxis
+    scale.set_major_locator(LogLocator(subs=(1, 3), numticks=12))
+    scale.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    scale.set_minor_formatter(NullFormatter())
 
 
 def legend_outside(figure: Figure, axis: Axes) -> None:

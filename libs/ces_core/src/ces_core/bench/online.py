@@ -83,7 +83,7 @@ def paced(jobs: Sequence[TimedJob], cluster: Cluster, load: float) -> list[Timed
 def compare(question: Question, advance: Callable[[], None]) -> dict[str, Any]:
     """Run them all, and what it comes to: per load and solver, spreads over the repeats (of times: over all decisions).
 
-    Raises BrokenPlanError, and ProblemError for a trace that cannot be read.
+    Raises BadDecisionError, and ProblemError for a trace that cannot be read.
     """
     runs: dict[float, dict[str, list[Outcome]]] = {
         load: {name: [] for name in question.solvers} for load in question.loads

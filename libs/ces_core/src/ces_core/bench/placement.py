@@ -73,7 +73,7 @@ class Answer:
 
 
 def compare(question: Question, advance: Callable[[], None]) -> list[Answer]:
-    """Every solver's answers in every round. Raises BrokenPlanError.
+    """Every solver's answers in every round. Raises BadDecisionError.
 
     Before the clock starts, a solver has decided the same round once, so that paths are known and code is compiled; it
     is timed on the round read anew, since a service meets a job and a state of the cluster only once.
@@ -85,7 +85,7 @@ def compare(question: Question, advance: Callable[[], None]) -> list[Answer]:
         warm.cluster.topology.paths.warm()
         for name in question.solvers:
             solver = get_solver(name)
-            solver.solve(warm, seed=asked.seed, time_limit_s=question.time_limit_s)
+            decide(solver, warm, instance, seed=asked.seed, time_limit_s=question.time_limit_s)
             for limit in question.limits:
                 decision = decide(solver, read_instance(instance), instance, seed=asked.seed, time_limit_s=limit)
                 found.append(Answer.of(asked, name, limit, decision))

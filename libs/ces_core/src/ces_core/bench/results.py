@@ -35,10 +35,9 @@ class Grid:
 
 
 def write_results(out: Path, results: Mapping[str, Any]) -> None:
-    """Write ``results.json`` under ``out``, which is made where absent. Figures keep six digits."""
+    """Write ``results.json`` under ``out``, which is made where absent. Figures keep six digits, each spread a line."""
     out.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(_rounded(results), indent=1, allow_nan=False)
-    (out / "results.json").write_text(text + "\n", encoding="utf-8")
+    (out / "results.json").write_text(_dump(_rounded(results), "") + "\n", encoding="utf-8")
 
 
 def write_tables(out: Path, machine: Mapping[str, Any], grids: Sequence[Grid]) -> None:
@@ -50,7 +49,18 @@ def write_tables(out: Path, machine: Mapping[str, Any], grids: Sequence[Grid]) -
 def provenance(machine: Mapping[str, Any]) -> str:
     """One sentence: which command made the figures, and where."""
     commit = f"commit `{machine['commit'][:12]}`" if machine["commit"] else "an unknown commit"
-    return f"Made by `{machine['command']}` at {commit} on {in_words(machine)}, load average {machine['load_average']}."
+    made = f"Made by `{machine['command']}` at {commit} on {in_words(machine)}, load average {machine['load_average']}"
+    waited = f"; decisions took {ratio:.2f} times their CPU time" if (ratio := machine.get("wall_over_cpu")) else ""
+    return f"{made}{waited}."
+
+
+def _dump(value: Any, margin: str) -> str:
+    """JSON with objects that hold no others on one line."""
+    if not isinstance(value, dict) or not any(isinstance(each, dict | list) for each in value.values()):
+        return json.dumps(value, allow_nan=False)
+    inner = margin + " "
+    lines = (f"{inner}{json.dumps(key)}: {_dump(each, inner)}" for key, each in value.items())
+    return "{\n" + ",\n".join(lines) + f"\n{margin}}}"
 
 
 def _rounded(value: Any) -> Any:

@@ -53,7 +53,7 @@ class Question:
 
 
 def compare(question: Question, advance: Callable[[], None]) -> dict[str, Any]:
-    """One process after the other, and what they saw. Raises BrokenPlanError."""
+    """One process after the other, and what they saw. Raises BadDecisionError."""
     sizes = {}
     for nodes in question.nodes:
         instances = question.instances(nodes)

@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ces_core.bench.drawing import FEW, Column, curve, dots, legend_outside, panels, save, styles
+from ces_core.bench.drawing import (
+    FEW,
+    Column,
+    curve,
+    dots,
+    legend_outside,
+    panels,
+    plain_log_axis,
+    save,
+    styles,
+)
 from ces_core.bench.scale_report import describe, entries
 
 if TYPE_CHECKING:
@@ -56,11 +66,11 @@ def _by_size(results: Mapping[str, Any], order: list[str]) -> Figure:
                 curve(axis, list(zip(sizes, found, strict=True)), 1.0, label=name, **style.keywords())
         axis.set_xscale("log")
         if what in TIMES:
-            axis.set_yscale("log")
+            plain_log_axis(axis, "y")
         axis.set_ylabel(label)
         axis.set_xlabel("nodes")
         axis.set_xticks(sizes, [f"{size:,}" for size in sizes])
-        axis.minorticks_off()
+        axis.xaxis.minorticks_off()
     for axis in flat[len(shown) :]:
         axis.set_visible(False)
     legend_outside(figure, flat[0])

@@ -15,7 +15,7 @@ from typing import Any
 from ces_core.generate import random_instance
 from ces_core.instance import read_instance
 from ces_core.problem import Flow, Problem, Task
-from ces_core.simulator.deciding import BrokenPlanError, decide
+from ces_core.simulator.deciding import BadDecisionError, decide
 from ces_core.solvers import get_solver
 
 
@@ -42,7 +42,7 @@ class Measured:
 
 
 def measure(file: Path, name: str, limits: Sequence[float], seed: int) -> Measured:
-    """``file`` holds instances that share one cluster. Raises BrokenPlanError."""
+    """``file`` holds instances that share one cluster. Raises BadDecisionError."""
     solver = get_solver(name)
     solver.solve(read_instance(random_instance(nodes=3, tasks=2)), time_limit_s=limits[-1])  # imports and compiles
     instances = pickle.loads(file.read_bytes())  # noqa: S301  our own, a moment old
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str]) -> None:
     answer: object
     try:
         answer = scale_process.measure(Path(file), name, [float(limit) for limit in limits], int(seed))
-    except BrokenPlanError as error:
+    except BadDecisionError as error:
         answer = error
     Path(into).write_bytes(pickle.dumps(answer))
 

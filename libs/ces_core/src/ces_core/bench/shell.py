@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ces_core.bench.drawing import PlotsUnavailableError, require_plots
 from ces_core.bench.results import Grid
-from ces_core.simulator.deciding import BrokenPlanError
+from ces_core.simulator.deciding import BadDecisionError
 
 PIPE_WIDTH = 200
 """Columns where no terminal says how many there are."""
@@ -36,7 +36,7 @@ def measuring(out: Path, plots: bool) -> Iterator[Progress]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         try:
             yield progress
-        except BrokenPlanError as error:
+        except BadDecisionError as error:
             file = out / "broken.json"
             file.write_text(json.dumps({"instance": error.instance, "answer": error.answer}, indent=1) + "\n")
             fail(f"{error}; instance and answer are in {file}")

@@ -10,7 +10,7 @@ from multiprocessing import get_context
 from ces_core.bench.asking import GROUND_TRUTH
 from ces_core.bench.machine import usable_cores
 from ces_core.instance import read_instance
-from ces_core.simulator.deciding import decide
+from ces_core.simulator.deciding import BadDecisionError, decide
 from ces_core.simulator.rounds import Round
 from ces_core.solvers import get_solver
 
@@ -33,14 +33,18 @@ class Truth:
 
 
 def find_truths(asked: Sequence[Round], limit_s: float, advance: Callable[[], None]) -> dict[Round, Truth]:
-    """The truth of each round, ``limit_s`` seconds at most for each. Raises BrokenPlanError."""
+    """The truth of each round, ``limit_s`` seconds at most for each. Raises BadDecisionError."""
     workers = min(usable_cores(), len(asked))
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         futures = {pool.submit(find_truth, each, limit_s): each for each in asked}
         found = {}
-        for future in as_completed(futures):
-            found[futures[future]] = future.result()
-            advance()
+        try:
+            for future in as_completed(futures):
+                found[futures[future]] = future.result()
+                advance()
+        except BadDecisionError:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     return found
 
 

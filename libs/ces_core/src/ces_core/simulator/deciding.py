@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ces_core.checker import Violation, check
+from ces_core.checker import check
 from ces_core.instance import write_instance
 from ces_core.plan import Result
 from ces_core.problem import Problem
 from ces_core.solvers import Solver
 
 
-class BrokenPlanError(RuntimeError):
-    """A solver gave a plan that breaks a rule. ``instance`` and ``answer`` are what it was asked and what it said."""
+class BadDecisionError(RuntimeError):
+    """A solver failed, or its plan breaks a rule. ``instance`` is what it was asked, ``answer`` what it said, if so."""
 
-    def __init__(self, solver: str, instance: Mapping[str, Any], answer: Mapping[str, Any], broken: list[Violation]):
-        super().__init__(f"solver {solver} broke {len(broken)} rules, first: {broken[0]}")
+    def __init__(self, solver: str, problem: str, instance: Mapping[str, Any], answer: Mapping[str, Any] | None):
+        super().__init__(f"solver {solver} {problem}")
         self.instance, self.answer = instance, answer
-        self._parts = solver, instance, answer, broken
+        self._parts = solver, problem, instance, answer
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._parts  # it may come from another process
@@ -45,12 +45,17 @@ def decide(
 ) -> Decision:
     """Ask, time and check. ``instance`` is what the problem was read from; it is written out where left out.
 
-    Raises BrokenPlanError.
+    Raises BadDecisionError.
     """
     wall, cpu = time.perf_counter(), time.process_time()
-    result = solver.solve(problem, seed=seed, time_limit_s=time_limit_s)
+    try:
+        result = solver.solve(problem, seed=seed, time_limit_s=time_limit_s)
+    except Exception as error:
+        told = f"failed: {type(error).__name__}: {error}"
+        raise BadDecisionError(solver.name, told, instance or write_instance(problem), None) from error
     decision = Decision(result, time.perf_counter() - wall, time.process_time() - cpu)
     asked, answer = instance or write_instance(problem), result.to_dict()
     if broken := check(asked, answer, basis=problem.basis, paths=problem.paths):
-        raise BrokenPlanError(solver.name, asked, answer, broken)
+        told = f"broke {len(broken)} rules, first: {broken[0]}"
+        raise BadDecisionError(solver.name, told, asked, answer)
     return decision

@@ -36,8 +36,8 @@ def simulate(
 
     A job leaves when it has waited ``patience_s`` (None: as long as it takes), and at once where it is proven to fit on
     no empty cluster, or has no place although nothing else runs. ``seed`` and ``time_limit_s`` are the solver's. Names
-    of jobs are unique. Raises ProblemError for jobs that make no sense on this cluster, BrokenPlanError where the
-    solver breaks a rule, OverCapacityError where the policy does.
+    of jobs are unique. Raises ProblemError for jobs that make no sense on this cluster, BadDecisionError where the
+    solver fails or breaks a rule, OverCapacityError where the policy overbooks.
     """
     jobs = sorted(jobs, key=lambda job: job.arrival_s)
     problems = {job.name: Problem.make(cluster, job.tasks, job.flows, name=job.name, weights=weights) for job in jobs}
