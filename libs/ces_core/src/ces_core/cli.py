@@ -18,8 +18,9 @@ from rich.table import Table
 from ces_core.errors import ProblemError, UnknownSolverError
 from ces_core.instance import read_instance
 from ces_core.plan import Result
-from ces_core.problem import Cluster, Node, Problem, Task
-from ces_core.solvers import DEFAULT, Solver, available, get_solver
+from ces_core.problem import Problem
+from ces_core.solvers import DEFAULT, available, get_solver
+from ces_core.solvers.warm import warm_up
 
 
 class Output(StrEnum):
@@ -56,7 +57,7 @@ def solve(
     except UnknownSolverError as error:
         _say_error(output, {"field": "solver", "message": str(error)}, f"--solver: {error}")
         raise typer.Exit(2) from error
-    _warm_up(chosen)
+    warm_up(chosen)
     bad = False
     for file in files:
         try:
@@ -102,11 +103,6 @@ def _read(file: Path, basis: BasisOption, paths: int | None) -> Problem:
     if not isinstance(data, dict):
         raise ProblemError("instance", "must be a JSON object")
     return read_instance(data, basis=basis.value, paths=paths)
-
-
-def _warm_up(solver: Solver) -> None:
-    """One tiny decision, so that first-use costs do not count as the first instance's."""
-    solver.solve(Problem.make(Cluster.make([Node("n", cpu=1.0)], []), [Task("t", cpu=1.0)]), time_limit_s=0.1)
 
 
 def _say_error(output: Output, details: dict[str, Any], text: str) -> None:

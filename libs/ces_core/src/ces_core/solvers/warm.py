@@ -1,0 +1,27 @@
+"""First-use costs of a solver, paid ahead: imports, and the compilation of everything that decisions use."""
+
+from __future__ import annotations
+
+from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.solvers.base import Solver
+
+ENOUGH_S = 0.1
+"""No solver needs longer for these problems once it is compiled."""
+
+
+def warm_up(solver: Solver) -> None:
+    """Has ``solver`` decide tiny jobs, with and without a place, so that no later decision pays for its first use.
+
+    Takes seconds where nothing is compiled yet and no cache of compiled code can be used, else a few milliseconds.
+    What a topology remembers is another matter: see :meth:`ces_core.paths.PathTable.warm`.
+    """
+    nodes = [Node(name, cpu=2.0, memory=2.0) for name in "abc"]
+    links = [Link(a, b, 4.0) for a in "abc" for b in "abc" if a != b]
+    cluster = Cluster.make(nodes, links)
+    tasks = [Task(name, cpu=1.5) for name in "xyz"]
+    ends = [("@a", "@b"), *((x, y) for x in "xyz" for y in "xyz" if x != y)]
+    for least in (1.0, 3.0):  # one task per node, so two flows share a link: the first least fits, the second does not
+        problem = Problem.make(cluster, tasks, [Flow(src, dst, least, 5.0) for src, dst in ends])
+        # Twice: a limit that passes while the first decision compiles leaves its later steps for the second.
+        for _ in range(2):
+            solver.solve(problem, time_limit_s=ENOUGH_S)
