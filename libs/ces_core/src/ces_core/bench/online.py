@@ -20,6 +20,7 @@ from ces_core.simulator.policy import FirstComeFirstServed
 from ces_core.simulator.rounds import derived_seed
 from ces_core.simulator.workload import TimedJob, from_trace, poisson
 from ces_core.solvers import get_solver
+from ces_core.solvers.warm import warm_up
 
 POLICIES = {policy.name: policy for policy in (FirstComeFirstServed(), FirstComeFirstServed(backfill=False))}
 FILLING = 0.2
@@ -88,6 +89,8 @@ def compare(question: Question, advance: Callable[[], None]) -> dict[str, Any]:
     runs: dict[float, dict[str, list[Outcome]]] = {
         load: {name: [] for name in question.solvers} for load in question.loads
     }
+    for name in question.solvers:
+        warm_up(get_solver(name))
     for repeat in range(question.repeats):
         cluster, jobs = question.cluster(repeat), question.workload(repeat)
         cluster.topology.paths.warm()

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ces_core.generate import random_instance
 from ces_core.instance import read_instance
 from ces_core.problem import Flow, Problem, Task
 from ces_core.simulator.deciding import BadDecisionError, decide
 from ces_core.solvers import get_solver
+from ces_core.solvers.warm import warm_up
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Measured:
 def measure(file: Path, name: str, limits: Sequence[float], seed: int) -> Measured:
     """``file`` holds instances that share one cluster. Raises BadDecisionError."""
     solver = get_solver(name)
-    solver.solve(read_instance(random_instance(nodes=3, tasks=2)), time_limit_s=limits[-1])  # imports and compiles
+    warm_up(solver)
     instances = pickle.loads(file.read_bytes())  # noqa: S301  our own, a moment old
     problems = _problems(instances)
     before = memory()
