@@ -206,17 +206,32 @@ async def test_a_lease_of_another_boot_is_none(node: Node) -> None:
     assert (await node.ended()).lapsed
 
 
-async def test_a_record_whose_shim_never_came_is_ended_and_never_started(node: Node) -> None:
-    await node.runtime.start(worker("sh", "-c", "echo once"))
-    await node.ended()
-    for name in ("claim", "exit.json", "started.json"):
-        (node.directory() / name).unlink()
+async def test_a_record_whose_shim_never_came_is_as_if_it_had_never_been(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        """As if the agent were killed right there."""
+
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    asked = worker("sh", "-c", "echo once")
+    with monkeypatch.context() as patch:
+        patch.setattr(process.subprocess, "run", killed)
+        with pytest.raises(Killed):
+            await node.runtime.start(asked)
+    assert (await node.status()).state == "starting"
+    late = node.directory() / "worker.json"
+    assert late.exists()
     runtime = await node.restart()
-    status = await node.status()
-    assert (status.state, status.exit_code) == ("exited", record.UNKNOWN_EXIT)
-    assert "never started" in (status.reason or "")
-    await runtime.start(worker("sh", "-c", "echo once"))
-    assert record.claim(node.directory()) is None  # a shim that comes late finds the claim taken
+    assert await runtime.workers() == {}
+    with pytest.raises(FileNotFoundError):
+        record.claim(node.directory())  # a shim that comes late finds nothing to start
+    await runtime.start(asked)
+    assert (await node.ended()).exit_code == 0
+    await node.restart()
+    await node.runtime.start(asked)
+    assert (await node.status()).state == "exited"
     assert node.log() == "once\n"
 
 

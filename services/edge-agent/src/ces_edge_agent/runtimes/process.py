@@ -81,11 +81,12 @@ class ProcessRuntime:
         if lock is None:
             self._tell(directory, signal.SIGUSR2)  # a pause or resume may have been cut short
             return
-        with contextlib.suppress(ValueError, OSError):
-            worker = record.WorkerRecord.load(directory)
-            reason = "never started: the agent ended before" if worker.boot == linux.boot_id() else "node rebooted"
-            record.write_exit(directory, record.Exit(record.UNKNOWN_EXIT, reason))
+        # Who claims first owns the start: no shim has begun, and none that comes late will. So it never ran, and may be
+        # asked for again. Moved away as a whole, since a shim goes by the folder's name.
+        discarded = tempfile.mkdtemp(prefix=f".{directory.name}.", dir=self._workers)
+        os.rename(directory, discarded)
         os.close(lock)
+        shutil.rmtree(discarded, ignore_errors=True)
 
     async def close(self) -> None:
         """Shims and workers go on."""
