@@ -15,7 +15,7 @@ from ces_scheduler.service import EVENTS as SCHEDULER_HEARS
 from generator.markdown import anchor, code, default_text, docstring, remarks, table, type_text
 
 HEARS = {
-    "manager": MANAGER_HEARS,
+    "manager": [subject for queue in MANAGER_HEARS.values() for subject in queue],
     "scheduler": SCHEDULER_HEARS,
     "compute-ctl": COMPUTE_HEARS,
     "network-ctl": NETWORK_HEARS,

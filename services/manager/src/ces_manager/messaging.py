@@ -35,12 +35,11 @@ from ces_manager.policy import Policy
 
 log = structlog.get_logger()
 SERVICE = "manager"
-FACTS = [
-    subjects.events("plan", "proposed"),
-    subjects.events("plan", "refused"),
-    subjects.events("network", "preparing"),
-    subjects.events("network", "ready"),
-]
+# Two queues, taken from in turn: jobs that have a plan go on while a burst of others waits to have theirs committed.
+FACTS = {
+    subjects.MANAGER_PLANS: [subjects.events("plan", "proposed"), subjects.events("plan", "refused")],
+    subjects.MANAGER_NETWORKS: [subjects.events("network", "preparing"), subjects.events("network", "ready")],
+}
 HEARTBEATS = Counter("ces_heartbeats_total", "Heartbeats answered")
 IGNORED = Counter("ces_messages_ignored_total", "Malformed or forged messages ignored", ["kind"])
 DATABASE_RETRY_S = 1.0
@@ -65,7 +64,8 @@ class Messaging:
         await self._bus.serve(subjects.ALL_HEARTBEATS, self._heartbeat, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("status"), self._status, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("progress"), self._progress)
-        await self._bus.consume(SERVICE, FACTS, self._fact)
+        for durable, facts in FACTS.items():
+            await self._bus.consume(durable, facts, self._fact)
 
     async def _snapshot(self, message: Message) -> bytes:
         query = SnapshotQuery.model_validate_json(message.data)

@@ -1,0 +1,60 @@
+"""Facts of the scheduler and of network-ctl wait in two queues: neither holds up the other."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from manager_world import World, full_mesh, ring, sqlite_url
+
+from ces_common.bus import MemoryBroker, MemoryBus
+from ces_common.db.outbox import events_after
+from ces_common.messages.base import Message
+from ces_common.messages.events import NetworkReady, new_event
+from ces_common.states import JobState
+from ces_manager.api.streams import Bell
+from ces_manager.desk import Desk
+from ces_manager.measurements import Measurements
+from ces_manager.messaging import Messaging
+
+NODES = ["a", "b"]
+BURST = 40
+PATIENCE_S = 60.0
+
+
+async def test_a_job_with_a_plan_goes_on_before_a_burst_of_others_has_its_plans_committed(tmp_path: Path) -> None:
+    world = World(sqlite_url(tmp_path))
+    world.add_nodes(*NODES, cpu=10**6, memory=2**45)
+    world.put_topology(full_mesh(NODES, "10Gbit"))
+    first, *others = [world.submit(ring(f"job-{i}", tasks=2)) for i in range(BURST + 1)]
+    assert world.commit(world.propose(first, NODES)) is None
+    bus = MemoryBus(MemoryBroker())
+    await bus.connect()
+    await bus.provision()
+
+    async def tell(aggregate: str, kind: str, subject: str, data: Message) -> None:
+        event = new_event("test", aggregate, kind, subject, data, world.now)
+        await bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+
+    for job in others:
+        plan = world.propose(job, NODES)
+        await tell("plan", "proposed", plan.plan, plan)
+    await tell("network", "ready", first, NetworkReady(job=first, attempt=1))
+
+    desk = Desk(world.uow)
+    await Messaging(desk, bus, world.policy, Measurements(), Bell()).start()
+    async with asyncio.timeout(PATIENCE_S):
+        while any(job.state is JobState.QUEUED for job in world.snapshot().jobs):
+            await desk.read(lambda tx: None)
+    await bus.close()
+    desk.close()
+    order = [(kind, job) for kind, job in told(world) if kind in ("job.starting", "job.planned")]
+    planned_before = order.index(("job.starting", first)) - 1  # its own comes first
+    assert planned_before < BURST / 4
+    world.close()
+
+
+def told(world: World) -> list[tuple[str, str]]:
+    """Type and job of every event, in order."""
+    with world.uow.read() as tx:
+        return [(event.type.removeprefix("ces.v1."), event.job or "") for event in events_after(tx, 0, None, 10**5)]
