@@ -48,6 +48,11 @@ async def until(condition: Callable[[], bool], timeout_s: float = 60) -> None:
             await asyncio.sleep(0.02)
 
 
+def logged(runtime: DockerRuntime) -> str:
+    path = runtime.log("a1")
+    return path.read_text() if path.exists() else ""
+
+
 @pytest.fixture
 def client() -> Iterator[Any]:
     client = docker.from_env()
@@ -143,23 +148,23 @@ async def test_a_container_made_but_never_started_is_made_again(
     assert await runtime.workers() == {}
     await runtime.open()
     await runtime.start(worker("sh", "-c", "echo once"))
-    await until(lambda: runtime.log("a1").read_text() == "once\n")
+    await until(lambda: logged(runtime) == "once\n")
 
 
 @engine
 async def test_an_adopted_log_goes_on_where_it_stopped(runtime: DockerRuntime, tmp_path: Path, name: str) -> None:
     await runtime.ensure_holder(ENDPOINT)
     await runtime.start(worker("sh", "-c", "echo before; echo -n cut"))
-    await until(lambda: runtime.log("a1").read_text() == "before\ncut")
+    await until(lambda: logged(runtime) == "before\ncut")
     await runtime.start(worker("sh", "-c", "echo one; echo two >&2", incarnation=1))
-    await until(lambda: len(runtime.log("a1").read_text()) == len("before\ncutone\ntwo\n"))
+    await until(lambda: len(logged(runtime)) == len("before\ncutone\ntwo\n"))
     whole = runtime.log("a1").read_text()
     await runtime.close()
     for length in (len(whole), len(whole) - 3, len("before\ncut")):
         runtime.log("a1").write_text(whole[:length])
         again = DockerRuntime(tmp_path, name, IMAGE, ["python:*"])
         await again.open()
-        await until(lambda: runtime.log("a1").read_text() == whole)
+        await until(lambda: logged(runtime) == whole)
         await again.close()
 
 
