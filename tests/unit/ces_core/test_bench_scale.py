@@ -42,7 +42,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_process_of_its_own_answers(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(pickle.dumps([random_instance("thesis", 1, nodes=4, tasks=2)]))
-    found = run_alone(tmp_path / "in", "first-fit-decreasing", (1.0,), 1)
+    found = run_alone(tmp_path / "in", "first-fit-decreasing", 1, 1.0, (1.0,))
     assert len(found.new) == len(found.known[1.0]) == 1
     assert found.new[0].composite == found.known[1.0][0].composite
     assert found.memory_before > 2**20
@@ -86,7 +86,7 @@ def test_what_broke_in_the_other_process_is_raised_here(tmp_path: Path, monkeypa
         raise BadDecisionError("x", "gave too much", {"nodes": []}, {"feasible": True})
 
     monkeypatch.setattr(scale_process, "measure", broken)
-    main([str(tmp_path / "in"), str(tmp_path / "out"), "x", "1", "0.1"])
+    main([str(tmp_path / "in"), str(tmp_path / "out"), "x", "1", "0.1", "0.1"])
     found = pickle.loads((tmp_path / "out").read_bytes())
     assert isinstance(found, BadDecisionError)
     assert found.answer == {"feasible": True}

@@ -137,8 +137,7 @@ def _over_time(results: Results) -> Figure:
         for line, (what, (label, factor)) in zip(axes, rows.items(), strict=True):
             axis = line[column]
             for name, style in known.items():
-                points = sorted((point["wall_ms"]["p50"], place) for place, point in enumerate(found["anytime"][name]))
-                drawn = [(ms, found["anytime"][name][place][what]) for ms, place in points]
+                drawn = [(point["wall_ms"]["p50"], point[what]) for point in found["anytime"][name]]
                 if len({round(value["mean"], 9) for _, value in drawn}) == 1:  # more time changes nothing
                     drawn = drawn[len(drawn) // 2 :][:1]
                 curve(axis, drawn, factor, label=name, **style.keywords())

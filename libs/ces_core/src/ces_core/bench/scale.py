@@ -60,20 +60,20 @@ def compare(question: Question, advance: Callable[[], None]) -> dict[str, Any]:
         with TemporaryDirectory(prefix="ces-bench-") as folder:
             file = Path(folder) / "instances.pickle"
             file.write_bytes(pickle.dumps(instances))
-            reference = run_alone(file, question.reference, (question.reference_s,), question.seed)
+            reference = run_alone(file, question.reference, question.seed, question.reference_s)
             advance()
             found = {}
             for name in question.solvers:
-                found[name] = run_alone(file, name, question.limits, question.seed)
+                found[name] = run_alone(file, name, question.seed, question.limits[-1], question.limits)
                 advance()
         sizes[str(nodes)] = {"links": len(instances[0]["links"])} | summarise(found, reference)
     return {"question": asdict(question), "sizes": sizes}
 
 
-def run_alone(file: Path, name: str, limits: Sequence[float], seed: int) -> Measured:
+def run_alone(file: Path, name: str, seed: int, new_limit: float, limits: Sequence[float] = ()) -> Measured:
     """In a process of its own. Raises what :func:`ces_core.bench.scale_process.measure` raises there."""
     into = file.with_name(f"{name}.pickle")
-    words = [str(file), str(into), name, str(seed), *map(str, limits)]
+    words = [str(file), str(into), name, str(seed), str(new_limit), *map(str, limits)]
     subprocess.run([sys.executable, "-m", scale_process.__name__, *words], check=True)
     answer = pickle.loads(into.read_bytes())  # noqa: S301  our own, a moment old
     if isinstance(answer, Exception):

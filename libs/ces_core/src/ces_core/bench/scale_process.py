@@ -1,5 +1,5 @@
 """What the scale benchmark runs in processes of their own: ``python -m ces_core.bench.scale_process IN OUT SOLVER SEED
-LIMIT...``. Reads pickled instances, writes a pickled :class:`Measured`, or the exception that ended it.
+NEW [LIMIT...]``. Reads pickled instances, writes a pickled :class:`Measured`, or the exception that ended it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ class Measured:
     memory_after: int
 
 
-def measure(file: Path, name: str, limits: Sequence[float], seed: int) -> Measured:
-    """``file`` holds instances that share one cluster. Raises BadDecisionError."""
+def measure(file: Path, name: str, seed: int, new_limit: float, limits: Sequence[float]) -> Measured:
+    """``file`` holds instances that share one cluster; ``new_limit`` is for jobs that are new. Raises
+    BadDecisionError."""
     solver = get_solver(name)
     warm_up(solver)
     instances = pickle.loads(file.read_bytes())  # noqa: S301  our own, a moment old
@@ -51,7 +52,7 @@ def measure(file: Path, name: str, limits: Sequence[float], seed: int) -> Measur
     new: list[Taken] = []
     known: dict[float, list[Taken]] = {limit: [] for limit in limits}
     for instance, problem in zip(instances, problems, strict=True):
-        for into, limit in ((new, limits[-1]), *((known[limit], limit) for limit in limits)):
+        for into, limit in ((new, new_limit), *((known[limit], limit) for limit in limits)):
             cluster = problem.cluster
             fresh = replace(problem, cluster=cluster.with_used(cluster.node_used, cluster.link_used))
             decision = decide(solver, fresh, instance, seed=seed, time_limit_s=limit)
@@ -86,10 +87,12 @@ def memory() -> int:
 def main(arguments: Sequence[str]) -> None:
     from ces_core.bench import scale_process  # under this name whoever reads the pickle finds the classes
 
-    file, into, name, seed, *limits = arguments
+    file, into, name, seed, new_limit, *limits = arguments
     answer: object
     try:
-        answer = scale_process.measure(Path(file), name, [float(limit) for limit in limits], int(seed))
+        answer = scale_process.measure(
+            Path(file), name, int(seed), float(new_limit), [float(limit) for limit in limits]
+        )
     except BadDecisionError as error:
         answer = error
     Path(into).write_bytes(pickle.dumps(answer))
