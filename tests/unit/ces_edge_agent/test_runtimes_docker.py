@@ -206,13 +206,14 @@ async def test_an_engine_that_comes_back_is_used_again(tmp_path: Path, name: str
 
 
 class Output:
-    """An engine that streams ``chunks`` and then says whether the container still runs."""
+    """An engine that streams ``chunks`` and then says whether the container still runs. Who follows misses the last
+    ``late`` of them."""
 
-    def __init__(self, *chunks: bytes, running: bool = False) -> None:
-        self.chunks, self.running = chunks, running
+    def __init__(self, *chunks: bytes, running: bool = False, late: int = 0) -> None:
+        self.chunks, self.running, self.late = chunks, running, late
 
     def logs(self, container: str, stream: bool, follow: bool) -> Iterator[bytes]:
-        yield from self.chunks
+        yield from self.chunks[: len(self.chunks) - self.late] if follow else self.chunks
 
     def inspect_container(self, container: str) -> dict[str, Any]:
         return {"State": {"Running": self.running}}
@@ -227,6 +228,16 @@ def test_a_follower_skips_what_the_file_holds_already(tmp_path: Path, there: str
     assert path.read_text() == "older abcdef"
     assert follower.complete
     assert not follower.alive
+
+
+@pytest.mark.parametrize("there", ["", "ab", "abcdefghi"])
+def test_last_words_that_the_engine_kept_back_are_not_lost(tmp_path: Path, there: str) -> None:
+    path = tmp_path / "a.log"
+    path.write_text("older " + there)
+    follower = Follower(Output(b"abc", b"def", b"ghi", late=2), "c1", path, base=len("older "))
+    follower.join(5)
+    assert path.read_text() == "older abcdefghi"
+    assert follower.complete
 
 
 def test_a_stream_that_ends_before_its_container_is_not_complete(tmp_path: Path) -> None:

@@ -49,19 +49,24 @@ class Follower:
     def _run(self) -> None:
         log = logfile.LogFile(str(self._path), logfile.LIMIT)
         try:
-            skip = max(0, self._path.stat().st_size - self._base)
-            self._stream = self._client.logs(self._container, stream=True, follow=True)
-            if self._closed:  # while the engine was thinking
-                self._stream.close()
-            for chunk in self._stream:
-                if self._closed:
-                    return
-                log.write(chunk[skip:])
-                skip = max(0, skip - len(chunk))
-            # The stream also ends where the engine does: only the engine can say that there is no more.
-            state = self._client.inspect_container(self._container)["State"]
-            self.complete = not self._closed and not state["Running"]
+            self._copy(log, follow=True)
+            # The stream also ends where the engine does: only the engine can say that there is no more. And it may end
+            # before the last words of a program that has ended: the engine has them by now.
+            if not self._closed and not self._client.inspect_container(self._container)["State"]["Running"]:
+                self._copy(log, follow=False)
+                self.complete = not self._closed
         except (DockerException, requests.RequestException, OSError):
             return  # the next look at the container starts another follower
         finally:
             log.close()
+
+    def _copy(self, log: logfile.LogFile, follow: bool) -> None:
+        skip = max(0, self._path.stat().st_size - self._base)
+        self._stream = self._client.logs(self._container, stream=True, follow=follow)
+        if self._closed:  # while the engine was thinking
+            self._stream.close()
+        for chunk in self._stream:
+            if self._closed:
+                return
+            log.write(chunk[skip:])
+            skip = max(0, skip - len(chunk))
