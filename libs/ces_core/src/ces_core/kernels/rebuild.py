@@ -21,6 +21,7 @@ import numpy as np
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.fill import FillWork
 from ces_core.kernels.jit import compiled
+from ces_core.kernels.partial import Partial
 from ces_core.kernels.state import (
     State,
     _affected,
@@ -105,7 +106,8 @@ def _shares(view: Compact) -> FloatArray:
     shares = view.demand.T[:2, :, None] * view.inverse[:, None, :]
     least = np.where(view.fits, shares, np.inf).min(axis=2, initial=np.inf)
     most = np.where(view.fits, shares, 0.0).max(axis=2, initial=0.0)
-    return np.stack([np.where(np.isfinite(least), least, 0.0), most], axis=1)
+    both = np.stack([np.where(np.isfinite(least), least, 0.0), most], axis=1)
+    return np.ascontiguousarray(both)  # another layout would be another type, and compiled once more
 
 
 @compiled
@@ -303,7 +305,7 @@ def _holds(view: Compact, state: State, task: int, node: int) -> bool:
 
 
 @compiled
-def _outlook(view: Compact, state: State, tree: Tree, caution: float, task: int, node: int) -> float:
+def _outlook(view: Compact, state: State, tree: Partial, caution: float, task: int, node: int) -> float:
     """What the flows between ``task`` on ``node`` and placed tasks lose of their satisfaction; infinite where a
     minimum has no room."""
     lost = 0.0
@@ -337,7 +339,7 @@ def _outlook(view: Compact, state: State, tree: Tree, caution: float, task: int,
 
 
 @compiled
-def _step(view: Compact, state: State, tree: Tree, level: int, node: int) -> bool:
+def _step(view: Compact, state: State, tree: Partial, level: int, node: int) -> bool:
     """Puts the level's task on ``node`` and carries its flows to placed tasks; False, and nothing changed, where a
     minimum has no room."""
     task = tree.order[level]
@@ -375,7 +377,7 @@ def _step(view: Compact, state: State, tree: Tree, level: int, node: int) -> boo
 
 
 @compiled
-def _step_back(view: Compact, state: State, tree: Tree, level: int) -> None:
+def _step_back(view: Compact, state: State, tree: Partial, level: int) -> None:
     task = tree.order[level]
     for i in range(tree.carried[level], tree.carried[level + 1]):
         f = tree.trail[i]

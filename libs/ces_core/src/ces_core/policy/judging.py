@@ -1,0 +1,266 @@
+"""The numbers that speak of one node, once the task to be placed was put there: for :mod:`ces_core.policy.features`."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ces_core.kernels.compact import Compact
+from ces_core.kernels.jit import compiled
+from ces_core.kernels.rebuild import _holds
+from ces_core.kernels.state import State, _node_imbalance
+from ces_core.policy.episode import Episode
+from ces_core.problem import FloatArray
+
+WORST_LOSS = 3.0
+"""A flow that finds less than its minimum counts as having lost at most so much satisfaction."""
+
+
+class Sight(NamedTuple):
+    """Scratch space: what lies between C nodes, and where T tasks may still go."""
+
+    width: FloatArray  # (C * C,) room that the minimums leave on the widest path
+    likely: FloatArray  # (C * C,) room that the rates leave
+    hops: FloatArray  # (C * C,)
+    places: FloatArray  # (T,) nodes that still hold the task
+    cost: FloatArray  # (2, C) of a node at once; with the best of the next task
+
+
+def new_sight(view: Compact) -> Sight:
+    tasks, nodes = view.fits.shape
+    return Sight(
+        width=np.zeros(nodes * nodes),
+        likely=np.zeros(nodes * nodes),
+        hops=np.zeros(nodes * nodes),
+        places=np.zeros(tasks),
+        cost=np.zeros((2, nodes)),
+    )
+
+
+@compiled
+def link_spread(view: Compact, state: State) -> float:
+    mean = state.link_sums[0] / view.link_count
+    return math.sqrt(max(state.link_sums[1] / view.link_count - mean * mean, 0.0))
+
+
+@compiled
+def part(value: float, whole: float) -> float:
+    """How far ``value`` lies above ``whole``, from -1 to 1: (value - whole) / (value + whole)."""
+    total = value + whole
+    return (value - whole) / total if 0.0 < total < math.inf else (1.0 if total == math.inf else 0.0)
+
+
+@compiled
+def ratio(value: float, whole: float) -> float:
+    return value / whole if whole > 0.0 else 0.0
+
+
+@compiled
+def rate_loss(view: Compact, f: int, room: float) -> float:
+    span = view.high[f] - view.low[f]
+    if room >= view.high[f]:
+        return 0.0
+    return min((view.high[f] - room) / span, WORST_LOSS) if span > 0.0 else WORST_LOSS
+
+
+@compiled
+def rates_lost(view: Compact, state: State, episode: Episode, level: int) -> float:
+    """Satisfaction that the flows of the latest step lose, at the rates that they may expect."""
+    lost = 0.0
+    for i in range(episode.carried[level], episode.carried[level + 1]):
+        f = episode.trail[i]
+        lost += rate_loss(view, f, state.guess[f])
+    return lost
+
+
+@compiled
+def about_node(view: Compact, state: State, episode: Episode, task: int, node: int, row: NDArray[np.float32]) -> None:
+    for k in range(2):
+        row[7 + k] = view.demand[task, k] * view.inverse[k, node]
+        row[9 + k] = max(state.free[k, node], 0.0) * view.inverse[k, node]
+        row[11 + k] = state.use[k, node] - state.node_sums[k, 0] / view.node_count[k]
+    here = 0.0
+    for t in range(len(episode.order)):
+        if t != task and not episode.is_open[t] and episode.placement[t] == node:
+            here += 1.0
+    row[13] = here / len(episode.order)
+
+
+@compiled
+def about_placed(
+    view: Compact, state: State, episode: Episode, sight: Sight, task: int, node: int, row: NDArray[np.float32]
+) -> None:
+    candidates = view.fits.shape[1]
+    talk = within = hops = 0.0
+    slack = spare = 1.0
+    for k in range(view.flows_first[task], view.flows_first[task + 1]):
+        f = view.flows_of[k]
+        src, dst = view.flow_src[f], view.flow_dst[f]
+        other = dst if src == task else src
+        if other >= 0 and episode.is_open[other]:
+            continue
+        there = episode.placement[other] if other >= 0 else -1 - other
+        talk += view.high[f]
+        if there == node:
+            within += view.high[f]
+            continue
+        pair = node * candidates + there if src == task else there * candidates + node
+        hops += view.high[f] * sight.hops[pair]
+        slack = min(slack, part(sight.width[pair], view.low[f]))
+        spare = min(spare, part(max(sight.likely[pair], 0.0), view.high[f]))
+    row[14] = ratio(hops, talk)
+    row[15] = ratio(within, talk)
+    row[16] = slack
+    row[17] = spare
+
+
+@compiled
+def about_open(
+    view: Compact, state: State, episode: Episode, sight: Sight, task: int, node: int, row: NDArray[np.float32]
+) -> None:
+    """Room on the node and around it for the tasks that ``task`` talks to and that have no node yet."""
+    candidates = view.fits.shape[1]
+    talk = joining = reach_sum = lost = 0.0
+    reach_least = 1.0
+    flows = 0
+    cpu = memory = 0.0
+    low_out = low_in = high_out = high_in = 0.0
+    for k in range(view.flows_first[task], view.flows_first[task + 1]):
+        f = view.flows_of[k]
+        outward = view.flow_src[f] == task
+        other = view.flow_dst[f] if outward else view.flow_src[f]
+        if other < 0 or not episode.is_open[other]:
+            continue
+        flows += 1
+        talk += view.high[f]
+        cpu += view.demand[other, 0]
+        memory += view.demand[other, 1]
+        joins = view.fits[other, node] and _holds(view, state, other, node)
+        reach, best = 0.0, WORST_LOSS
+        for m in range(candidates):
+            if m == node or not view.fits[other, m] or not _holds(view, state, other, m):
+                continue
+            pair = node * candidates + m if outward else m * candidates + node
+            if sight.width[pair] >= view.low[f]:
+                reach += 1.0
+                best = min(best, rate_loss(view, f, sight.likely[pair]))
+        reach /= reach + 2.0
+        reach_sum += reach
+        lost += best / WORST_LOSS
+        if joins:
+            joining += view.high[f]
+            continue
+        reach_least = min(reach_least, reach)
+        if outward:
+            low_out += view.low[f]
+            high_out += view.high[f]
+        else:
+            low_in += view.low[f]
+            high_in += view.high[f]
+    out, into = _ports(view, state, node)
+    row[18] = ratio(joining, talk)
+    room = min(_room_for(state.free[0, node], cpu), _room_for(state.free[1, node], memory))
+    row[19] = room if flows else 0.0
+    row[20] = reach_sum / flows if flows else 1.0
+    row[21] = reach_least
+    row[22] = lost / flows if flows else 0.0
+    row[23] = part(out, low_out)
+    row[24] = part(into, low_in)
+    row[25] = part(out, high_out)
+    row[26] = part(into, high_in)
+    row[27] = out
+    row[28] = into
+
+
+@compiled
+def _room_for(free: float, asked: float) -> float:
+    return min(max(free, 0.0) / asked, 1.0) if asked > 0.0 else 1.0
+
+
+@compiled
+def _ports(view: Compact, state: State, node: int) -> tuple[float, float]:
+    """Room that the minimums leave on the links between the node and its neighbours among the candidates: out, in."""
+    candidates = view.fits.shape[1]
+    out = into = 0.0
+    for m in range(candidates):
+        for direction in range(2):
+            pair = node * candidates + m if direction == 0 else m * candidates + node
+            q = view.pair_first[pair]
+            if m == node or q == view.pair_first[pair + 1] or view.path_first[q + 1] - view.path_first[q] != 1:
+                continue
+            room = max(state.reserve[view.path_resource[view.path_first[q]]], 0.0)
+            if direction == 0:
+                out += room
+            else:
+                into += room
+    return out, into
+
+
+@compiled
+def about_others(
+    view: Compact, state: State, episode: Episode, sight: Sight, node: int, row: NDArray[np.float32]
+) -> None:
+    """What the step takes from the tasks yet to come."""
+    tightest = 0.0
+    displaced = 0.0
+    waiting = 0
+    for t in range(len(episode.order)):
+        if not episode.is_open[t]:
+            continue
+        waiting += 1
+        places = sight.places[t]
+        if view.fits[t, node] and not _holds(view, state, t, node):
+            before = True
+            # It held the task before the step if what is free now plus the step's demand does.
+            for k in range(3):
+                step = view.demand[episode.order[episode.level[0]], k]
+                before = before and view.demand[t, k] <= state.free[k, node] + step
+            if before:
+                places -= 1.0
+                displaced += 1.0
+        tightest = max(tightest, 1.0 / (1.0 + max(places, 0.0)))
+    row[29] = tightest
+    row[30] = displaced / waiting if waiting else 0.0
+
+
+@compiled
+def best_next(view: Compact, state: State, episode: Episode, sight: Sight, task: int) -> tuple[float, int]:
+    """(cost, node): the least that the next task costs after this step, and where; infinite where it has no place."""
+    candidates = view.fits.shape[1]
+    flows = max(len(view.low), 1)
+    now = _node_imbalance(view, state)
+    best, where = math.inf, -1
+    for m in range(candidates):
+        if not view.fits[task, m] or not _holds(view, state, task, m):
+            continue
+        lost = 0.0
+        for k in range(view.flows_first[task], view.flows_first[task + 1]):
+            f = view.flows_of[k]
+            src, dst = view.flow_src[f], view.flow_dst[f]
+            other = dst if src == task else src
+            if other >= 0 and episode.is_open[other]:
+                continue
+            there = episode.placement[other] if other >= 0 else -1 - other
+            if there == m:
+                continue
+            pair = m * candidates + there if src == task else there * candidates + m
+            if sight.width[pair] < view.low[f]:
+                lost = math.inf
+                break
+            lost += rate_loss(view, f, sight.likely[pair])
+        if lost == math.inf:
+            continue
+        imbalance = 0.0
+        for k in range(2):
+            more = view.demand[task, k] * view.inverse[k, m]
+            total = state.node_sums[k, 0] + more
+            squares = state.node_sums[k, 1] + more * (2.0 * state.use[k, m] + more)
+            mean = total / view.node_count[k]
+            imbalance += view.weights[k] * math.sqrt(max(squares / view.node_count[k] - mean * mean, 0.0))
+        cost = 0.5 * (imbalance - now + lost / flows)
+        if cost < best:
+            best, where = cost, m
+    return best, where
