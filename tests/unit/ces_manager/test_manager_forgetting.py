@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import pytest
 from manager_world import World, audit, full_mesh, ring, sqlite_url
 from sqlalchemy import select
 
+from ces_common.bus import BusUnavailable
 from ces_common.db.tables import LeaseRow
 from ces_common.messages.events import FlowPlan
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import AllocationState, JobState
 from ces_common.view import StateView
-from ces_manager import cluster
+from ces_manager import cluster, revoking
+from ces_manager.desk import Desk
 from ces_manager.errors import Conflict, NotFound
 from ces_manager.forgetting import revoked_keys
+from ces_manager.revoking import Revoking
 
 NODES = ["a", "b", "c", "d"]
 J, A = JobState, AllocationState
@@ -54,7 +58,7 @@ def test_what_a_lost_node_held_for_a_job_that_keeps_running_is_given_back(world:
     assert world.job(job).state is J.QUEUED
     assert world.commit(world.propose(job, NODES)) == "node c does not exist"
     world.run(job, ["a", "b", "d"])
-    assert ("node.changed") in {kind for _, kind in world.events()}
+    assert "node.changed" in {kind for _, kind in world.events()}
 
 
 def test_a_job_that_is_over_but_could_not_confirm_is_released(world: World) -> None:
@@ -154,3 +158,45 @@ def test_the_links_wait_for_a_successor_of_the_name(world: World) -> None:
     world.add_nodes("a")
     job = world.submit(ring(tasks=2))
     world.run(job, ["a", "b"])
+
+
+class Broker:
+    """What the broker was told to refuse, and what it was asked in vain."""
+
+    def __init__(self) -> None:
+        self.refused: set[str] = set()
+        self.away = True
+        self.tried = asyncio.Event()
+
+    async def revoke(self, users: Collection[str]) -> bool:
+        self.tried.set()
+        if self.away:
+            raise BusUnavailable("away")
+        news = not self.refused.issuperset(users)
+        self.refused.update(users)
+        return news
+
+
+async def test_the_broker_is_told_as_soon_as_it_can_be(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(revoking, "RETRY_S", 0.01)
+    silence(world, "a")
+    world.forget("a")
+    desk, broker = Desk(world.uow), Broker()
+    keeper = Revoking(desk, broker)
+    assert await keeper.apply() == "pending"
+    running = asyncio.create_task(keeper.run())
+    broker.away = False
+    await until(broker, lambda: len(broker.refused) == 1)
+    broker.refused.clear()  # another broker, with nothing of the old one's
+    await keeper.reconnected()
+    await until(broker, lambda: len(broker.refused) == 1)
+    running.cancel()
+    assert await Revoking(desk, None).apply() == "kept"
+    desk.close()
+
+
+async def until(broker: Broker, condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not condition():
+            broker.tried.clear()
+            await broker.tried.wait()
