@@ -25,3 +25,4 @@ def warm_up(solver: Solver) -> None:
         # Twice: a limit that passes while the first decision compiles leaves its later steps for the second.
         for _ in range(2):
             solver.solve(problem, time_limit_s=ENOUGH_S)
+    cluster.topology.paths.warm()  # what no decision uses until the topology changes
