@@ -274,7 +274,7 @@ def test_login_keeps_what_works(manager, samples, monkeypatch):
     monkeypatch.setattr(
         machine.Client,
         "from_context",
-        lambda context: Client(context.url, context.token, transport=httpx.MockTransport(manager)),
+        lambda context, patience_s: Client(context.url, context.token, transport=httpx.MockTransport(manager)),
     )
     manager.on("GET", "nodes", samples.problem(401, "Not authenticated"), [node("n0")])
     assert "valid token" in ces("login", samples.url, "--token", "wrong", code=2).stderr

@@ -189,8 +189,8 @@ class Client(_Resource):
         self.topology = Topology(self._http)
 
     @classmethod
-    def from_context(cls, context: Context) -> Self:
-        return cls(context.url, context.token, verify=context.ca or True)
+    def from_context(cls, context: Context, *, patience_s: float = PATIENCE_S) -> Self:
+        return cls(context.url, context.token, verify=context.ca or True, patience_s=patience_s)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:

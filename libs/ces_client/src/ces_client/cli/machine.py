@@ -15,6 +15,9 @@ from ces_client.doctor import examine
 from ces_client.view.plan import plain_table
 
 
+LOGIN_S = 3.0  # a URL that is typed wrong answers never
+
+
 def login(
     url: Annotated[str, typer.Argument(metavar="URL", help="of the manager, such as http://edge-master:8080")],
     token: Annotated[
@@ -25,7 +28,7 @@ def login(
 ) -> None:
     """Check URL and token, and keep them for later commands."""
     context = Context(url.rstrip("/"), token, str(ca.resolve()) if ca else None)
-    with Client.from_context(context) as client:
+    with Client.from_context(context, patience_s=LOGIN_S) as client:
         nodes = len(list(client.nodes.list()))
     path = save_context(context)
     if output == Output.JSON:
