@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ces_core.kernels.jit import compiled
-from ces_core.kernels.tree_bound import NEVER, Tables, build, domains
+from ces_core.kernels.tree_bound import Tables, build, domains, widest
 from ces_core.kernels.tree_form import Form
 from ces_core.kernels.tree_leaf import best_rates
 from ces_core.kernels.tree_state import (
@@ -20,7 +21,6 @@ from ces_core.kernels.tree_state import (
     anchor,
     anchored,
     end_node,
-    fits_now,
     path_cost,
     place,
     route,
@@ -35,6 +35,11 @@ BEST, CERTAIN, MARGIN = 0, 1, 2
 NODES, LEAVES, SOLVED, FOUND, BUILT = 0, 1, 2, 3, 4
 """``Search.counts``: levels opened, leaves reached, leaves solved for rates, plans found, tables built."""
 
+HALVINGS = 4
+"""So often, at most, a task's level halves a range of a deviation or mean."""
+WORTH_HALVING = 0.5
+"""A range is halved where it costs the bound this much of what is missing to the best known."""
+
 
 class Search(NamedTuple):
     """Where the search is."""
@@ -45,21 +50,23 @@ class Search(NamedTuple):
     at: IntArray  # (L,) the one that is applied, -1 none
     sure: FloatArray  # (L + 1,) certain cost before the level's decision
     rest: FloatArray  # (L,) least cost of the tasks yet to come
-    cost: FloatArray  # (T + 1, T, C) cost of each task on each node when that task's level was opened
-    slot: IntArray  # (T,) tables made at this task's level, or -1
-    slot_now: IntArray  # (T,) tables that this task's level reads
+    cost: FloatArray  # (T, T, C) costs of the tasks from this one on, made when its level was opened
+    built: NDArray[np.bool_]  # (T,) whether this task's level has its costs
     numbers: FloatArray
     counts: IntArray
     best_nodes: IntArray  # (T,)
     best_paths: IntArray  # (F,)
     best_rates: FloatArray  # (F,)
     rates: FloatArray  # (F,) scratch
-    extra: FloatArray  # (T, C) scratch
-    reach: FloatArray  # (T,) scratch
+    reach: FloatArray  # (T,) scratch, as the following
+    trial: FloatArray  # (T, C)
+    domain: IntArray  # (T, C)
+    domain_size: IntArray  # (T,)
+    union: NDArray[np.bool_]  # (T, C)
 
 
-def fresh_search(form: Form, slot: IntArray) -> Search:
-    """A search at its root; ``slot`` says which task levels make tables."""
+def fresh_search(form: Form) -> Search:
+    """A search at its root."""
     tasks, count = form.fits.shape
     levels, flows = len(form.level_task), len(form.src)
     width = max(count, int(np.diff(form.pair_first).max(initial=1)))
@@ -70,17 +77,19 @@ def fresh_search(form: Form, slot: IntArray) -> Search:
         at=np.full(levels, -1, dtype=np.int64),
         sure=np.zeros(levels + 1),
         rest=np.zeros(levels),
-        cost=np.zeros((tasks + 1, tasks, count)),
-        slot=slot,
-        slot_now=np.full(tasks, -1, dtype=np.int64),
+        cost=np.zeros((tasks, tasks, count)),
+        built=np.zeros(tasks, dtype=np.bool_),
         numbers=np.array([np.inf, np.inf, 0.0]),
         counts=np.zeros(5, dtype=np.int64),
         best_nodes=np.full(tasks, -1, dtype=np.int64),
         best_paths=np.full(flows, -1, dtype=np.int64),
         best_rates=np.zeros(flows),
         rates=np.zeros(flows),
-        extra=np.zeros((tasks, count)),
         reach=np.zeros(tasks),
+        trial=np.zeros((tasks, count)),
+        domain=np.zeros((tasks, count), dtype=np.int64),
+        domain_size=np.zeros(tasks, dtype=np.int64),
+        union=np.zeros((tasks, count), dtype=np.bool_),
     )
 
 
@@ -125,7 +134,7 @@ def explore(form: Form, state: State, tables: Tables, search: Search, base: int,
 @compiled
 def jump(form: Form, state: State, search: Search, choices: IntArray) -> None:
     """Takes these decisions from the root on, on a fresh state; the next task's level makes tables."""
-    search.slot_now[:] = -1
+    search.built[:] = False
     cost = np.empty(3)
     for level in range(len(choices)):
         task = form.level_task[level]
@@ -173,21 +182,13 @@ def apply(form: Form, state: State, tables: Tables, search: Search, level: int) 
 
 
 @compiled
-def _slot_at(form: Form, search: Search, level: int) -> int:
-    """The tables that hold at this level of a flow; -1 before any were made."""
-    last = form.level_last[level]
-    return int(search.slot_now[last]) if last >= 0 else -1
-
-
-@compiled
 def _dearer(form: Form, state: State, tables: Tables, search: Search, level: int, flow: int, cost: FloatArray) -> float:
-    """What the flow costs beyond what the tables foresaw."""
-    slot = _slot_at(form, search, level)
-    if slot < 0:
+    """What the flow, which closes with the latest task, costs beyond what that task's tables foresaw."""
+    task = form.level_last[level]
+    if task < 0 or not search.built[task]:
         return 0.0
-    a, b = end_node(form, state, form.src[flow]), end_node(form, state, form.dst[flow])
-    now = tables.scale[slot, 0] * (cost[0] - tables.scale[slot, 1] * cost[1]) + cost[2]
-    return float(now - tables.flow[slot, flow, a, b])
+    now = tables.scale[task, 0] * (cost[0] - tables.scale[task, 1] * cost[1]) + cost[2]
+    return float(now - tables.row[task, flow, state.node_of[task]])
 
 
 @compiled
@@ -208,11 +209,13 @@ def _open_flow(form: Form, state: State, tables: Tables, search: Search, level: 
     pair = a * form.fits.shape[1] + b
     cost = np.empty(3)
     search.rest[level] = search.rest[level - 1] if level > 0 else 0.0
+    last = form.level_last[level]
+    known = last >= 0 and search.built[last]
     for q in range(form.pair_first[pair], form.pair_first[pair + 1]):
         if path_cost(form, state, flow, q, cost):
             bound = search.sure[level] + search.rest[level]
             bound += _dearer(form, state, tables, search, level, flow, cost)
-            if _slot_at(form, search, level) < 0:
+            if not known:
                 bound = -np.inf
             if bound < cut:
                 _add(search, level, q, bound)
@@ -220,90 +223,87 @@ def _open_flow(form: Form, state: State, tables: Tables, search: Search, level: 
 
 @compiled
 def _open_task(form: Form, state: State, tables: Tables, search: Search, level: int, k: int, cut: float) -> None:
-    tasks, count = form.fits.shape
-    cost = search.cost[k]
-    slot = int(search.slot_now[k - 1]) if k > 0 else -1
-    first = slot < 0
-    if first:
-        cost[:, :] = 0.0
-        search.sure[level] = 0.0
-    else:
-        node = state.node_of[k - 1]
-        for t in range(k, tasks):
-            p = form.pair_of[k - 1, t]
-            for n in range(count):
-                cost[t, n] = search.cost[k - 1, t, n]
-                if p >= 0 and cost[t, n] < NEVER / 2:
-                    cost[t, n] += tables.pair[slot, p, node, n]
-    rest = _least(form, state, tables, search, k, slot, cost)
-    if not first and search.sure[level] + rest >= cut:
+    cost, reach = search.cost[k], search.reach
+    inherit = k > 0 and search.built[k - 1]
+    if not domains(form, state, tables, k, search.cost[k - 1] if inherit else cost, inherit):
         return
-    if first or search.slot[k] >= 0:
-        slot = max(0, int(search.slot[k]))
-        for t in range(k, tasks):
-            for n in range(count):
-                cost[t, n] += search.extra[t, n]
-            search.reach[t] = np.inf if first else cut - search.sure[level] - rest + search.reach[t]
-        if not domains(form, state, tables, k, cost, search.reach):
-            return
-        search.counts[BUILT] += 1
-        search.sure[level] = build(form, state, tables, slot, k, cut, 20 if first else 5, cost)
-        if search.sure[level] == np.inf:
-            return
-        rest = _least(form, state, tables, search, k, -1, cost)
-        if search.sure[level] + rest >= cut:
-            return
-    search.slot_now[k] = slot
-    search.rest[level] = rest - search.reach[k]
-    after = state.node_of[form.twin[k]] if form.twin[k] >= 0 else -1
-    for n in range(max(0, after), count):
-        value = cost[k, n] + search.extra[k, n]
-        bound = search.sure[level] + search.rest[level] + value
-        if bound < cut and fits_now(form, state, k, n):
+    search.counts[BUILT] += 1
+    search.built[k] = True
+    if inherit:
+        tables.limit[k] = tables.limit[k - 1]
+    else:
+        tables.limit[k, :, 0] = 0.0
+        tables.limit[k, :, 1] = np.inf
+    sure = build(form, state, tables, k, k, cut, 6 if inherit else 30, cost, reach)
+    if sure == np.inf:
+        return
+    sure = _narrow(form, state, tables, search, k, cut, sure)
+    if sure == np.inf:
+        return
+    search.sure[level] = sure
+    rest = 0.0
+    for t in range(k + 1, len(form.demand)):
+        rest += reach[t]
+    search.rest[level] = rest
+    for i in range(tables.size[k]):
+        n = tables.domain[k, i]
+        bound = sure + rest + cost[k, n]
+        if bound < cut:
             _add(search, level, n, bound)
 
 
 @compiled
-def _least(form: Form, state: State, tables: Tables, search: Search, k: int, slot: int, cost: FloatArray) -> float:
-    """Sum over the tasks from ``k`` on of the least cost on any node with room; each task's goes to ``reach``.
+def _narrow(form: Form, state: State, tables: Tables, search: Search, k: int, cut: float, sure: float) -> float:
+    """Halves the ranges of deviations and means as long as one half is proven empty; tables and domains follow.
 
-    With tables (``slot``), flows with one end in place are looked at again: what was placed since may be in their way.
-    The surplus goes to ``extra``.
+    Returns what is certain then, or infinity where nothing is left.
     """
-    tasks, count = form.fits.shape
-    if slot >= 0:
-        search.extra[k:, :] = 0.0
-        out = np.empty(3)
-        for f in range(len(form.src)):
-            if state.path_of[f] >= 0:
-                continue
-            a, b = end_node(form, state, form.src[f]), end_node(form, state, form.dst[f])
-            if (a < 0) == (b < 0):
-                continue
-            task = form.src[f] if a < 0 else form.dst[f]
-            for n in range(count):
-                if cost[task, n] >= NEVER / 2 or not fits_now(form, state, task, n):
-                    continue
-                pair = n * count + b if a < 0 else a * count + n
-                least = NEVER
-                for q in range(form.pair_first[pair], form.pair_first[pair + 1]):
-                    if path_cost(form, state, f, q, out):
-                        here = tables.scale[slot, 0] * (out[0] - tables.scale[slot, 1] * out[1]) + out[2]
-                        least = min(least, here)
-                before = tables.flow[slot, f, n, b] if a < 0 else tables.flow[slot, f, a, n]
-                search.extra[task, n] += least - before
-    else:
-        search.extra[k:, :] = 0.0
-    total = 0.0
-    for t in range(k, tasks):
-        least = np.inf
-        for n in range(count):
-            value = cost[t, n] + search.extra[t, n]
-            if value < least and fits_now(form, state, t, n):
-                least = value
-        search.reach[t] = least
-        total += least
-    return total
+    tasks = len(form.demand)
+    reach, trial, cost = search.reach, tasks, search.trial
+    for _ in range(HALVINGS):
+        bound = sure
+        for t in range(k, tasks):
+            bound += reach[t]
+        which, loss = widest(form, tables)
+        if which < 0 or loss < WORTH_HALVING * (cut - bound):
+            break
+        low, high = tables.range[which, 0], tables.range[which, 1]
+        middle = 0.5 * (low + high)
+        search.domain[:] = tables.domain
+        search.domain_size[:] = tables.size
+        search.union[:] = False
+        alive = -1
+        number = 0
+        tables.limit[k] = tables.range
+        for half in range(2):
+            tables.limit[trial] = tables.limit[k]
+            tables.limit[trial, which, 1 - half] = middle
+            tables.domain[:] = search.domain
+            tables.size[:] = search.domain_size
+            search.counts[BUILT] += 1
+            if build(form, state, tables, k, trial, cut, 4, cost, reach) < np.inf:
+                alive = half
+                number += 1
+                for t in range(k, tasks):
+                    for i in range(tables.size[t]):
+                        search.union[t, tables.domain[t, i]] = True
+        if number == 0:
+            return np.inf
+        if number == 1:
+            tables.limit[k, which, 1 - alive] = middle
+        for t in range(k, tasks):
+            size = 0
+            for i in range(search.domain_size[t]):
+                n = search.domain[t, i]
+                if search.union[t, n]:
+                    tables.domain[t, size] = n
+                    size += 1
+            tables.size[t] = size
+        search.counts[BUILT] += 1
+        sure = build(form, state, tables, k, k, cut, 6, search.cost[k], reach)
+        if sure == np.inf or number == 2:
+            break
+    return float(sure)
 
 
 @compiled

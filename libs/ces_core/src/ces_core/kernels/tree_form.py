@@ -9,7 +9,7 @@ plus (worth - eta)^+ times whatever capacities keep a flow below its anchor.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,8 @@ from ces_core.kernels.compact import Compact
 from ces_core.problem import FloatArray
 from ces_core.topology import IntArray
 
-ENTRIES = 4_000_000
-"""Pairs of tasks that do not talk get a table of their own only below so many numbers in all tables."""
+SETS = 1024
+"""A node gets its sets of tasks listed only where there are no more than this; else its tasks count one by one."""
 
 
 class Form(NamedTuple):
@@ -58,8 +58,15 @@ class Form(NamedTuple):
     level_flow: IntArray  # (L,) the flow that gets its path at this level, or -1
     level_last: IntArray  # (L,) the latest task that is placed at this level or before, or -1
     twin: IntArray  # (T,) an earlier task that this one could swap with, or -1
-    pair_of: IntArray  # (T, T) number of the table of two tasks, or -1
+    pair_of: IntArray  # (T, T) number of the table of two tasks that talk, or -1
     pairs: IntArray  # (tables, 2)
+    inverse_node: FloatArray  # (2, C)
+    sets_of: IntArray  # (C + 1,) sets of tasks that node c could hold: sets_of[c] up to sets_of[c + 1]
+    set_tasks: IntArray  # (sets,) as bits
+    set_demand: FloatArray  # (sets, 3)
+    set_cross: FloatArray  # (sets, 2) what the tasks' utilisations add to each other's squares
+    set_first: IntArray  # (sets + 1,)
+    set_member: IntArray  # the tasks of set s: set_member[set_first[s] : set_first[s + 1]]
 
 
 def form(view: Compact) -> Form:
@@ -80,12 +87,13 @@ def form(view: Compact) -> Form:
         now = sorted(np.flatnonzero(closes == t).tolist(), key=lambda f: -view.high[f])
         level_task += [t, *(-1 for _ in now)]
         level_flow += [-1, *now]
-    pair_of, pairs = _pairs(src, dst, len(order), len(view.nodes))
+    pair_of, pairs = _pairs(src, dst, len(order))
+    more = np.ascontiguousarray(demand.T[:2, :, None] * view.inverse[:, None, :])
     return Form(
         order=order,
         demand=np.ascontiguousarray(demand),
         fits=np.ascontiguousarray(fits),
-        more=np.ascontiguousarray(demand.T[:2, :, None] * view.inverse[:, None, :]),
+        more=more,
         free=view.free,
         use=view.use,
         node_count=view.node_count,
@@ -117,6 +125,8 @@ def form(view: Compact) -> Form:
         twin=_twins(demand, fits, src, dst, view.low, view.high),
         pair_of=pair_of,
         pairs=pairs,
+        inverse_node=view.inverse,
+        **_sets(np.ascontiguousarray(demand), np.ascontiguousarray(fits), more, view.free),
     )
 
 
@@ -173,11 +183,56 @@ def _twins(
     return twin
 
 
-def _pairs(src: IntArray, dst: IntArray, tasks: int, candidates: int) -> tuple[IntArray, IntArray]:
-    everyone = tasks * tasks * candidates * candidates <= 2 * ENTRIES
-    talking = {(min(a, b), max(a, b)) for a, b in zip(src.tolist(), dst.tolist(), strict=True) if a >= 0 and b >= 0}
-    chosen = [(a, b) for a in range(tasks) for b in range(a + 1, tasks) if everyone or (a, b) in talking]
+def _pairs(src: IntArray, dst: IntArray, tasks: int) -> tuple[IntArray, IntArray]:
+    ends = zip(src.tolist(), dst.tolist(), strict=True)
+    chosen = sorted({(min(a, b), max(a, b)) for a, b in ends if a >= 0 and b >= 0})
     pair_of = np.full((tasks, tasks), -1, dtype=np.int64)
     for number, (a, b) in enumerate(chosen):
         pair_of[a, b] = pair_of[b, a] = number
     return pair_of, np.array(chosen, dtype=np.int64).reshape(len(chosen), 2)
+
+
+def _sets(demand: FloatArray, fits: NDArray[np.bool_], more: FloatArray, free: FloatArray) -> dict[str, Any]:
+    tasks, count = fits.shape
+    sets_of, masks, lists = [0], [], []
+    for c in range(count):
+        found = _sets_on(np.flatnonzero(fits[:, c]).tolist(), demand, free[:, c]) if tasks < 63 else None
+        for members in found or ():
+            masks.append(sum(1 << t for t in members))
+            lists.append(members)
+        sets_of.append(len(masks))
+    node = np.repeat(np.arange(count), np.diff(sets_of))
+    set_first = np.concatenate([[0], np.cumsum([len(members) for members in lists])]).astype(np.int64)
+    member = np.array([t for members in lists for t in members], dtype=np.int64)
+    owner = np.repeat(np.arange(len(lists)), np.diff(set_first))
+    each = more[:, member, node[owner]]
+    cross = np.empty((len(lists), 2))
+    for r in range(2):
+        total = np.bincount(owner, weights=each[r], minlength=len(lists))
+        cross[:, r] = total**2 - np.bincount(owner, weights=each[r] ** 2, minlength=len(lists))
+    asks = [np.bincount(owner, weights=demand[member, r], minlength=len(lists)) for r in range(3)]
+    return {
+        "sets_of": np.array(sets_of, dtype=np.int64),
+        "set_tasks": np.array(masks, dtype=np.int64),
+        "set_demand": np.ascontiguousarray(np.array(asks).T.reshape(len(lists), 3)),
+        "set_cross": cross,
+        "set_first": set_first,
+        "set_member": member,
+    }
+
+
+def _sets_on(tasks: list[int], demand: FloatArray, free: FloatArray) -> list[tuple[int, ...]] | None:
+    """Every set of these tasks that fits together, the empty one first; None where there are too many."""
+    asks, room = demand.tolist(), [value * (1 + 1e-12) for value in free.tolist()]
+    found: list[tuple[int, ...]] = [()]
+    front: list[tuple[tuple[int, ...], int, list[float]]] = [((), 0, [0.0, 0.0, 0.0])]
+    while front:
+        members, start, used = front.pop()
+        for i in range(start, len(tasks)):
+            now = [a + b for a, b in zip(used, asks[tasks[i]], strict=True)]
+            if now[0] <= room[0] and now[1] <= room[1] and now[2] <= room[2]:
+                if len(found) >= SETS:
+                    return None
+                found.append((*members, tasks[i]))
+                front.append((found[-1], i + 1, now))
+    return found

@@ -25,9 +25,6 @@ GAIN = 1e-10
 """A plan is improved upon only by more than this (in Z, per unit of weights); the bound allows for it."""
 LEVELS = 200
 """Levels that are opened depth-first before the best open node is chosen anew; more when many nodes are open."""
-TABLES = 60_000_000
-"""Numbers in all tables together, at most: how many levels may have tables of their own."""
-
 
 @dataclass(frozen=True)
 class Found:
@@ -86,14 +83,9 @@ class _Search:
 
     def __init__(self, shape: Form) -> None:
         self.form = shape
-        tasks, count = shape.fits.shape
-        slot = np.full(tasks, -1, dtype=np.int64)
-        each = (max(1, len(shape.pairs)) + max(1, len(shape.src))) * count * count
-        slots = max(1, min(tasks - 1, TABLES // each))
-        slot[:slots] = np.arange(slots)
         self.state = fresh_state(shape)
-        self.tables = fresh_tables(shape, slots)
-        self.arrays = fresh_search(shape, slot)
+        self.tables = fresh_tables(shape)
+        self.arrays = fresh_search(shape)
 
     def subtree(self, choices: tuple[int, ...], bound: float, levels: int) -> list[tuple[float, tuple[int, ...]]]:
         """Searches below ``choices`` for so many levels; what remains open, with its bounds."""
