@@ -14,7 +14,6 @@ from ces_client.context import Context, save_context
 from ces_client.doctor import examine
 from ces_client.view.plan import plain_table
 
-
 LOGIN_S = 3.0  # a URL that is typed wrong answers never
 
 
