@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from generator import cli, jobfile, messages, openapi, settings, shares
+from generator import cli, figures, jobfile, messages, openapi, settings, shares
 
 DOCS = Path(__file__).resolve().parent
 FILES: dict[str, Callable[[], str]] = {
@@ -25,6 +25,7 @@ REGIONS: dict[str, tuple[str, Callable[[], str]]] = {
     "settings": ("operations.md", settings.tables),
     "job fields": ("job-file.md", jobfile.tables),
     "traffic classes": ("architecture.md", shares.classes),
+    **figures.regions(),
 }
 
 

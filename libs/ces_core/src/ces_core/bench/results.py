@@ -48,7 +48,8 @@ def write_tables(out: Path, machine: Mapping[str, Any], grids: Sequence[Grid]) -
 
 def provenance(machine: Mapping[str, Any]) -> str:
     """One sentence: which command made the figures, and where."""
-    commit = f"commit `{machine['commit'][:12]}`" if machine["commit"] else "an unknown commit"
+    head, plus, changes = (machine["commit"] or "unknown").partition("+")
+    commit = f"commit `{head[:12]}{plus}{changes}`"
     made = f"Made by `{machine['command']}` at {commit} on {in_words(machine)}, load average {machine['load_average']}"
     waited = f"; decisions took {ratio:.2f} times their CPU time" if (ratio := machine.get("wall_over_cpu")) else ""
     return f"{made}{waited}."

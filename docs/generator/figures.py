@@ -1,0 +1,27 @@
+"""Tables and pictures of benchmarks, from the results that lie beside their pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from ces_core.bench import online_report, placement_report, scale_report
+from ces_core.bench.results import provenance
+
+FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+REPORTS = {"placement": placement_report.grids, "scale": scale_report.grids, "online": online_report.grids}
+
+
+def regions() -> dict[str, tuple[str, Callable[[], str]]]:
+    """Name of the region -> its page, and what makes it."""
+    return {f"{name} figures": (f"benchmarks/{name}.md", lambda name=name: figures(name)) for name in REPORTS}
+
+
+def figures(name: str) -> str:
+    """All tables, which command made them, and the pictures."""
+    folder = FOLDER / name
+    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    pictures = [f"![{path.stem.replace('-', ' ')}]({name}/{path.name})" for path in sorted(folder.glob("*.png"))]
+    parts = [provenance(results["machine"]), *(grid.as_markdown() for grid in REPORTS[name](results)), *pictures]
+    return "\n\n".join(part.strip() for part in parts)
