@@ -132,6 +132,7 @@ async def test_a_dead_holder_is_made_anew(runtime: DockerRuntime, client: Any, n
     client.api.kill(f"ces.ces.{name}.a1")
     client.api.wait(f"ces.ces.{name}.a1")
     assert await runtime.holders() == {}
+    assert client.containers.list(all=True, filters={"name": f"ces.ces.{name}.a1"}) == []
     second = await runtime.ensure_holder(ENDPOINT)
     assert second != first
     assert await runtime.holders() == {"a1": second}

