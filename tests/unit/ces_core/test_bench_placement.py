@@ -86,6 +86,14 @@ def test_tables_and_plots_have_everything(tmp_path: Path) -> None:
     assert all(point["wall_ms"]["n"] == 4 for point in found)
 
 
+def test_optima_are_proven_in_other_processes(tmp_path: Path) -> None:
+    words = ("--tasks", "2", "--rounds", "1", "--nodes", "4", "--regime", "thesis", "--solvers", "greedy", "--no-plots")
+    bench("placement", *words, "--exact", "--anytime", "", "--time-limit", "0", "--out", tmp_path)
+    found = json.loads((tmp_path / "results.json").read_text())["regimes"]["thesis"]
+    assert (found["proven_optima"], found["proven_impossible"]) == (1, 0)
+    assert found["solvers"]["greedy"]["all_tasks"]["optimal"]["n"] == 1
+
+
 def test_many_solvers_get_a_panel_each(tmp_path: Path) -> None:
     many = sorted(SOLVERS.keys() - {"default", "exact"})[:8]
     bench(
