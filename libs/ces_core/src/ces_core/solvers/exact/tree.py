@@ -26,6 +26,7 @@ GAIN = 1e-10
 LEVELS = 200
 """Levels that are opened depth-first before the best open node is chosen anew; more when many nodes are open."""
 
+
 @dataclass(frozen=True)
 class Found:
     """A plan by indices, and its Z = L + 1 - D."""
