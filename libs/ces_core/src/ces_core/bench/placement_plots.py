@@ -122,9 +122,24 @@ def _side_by_side(results: Results, what: str) -> Figure:
             axis.tick_params(labelbottom=True)
         if not place % ACROSS:
             axis.set_ylabel(label, fontsize=9)
+    axes[0][0].set_ylim(*_range_of_means(results, what, factor))
     legend_outside(figure, axes[0][0])
-    _caption(figure, results)
+    _caption(figure, results, "; those of two or three jobs may leave the panel")
     return figure
+
+
+def _range_of_means(results: Results, what: str, factor: float) -> tuple[float, float]:
+    """Limits that show all means: bars of very few jobs would leave them no room."""
+    figures = [
+        figure[what]["mean"]
+        for found in results["regimes"].values()
+        for solver in (*found["solvers"].values(), *([found["best_known"]] if what == "composite" else []))
+        for figure in solver["by_tasks"].values()
+        if figure[what]["n"]
+    ]
+    low, high = min(figures, default=0.0), max(figures, default=1.0)
+    margin = 0.08 * (high - low) or 0.05
+    return factor * (low - margin), factor * (high + margin)
 
 
 def _over_time(results: Results) -> Figure:
