@@ -26,6 +26,7 @@ SETTINGS = {
     "CES_TICK_S": "Seconds between looks at what time has brought about.",
     # scheduler
     "CES_SOLVER": "A solver that `ces solvers` lists.",
+    "CES_SOLVE_TIME_LIMIT_S": "Seconds that waiting jobs share to make their plans better; 0: as the solver sees fit.",
     # edge-agent
     "CES_NODE": "The node's name: letters, digits, `_` and `-`, at most 63.",
     "CES_MANAGER_URL": "Where to join; used until the node has joined.",

@@ -166,10 +166,11 @@ def test_a_dry_run_that_finds_a_place(job_file):
         assignments={"worker-0": "n0", "worker-1": "n1"},
         flows=[FlowPlan(src="worker-0", dst="worker-1", bandwidth=50_000_000, path=["n0", "n1"])],
         metrics={"composite": 0.97123, "load_imbalance": 0.05},
+        bound=0.98765,
         refused={"worker-0": {"n2": "cordoned"}, "worker-1": {"n2": "cordoned"}},
     )
     shown = lines(plan_answer(load_job(job_file), answer))
-    assert shown[0] == "digits has a place  composite 0.9712  load imbalance 0.05"
+    assert shown[0] == "digits has a place  composite 0.9712 (at most 0.9877)  load imbalance 0.05"
     assert shown[3].split() == ["worker-0", "n0", "→", "worker-1", "n0", "›", "n1", "10–50", "Mbit/s", "50", "Mbit/s"]
     assert shown[4].split() == ["worker-1", "n1", "→", "worker-0", "–", "10–50", "Mbit/s", "–"]
     assert shown[7].split() == ["worker-0,", "worker-1", "n2", "cordoned"]
@@ -190,14 +191,23 @@ def test_a_dry_run_that_finds_none(job_file):
 
 def test_a_committed_plan_shows_what_was_considered(samples):
     considered = {"candidates": 3, "refused": {"worker-0": {"n1": "cpu [full]"}}, "score": 0.123456, "none": []}
-    considered["decision_ms"] = 5.25
+    considered |= {"decision_ms": 5.25, "bound": 0.95}
     plan = PlanView(
-        plan="p", job="j", attempt=1, solver="greedy", version=4, committed_at=samples.submitted, considered=considered
+        plan="p",
+        job="j",
+        attempt=1,
+        solver="search",
+        version=4,
+        committed_at=samples.submitted,
+        metrics={"composite": 0.93},
+        considered=considered,
     )
     shown = "\n".join(lines(committed_plan(plan, "5s")))
-    assert "greedy, attempt 1, snapshot 4, committed 5s ago, decided in 5.2 ms" in shown
+    assert "search, attempt 1, snapshot 4, committed 5s ago, decided in 5.2 ms" in shown
+    assert "composite 0.93 (at most 0.95)" in shown
     assert re.search(r"worker-0 +n1 +cpu \[full\]", shown)
     assert "score: 0.1235" in shown
+    assert "bound" not in shown
 
 
 def test_words():

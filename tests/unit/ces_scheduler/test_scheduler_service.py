@@ -1,16 +1,17 @@
 """The scheduler over a bus in memory: what it proposes, when it speaks again, when it keeps quiet."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bus_manager import FakeManager
+from bus_manager import PATIENCE_S, FakeManager
 from cluster_state import MBIT, job, node, wire
 
 from ces_common import subjects
-from ces_common.bus import BusUnavailable, MemoryBroker, MemoryBus, RemoteError
+from ces_common.bus import BusError, BusUnavailable, MemoryBroker, MemoryBus, RemoteError
 from ces_common.jobfile import JobFile
 from ces_common.messages.events import JobChanged, PlanRejected
 from ces_common.messages.queries import PlanAnswer, PlanQuery
@@ -19,6 +20,7 @@ from ces_common.states import JobState
 from ces_core.plan import Result
 from ces_core.problem import Problem
 from ces_core.solvers import DEFAULT, get_solver
+from ces_core.solvers.warm import warm_up
 from ces_scheduler.service import EVENTS, IN_FLIGHT_S, RETRY_S, Scheduler, backoff_s
 
 RESYNC_S = 30.0
@@ -37,6 +39,12 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled() -> None:
+    """Nobody's patience is meant to last for this."""
+    warm_up(get_solver(DEFAULT))
 
 
 @pytest.fixture
@@ -96,7 +104,9 @@ async def test_a_waiting_job_is_proposed_once_with_the_version_that_was_seen(
     assert (plan.job, plan.attempt, plan.version) == ("q", 1, 2)
     assert set(plan.assignments.values()) == {"a", "b"}
     assert [flow.bandwidth for flow in plan.flows] == [50 * MBIT]
-    assert set(plan.considered) == {"refused", "decision_ms"}
+    assert plan.solver == get_solver(DEFAULT).name != DEFAULT
+    assert plan.considered["bound"] >= plan.metrics["composite"]
+    assert set(plan.considered) == {"bound", "decision_ms", "refused", "seed", "time_limit_s"}
 
 
 async def test_the_version_is_that_of_the_offer_though_the_state_moves_on_meanwhile(
@@ -120,6 +130,80 @@ async def test_the_version_is_that_of_the_offer_though_the_state_moves_on_meanwh
     await step(scheduler, manager)
     assert scheduler.reader.view.version == 3
     assert [plan.version for plan in proposals(manager)] == [2]
+
+
+class Timed:
+    """Notes how long it may take."""
+
+    name, summary = "timed", ""
+
+    def __init__(self) -> None:
+        self.limits: list[float | None] = []
+
+    def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
+        self.limits.append(time_limit_s)
+        return get_solver(DEFAULT).solve(problem, seed=seed)
+
+
+@pytest.mark.parametrize(("limit_s", "alone", "of_four"), [(2.0, 2.0, 0.5), (None, None, None)])
+async def test_jobs_that_wait_together_share_the_time(
+    bus: MemoryBus, manager: FakeManager, limit_s: float | None, alone: float | None, of_four: float | None
+) -> None:
+    solver = Timed()
+    scheduler = Scheduler(bus, solver, RESYNC_S, time_limit_s=limit_s)
+    manager.change(jobs=[waiting("q1", cpu=10)])
+    await step(scheduler, manager)
+    manager.change(jobs=[waiting(f"q{i}", cpu=10) for i in range(2, 6)])
+    await step(scheduler, manager)
+    assert solver.limits == [alone, *[of_four] * 4], "the first waits for its answer, and for no time"
+    assert [plan.considered["time_limit_s"] for plan in proposals(manager)] == solver.limits
+
+
+async def test_it_is_not_ready_and_decides_nothing_while_the_solver_is_compiled(
+    bus: MemoryBus, manager: FakeManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, compiled = threading.Event(), threading.Event()
+
+    def compile_slowly(_: object) -> None:
+        begun.set()
+        compiled.wait()
+
+    monkeypatch.setattr("ces_scheduler.service.warm_up", compile_slowly)
+    manager.change(jobs=[waiting()])
+    scheduler = Scheduler(bus, get_solver(DEFAULT), RESYNC_S)
+    task = asyncio.create_task(scheduler.run())
+    try:
+        assert await asyncio.to_thread(begun.wait, PATIENCE_S)
+        assert scheduler.missing() == "the solver is being compiled"
+        with pytest.raises(BusError):
+            await ask(bus)
+        assert manager.asked == 0
+        compiled.set()
+        await manager.until(lambda: bool(proposals(manager)))
+        assert scheduler.missing() is None
+    finally:
+        compiled.set()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await scheduler.reader.close()
+
+
+async def test_a_solver_that_cannot_be_warmed_up_keeps_no_job_from_being_tried(
+    bus: MemoryBus, manager: FakeManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: object) -> None:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr("ces_scheduler.service.warm_up", fails)
+    manager.change(jobs=[waiting()])
+    scheduler = Scheduler(bus, get_solver(DEFAULT), RESYNC_S)
+    task = asyncio.create_task(scheduler.run())
+    try:
+        await manager.until(lambda: bool(proposals(manager)))
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await scheduler.reader.close()
 
 
 async def test_what_is_proposed_counts_as_used(scheduler: Scheduler, manager: FakeManager) -> None:
@@ -333,7 +417,7 @@ async def test_a_dry_run_says_what_would_happen_and_does_nothing(
     assert (answer.version, answer.solver) == (1, get_solver(DEFAULT).name)
     assert set(answer.assignments.values()) == {"a", "b"}
     assert {flow.bandwidth for flow in answer.flows} == {50 * MBIT}
-    assert answer.metrics["composite"] > 0
+    assert 0 < answer.metrics["composite"] <= (answer.bound or 0)
     await manager.settled()
     assert manager.facts == []
 

@@ -25,7 +25,7 @@ NODES = [node("b", 3), node("a", 1), node("s", 2, cpu=0, memory=0)]
 
 
 def decided(record: JobRecord, offer: Offer | None) -> Decision:
-    return decide(record.name, record.tasks, record.flows, offer, SOLVER, lambda: 0.0, 1)
+    return decide(record.name, record.tasks, record.flows, offer, SOLVER, lambda: 0.0, seed=1)
 
 
 def test_an_offer_is_what_there_is_less_what_is_held() -> None:

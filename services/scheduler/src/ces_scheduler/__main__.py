@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated
+
+from pydantic import Field
 
 from ces_common.following import follow
 from ces_common.service import BadSetup, run_service
@@ -14,6 +17,7 @@ from ces_scheduler.service import SERVICE, Scheduler
 
 class SchedulerSettings(ServiceSettings):
     solver: str = DEFAULT  # one that `ces solvers` lists
+    solve_time_limit_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.02  # 0: as the solver sees fit
 
 
 async def run(settings: SchedulerSettings, stop: asyncio.Event) -> None:
@@ -21,7 +25,8 @@ async def run(settings: SchedulerSettings, stop: asyncio.Event) -> None:
         solver = get_solver(settings.solver)
     except UnknownSolverError as error:
         raise BadSetup(f"CES_SOLVER: {error}") from None
-    await follow(SERVICE, settings, stop, lambda bus: Scheduler(bus, solver, settings.resync_s))
+    limit_s = settings.solve_time_limit_s or None
+    await follow(SERVICE, settings, stop, lambda bus: Scheduler(bus, solver, settings.resync_s, time_limit_s=limit_s))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
 
 from ces_common.jobfile import Flow, Task
 from ces_common.messages.events import FlowPlan, Reason
@@ -23,6 +25,9 @@ from ces_scheduler.translate import (
 )
 
 Stopwatch = Callable[[], float]  # seconds
+Refusals = dict[str, dict[str, str]]  # task -> node -> why not
+KEPT_REFUSALS = 10_000
+KEPT_PER_TASK = 20
 NO_NODES = Reason(code="no-nodes", text="no node has joined the cluster yet", forever=True)
 
 
@@ -32,40 +37,71 @@ class Decision:
 
     solver: str
     decision_ms: float
+    seed: int
+    time_limit_s: float | None = None
     assignments: dict[str, str] = field(default_factory=dict)
     flows: list[FlowPlan] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
+    bound: float | None = None  # no plan has a higher composite
     reason: Reason | None = None
-    refused: dict[str, dict[str, str]] = field(default_factory=dict)
+    refused: Refusals = field(default_factory=dict)
     usage: Usage | None = None
+
+    def considered(self) -> dict[str, Any]:
+        """What is kept with the plan, beside its metrics: how it came about, and how good any plan could have been."""
+        return {
+            "decision_ms": round(self.decision_ms, 3),
+            "time_limit_s": self.time_limit_s,
+            "seed": self.seed,
+            "bound": self.bound,
+            "refused": bounded(self.refused),
+        }
+
+
+def bounded(refused: Refusals) -> Refusals:
+    """The refusals that are kept with a plan: all of them for most clusters, the first few per task for large ones."""
+    if sum(len(nodes) for nodes in refused.values()) <= KEPT_REFUSALS:
+        return refused
+    return {task: dict(islice(nodes.items(), KEPT_PER_TASK)) for task, nodes in refused.items()}
 
 
 def decide(
-    name: str, tasks: list[Task], flows: list[Flow], offer: Offer | None, solver: Solver, seconds: Stopwatch, seed: int
+    name: str,
+    tasks: list[Task],
+    flows: list[Flow],
+    offer: Offer | None,
+    solver: Solver,
+    seconds: Stopwatch,
+    *,
+    seed: int,
+    time_limit_s: float | None = None,
 ) -> Decision:
     """Where a job would go on what is offered."""
     if offer is None:
-        return Decision(solver=solver.name, decision_ms=0.0, reason=NO_NODES)
+        return Decision(solver.name, 0.0, seed, time_limit_s, reason=NO_NODES)
     started = seconds()
     try:
         problem = problem_of(name, tasks, flows, offer)
     except ProblemError as error:  # no reason to keep the other jobs waiting
         reason = Reason(code="impossible", text=f"the job makes no sense: {error}", forever=True)
-        return Decision(solver=solver.name, decision_ms=0.0, reason=reason)
-    result: Result = solver.solve(problem, seed=seed)
+        return Decision(solver.name, 0.0, seed, time_limit_s, reason=reason)
+    result: Result = solver.solve(problem, seed=seed, time_limit_s=time_limit_s)
     spent_ms = (seconds() - started) * 1000
     refused = explain_refusals(tasks, offer, result)
     if result.plan is None or result.metrics is None:
         reason = reason_of(result.reason) if result.reason else Reason(code="unknown", text="no place was found")
-        return Decision(solver=result.solver, decision_ms=spent_ms, reason=reason, refused=refused)
+        return Decision(result.solver, spent_ms, seed, time_limit_s, reason=reason, refused=refused)
     plans = flow_plans(result.plan, flows)
     assignments = dict(result.plan.assignments)
     return Decision(
-        solver=result.solver,
-        decision_ms=spent_ms,
+        result.solver,
+        spent_ms,
+        seed,
+        time_limit_s,
         assignments=assignments,
         flows=plans,
         metrics=result.metrics.to_dict(),
+        bound=result.bound,
         refused=refused,
         usage=usage_of(problem, assignments, plans),
     )
@@ -75,3 +111,9 @@ def queue_order(jobs: Collection[JobRecord]) -> list[JobRecord]:
     """Queued jobs, the most urgent first; among equals, first come, first served."""
     queued = [job for job in jobs if job.state is JobState.QUEUED and not job.allocations]
     return sorted(queued, key=lambda job: (-job.priority, job.submitted_at, job.id))
+
+
+def share_of(time_limit_s: float | None, waiting: int) -> float | None:
+    """Seconds for each of so many jobs that wait together. Most of a plan's quality comes with the solver's first
+    steps, which it takes in any case; the rest is worth no queue."""
+    return None if time_limit_s is None else time_limit_s / max(waiting, 1)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 
 import structlog
 from prometheus_client import Counter, Histogram
@@ -28,8 +27,10 @@ from ces_common.messages.queries import PlanAnswer, PlanQuery
 from ces_common.messages.records import JobRecord
 from ces_common.reading import StateReader
 from ces_common.states import ALLOCATION_OVER, JOB_OVER
+from ces_core.kernels.jit import COMPILED
 from ces_core.solvers import Solver
-from ces_scheduler.deciding import Decision, decide, queue_order
+from ces_core.solvers.warm import warm_up
+from ces_scheduler.deciding import Decision, decide, queue_order, share_of
 from ces_scheduler.translate import Offer, Usage, offer_of
 
 log = structlog.get_logger()
@@ -49,10 +50,7 @@ RETRY_S = 1.0
 IN_FLIGHT_S = 20.0  # after this long without an answer a proposal counts as lost: the manager may be busy
 PER_STEP = 64  # proposals before the state is read again
 LONGEST_BACKOFF_S = 30.0
-KEPT_REFUSALS = 10_000
-KEPT_PER_TASK = 20
 Clock = Callable[[], float]  # seconds, steady
-Refusals = dict[str, dict[str, str]]  # task -> node -> why not
 
 
 @dataclass(frozen=True)
@@ -85,16 +83,22 @@ def backoff_s(count: int) -> float:
     return 0.0 if count < 2 else min(LONGEST_BACKOFF_S, 0.25 * 2.0 ** min(count, 16))
 
 
-def bounded(refused: Refusals) -> Refusals:
-    """The refusals that are kept with a plan: all of them for most clusters, the first few per task for large ones."""
-    if sum(len(nodes) for nodes in refused.values()) <= KEPT_REFUSALS:
-        return refused
-    return {task: dict(islice(nodes.items(), KEPT_PER_TASK)) for task, nodes in refused.items()}
-
-
 class Scheduler:
-    def __init__(self, bus: Bus, solver: Solver, resync_s: float, clock: Clock = time.monotonic) -> None:
+    """``time_limit_s``: how long the jobs that wait at one time may take together to be placed; None: as the solver
+    sees fit."""
+
+    def __init__(
+        self,
+        bus: Bus,
+        solver: Solver,
+        resync_s: float,
+        clock: Clock = time.monotonic,
+        *,
+        time_limit_s: float | None = None,
+    ) -> None:
         self._bus, self._solver, self._resync_s, self._clock = bus, solver, resync_s, clock
+        self._time_limit_s = time_limit_s
+        self._compiling = False
         self.reader = StateReader(bus, SERVICE)
         self._committed: Offer | None = None  # the latest offer, for what the next one shares with it
         self._in_flight: dict[str, InFlight] = {}
@@ -104,9 +108,12 @@ class Scheduler:
 
     def missing(self) -> str | None:
         """What keeps it from working; None when ready."""
+        if self._compiling:
+            return "the solver is being compiled"
         return None if self.reader.fresh else "the manager's snapshot"
 
     async def run(self) -> None:
+        await self._warm_up()
         await self._bus.serve(subjects.rpc(SERVICE, "plan"), self._dry_run, queue=SERVICE)
         await self.reader.start(EVENTS, self._event)
         wait_s = self._resync_s
@@ -120,15 +127,15 @@ class Scheduler:
             return RETRY_S
         self._forget_settled()
         version, offer = self.reader.view.version, self._offer()
+        due = [job for job in queue_order(self.reader.view.jobs.values()) if self._is_due(job, offer)]
+        time_limit_s = share_of(self._time_limit_s, len(due))
         proposed = 0
-        for job in queue_order(self.reader.view.jobs.values()):
-            if job.id in self._in_flight or self._backs_off(job) or self._pointless(job, offer):
-                continue
+        for job in due:
             if proposed == PER_STEP:
                 self.reader.hint.set()
                 break
             try:
-                decision = await self._decide(job, offer)
+                decision = await self._decide(job, offer, time_limit_s)
                 if decision.usage is not None and offer is not None:
                     await self._propose(job, decision, version, offer, decision.usage)
                     offer = offer.less(decision.usage)
@@ -147,16 +154,28 @@ class Scheduler:
                 return RETRY_S
         return min(RETRY_S, self._resync_s) if self._in_flight or self._rejected else self._resync_s
 
-    async def _decide(self, job: JobRecord, offer: Offer | None) -> Decision:
-        """A solver that fails on one job must not keep the others waiting."""
+    async def _warm_up(self) -> None:
+        """Have everything compiled before the first decision: it can take longer than a job should wait for a place."""
+        self._compiling = True
+        started = time.perf_counter()
         try:
-            return await asyncio.to_thread(
-                decide, job.name, job.tasks, job.flows, offer, self._solver, time.perf_counter, job.attempt
-            )
+            await asyncio.to_thread(warm_up, self._solver)
+        except Exception:  # jobs will be told the same; another one may go well
+            log.exception("the solver failed while it was warmed up", solver=self._solver.name)
+        self._compiling = False
+        seconds = round(time.perf_counter() - started, 2)
+        log.info("the solver is ready", solver=self._solver.name, compiled=COMPILED, seconds=seconds)
+
+    async def _decide(self, job: JobRecord, offer: Offer | None, time_limit_s: float | None) -> Decision:
+        """A solver that fails on one job must not keep the others waiting."""
+        question = (job.name, job.tasks, job.flows, offer, self._solver, time.perf_counter)
+        try:
+            return await asyncio.to_thread(decide, *question, seed=job.attempt, time_limit_s=time_limit_s)
         except Exception as error:
             log.exception("the solver failed", job=job.id, solver=self._solver.name)
             text = f"solver {self._solver.name} failed on it: {error}"
-            return Decision(solver=self._solver.name, decision_ms=0.0, reason=Reason(code="solver-failed", text=text))
+            reason = Reason(code="solver-failed", text=text)
+            return Decision(self._solver.name, 0.0, job.attempt, time_limit_s, reason=reason)
 
     def _offer(self) -> Offer | None:
         """What is committed, less what is proposed and not yet answered. None while there are no nodes."""
@@ -178,6 +197,9 @@ class Scheduler:
         }
         self._refused = {job: entry for job, entry in self._refused.items() if queued.get(job) == entry.attempt}
         self._rejected = {job: entry for job, entry in self._rejected.items() if queued.get(job) == entry.attempt}
+
+    def _is_due(self, job: JobRecord, offer: Offer | None) -> bool:
+        return not (job.id in self._in_flight or self._backs_off(job) or self._pointless(job, offer))
 
     def _backs_off(self, job: JobRecord) -> bool:
         rejected = self._rejected.get(job.id)
@@ -202,7 +224,7 @@ class Scheduler:
             assignments=decision.assignments,
             flows=decision.flows,
             metrics=decision.metrics,
-            considered={"refused": bounded(decision.refused), "decision_ms": round(decision.decision_ms, 3)},
+            considered=decision.considered(),
         )
         event = new_event(SERVICE, "plan", "proposed", job.id, plan, datetime.now(UTC), event_id=plan.plan)
         await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
@@ -249,7 +271,8 @@ class Scheduler:
             self._offer(),
             self._solver,
             time.perf_counter,
-            1,
+            seed=1,
+            time_limit_s=self._time_limit_s,
         )
         return PlanAnswer(
             feasible=decision.reason is None,
@@ -258,9 +281,12 @@ class Scheduler:
             assignments=decision.assignments,
             flows=decision.flows,
             metrics=decision.metrics,
+            bound=decision.bound,
             reason=decision.reason,
             refused=decision.refused,
             decision_ms=decision.decision_ms,
+            time_limit_s=decision.time_limit_s,
+            seed=decision.seed,
         ).encode()
 
     async def _reconnected(self) -> None:

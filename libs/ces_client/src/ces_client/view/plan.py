@@ -78,8 +78,12 @@ def reason_text(reason: Reason) -> Text:
     return text
 
 
-def metrics_text(metrics: dict[str, float]) -> str:
-    return "  ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in metrics.items())
+def metrics_text(metrics: dict[str, float], bound: float | None = None) -> str:
+    """``bound``: what no plan's composite exceeds."""
+    shown = {name: f"{name.replace('_', ' ')} {value:.4g}" for name, value in metrics.items()}
+    if bound is not None and "composite" in metrics:
+        shown["composite"] += f" (at most {bound:.4g})"
+    return "  ".join(shown.values())
 
 
 def plan_answer(job: JobFile, answer: PlanAnswer) -> RenderableType:
@@ -99,7 +103,9 @@ def plan_answer(job: JobFile, answer: PlanAnswer) -> RenderableType:
         asked = FlowView(src=flow.src, dst=flow.dst, min=flow.min, max=flow.max)
         flows.append(asked.model_copy(update={"bandwidth": got.bandwidth, "path": got.path}) if got else asked)
     nodes = {task.name: answer.assignments.get(task.name) for task in job.expand_tasks()}
-    head = Text.from_markup(f"[bold green]{escape(job.name)} has a place[/]  {metrics_text(answer.metrics)}")
+    head = Text.from_markup(
+        f"[bold green]{escape(job.name)} has a place[/]  {metrics_text(answer.metrics, answer.bound)}"
+    )
     elsewhere: list[RenderableType] = [Text(), _refused_table(answer.refused)] if answer.refused else []
     return Group(head, Text(), flow_table(nodes, flows, measured=False), *elsewhere, Text(), foot)
 
@@ -122,11 +128,12 @@ def _refused_table(refused: dict[str, dict[str, str]]) -> Table:
 def committed_plan(plan: PlanView, now_text: str) -> RenderableType:
     """How a committed plan came about."""
     head = Text(f"{plan.solver}, attempt {plan.attempt}, snapshot {plan.version}, committed {now_text} ago")
-    parts: list[RenderableType] = [head, Text(metrics_text(plan.metrics))]
     considered = dict(plan.considered)
     decision_ms, refused = considered.pop("decision_ms", None), considered.pop("refused", None)
+    bound = considered.pop("bound", None)
     if isinstance(decision_ms, int | float):
         head.append(f", decided in {decision_ms:.1f} ms")
+    parts: list[RenderableType] = [head, Text(metrics_text(plan.metrics, bound if isinstance(bound, float) else None))]
     if refused:
         parts += [Text(), _refused_table(refused)]
     if considered:

@@ -29,9 +29,12 @@ class PlanAnswer(Message):
     assignments: dict[str, str] = {}
     flows: list[FlowPlan] = []
     metrics: dict[str, float] = {}
+    bound: float | None = None  # no plan has a higher composite
     reason: Reason | None = None
     refused: dict[str, dict[str, str]] = {}  # task -> node -> why not
     decision_ms: float = 0.0
+    time_limit_s: float | None = None  # None: as the solver saw fit
+    seed: int = 0
 
 
 class LogQuery(Message):
