@@ -16,16 +16,17 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+comma := ,
 # Twice quiet: errors only.
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
-# Training has packages of its own, which need torch.
+# Training's own code is there for checks and for `ces train` to say what it lacks; torch and the rest come later.
 TRAIN := $(wildcard libs/ces_train)
 PROJECTS := $(sort $(filter-out libs/ces_train,$(patsubst %/pyproject.toml,%,\
 	$(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml))))
 MANIFESTS := $(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml)
 SOURCES := $(wildcard libs/*/src services/*/src workloads/src)
-EDITABLE := $(foreach project,$(PROJECTS),-e ./$(project)$(if $(findstring ces_core,$(project)),[fast]))
+EDITABLE := $(foreach project,$(PROJECTS),-e ./$(project)$(if $(findstring ces_core,$(project)),[fast$(comma)policy]))
 BUILD_TOOLS := hatchling editables
 DEV_TOOLS := pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis testcontainers pgserver \
 	ruff mypy import-linter types-PyYAML
@@ -49,6 +50,7 @@ $(VENV)/.installed: $(MANIFESTS) constraints.txt Makefile
 	@$(PIP) install -c constraints.txt $(BUILD_TOOLS) $(DEV_TOOLS)
 	@echo "[3/3] CES's packages and what they need"
 	@$(PIP) install -c constraints.txt --no-build-isolation $(EDITABLE)
+	@$(if $(TRAIN),$(PIP) install --no-deps --no-build-isolation -e ./$(TRAIN))
 	@touch $@
 	@echo "installed; the command is $(BIN)/ces"
 

@@ -24,7 +24,7 @@ from ces_core.policy.episode import begin, finish, new_episode, place, take_back
 from ces_core.policy.features import CONTEXT_WIDTH, NODE_WIDTH, observe
 from ces_core.policy.judging import new_sight
 from ces_core.problem import Problem
-from ces_core.solvers.search import task_order
+from ces_core.kernels.order import task_order
 
 
 class Table:

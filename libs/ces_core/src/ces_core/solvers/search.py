@@ -21,6 +21,7 @@ from ces_core.kernels.compact import Compact, compact
 from ces_core.kernels.fill import FillWork, fill_work
 from ces_core.kernels.improve import better_paths, improve
 from ces_core.kernels.jit import COMPILED
+from ces_core.kernels.order import task_order
 from ces_core.kernels.rebuild import Caution, Tree, new_tree, rebuild
 from ces_core.kernels.state import State, install, new_state, refusals
 from ces_core.limit import composite_limit
@@ -28,7 +29,6 @@ from ces_core.objective import evaluate
 from ces_core.plan import REFUSALS, Considered, Plan, Result
 from ces_core.problem import Problem
 from ces_core.solvers import greedy
-from ces_core.topology import IntArray
 
 SLOW = 1 if COMPILED else 20
 """By how much less is looked at where nothing is compiled."""
@@ -159,27 +159,3 @@ def _search(bench: Bench, deadline: float | None, clock: Clock = time.perf_count
         while seen < BUDGET if deadline is None else clock() < deadline:
             seen += improve(view, work, state, walk, tree, HOPEFUL, min(NEIGHBOURHOOD, tasks), LIMIT, BREADTH, BATCH)
     better_paths(view, work, state)
-
-
-def task_order(view: Compact) -> IntArray:
-    """The heaviest and most talkative task first, then always the one most bound to those before it."""
-    size = (view.demand / np.maximum(view.free.max(axis=1), 1e-300)).max(axis=1)
-    weight = size / max(float(size.max()), 1e-300)
-    tasks, flows = len(view.demand), len(view.low)
-    bond = np.zeros((tasks, tasks))
-    talk = np.zeros(tasks)
-    widest = max(float(view.high.max()), 1e-300) if flows else 1.0
-    for f in range(flows):
-        ends = [int(end) for end in (view.flow_src[f], view.flow_dst[f]) if end >= 0]
-        talk[ends] += view.high[f] / widest
-        if len(ends) == 2:
-            bond[ends[0], ends[1]] += view.high[f] / widest
-            bond[ends[1], ends[0]] += view.high[f] / widest
-    weight += talk / max(float(talk.max()), 1e-300)
-    order = np.empty(tasks, dtype=np.int64)
-    left = np.ones(tasks, dtype=np.bool_)
-    for i in range(tasks):
-        order[i] = int(np.argmax(np.where(left, weight, -1.0)))
-        left[order[i]] = False
-        weight += bond[order[i]]
-    return order

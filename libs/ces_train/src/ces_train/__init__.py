@@ -1,0 +1,1 @@
+"""Training of the learned scheduler: the only package with torch."""

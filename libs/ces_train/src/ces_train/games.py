@@ -1,0 +1,225 @@
+"""The environment, in batches: many jobs are placed at once, one task of each per step, in compiled code.
+
+A game is one job: every action is the node of its next task, and the mask leaves only nodes where the task fits and its
+flows to placed tasks find room for their minimums, so that no capacity is ever violated. Paths are chosen on the way;
+at the end rates are set as every solver of CES sets them, and the game is worth its plan's composite. A game in which
+the next task has no node left is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ces_core.kernels.compact import Compact
+from ces_core.kernels.fill import FillWork
+from ces_core.kernels.jit import compiled
+from ces_core.kernels.order import task_order
+from ces_core.kernels.state import State
+from ces_core.policy.episode import Episode, begin, finish, place
+from ces_core.policy.features import CONTEXT_WIDTH, NODE_WIDTH, observe
+from ces_core.policy.judging import Sight
+from ces_core.problem import FloatArray
+from ces_core.topology import IntArray
+from ces_train.pool import FLOWS, NODES, RESOURCES, TASKS, Pool, view_of
+from ces_train.shaping import TERMS, rewards_of_step
+
+PLAYING, WON, LOST = range(3)
+
+
+class Seats(NamedTuple):
+    """Room for G games at once; what belongs to a game lies in its row."""
+
+    floats: FloatArray  # (G, ...)
+    ints: IntArray
+    bools: NDArray[np.bool_]
+    problem: IntArray  # (G,) of the pool
+    status: IntArray  # (G,)
+    worth: FloatArray  # (G,) the composite once won; 0 before and where lost
+    nodes: NDArray[np.float32]  # (G, C, features) what is seen
+    context: NDArray[np.float32]  # (G, features)
+    mask: NDArray[np.bool_]  # (G, C) which nodes may be chosen
+    shaping: FloatArray  # (G, TERMS) what the latest step earned: see ces_train.shaping
+
+
+@dataclass(frozen=True)
+class Most:
+    """The largest problem that is expected."""
+
+    tasks: int
+    flows: int
+    nodes: int
+    resources: int
+
+    @staticmethod
+    def of(*pools: Pool) -> Most:
+        tasks, flows, nodes, resources = (
+            max(int(pool.sizes[:, column].max()) for pool in pools) for column in (TASKS, FLOWS, NODES, RESOURCES)
+        )
+        return Most(tasks, flows, nodes, resources)
+
+
+class Games:
+    """A batch of games. Make one for a size, :meth:`start` it on problems, :meth:`step` it until none is playing."""
+
+    def __init__(self, count: int, most: Most) -> None:
+        t, f, c, r = most.tasks, most.flows, most.nodes, most.resources
+        self.most = most
+        self.seats = Seats(
+            floats=np.zeros((count, 3 * f + 5 * c + 3 * r + 10)),
+            ints=np.zeros((count, 4 * t + 4 * f + 2), dtype=np.int64),
+            bools=np.zeros((count, 2 + f), dtype=np.bool_),
+            problem=np.zeros(count, dtype=np.int64),
+            status=np.full(count, LOST, dtype=np.int64),
+            worth=np.zeros(count),
+            nodes=np.zeros((count, c, NODE_WIDTH), dtype=np.float32),
+            context=np.zeros((count, CONTEXT_WIDTH), dtype=np.float32),
+            mask=np.zeros((count, c), dtype=np.bool_),
+            shaping=np.zeros((count, TERMS)),
+        )
+        self._sight = Sight(np.zeros(c * c), np.zeros(c * c), np.zeros(c * c), np.zeros(t), np.zeros((2, c)))
+        self._work = FillWork(
+            stamp=np.zeros(r, dtype=np.int64),
+            touched=np.zeros(r, dtype=np.int64),
+            counts=np.zeros(2, dtype=np.int64),
+            left=np.zeros(r),
+            wanted=np.zeros(r),
+            use=np.zeros(r),
+            order=np.zeros(f, dtype=np.int64),
+            key=np.zeros(f),
+            extra=np.zeros((2, f)),
+            contended=np.zeros(f, dtype=np.bool_),
+            sums=np.zeros(2),
+        )
+        self._pool: Pool | None = None
+
+    def start(self, pool: Pool, problems: IntArray) -> None:
+        """Begins a game on each of ``problems`` (G,), indices into the pool. Raises ValueError for larger problems than
+        there is room for, and for another number of games."""
+        if len(problems) != len(self.seats.problem):
+            raise ValueError(f"there are {len(self.seats.problem)} games, not {len(problems)}")
+        needed = Most.of(pool)
+        if any(getattr(needed, name) > getattr(self.most, name) for name in ("tasks", "flows", "nodes", "resources")):
+            raise ValueError(f"the pool holds problems of {needed}, there is room for {self.most}")
+        self._pool = pool
+        self.seats.problem[:] = problems
+        _start(pool, self.seats, self._sight)
+
+    def step(self, actions: IntArray) -> None:
+        """Puts the next task of every game that is playing on its node, ``actions`` (G,); others are left alone.
+
+        Raises ValueError where a mask forbids the action: then the games must be started anew.
+        """
+        if self._pool is None:
+            raise ValueError("no game was started")
+        wrong = _step(self._pool, self.seats, self._work, self._sight, actions)
+        if wrong >= 0:
+            raise ValueError(f"game {wrong}: its mask forbids node {int(actions[wrong])}")
+
+    @property
+    def playing(self) -> NDArray[np.bool_]:
+        """(G,)"""
+        playing: NDArray[np.bool_] = self.seats.status == PLAYING
+        return playing
+
+    def game(self, i: int) -> tuple[Compact, State, Episode]:
+        """What game ``i`` stands at, as the kernels of ``ces_core`` know it."""
+        assert self._pool is not None
+        view = view_of(self._pool, int(self.seats.problem[i]))
+        return view, state_of(view, self.seats, i), episode_of(view, self.seats, i)
+
+
+@compiled
+def state_of(view: Compact, seats: Seats, i: int) -> State:
+    """The state of game ``i``; its arrays are parts of the seats."""
+    x, y, z = seats.floats[i], seats.ints[i], seats.bools[i]
+    t, c = view.fits.shape
+    f, r = len(view.low), len(view.room)
+    a = 10 + 3 * f
+    b = a + 5 * c
+    return State(
+        node_of=y[:t],
+        path=y[t : t + f],
+        rates=x[10 : 10 + f],
+        score=x[0:1],
+        fits=z[:2],
+        free=x[a : a + 3 * c].reshape((3, c)),
+        use=x[a + 3 * c : b].reshape((2, c)),
+        node_sums=x[1:5].reshape((2, 2)),
+        asked=x[5:8],
+        spare=x[b : b + r],
+        reserve=x[b + r : b + 2 * r],
+        link_use=x[b + 2 * r : b + 3 * r],
+        link_sums=x[8:10],
+        trial_path=y[t + f : t + 2 * f],
+        trial_rates=x[10 + f : 10 + 2 * f],
+        guess=x[10 + 2 * f : a],
+        affected=y[t + 2 * f : t + 3 * f],
+        is_affected=z[2 : 2 + f],
+    )
+
+
+@compiled
+def episode_of(view: Compact, seats: Seats, i: int) -> Episode:
+    """The moves of game ``i``, likewise."""
+    y = seats.ints[i]
+    t, f = view.fits.shape[0], len(view.low)
+    a = t + 3 * f
+    b = a + 3 * t
+    return Episode(
+        order=y[a : a + t],
+        placement=y[a + t : a + 2 * t],
+        is_open=y[a + 2 * t : b],
+        trail=y[b : b + f],
+        carried=y[b + f : b + f + t + 1],
+        level=y[b + f + t + 1 : b + f + t + 2],
+    )
+
+
+@compiled
+def _start(pool: Pool, seats: Seats, sight: Sight) -> None:
+    for i in range(len(seats.problem)):
+        view = view_of(pool, seats.problem[i])
+        state, episode = state_of(view, seats, i), episode_of(view, seats, i)
+        episode.order[:] = task_order(view)
+        for k in range(3):
+            state.asked[k] = max(view.demand[:, k].sum(), 1e-300)
+        seats.worth[i] = 0.0
+        seats.shaping[i] = 0.0
+        fits = begin(view, state, episode)
+        _look(view, state, episode, sight, seats, i, fits)
+
+
+@compiled
+def _step(pool: Pool, seats: Seats, work: FillWork, sight: Sight, actions: IntArray) -> int:
+    """Returns a game whose action was not allowed, else -1."""
+    for i in range(len(seats.problem)):
+        if seats.status[i] != PLAYING:
+            continue
+        node = actions[i]
+        if node < 0 or node >= seats.mask.shape[1] or not seats.mask[i, node]:
+            return i
+        view = view_of(pool, seats.problem[i])
+        state, episode = state_of(view, seats, i), episode_of(view, seats, i)
+        rewards_of_step(view, state, episode, node, seats.shaping[i])
+        fits = place(view, state, episode, node)
+        if fits and episode.level[0] == len(episode.order):
+            seats.worth[i] = finish(view, work, state, episode)
+            seats.status[i] = WON
+            seats.mask[i] = False
+        else:
+            _look(view, state, episode, sight, seats, i, fits)
+    return -1
+
+
+@compiled
+def _look(view: Compact, state: State, episode: Episode, sight: Sight, seats: Seats, i: int, fits: bool) -> None:
+    seats.nodes[i] = 0.0
+    seats.mask[i] = False
+    found = 0
+    if fits:
+        found = observe(view, state, episode, sight, seats.nodes[i], seats.context[i], seats.mask[i])
+    seats.status[i] = PLAYING if found else LOST
