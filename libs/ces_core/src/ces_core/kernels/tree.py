@@ -205,7 +205,7 @@ def open_level(form: Form, state: State, tables: Tables, search: Search, level: 
 
 @compiled
 def _open_flow(form: Form, state: State, tables: Tables, search: Search, level: int, flow: int, cut: float) -> None:
-    a, b = end_node(form, state, form.src[flow]), end_node(form, state, form.dst[flow])
+    a, b = end_node(state.node_of, form.src[flow]), end_node(state.node_of, form.dst[flow])
     pair = a * form.fits.shape[1] + b
     cost = np.empty(3)
     search.rest[level] = search.rest[level - 1] if level > 0 else 0.0
@@ -336,7 +336,7 @@ def _leaf(form: Form, state: State, search: Search) -> None:
         return
     if _anchors_are_best(form, state):
         for f in range(len(form.src)):
-            search.rates[f] = anchor(form, f, state.path_of[f])
+            search.rates[f] = anchor(form.high[f], form.width[state.path_of[f]])
         _improve(state, search, value)
         return
     counts[SOLVED] += 1
@@ -361,13 +361,13 @@ def _anchors_are_best(form: Form, state: State) -> bool:
     """Whether the anchors fit together, and no flow gains by having less: then they are the best rates."""
     for f in range(len(form.src)):
         q = state.path_of[f]
-        rate = anchor(form, f, q)
+        rate = anchor(form.high[f], form.width[q])
         if form.worth[f] < form.eta[q] and rate > form.low[f]:
             return False
     room = form.room.copy()
     for f in range(len(form.src)):
         q = state.path_of[f]
-        rate = anchor(form, f, q)
+        rate = anchor(form.high[f], form.width[q])
         for i in range(form.path_first[q], form.path_first[q + 1]):
             room[form.resource[i]] -= rate * form.times[i]
             if room[form.resource[i]] < 0.0:

@@ -53,7 +53,7 @@ class Tables(NamedTuple):
     second: FloatArray
     left: FloatArray  # (sets,) what is left of each set's cost on its node
     active: IntArray  # (sets,) per node, from its first set on: the sets that are possible now
-    count: IntArray  # (C,) how many
+    sets: IntArray  # (C,) how many
     least: FloatArray  # (C,) the least of ``left``
 
 
@@ -76,20 +76,15 @@ def fresh_tables(form: Form) -> Tables:
         second=np.zeros(count),
         left=np.zeros(max(1, sets)),
         active=np.zeros(max(1, sets), dtype=np.int64),
-        count=np.zeros(count, dtype=np.int64),
+        sets=np.zeros(count, dtype=np.int64),
         least=np.zeros(count),
     )
 
 
 @compiled
-def together(form: Form, state: State, one: int, other: int, node: int) -> bool:
-    """Whether two tasks that each fit on the node fit there together."""
-    one_asks, other_asks, free = form.demand[one], form.demand[other], state.free
-    return bool(
-        one_asks[0] + other_asks[0] <= free[0, node]
-        and one_asks[1] + other_asks[1] <= free[1, node]
-        and one_asks[2] + other_asks[2] <= free[2, node]
-    )
+def together(one: FloatArray, other: FloatArray, free: FloatArray) -> bool:
+    """Whether two demands fit into what a node has free."""
+    return bool(one[0] + other[0] <= free[0] and one[1] + other[1] <= free[1] and one[2] + other[2] <= free[2])
 
 
 @compiled
@@ -113,14 +108,19 @@ def _open_flows(form: Form, state: State, tables: Tables, ranges: FloatArray) ->
         if state.path_of[f] >= 0:
             continue
         src, dst = form.src[f], form.dst[f]
-        a_placed, b_placed = end_node(form, state, src), end_node(form, state, dst)
+        a_placed, b_placed = end_node(state.node_of, src), end_node(state.node_of, dst)
         ranges[f, 0], ranges[f, 1], ranges[f, 2] = np.inf, -np.inf, np.inf
         for a in _ends(tables, src, a_placed, one):
             for b in _ends(tables, dst, b_placed, two):
                 pair = a * count + b
                 for q in range(form.pair_first[pair], form.pair_first[pair + 1]):
                     tables.squares[f, q] = np.inf
-                if a == b and a_placed < 0 and b_placed < 0 and not together(form, state, src, dst, a):
+                if (
+                    a == b
+                    and a_placed < 0
+                    and b_placed < 0
+                    and not together(form.demand[src], form.demand[dst], state.free[:, a])
+                ):
                     continue
                 for q in range(form.pair_first[pair], form.pair_first[pair + 1]):
                     if path_cost(form, state, f, q, cost):
@@ -237,8 +237,8 @@ def _link_cells(form: Form, state: State, tables: Tables, ranges: FloatArray, me
             continue
         least[:] = np.inf
         src, dst = form.src[f], form.dst[f]
-        for a in _ends(tables, src, end_node(form, state, src), one):
-            for b in _ends(tables, dst, end_node(form, state, dst), two):
+        for a in _ends(tables, src, end_node(state.node_of, src), one):
+            for b in _ends(tables, dst, end_node(state.node_of, dst), two):
                 pair = a * nodes + b
                 for q in range(form.pair_first[pair], form.pair_first[pair + 1]):
                     squares, more = tables.squares[f, q], tables.sums[f, q]
@@ -336,19 +336,17 @@ def _sets(form: Form, state: State, tables: Tables, k: int, factor: FloatArray) 
                     tables.left[s] = factor[0] * form.set_cross[s, 0] + factor[1] * form.set_cross[s, 1]
                     tables.active[first + size] = s
                     size += 1
-        tables.count[n] = size
+        tables.sets[n] = size
         tables.least[n] = 0.0
 
 
 @compiled
-def _push_node(
-    form: Form, tables: Tables, unary: FloatArray, k: int, n: int, work: FloatArray, enough: float
-) -> None:
+def _push_node(form: Form, tables: Tables, unary: FloatArray, k: int, n: int, work: FloatArray, enough: float) -> None:
     """Moves costs between the node's sets and the tasks on this node, so that nothing can be moved further.
 
     ``work``: (4, T) scratch.
     """
-    first, size, tasks = form.sets_of[n], tables.count[n], len(form.demand)
+    first, size, tasks = form.sets_of[n], tables.sets[n], len(form.demand)
     if size <= 1:
         return
     gain, inside, outside, here = work[0], work[1], work[2], work[3]
@@ -376,7 +374,7 @@ def _push_node(
             if form.set_tasks[s] & forced == forced:
                 tables.active[first + kept] = s
                 kept += 1
-        tables.count[n] = size = kept
+        tables.sets[n] = size = kept
     if members == 0 or size == 0:
         tables.least[n] = np.inf if size == 0 else tables.left[tables.active[first]]
         for i in range(size):
@@ -467,7 +465,7 @@ def _flow_tables(
         if state.path_of[f] >= 0:
             continue
         src, dst = form.src[f], form.dst[f]
-        a_placed, b_placed = end_node(form, state, src), end_node(form, state, dst)
+        a_placed, b_placed = end_node(state.node_of, src), end_node(state.node_of, dst)
         for a in _ends(tables, src, a_placed, single_a):
             for b in _ends(tables, dst, b_placed, single_b):
                 value = enough
@@ -597,7 +595,11 @@ def domains(form: Form, state: State, tables: Tables, k: int, cost: FloatArray, 
         size = 0
         after = state.node_of[form.twin[t]] if form.twin[t] >= 0 else -1
         for n in range(form.fits.shape[1]):
-            if (not inherit or cost[t, n] < NEVER) and n >= after and fits_now(form, state, t, n):
+            if (
+                (not inherit or cost[t, n] < NEVER)
+                and n >= after
+                and fits_now(form.fits[t, n], form.demand[t], state.free, n)
+            ):
                 tables.domain[t, size] = n
                 size += 1
         tables.size[t] = size

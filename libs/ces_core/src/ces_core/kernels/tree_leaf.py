@@ -152,7 +152,7 @@ def _interior(
     prices[:] = share / left
     sums = load.sum(axis=0)
     product = load.T @ load
-    grade = np.empty(n)
+    grade, matrix = np.empty(n), np.empty((n, n))
     for _ in range(ROUNDS):
         level = use + load @ y
         total = other_sum + level.sum()
@@ -164,13 +164,16 @@ def _interior(
         if gap < GAP and np.abs(dual).max() < 1e-11:
             break
         aim = gap / (2 * n + rows) / CENTRE
-        matrix = weight / deviation * (product / count - np.outer(sums, sums) / count**2 - np.outer(grade, grade))
-        for r in range(rows):
-            matrix += prices[r] / left[r] * np.outer(price[r], price[r])
+        bend = weight / deviation
         for v in range(n):
+            for u in range(v + 1):
+                value = bend * (product[v, u] / count - sums[v] * sums[u] / count**2 - grade[v] * grade[u])
+                for r in range(rows):
+                    value += prices[r] / left[r] * price[r, v] * price[r, u]
+                matrix[v, u] = value
             matrix[v, v] += low[v] / y[v] + high[v] / (1.0 - y[v]) + 1e-14
         target = -(weight * grade - share + price.T @ (aim / left) + aim / (1.0 - y) - aim / y)
-        step = np.linalg.solve(matrix, target)
+        step = _solved(matrix, target)
         d_left = -(price @ step)
         d_low = aim / y - low - low / y * step
         d_high = aim / (1.0 - y) - high + high / (1.0 - y) * step
@@ -198,3 +201,26 @@ def _interior(
         if left.size and left.min() <= 0.0:
             y -= most * step
             break
+
+
+@compiled
+def _solved(matrix: FloatArray, target: FloatArray) -> FloatArray:
+    """x with matrix @ x = target, by Cholesky's factors; reads and overwrites the lower half of a positive matrix."""
+    n = len(target)
+    answer = target.copy()
+    for i in range(n):
+        for j in range(i + 1):
+            value = matrix[i, j]
+            for k in range(j):
+                value -= matrix[i, k] * matrix[j, k]
+            matrix[i, j] = np.sqrt(max(value, 1e-300)) if i == j else value / matrix[j, j]
+        value = answer[i]
+        for k in range(i):
+            value -= matrix[i, k] * answer[k]
+        answer[i] = value / matrix[i, i]
+    for i in range(n - 1, -1, -1):
+        value = answer[i]
+        for k in range(i + 1, n):
+            value -= matrix[k, i] * answer[k]
+        answer[i] = value / matrix[i, i]
+    return answer

@@ -56,28 +56,23 @@ def fresh_state(form: Form) -> State:
 
 
 @compiled
-def end_node(form: Form, state: State, end: int) -> int:
+def end_node(node_of: IntArray, end: int) -> int:
     """The candidate at this end of a flow, or -1 while its task has none."""
     if end < 0:
         return -1 - end
-    return int(state.node_of[end])
+    return int(node_of[end])
 
 
 @compiled
-def fits_now(form: Form, state: State, task: int, node: int) -> bool:
-    """Whether the node still has room for the task, and was allowed from the start."""
-    if not form.fits[task, node]:
-        return False
-    demand, free = form.demand, state.free
-    return bool(
-        demand[task, 0] <= free[0, node] and demand[task, 1] <= free[1, node] and demand[task, 2] <= free[2, node]
-    )
+def fits_now(allowed: bool, demand: FloatArray, free: FloatArray, node: int) -> bool:
+    """Whether the node, allowed from the start, still has room for the demand."""
+    return bool(allowed and demand[0] <= free[0, node] and demand[1] <= free[1, node] and demand[2] <= free[2, node])
 
 
 @compiled
-def anchor(form: Form, flow: int, path: int) -> float:
-    """The most that the flow could get on the path."""
-    return float(min(form.high[flow], form.width[path]))
+def anchor(most: float, width: float) -> float:
+    """The most that a flow of this maximum could get on a path of this width."""
+    return min(most, width)
 
 
 @compiled
@@ -94,7 +89,7 @@ def path_cost(form: Form, state: State, flow: int, path: int, out: FloatArray) -
         load += state.link_use[r] * form.inverse[r] * form.times[i]
     if room < low:
         return False
-    rate = anchor(form, flow, path)
+    rate = anchor(form.high[flow], form.width[path])
     out[0] = rate * (rate * form.kappa2[path] + 2.0 * load)
     out[1] = rate * form.kappa[path]
     gain = worth - form.eta[path]
@@ -142,7 +137,7 @@ def route(form: Form, state: State, level: int, flow: int, path: int, cost: Floa
     state.sums[LINK_SQUARES] += cost[0]
     state.sums[LINK_SUM] += cost[1]
     state.sums[LOST] += cost[2]
-    rate = anchor(form, flow, path)
+    rate = anchor(form.high[flow], form.width[path])
     first = form.path_first[path]
     for i in range(first, form.path_first[path + 1]):
         r = form.resource[i]
