@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from ces_core.kernels.jit import COMPILED, compiled
 from ces_core.paths.kept import Kept
 from ces_core.paths.mend import GIVEN_UP, SAME, mend
-
-if TYPE_CHECKING:
-    from ces_core.paths.network import IntArray, Neighbours
+from ces_core.paths.neighbours import IntArray, Neighbours
 
 HopRow = NDArray[np.signedinteger[Any]]
 KEPT_ROWS = 64 << 20

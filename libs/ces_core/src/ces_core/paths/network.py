@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ces_core.paths.hops import HopRows
-
-IntArray = NDArray[np.int64]
-
-
-class Neighbours(NamedTuple):
-    """Per node its neighbours in one direction: entries ``first[n]`` up to ``first[n + 1]``, by rising link."""
-
-    first: IntArray  # (nodes + 1,)
-    node: NDArray[np.int32]  # (links,)
-    link: NDArray[np.int32]  # (links,)
-
-    @staticmethod
-    def of(nodes: int, here: IntArray, there: IntArray) -> Neighbours:
-        order = np.argsort(here, kind="stable")
-        first = np.zeros(nodes + 1, dtype=np.int64)
-        np.cumsum(np.bincount(here, minlength=nodes), out=first[1:])
-        return Neighbours(first, there[order].astype(np.int32), order.astype(np.int32))
+from ces_core.paths.neighbours import IntArray, Neighbours
 
 
 class Network:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from ces_core.paths.hops import HopRow, plain
 from ces_core.paths.kept import Kept
-from ces_core.paths.network import IntArray, Network
+from ces_core.paths.neighbours import IntArray
+from ces_core.paths.network import Network
 from ces_core.paths.path import FlatPaths, Path
 from ces_core.paths.simple import PATIENCE, simple_walks
 from ces_core.paths.walks import shortest_walks
