@@ -1,8 +1,14 @@
-"""First-use costs of a solver, paid ahead: imports, and the compilation of everything that decisions use."""
+"""First-use costs of a solver, paid ahead: imports, and the compilation of everything that decisions use.
+
+``python -m ces_core.solvers.warm [NAME]`` leaves what was compiled where later processes find it.
+"""
 
 from __future__ import annotations
 
+import sys
+
 from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.solvers import get_solver
 from ces_core.solvers.base import Solver
 
 ENOUGH_S = 0.1
@@ -12,7 +18,8 @@ ENOUGH_S = 0.1
 def warm_up(solver: Solver) -> None:
     """Has ``solver`` decide tiny jobs, with and without a place, so that no later decision pays for its first use.
 
-    Takes seconds where nothing is compiled yet and no cache of compiled code can be used, else a few milliseconds.
+    Takes a minute of CPU time where nothing is compiled yet and no cache of compiled code can be used, else less than
+    a second.
     What a topology remembers is another matter: see :meth:`ces_core.paths.PathTable.warm`.
     """
     nodes = [Node(name, cpu=2.0, memory=2.0) for name in "abc"]
@@ -26,3 +33,7 @@ def warm_up(solver: Solver) -> None:
         for _ in range(2):
             solver.solve(problem, time_limit_s=ENOUGH_S)
     cluster.topology.paths.warm()  # what no decision uses until the topology changes
+
+
+if __name__ == "__main__":
+    warm_up(get_solver(*sys.argv[1:]))
