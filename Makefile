@@ -44,13 +44,15 @@ $(VENV)/.installed: $(MANIFESTS) constraints.txt Makefile
 			"name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
 		echo "error: $(PYTHON) cannot make virtual environments: install python3-venv" >&2; exit 1; }
-	@echo "[1/3] virtual environment $(VENV)"
+	@echo "[1/4] virtual environment $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "[2/3] tools for building, testing and checking"
+	@echo "[2/4] tools for building, testing and checking"
 	@$(PIP) install -c constraints.txt $(BUILD_TOOLS) $(DEV_TOOLS)
-	@echo "[3/3] CES's packages and what they need"
+	@echo "[3/4] CES's packages and what they need"
 	@$(PIP) install -c constraints.txt --no-build-isolation $(EDITABLE)
 	@$(if $(TRAIN),$(PIP) install --no-deps --no-build-isolation -e ./$(TRAIN))
+	@echo "[4/4] compiling the solver, about a minute: kept until its code changes"
+	@$(BIN)/python -m ces_core.solvers.warm
 	@touch $@
 	@echo "installed; the command is $(BIN)/ces"
 

@@ -22,7 +22,7 @@ from ces_testbed import services
 from ces_testbed.cleanup import leftovers, remove_files, remove_remains
 from ces_testbed.errors import Interrupted, StartFailed
 from ces_testbed.processes import Records, wait_until
-from ces_testbed.services import CONTROLLERS, MANAGER, NATS, Layout, agent_name
+from ces_testbed.services import CONTROLLERS, MANAGER, NATS, SCHEDULER, Layout, agent_name
 from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, choose_ports, port_is_free
 from ces_testbed.supervisor import Supervisor
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ces_testbed.hosts import Hosts
 
 READY_S = 90.0
+COMPILED_S = 600.0  # the scheduler is ready once its solver is compiled: a minute of CPU time, where that is not kept
 MANY_STARTS = 4
 CENTRAL = 2 + len(CONTROLLERS)
 LOG_LINES = 15
@@ -204,13 +205,16 @@ class Cluster:
         self._await_all([agent_name(name) for name in sorted(silent)], all_heard, pause_s=0.2)
 
     def _await_answer(self, name: str) -> None:
+        patience_s = COMPILED_S if name == SCHEDULER else READY_S
         with httpx.Client(timeout=2, trust_env=False) as http:
-            self._await(name, lambda: _answers(http, self.layout.ready_url(name)))
+            self._await(name, lambda: _answers(http, self.layout.ready_url(name)), patience_s)
 
-    def _await(self, name: str, condition: Callable[[], bool]) -> None:
-        self._await_all([name], condition, pause_s=0.05)
+    def _await(self, name: str, condition: Callable[[], bool], patience_s: float = READY_S) -> None:
+        self._await_all([name], condition, pause_s=0.05, patience_s=patience_s)
 
-    def _await_all(self, names: list[str], condition: Callable[[], bool], pause_s: float) -> None:
+    def _await_all(
+        self, names: list[str], condition: Callable[[], bool], pause_s: float, patience_s: float = READY_S
+    ) -> None:
         def settled() -> bool:
             if not self._wanted():
                 raise Interrupted("asked to end while starting")
@@ -219,9 +223,9 @@ class Cluster:
                     raise StartFailed(f"{name} ends again and again; the end of its log:\n{self.log_tail(name)}")
             return condition()
 
-        if not wait_until(settled, READY_S, pause_s):
+        if not wait_until(settled, patience_s, pause_s):
             logs = "\n".join(f"{name}:\n{self.log_tail(name)}" for name in names[:2])
-            raise StartFailed(f"not ready within {READY_S:g} s: {', '.join(names)}; the end of the log:\n{logs}")
+            raise StartFailed(f"not ready within {patience_s:g} s: {', '.join(names)}; the end of the log:\n{logs}")
 
     def log_tail(self, service: str, lines: int = LOG_LINES) -> str:
         try:

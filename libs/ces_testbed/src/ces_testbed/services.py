@@ -19,10 +19,11 @@ from ces_testbed.topology import TestbedNode
 
 NATS = "nats"
 MANAGER = "manager"
-CONTROLLERS = ("scheduler", "compute-ctl", "network-ctl")
+SCHEDULER = "scheduler"
+CONTROLLERS = (SCHEDULER, "compute-ctl", "network-ctl")
 MODULES = {
     MANAGER: "ces_manager",
-    "scheduler": "ces_scheduler",
+    SCHEDULER: "ces_scheduler",
     "compute-ctl": "ces_compute_ctl",
     "network-ctl": "ces_network_ctl",
 }
