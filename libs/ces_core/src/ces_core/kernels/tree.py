@@ -35,6 +35,8 @@ BEST, CERTAIN, MARGIN = 0, 1, 2
 NODES, LEAVES, SOLVED, FOUND, BUILT = 0, 1, 2, 3, 4
 """``Search.counts``: levels opened, leaves reached, leaves solved for rates, plans found, tables built."""
 
+FIRST_SWEEPS, SWEEPS = 30, 5
+"""Rounds of moving costs between tables, at most: where nothing is known yet, and below."""
 HALVINGS = 4
 """So often, at most, a task's level halves a range of a deviation or mean."""
 WORTH_HALVING = 0.5
@@ -114,7 +116,13 @@ def explore(form: Form, state: State, tables: Tables, search: Search, base: int,
                 budget -= 1
                 counts[NODES] += 1
                 search.at[level] = -1
-                open_level(form, state, tables, search, level, numbers[BEST] - numbers[MARGIN])
+                search.size[level] = 0
+                cut = numbers[BEST] - numbers[MARGIN]
+                if form.level_task[level] >= 0:
+                    _open_task(form, state, tables, search, level, cut)
+                else:
+                    _open_flow(form, state, tables, search, level, cut)
+                _sort(search, level)
                 fresh = False
         if search.at[level] >= 0:
             undo(form, state, search, level)
@@ -192,19 +200,9 @@ def _dearer(form: Form, state: State, tables: Tables, search: Search, level: int
 
 
 @compiled
-def open_level(form: Form, state: State, tables: Tables, search: Search, level: int, cut: float) -> None:
-    """The level's candidates with their bounds, best first; those that cannot beat ``cut`` are left out."""
-    task = form.level_task[level]
-    search.size[level] = 0
-    if task >= 0:
-        _open_task(form, state, tables, search, level, task, cut)
-    else:
-        _open_flow(form, state, tables, search, level, form.level_flow[level], cut)
-    _sort(search, level)
-
-
-@compiled
-def _open_flow(form: Form, state: State, tables: Tables, search: Search, level: int, flow: int, cut: float) -> None:
+def _open_flow(form: Form, state: State, tables: Tables, search: Search, level: int, cut: float) -> None:
+    """The paths of this level's flow with their bounds, where they could beat ``cut``."""
+    flow = form.level_flow[level]
     a, b = end_node(state.node_of, form.src[flow]), end_node(state.node_of, form.dst[flow])
     pair = a * form.fits.shape[1] + b
     cost = np.empty(3)
@@ -222,22 +220,20 @@ def _open_flow(form: Form, state: State, tables: Tables, search: Search, level: 
 
 
 @compiled
-def _open_task(form: Form, state: State, tables: Tables, search: Search, level: int, k: int, cut: float) -> None:
+def _open_task(form: Form, state: State, tables: Tables, search: Search, level: int, cut: float) -> None:
+    """The nodes of this level's task with their bounds, where they could beat ``cut``."""
+    k = form.level_task[level]
     cost, reach = search.cost[k], search.reach
     inherit = k > 0 and search.built[k - 1]
     if not domains(form, state, tables, k, search.cost[k - 1] if inherit else cost, inherit):
         return
-    search.counts[BUILT] += 1
     search.built[k] = True
     if inherit:
         tables.limit[k] = tables.limit[k - 1]
     else:
         tables.limit[k, :, 0] = 0.0
         tables.limit[k, :, 1] = np.inf
-    sure = build(form, state, tables, k, k, cut, 6 if inherit else 30, cost, reach)
-    if sure == np.inf:
-        return
-    sure = _narrow(form, state, tables, search, k, cut, sure)
+    sure = _bounded(form, state, tables, search, k, cut, SWEEPS if inherit else FIRST_SWEEPS)
     if sure == np.inf:
         return
     search.sure[level] = sure
@@ -253,14 +249,16 @@ def _open_task(form: Form, state: State, tables: Tables, search: Search, level: 
 
 
 @compiled
-def _narrow(form: Form, state: State, tables: Tables, search: Search, k: int, cut: float, sure: float) -> float:
-    """Halves the ranges of deviations and means as long as one half is proven empty; tables and domains follow.
-
-    Returns what is certain then, or infinity where nothing is left.
-    """
+def _bounded(form: Form, state: State, tables: Tables, search: Search, k: int, cut: float, sweeps: int) -> float:
+    """Makes the tables of task ``k``, then halves the ranges of deviations and means as long as one half is proven
+    empty; tables and domains follow. Returns what is certain then, or infinity where nothing is left."""
     tasks = len(form.demand)
     reach, trial, cost = search.reach, tasks, search.trial
+    search.counts[BUILT] += 1
+    sure = build(form, state, tables, k, k, cut, sweeps, search.cost[k], reach)
     for _ in range(HALVINGS):
+        if sure == np.inf:
+            break
         bound = sure
         for t in range(k, tasks):
             bound += reach[t]
@@ -281,7 +279,7 @@ def _narrow(form: Form, state: State, tables: Tables, search: Search, k: int, cu
             tables.domain[:] = search.domain
             tables.size[:] = search.domain_size
             search.counts[BUILT] += 1
-            if build(form, state, tables, k, trial, cut, 4, cost, reach) < np.inf:
+            if build(form, state, tables, k, trial, cut, SWEEPS, cost, reach) < np.inf:
                 alive = half
                 number += 1
                 for t in range(k, tasks):
@@ -300,8 +298,8 @@ def _narrow(form: Form, state: State, tables: Tables, search: Search, k: int, cu
                     size += 1
             tables.size[t] = size
         search.counts[BUILT] += 1
-        sure = build(form, state, tables, k, k, cut, 6, search.cost[k], reach)
-        if sure == np.inf or number == 2:
+        sure = build(form, state, tables, k, k, cut, SWEEPS, search.cost[k], reach)
+        if number == 2:
             break
     return float(sure)
 

@@ -36,7 +36,7 @@ NEVER = 1e9
 
 
 class Tables(NamedTuple):
-    """What :func:`build` works with; ``scale``, ``row`` and ``limit`` outlive it, one per task (the last: for trials)."""
+    """What :func:`build` works with; ``scale``, ``row``, ``limit`` outlive it, one per task (the last: for trials)."""
 
     scale: FloatArray  # (T + 1, 2) factors of the links' squares and sum in costs
     row: FloatArray  # (T + 1, F, C) least cost of a flow that closes with the task, by the task's node
