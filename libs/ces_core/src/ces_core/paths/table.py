@@ -83,6 +83,10 @@ class PathTable:
             self._flat.put(key, found, found.size())
         return found
 
+    def wider(self, most: int) -> PathTable:
+        """A table of the same network that keeps up to ``most`` equally short paths per pair."""
+        return PathTable(self._network, k=self._k, most=most)
+
     def truncated(self, nodes: NDArray[np.int64]) -> bool:
         """Whether some pair of ``nodes`` has more shortest paths than are kept: what holds for the kept ones is then
         no proof for all. Never so for the K shortest, which are what they are."""

@@ -1,9 +1,9 @@
 """``exact``: the best plan with a proof, or the best found in time with an upper limit on what any plan reaches.
 
 The solver ``search`` gives the first plan; the tree (:mod:`ces_core.solvers.exact.tree`) proves that there is none
-better, or finds it. Where no plan exists, that is proven too. Where the path table keeps only some of the equally short
-paths of a pair of nodes, or the instance is too large for the tree, nothing is claimed from the tree: the bound is then
-the one that comes with ``search``, which holds for any paths.
+better, or finds it. Where no plan exists, that is proven too. Where there are too many equally short paths to look at
+all of them, or the instance is too large for the tree, nothing is claimed from the tree: the bound is then the one that
+comes with ``search``, which holds for any paths.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Exact:
         if metrics is None:
             return Result(self.name, considered, reason=_reason(problem, outcome, seed, deadline))
         bound = 1.0 if start.bound is None else start.bound
-        if _all_paths(problem):
+        if outcome.all_paths:
             bound = min(bound, 1.0 - 0.5 * outcome.floor)
         return Result(self.name, considered, plan, metrics, bound=max(bound, metrics.composite))
 
@@ -82,11 +82,6 @@ def _within_reach(problem: Problem) -> bool:
     """Whether the tree's tables fit into memory."""
     count = len(_nodes(problem))
     return count <= MOST_NODES and count * count * max(1, len(problem.flows)) <= LARGEST
-
-
-def _all_paths(problem: Problem) -> bool:
-    """Whether every equally short path between nodes that matter is in the table."""
-    return not problem.flows or not problem.routes.truncated(_nodes(problem))
 
 
 def _finished(problem: Problem, found: Found) -> tuple[Plan, Metrics]:
@@ -111,12 +106,12 @@ def _reason(problem: Problem, outcome: Outcome, seed: int, deadline: float) -> R
         if obstacle(other) is not None:
             return None, replace(trace, complete=True)
         again = prove(other, None, min(deadline, time.perf_counter() + REASON_S), first=True)
-        return again.found, replace(trace, complete=_settled(other, again))
+        return again.found, replace(trace, complete=_settled(again))
 
     _, trace = greedy.search(problem, seed, deadline)
-    return explain(problem, replace(trace, complete=_settled(problem, outcome)), examined)
+    return explain(problem, replace(trace, complete=_settled(outcome)), examined)
 
 
-def _settled(problem: Problem, outcome: Outcome) -> bool:
+def _settled(outcome: Outcome) -> bool:
     """Whether it is proven that there is no plan."""
-    return outcome.complete and outcome.found is None and _all_paths(problem)
+    return outcome.complete and outcome.found is None and outcome.all_paths

@@ -13,18 +13,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ces_core.kernels.compact import Compact, compact, path_of
+from ces_core.kernels.compact import Compact, compact
 from ces_core.kernels.tree import BEST, CERTAIN, FOUND, MARGIN, NODES, explore, fresh_search, jump, leave
 from ces_core.kernels.tree_bound import fresh_tables
 from ces_core.kernels.tree_form import Form, form
 from ces_core.kernels.tree_state import fresh_state
-from ces_core.paths import Path
+from ces_core.paths import Path, PathTable
 from ces_core.problem import Problem
 
 GAIN = 1e-10
 """A plan is improved upon only by more than this (in Z, per unit of weights); the bound allows for it."""
 LEVELS = 200
 """Levels that are opened depth-first before the best open node is chosen anew; more when many nodes are open."""
+
+
+MOST_TIES = 1024
+"""So many equally short paths per pair of nodes are looked at where the usual table had to leave some out..."""
+MOST_COSTS = 8_000_000
+"""... unless that made more than so many pairs of a flow and a path."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +45,15 @@ class Found:
 
 @dataclass(frozen=True)
 class Outcome:
-    """``floor``: no plan has a Z below it (infinite: there is no plan). ``complete``: the search came to its end."""
+    """``floor``: no plan has a Z below it (infinite: there is no plan). ``complete``: the search came to its end.
+
+    ``all_paths``: both are about all paths that flows may take; else only about those that the path table keeps.
+    """
 
     found: Found | None
     floor: float
     complete: bool
+    all_paths: bool
     levels: int
 
 
@@ -52,7 +62,7 @@ def prove(problem: Problem, known: float | None, deadline: float, *, first: bool
 
     ``deadline`` is a time of ``time.perf_counter``.
     """
-    view = compact(problem)
+    view, routes = _with_all_paths(problem)
     shape = form(view)
     search = _Search(shape)
     numbers = search.arrays.numbers
@@ -70,13 +80,31 @@ def prove(problem: Problem, known: float | None, deadline: float, *, first: bool
             heapq.heappush(open_nodes, (below, next(ticket), rest))
         if time.perf_counter() > deadline or (first and search.arrays.counts[FOUND]):
             break
-    found = search.found(problem, view)
+    found = search.found(view, routes)
     floor = min(numbers[BEST] - 2 * numbers[MARGIN], float(numbers[CERTAIN]))
     if open_nodes:
         floor = min(floor, open_nodes[0][0])
     elif found is None and known is None:
         floor = np.inf
-    return Outcome(found, floor, not open_nodes, int(search.arrays.counts[NODES]))
+    all_paths = not problem.flows or not routes.truncated(view.nodes)
+    return Outcome(found, floor, not open_nodes, all_paths, int(search.arrays.counts[NODES]))
+
+
+def _with_all_paths(problem: Problem) -> tuple[Compact, PathTable]:
+    """The problem as arrays, with every equally short path as far as that is possible."""
+    view, routes = compact(problem), problem.routes
+    if not problem.flows or not routes.truncated(view.nodes):
+        return view, routes
+    wider = routes.wider(MOST_TIES)
+    paths = wider.flat(view.nodes)
+    if (len(paths.path_first) - 1) * len(problem.flows) > MOST_COSTS:
+        return view, routes
+    return view._replace(
+        pair_first=paths.pair_first,
+        path_first=paths.path_first,
+        path_resource=paths.resource,
+        path_times=paths.times,
+    ), wider
 
 
 class _Search:
@@ -112,7 +140,7 @@ class _Search:
         leave(self.form, self.state, arrays, level)
         return left
 
-    def found(self, problem: Problem, view: Compact) -> Found | None:
+    def found(self, view: Compact, routes: PathTable) -> Found | None:
         arrays = self.arrays
         if not arrays.counts[FOUND]:
             return None
@@ -124,7 +152,11 @@ class _Search:
             return int(local[at]) if at >= 0 else -1 - at
 
         ends = [(end(a), end(b)) for a, b in zip(view.flow_src.tolist(), view.flow_dst.tolist(), strict=True)]
-        paths = [path_of(problem, view, a, b, q) for (a, b), q in zip(ends, arrays.best_paths.tolist(), strict=True)]
+        first = [int(view.pair_first[a * len(view.nodes) + b]) for a, b in ends]
+        paths = [
+            routes.between(int(view.nodes[a]), int(view.nodes[b]))[q - start]
+            for (a, b), q, start in zip(ends, arrays.best_paths.tolist(), first, strict=True)
+        ]
         return Found(float(arrays.numbers[BEST]), tuple(assignment), tuple(paths), tuple(arrays.best_rates.tolist()))
 
 
