@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ces_core.kernels.jit import compiled
-from ces_core.kernels.tree_bound import Tables, build, domains, widest
+from ces_core.kernels.tree_bound import build, domains
 from ces_core.kernels.tree_form import Form
 from ces_core.kernels.tree_leaf import best_rates
+from ces_core.kernels.tree_ranges import widest
 from ces_core.kernels.tree_state import (
     State,
     anchor,
@@ -27,6 +28,7 @@ from ces_core.kernels.tree_state import (
     take_back,
     unroute,
 )
+from ces_core.kernels.tree_tables import Tables
 from ces_core.problem import FloatArray
 from ces_core.topology import IntArray
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from ces_core.kernels.compact import Compact, compact
 from ces_core.kernels.tree import BEST, CERTAIN, FOUND, MARGIN, NODES, explore, fresh_search, jump, leave
-from ces_core.kernels.tree_bound import fresh_tables
 from ces_core.kernels.tree_form import Form, form
 from ces_core.kernels.tree_state import fresh_state
+from ces_core.kernels.tree_tables import fresh_tables
 from ces_core.paths import Path, PathTable
 from ces_core.problem import Problem
 
