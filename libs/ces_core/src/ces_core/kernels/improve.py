@@ -61,7 +61,8 @@ def _choose(view: Compact, walk: Walk, tree: Tree, count: int) -> None:
 
 @compiled
 def better_paths(view: Compact, work: FillWork, state: State) -> None:
-    """Moves one flow at a time to another of its paths while that helps."""
+    """Moves one flow at a time to another of its paths while that helps. A plan that fits stays one: a state that does
+    not may score higher than one that satisfies hardly any flow."""
     moved = True
     candidates = view.fits.shape[1]
     while moved:
@@ -75,6 +76,6 @@ def better_paths(view: Compact, work: FillWork, state: State) -> None:
                 if last - first < 2 or q == state.path[f]:
                     continue
                 score = attempt_path(view, work, state, f, q)
-                if score > state.score[0] + 1e-12:
+                if score > state.score[0] + 1e-12 and (state.fits[1] or not state.fits[0]):
                     accept(view, state, state.node_of.copy(), score)
                     moved = True
