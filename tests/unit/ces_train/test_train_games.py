@@ -123,6 +123,21 @@ def test_games_are_worth_what_the_objective_says() -> None:
     assert (games.seats.worth[games.seats.status == LOST] == 0).all()
 
 
+def test_a_game_has_room_for_all_that_it_needs() -> None:
+    """Compiled code does not look at bounds: where a seat is too small, slices come out short."""
+    for tasks in (2, 5, 8):
+        pool = draw(new_random(tasks), kinds(EVEN, tasks=(tasks, tasks)), 30)
+        games = Games(30, Most.of(pool))
+        games.start(pool, np.arange(30))
+        for i in range(30):
+            view, state, episode = games.game(i)
+            c, t, f, r = len(view.nodes), tasks, len(view.low), len(view.room)
+            assert (state.free.shape, state.use.shape, state.spare.shape) == ((3, c), (2, c), (r,))
+            assert (state.link_use.shape, state.guess.shape, state.is_affected.shape) == ((r,), (f,), (f,))
+            assert (state.affected.shape, episode.trail.shape) == ((f,), (f,))
+            assert (episode.carried.shape, episode.level.shape) == ((t + 1,), (1,))
+
+
 def test_a_forbidden_node_is_refused_and_shaping_stays_within_its_range() -> None:
     pool = draw(new_random(2), kinds({"scarce": 1.0}), 40)
     games = Games(40, Most.of(pool))

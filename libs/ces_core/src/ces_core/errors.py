@@ -19,3 +19,7 @@ class UnknownSolverError(LookupError):
         super().__init__(f"no solver is called {name!r}; known: {', '.join(known)}")
         self.name = name
         self.known = known
+
+
+class PolicyError(ValueError):
+    """A learned policy that cannot be used. The message says why, and what to do."""

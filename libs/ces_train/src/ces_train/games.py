@@ -70,7 +70,7 @@ class Games:
         self.most = most
         self.seats = Seats(
             floats=np.zeros((count, 3 * f + 5 * c + 3 * r + 10)),
-            ints=np.zeros((count, 4 * t + 4 * f + 2), dtype=np.int64),
+            ints=np.zeros((count, 5 * t + 4 * f + 2), dtype=np.int64),
             bools=np.zeros((count, 2 + f), dtype=np.bool_),
             problem=np.zeros(count, dtype=np.int64),
             status=np.full(count, LOST, dtype=np.int64),

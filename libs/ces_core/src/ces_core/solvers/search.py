@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ces_core.bandwidth import allocation_of
 from ces_core.candidates import candidates
 from ces_core.diagnosis import SearchTrace, explain, obstacle
 from ces_core.kernels.anneal import Walk, anneal, back_to_best, keep, new_walk
@@ -23,12 +22,11 @@ from ces_core.kernels.improve import better_paths, improve
 from ces_core.kernels.jit import COMPILED
 from ces_core.kernels.order import task_order
 from ces_core.kernels.rebuild import Caution, Tree, new_tree, rebuild
-from ces_core.kernels.state import State, install, new_state, refusals
-from ces_core.limit import composite_limit
-from ces_core.objective import evaluate
-from ces_core.plan import REFUSALS, Considered, Plan, Result
+from ces_core.kernels.state import State, install, new_state
+from ces_core.plan import Result
 from ces_core.problem import Problem
 from ces_core.solvers import greedy
+from ces_core.solvers.finishing import planned
 
 SLOW = 1 if COMPILED else 20
 """By how much less is looked at where nothing is compiled."""
@@ -54,8 +52,6 @@ TREES = (Caution(1.0, 1.0, 1.0, 0.9), Caution(1.0, 1.0, 0.6, 0.6), Caution(0.8, 
 """Trees over all tasks, ever less cautious; each may take half of what is left."""
 DIAGNOSIS_S = 0.1
 """Time to find out why there is no place."""
-
-BESIDE = np.array([REFUSALS.index(code) for code in ("", "cpu", "memory", "gpu", "bandwidth")], dtype=np.int8)
 
 Clock = Callable[[], float]
 
@@ -90,7 +86,7 @@ class Search:
         bench = Bench.of(view, seed)
         _search(bench, None if time_limit_s is None else started + time_limit_s)
         if bench.state.fits[0]:
-            return self._result(problem, bench)
+            return planned(self.name, problem, view, bench.state)
         deadline = time.perf_counter() + DIAGNOSIS_S
         # The walk that finds out why no place was found may itself find one.
         found, trace = greedy.search(problem, seed, deadline)
@@ -99,34 +95,8 @@ class Search:
         reason = explain(problem, trace, lambda other: greedy.search(other, seed, deadline))
         return Result(self.name, trace.considered, reason=reason)
 
-    def _result(self, problem: Problem, bench: Bench) -> Result:
-        view, state = bench.view, bench.state
-        assignment = view.nodes[state.node_of].tolist()
-        allocation = allocation_of(problem, view, state)
-        metrics = evaluate(problem, assignment, allocation.paths, allocation.bandwidth)
-        limit = composite_limit(problem, assignment)
-        return Result(
-            solver=self.name,
-            considered=_considered(problem, bench),
-            plan=Plan.of(problem, assignment, allocation.paths, allocation.bandwidth),
-            metrics=metrics,
-            bound=max(limit, metrics.composite),
-        )
-
 
 SEARCH = Search()
-
-
-def _considered(problem: Problem, bench: Bench) -> Considered:
-    """Why each node was not taken: what keeps a task from it alone, else what the others have left of it."""
-    alone = SearchTrace.of(problem).considered
-    beside = np.zeros(bench.view.fits.shape, dtype=np.int8)
-    refusals(bench.view, bench.state, beside)
-    codes = alone.codes.copy()
-    here = codes[:, bench.view.nodes]
-    codes[:, bench.view.nodes] = np.where(here == 0, BESIDE[beside], here)
-    codes.setflags(write=False)
-    return Considered(alone.tasks, alone.nodes, codes)
 
 
 def _search(bench: Bench, deadline: float | None, clock: Clock = time.perf_counter) -> None:

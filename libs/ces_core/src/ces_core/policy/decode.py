@@ -1,0 +1,169 @@
+"""How scores become plans: the best node at every step, with steps back where that leads nowhere, or the best of many
+plans that are drawn by the scores.
+
+Who scores does not matter here: a trained policy, or a rule to compare it with (:func:`by_chance`, :func:`by_cost`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ces_core.kernels.compact import Compact
+from ces_core.kernels.fill import FillWork, fill_work
+from ces_core.kernels.improve import better_paths
+from ces_core.kernels.order import task_order
+from ces_core.kernels.rebuild import _holds
+from ces_core.kernels.state import State, new_state
+from ces_core.policy.episode import Episode, begin, finish, new_episode, place, take_back
+from ces_core.policy.features import CONTEXT_WIDTH, NODE_WIDTH, observe
+from ces_core.policy.judging import Sight, new_sight
+from ces_core.policy.schema import NODE_FEATURES
+from ces_core.topology import IntArray
+
+Scorer = Callable[[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]], NDArray[np.float32]]
+"""(B, N) scores from nodes (B, N, features), context (B, features) and mask (B, N)."""
+
+STEPS_BACK = 3
+"""So many steps back per task are taken before another order of the tasks is tried."""
+ORDERS = 3
+"""So many orders per task are tried."""
+
+
+def by_chance(nodes: NDArray[np.float32], context: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """All nodes alike."""
+    return np.zeros(mask.shape, dtype=np.float32)
+
+
+def by_cost(nodes: NDArray[np.float32], context: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """The less a node and the best place of the next task cost at once, the better: what a policy starts from."""
+    names = [name for name, _ in NODE_FEATURES]
+    return -nodes[:, :, names.index("cost-with-next-above-least")]
+
+
+@dataclass(frozen=True)
+class Board:
+    """One game and what it needs; ``nodes``, ``context`` and ``mask`` hold what was seen last, as a batch of one."""
+
+    view: Compact
+    state: State
+    work: FillWork
+    episode: Episode
+    sight: Sight
+    nodes: NDArray[np.float32]
+    context: NDArray[np.float32]
+    mask: NDArray[np.bool_]
+
+    @staticmethod
+    def of(view: Compact, order: IntArray) -> Board:
+        count = view.fits.shape[1]
+        return Board(
+            view=view,
+            state=new_state(view),
+            work=fill_work(view),
+            episode=new_episode(view, order),
+            sight=new_sight(view),
+            nodes=np.zeros((1, count, NODE_WIDTH), dtype=np.float32),
+            context=np.zeros((1, CONTEXT_WIDTH), dtype=np.float32),
+            mask=np.zeros((1, count), dtype=np.bool_),
+        )
+
+    @property
+    def complete(self) -> bool:
+        return int(self.episode.level[0]) == len(self.episode.order)
+
+    def begin(self) -> bool:
+        return begin(self.view, self.state, self.episode)
+
+    def look(self) -> int:
+        """How many nodes the next task may go to."""
+        seen = self.nodes[0], self.context[0], self.mask[0]
+        return observe(self.view, self.state, self.episode, self.sight, *seen)
+
+    def place(self, node: int) -> bool:
+        return place(self.view, self.state, self.episode, node)
+
+    def finish(self) -> float:
+        return finish(self.view, self.work, self.state, self.episode)
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """What stood in the way: the task that was left over most often, and whether no node had room for it."""
+
+    task: int
+    crowded: bool
+
+
+def greedy(view: Compact, scorer: Scorer) -> Board | Stuck:
+    """The plan of the best node at every step. Where a task has no node left, steps are taken back, next-best node by
+    next-best node; where that takes too long, it all begins anew with that task first."""
+    order = task_order(view)
+    tasks = len(order)
+    board = Board.of(view, order.copy())
+    left_over = np.zeros(tasks, dtype=np.int64)
+    crowded = np.zeros(tasks, dtype=np.bool_)
+    for _ in range(ORDERS * tasks):
+        if not board.begin():
+            return Stuck(0, crowded=False)
+        task = _walk(board, scorer, left_over, crowded)
+        if task < 0:
+            board.finish()
+            better_paths(view, board.work, board.state)
+            return board
+        now = board.episode.order
+        if now[0] == task:  # then it is no matter of order, or of this one alone: the next in question goes first
+            task = int(now[1 + np.argmax(left_over[now[1:]])]) if tasks > 1 else task
+        board.episode.order[:] = np.concatenate([[task], now[now != task]])
+    task = int(np.argmax(left_over))
+    return Stuck(task, bool(crowded[task]))
+
+
+def _walk(board: Board, scorer: Scorer, left_over: IntArray, crowded: NDArray[np.bool_]) -> int:
+    """Places all tasks, or gives up and returns the one that was left over last; -1 where none was."""
+    order = board.episode.order
+    ahead: list[list[int]] = []  # per level the nodes not tried yet, the best last
+    back = STEPS_BACK * len(order)
+    while not board.complete:
+        if len(ahead) == int(board.episode.level[0]):
+            found = board.look()
+            if found:
+                scores = scorer(board.nodes, board.context, board.mask)[0]
+                ahead.append(np.argsort(np.where(board.mask[0], scores, -np.inf), kind="stable")[-found:].tolist())
+            else:
+                stuck = int(order[len(ahead)])
+                left_over[stuck] += 1
+                crowded[stuck] = not any(_holds(board.view, board.state, stuck, n) for n in range(board.mask.shape[1]))
+                ahead.append([])
+        if ahead[-1]:
+            board.place(ahead[-1].pop())
+            continue
+        ahead.pop()
+        back -= 1
+        if not ahead or back < 0:
+            return stuck
+        take_back(board.view, board.state, board.episode)
+    return -1
+
+
+def best_of(view: Compact, scorer: Scorer, count: int, temperature: float, rng: np.random.Generator) -> Board | None:
+    """The best of ``count`` plans drawn with odds ``exp(score / temperature)``; None where all ended without a plan."""
+    order = task_order(view)
+    boards = [Board.of(view, order) for _ in range(count)]
+    playing = [board for board in boards if board.begin() and board.look()]
+    while playing and not playing[0].complete:
+        nodes, context, mask = (
+            np.concatenate([getattr(board, name) for board in playing]) for name in ("nodes", "context", "mask")
+        )
+        scores = scorer(nodes, context, mask) / np.float32(temperature)
+        chosen = np.argmax(np.where(mask, scores + rng.gumbel(size=scores.shape), -np.inf), axis=1)
+        moves = zip(playing, chosen.tolist(), strict=True)
+        playing = [board for board, node in moves if board.place(node) and (board.complete or board.look())]
+    if not playing:
+        return None
+    best = max(playing, key=Board.finish)
+    better_paths(view, best.work, best.state)
+    return best

@@ -1,0 +1,97 @@
+"""A trained policy from its ONNX file, asked through ONNX Runtime (the extra ``policy``)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ces_core.errors import PolicyError
+from ces_core.policy.features import CONTEXT_WIDTH, NODE_WIDTH
+from ces_core.policy.schema import schema_hash
+
+INPUTS = ("nodes", "context", "mask")
+OUTPUT = "scores"
+SCHEMA_KEY, VERSION_KEY, CARD_KEY = "ces.schema", "ces.version", "ces.card"
+LARGEST = 16 << 20
+"""Bytes; policies take some tens of thousands."""
+SHIPPED = Path(__file__).with_name("default.onnx")
+"""The policy that comes with the core."""
+
+Scores = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Scores nodes; the higher, the better. ``card``: how it was trained."""
+
+    version: str
+    card: dict[str, Any]
+    session: Any
+
+    def scores(self, nodes: NDArray[np.float32], context: NDArray[np.float32], mask: NDArray[np.bool_]) -> Scores:
+        """(B, N) from nodes (B, N, features), context (B, features) and mask (B, N); -inf where the mask is False.
+
+        Raises PolicyError for numbers that are not finite, in or out.
+        """
+        if not (np.isfinite(nodes).all() and np.isfinite(context).all()):
+            raise PolicyError("a policy is asked with finite numbers only")
+        inputs = dict(zip(INPUTS, (nodes, context, mask.astype(np.float32)), strict=True))
+        found: Scores = self.session.run([OUTPUT], inputs)[0]
+        if not np.isfinite(found).all():
+            raise PolicyError(f"policy {self.version} answers with numbers that are not finite")
+        return np.where(mask, found, np.float32(-np.inf))
+
+
+def load_policy(path: Path) -> Policy:
+    """The policy in ``path``. Raises PolicyError, saying what is wrong with the file and what to do."""
+    try:
+        import onnxruntime
+    except ImportError:
+        raise PolicyError("learned solvers need onnxruntime: install ces-core[policy]") from None
+    try:
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise PolicyError(f"{path}: is {size} bytes, a policy has at most {LARGEST}")
+        data = path.read_bytes()
+    except OSError as error:
+        raise PolicyError(f"{path}: {error.strerror or error}") from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1  # a decision is too short to be shared out
+    options.log_severity_level = 4  # what goes wrong is said below
+    try:
+        session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        keys = session.get_modelmeta().custom_metadata_map
+    except Exception as error:  # the runtime has many kinds, with no common parent
+        raise PolicyError(f"{path}: is no ONNX file, or not a whole one; export it anew") from error
+    if SCHEMA_KEY not in keys:
+        raise PolicyError(f"{path}: is an ONNX file, but no policy of CES")
+    if keys[SCHEMA_KEY] != schema_hash():
+        raise PolicyError(
+            f"{path}: was trained to see other features ({keys[SCHEMA_KEY]}) than this version computes "
+            f"({schema_hash()}); train it anew, or use the version that it was trained with"
+        )
+    policy = Policy(keys.get(VERSION_KEY, "unknown"), _card(keys.get(CARD_KEY, "{}")), session)
+    try:
+        policy.scores(
+            np.zeros((1, 2, NODE_WIDTH), np.float32),
+            np.zeros((1, CONTEXT_WIDTH), np.float32),
+            np.ones((1, 2), np.bool_),
+        )
+    except PolicyError:
+        raise
+    except Exception as error:
+        raise PolicyError(f"{path}: does not take what a policy takes: {error}") from error
+    return policy
+
+
+def _card(text: str) -> dict[str, Any]:
+    try:
+        card = json.loads(text)
+    except ValueError:
+        return {}
+    return card if isinstance(card, dict) else {}

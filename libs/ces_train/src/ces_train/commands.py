@@ -1,0 +1,80 @@
+"""``ces train``: found through the entry-point group ``ces.commands``. Nothing here needs torch until it is called."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from ces_train.settings import PRESETS
+
+train = typer.Typer(help="Train the learned scheduler.", no_args_is_help=True)
+NEEDED = ("torch", "onnx", "onnxruntime", "tensorboardX")
+
+
+class Preset(StrEnum):
+    """Which settings a run begins from."""
+
+    general = "general"
+    thesis = "thesis"
+
+
+@train.callback()
+def about() -> None:
+    """Train the learned scheduler."""
+
+
+@train.command("ppo")
+def ppo(
+    preset: Annotated[
+        Preset, typer.Option(help="general: all regimes, final reward within groups; thesis: its rewards and regime")
+    ] = Preset.general,
+    out: Annotated[Path, typer.Option(help="folder for policy, model card, log and checkpoint")] = Path("trained"),
+    minutes: Annotated[float | None, typer.Option(min=0.0, help="stop after so long", show_default=False)] = None,
+    updates: Annotated[
+        int | None, typer.Option(min=1, help="length of the run; the preset's when left out", show_default=False)
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="same seed, same run")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="go on with the run in the folder")] = False,
+) -> None:
+    """Train a placement policy by proximal policy optimisation and export it as ONNX, with its model card."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        typer.echo(f"error: training needs {', '.join(missing)}: make install-train", err=True)
+        raise typer.Exit(2)
+    from ces_train.running import train as whole_run
+
+    settings = PRESETS[preset.value]
+    if updates is not None:
+        settings = replace(settings, updates=updates)
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("search sets the mark", total=settings.updates)
+
+        def news(done: int, total: int, measured: dict[str, float]) -> None:
+            progress.update(bar, completed=done, total=total, description=f"composite {measured['composite']:.4f}")
+            regrets = [
+                f"{name.removesuffix('/regret')} {value:.4f}" for name, value in measured.items() if "regret" in name
+            ]
+            if regrets:
+                console.print(f"update {done}: regret {', '.join(regrets)}", highlight=False)
+
+        try:
+            card = whole_run(settings, seed, out, minutes=minutes, resume=resume, news=news)
+        except ValueError as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(2) from error
+    table = Table("regime", "decoding", "solved", "mean regret")
+    for decoding in list(card["scores"])[1:]:
+        for regime, score in card["scores"][decoding].items():
+            table.add_row(regime, decoding, f"{score['solved']:.1%}", f"{score['regret']:.4f}")
+    Console().print(table)
+    typer.echo(f"{card['version']}: {card['steps']} steps in {card['seconds']:.0f} s, written to {out}")

@@ -1,0 +1,101 @@
+"""How good a policy is on instances that training never draws, beside ``search``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ces_core.generate import REGIMES, random_instance
+from ces_core.instance import read_instance
+from ces_core.kernels.compact import Compact, compact
+from ces_core.problem import FloatArray
+from ces_core.solvers.search import SEARCH
+from ces_train.games import WON, Games, Most
+from ces_train.pool import Pool, pack
+
+FIRST_SEED = 900_000
+"""Validation instances are ``random_instance(regime, FIRST_SEED + i)``."""
+
+Scorer = Callable[[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]], NDArray[np.float32]]
+"""Scores (B, N) from nodes, context and mask, as :class:`ces_core.policy.onnx.Policy` gives them."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Instances by regime, with what ``search`` reaches within its own bounds (NaN where it finds no place)."""
+
+    regimes: tuple[str, ...]
+    each: int
+    pool: Pool
+    reference: FloatArray  # (regimes * each,)
+
+    @staticmethod
+    def make(each: int, regimes: Sequence[str] = tuple(REGIMES), kept: Path | None = None) -> Validation:
+        """``each`` instances of every regime. ``kept``: a file that remembers what ``search`` reached."""
+        known: dict[str, float | None] = {}
+        if kept is not None and kept.exists():
+            known = json.loads(kept.read_text())
+        views: list[Compact] = []
+        for regime in regimes:
+            for i in range(each):
+                problem = read_instance(random_instance(regime, FIRST_SEED + i))
+                views.append(compact(problem))
+                key = f"{regime}-{FIRST_SEED + i}"
+                if key not in known:
+                    metrics = SEARCH.solve(problem).metrics
+                    known[key] = None if metrics is None else metrics.composite
+        if kept is not None:
+            kept.write_text(json.dumps(known))
+        names = [f"{regime}-{FIRST_SEED + i}" for regime in regimes for i in range(each)]
+        reference = [np.nan if known[name] is None else known[name] for name in names]
+        return Validation(tuple(regimes), each, pack(views), np.array(reference, dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class Score:
+    """Of the instances that ``search`` solves: the share that was solved, and the mean distance to its composite."""
+
+    solved: float
+    regret: float
+
+    def to_dict(self) -> dict[str, float]:
+        return asdict(self)
+
+
+def evaluate(
+    scorer: Scorer, validation: Validation, *, samples: int = 0, temperature: float = 1.0, seed: int = 0
+) -> dict[str, Score]:
+    """Regime -> score, of the raw policy: no restarts, no search. ``samples`` 0: always the best node; else the best of
+    so many plans drawn at ``temperature``."""
+    count = len(validation.reference)
+    worth = np.full(count, -np.inf)
+    games = Games(count, Most.of(validation.pool))
+    rng = np.random.default_rng(seed)
+    for _ in range(max(samples, 1)):
+        games.start(validation.pool, np.arange(count))
+        while games.playing.any():
+            active = np.flatnonzero(games.playing)
+            seats = games.seats
+            scores = scorer(seats.nodes[active], seats.context[active], seats.mask[active])
+            if samples:
+                scores = scores / np.float32(temperature) + rng.gumbel(size=scores.shape).astype(np.float32)
+            actions = np.zeros(count, dtype=np.int64)
+            actions[active] = np.argmax(np.where(seats.mask[active], scores, -np.inf), axis=1)
+            games.step(actions)
+        won = games.seats.status == WON
+        worth[won] = np.maximum(worth[won], games.seats.worth[won])
+    answers = {}
+    for r, regime in enumerate(validation.regimes):
+        part = slice(r * validation.each, (r + 1) * validation.each)
+        there = np.isfinite(validation.reference[part])
+        solved = there & np.isfinite(worth[part])
+        distance = validation.reference[part][solved] - worth[part][solved]
+        answers[regime] = Score(
+            float(solved.sum() / max(there.sum(), 1)), float(distance.mean()) if solved.any() else np.nan
+        )
+    return answers

@@ -1,0 +1,71 @@
+"""What a training run goes by, and the presets. The thesis leaves most of these numbers open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ces_core.generate import REGIMES
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Pairs are (at the beginning, at the end) and change linearly with the share of ``updates`` that is done."""
+
+    preset: str
+    odds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(REGIMES, 1.0))
+    """Regime -> how often it is drawn, in the end; the curriculum begins with the regime of most bandwidth."""
+    tasks: tuple[int, int] = (3, 8)
+    nodes: tuple[int, int] = (10, 10)
+    updates: int = 800
+    instances: int = 64
+    """Problems of one update."""
+    group: int = 32
+    """Games of each problem."""
+    by_group: bool = True
+    """Whether the final reward is a game's composite among those of its group, in deviations, or its R_final."""
+    spread_floor: float = 0.004
+    """A group's deviation counts as at least so much: where all games end alike, differences are noise."""
+    loss_below_worst: float = 0.1
+    """How far below the worst of its group a lost game counts, in units of the composite."""
+    shaping: tuple[float, float] = (0.0, 0.0)
+    """The weight of the heuristic rewards (lambda of eq. 4-25)."""
+    shaping_weights: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    """Of the base reward and of load, affinity, topology, importance, competition (eta 1..5)."""
+    final_weights: tuple[float, float, float] = (1.0, 1.0, 0.0)
+    """gamma 1..3 of R_final (eq. 4-32): 1 - L, D, average utilisation. Where not ``by_group``."""
+    discount: float = 1.0
+    trace: float = 0.95
+    """lambda of the advantage estimate (eq. 4-34)."""
+    clip: float = 0.2
+    value_weight: float = 0.5
+    entropy: tuple[float, float] = (0.35, 0.08)
+    """What a decision's entropy is held at, in nats; the weight of the entropy follows. Without that, policies become
+    sure of themselves within minutes, and drawing many plans finds nothing new."""
+    entropy_weight: tuple[float, float] = (1e-4, 0.2)
+    """The range of that weight, which begins at a hundredth."""
+    temperature: tuple[float, float] = (1.2, 1.0)
+    rate: tuple[float, float] = (6e-4, 2e-5)
+    """Learning rate."""
+    epochs: int = 3
+    minibatch: int = 2816
+    gradient: float = 0.5
+    """The largest norm of a gradient."""
+    width: int = 64
+    curriculum: float = 0.05
+    """The share of the updates in which task counts and scarcity rise to their full range."""
+    evaluate_every: int = 50
+    validation: int = 200
+    """Instances of each regime that are evaluated on."""
+
+
+GENERAL = Settings("general")
+THESIS = replace(
+    GENERAL,
+    preset="thesis",
+    odds={"thesis": 1.0},
+    by_group=False,
+    shaping=(0.8, 0.1),
+    shaping_weights=(0.1, 0.04, 0.04, 0.04, 0.04, 0.04),
+    discount=0.99,
+)
+PRESETS = {settings.preset: settings for settings in (GENERAL, THESIS)}

@@ -1,0 +1,105 @@
+"""From scores to plans, whoever scores: the rules that policies are compared with need no file."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ces_core.generate import REGIMES, random_instance
+from ces_core.instance import read_instance
+from ces_core.kernels.compact import compact
+from ces_core.policy.decode import Board, Scorer, Stuck, best_of, by_chance, by_cost, greedy
+from ces_core.policy.schema import NODE_FEATURES
+from ces_core.solvers.search import SEARCH
+
+
+def against(nodes: np.ndarray, context: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """The worst advice: to the node that costs most."""
+    return -by_cost(nodes, context, mask)
+
+
+@pytest.mark.parametrize("scorer", [by_chance, by_cost, against])
+def test_bad_advice_still_ends_in_plans_that_fit(scorer: Scorer) -> None:
+    found = 0
+    for regime in REGIMES:
+        for seed in range(15):
+            problem = read_instance(random_instance(regime, seed))
+            board = greedy(compact(problem), scorer)
+            if isinstance(board, Stuck):
+                continue
+            found += 1
+            assert board.state.fits[0]
+            assert (board.state.free >= 0).all()
+            assert (board.state.reserve >= -1e-9).all()
+            best = SEARCH.solve(problem).metrics
+            assert best is not None
+            assert board.state.score[0] < best.composite + 0.01
+    assert found >= 40
+
+
+def test_greedy_takes_the_best_node_at_every_step() -> None:
+    seen: list[tuple[int, np.ndarray]] = []
+
+    def recording(nodes: np.ndarray, context: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        scores = by_cost(nodes, context, mask)
+        seen.append((int(np.argmax(np.where(mask, scores, -np.inf)[0])), mask[0].copy()))
+        return scores
+
+    board = greedy(compact(read_instance(random_instance("thesis", 4))), recording)
+    assert isinstance(board, Board)
+    assert len(seen) == len(board.episode.order)
+    # Ties may go either way, so what counts is that each chosen node was allowed; without ties it is the best one.
+    assert [int(board.episode.placement[t]) for t in board.episode.order] == [node for node, _ in seen]
+
+
+def test_a_dead_end_is_left_by_a_step_back() -> None:
+    """The advice sends the first task to the only node that holds the second."""
+    data = {
+        "nodes": [{"name": "large", "cpu": 10, "memory": 1}, {"name": "small", "cpu": 7, "memory": 9}],
+        "job": {"tasks": [{"name": "heavy", "cpu": 6.9}, {"name": "other", "cpu": 6.8, "memory": 1}]},
+    }
+    view = compact(read_instance(data))
+
+    def to_large(nodes: np.ndarray, context: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        share = [name for name, _ in NODE_FEATURES].index("cpu-share")
+        return -nodes[:, :, share]
+
+    board = greedy(view, to_large)
+    assert isinstance(board, Board)
+    assert sorted(board.episode.placement.tolist()) == [0, 1]
+
+
+def test_what_cannot_be_placed_is_said_to_be_stuck() -> None:
+    crowded = {
+        "nodes": [{"name": "a", "cpu": 10}, {"name": "b", "cpu": 10}],
+        "job": {"tasks": [{"name": f"t{i}", "cpu": 6} for i in range(3)]},
+    }
+    answer = greedy(compact(read_instance(crowded)), by_cost)
+    assert isinstance(answer, Stuck)
+    assert answer.crowded
+    narrow = {
+        "nodes": [{"name": "a", "cpu": 10}, {"name": "b", "cpu": 10}],
+        "links": [{"src": "a", "dst": "b", "bandwidth": 5}, {"src": "b", "dst": "a", "bandwidth": 5}],
+        "job": {
+            "tasks": [{"name": "x", "cpu": 6}, {"name": "y", "cpu": 6}],
+            "flows": [{"src": "x", "dst": "y", "min": 6, "max": 8}],
+        },
+    }
+    answer = greedy(compact(read_instance(narrow)), by_cost)
+    assert isinstance(answer, Stuck)
+    assert not answer.crowded
+
+
+def test_the_best_of_more_draws_is_no_worse_and_the_same_seed_draws_the_same() -> None:
+    gained = 0.0
+    for seed in range(10):
+        view = compact(read_instance(random_instance("tight", seed)))
+        few = best_of(view, by_cost, 4, 1.0, np.random.default_rng(1))
+        again = best_of(view, by_cost, 4, 1.0, np.random.default_rng(1))
+        many = best_of(view, by_cost, 64, 1.0, np.random.default_rng(1))
+        assert few is not None
+        assert again is not None
+        assert many is not None
+        assert few.episode.placement.tolist() == again.episode.placement.tolist()
+        gained += float(many.state.score[0] - few.state.score[0])
+    assert gained > 0
