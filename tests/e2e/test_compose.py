@@ -43,6 +43,27 @@ def test_images_carry_no_more_than_their_service_needs(stack: Stack, image: str,
     assert stack.engine.containers.run(image, ["python", "-c", look], remove=True).decode().strip() == "[]"
 
 
+def test_the_schedulers_image_brings_its_solver_compiled(stack: Stack) -> None:
+    """Run as compose runs it: what is not found ready would be compiled at every start."""
+    look = """
+import sys
+from numba.core.dispatcher import Dispatcher
+from ces_core.solvers import get_solver
+from ces_core.solvers.warm import warm_up
+
+warm_up(get_solver())
+known = {id(each): each for module in list(sys.modules.values()) for each in vars(module).values()
+         if isinstance(each, Dispatcher) and each.py_func.__module__.startswith("ces_core.")}
+print(*(sum(sum(getattr(each.stats, what).values()) for each in known.values())
+        for what in ("cache_hits", "cache_misses")))
+"""
+    run = stack.engine.containers.run
+    said = run("ces-scheduler", ["python", "-c", look], read_only=True, tmpfs={"/tmp": ""}, remove=True)
+    found, compiled = map(int, said.split())
+    assert found > 0
+    assert compiled == 0
+
+
 def test_the_example_job_trains(stack: Stack) -> None:
     stack.ces("submit", str(RING), "--wait")
 
