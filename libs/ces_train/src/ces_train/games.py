@@ -80,7 +80,7 @@ class Games:
             mask=np.zeros((count, c), dtype=np.bool_),
             shaping=np.zeros((count, TERMS)),
         )
-        self._sight = Sight(np.zeros(c * c), np.zeros(c * c), np.zeros(c * c), np.zeros(t), np.zeros((2, c)))
+        self._sight = Sight(np.zeros(c * c), np.zeros(c * c), np.zeros(c * c), np.zeros(t), np.zeros((3, c)))
         self._work = FillWork(
             stamp=np.zeros(r, dtype=np.int64),
             touched=np.zeros(r, dtype=np.int64),

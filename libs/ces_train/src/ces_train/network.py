@@ -2,7 +2,7 @@
 
 Nodes share one encoder; the mean and the maximum over the nodes that may be chosen tell each what it competes with.
 So the same weights serve any number of nodes and tasks. A linear part beside the network starts out as the look-ahead
-cost of :mod:`ces_core.policy.features`, so that training begins from a sensible rule and not from chance.
+costs of :mod:`ces_core.policy.features`, so that training begins from a sensible rule and not from chance.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ces_core.policy.schema import NODE_FEATURES
 
 FORBIDDEN = -1e9
 """The score of a node that may not be chosen."""
-PRIOR = -0.75
-"""The weight that the look-ahead cost begins with."""
+PRIORS = {"end-above-least": -0.8, "cost-with-next-above-least": -0.25, "end-blocked": -2.0}
+"""What the linear part begins with."""
 
 
 class PointerPolicy(nn.Module):
@@ -36,7 +36,8 @@ class PointerPolicy(nn.Module):
         with torch.no_grad():
             self.prior.weight.zero_()
             names = [name for name, _ in NODE_FEATURES]
-            self.prior.weight[0, names.index("cost-with-next-above-least")] = PRIOR
+            for name, weight in PRIORS.items():
+                self.prior.weight[0, names.index(name)] = weight
             self.score.weight.mul_(0.1)
 
     def forward(self, nodes: Tensor, context: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:

@@ -72,7 +72,7 @@ class Trainer:
         self.random = new_random(seed)
         self.rng = np.random.default_rng(seed)
         self.updates = self.steps = 0
-        self.entropy_weight = 0.01
+        self.entropy_weight = settings.entropy_weight[0]
         count, tasks, nodes = settings.instances * settings.group, settings.tasks[1], settings.nodes[1]
         self._games = Games(count, Most(tasks, tasks * (tasks - 1) // 2, nodes, nodes * (nodes - 1)))
 
@@ -95,7 +95,7 @@ class Trainer:
         final = self._by_group(games.seats.worth, won) if settings.by_group else self._final(won)
         advantage, target = self._advantages(batch, final)
         news = self._learn(batch, advantage, target, temperature)
-        least, most = settings.entropy_weight
+        _, least, most = settings.entropy_weight
         step = ENTROPY_STEP if news["entropy"] < between(settings.entropy, done) else 1.0 / ENTROPY_STEP
         self.entropy_weight = min(max(self.entropy_weight * step, least), most)
         self.updates += 1

@@ -16,7 +16,7 @@ class Settings:
     """Regime -> how often it is drawn, in the end; the curriculum begins with the regime of most bandwidth."""
     tasks: tuple[int, int] = (3, 8)
     nodes: tuple[int, int] = (10, 10)
-    updates: int = 800
+    updates: int = 1000
     instances: int = 64
     """Problems of one update."""
     group: int = 32
@@ -38,11 +38,11 @@ class Settings:
     """lambda of the advantage estimate (eq. 4-34)."""
     clip: float = 0.2
     value_weight: float = 0.5
-    entropy: tuple[float, float] = (0.35, 0.08)
+    entropy: tuple[float, float] = (0.3, 0.06)
     """What a decision's entropy is held at, in nats; the weight of the entropy follows. Without that, policies become
     sure of themselves within minutes, and drawing many plans finds nothing new."""
-    entropy_weight: tuple[float, float] = (1e-4, 0.2)
-    """The range of that weight, which begins at a hundredth."""
+    entropy_weight: tuple[float, float, float] = (0.05, 1e-4, 0.2)
+    """What that weight begins with, its least and its most."""
     temperature: tuple[float, float] = (1.2, 1.0)
     rate: tuple[float, float] = (6e-4, 2e-5)
     """Learning rate."""
@@ -53,7 +53,7 @@ class Settings:
     width: int = 64
     curriculum: float = 0.05
     """The share of the updates in which task counts and scarcity rise to their full range."""
-    evaluate_every: int = 50
+    evaluate_every: int = 20
     validation: int = 200
     """Instances of each regime that are evaluated on."""
 

@@ -24,6 +24,7 @@ from ces_core.policy.judging import (
     about_others,
     about_placed,
     best_next,
+    end_of,
     link_spread,
     part,
     rate_loss,
@@ -35,6 +36,8 @@ from ces_core.policy.schema import CONTEXT_FEATURES, LIMIT, NODE_FEATURES
 NODE_SCALES = np.array([scale for _, scale in NODE_FEATURES])
 CONTEXT_SCALES = np.array([scale for _, scale in CONTEXT_FEATURES])
 NODE_WIDTH, CONTEXT_WIDTH = len(NODE_FEATURES), len(CONTEXT_FEATURES)
+FOLLOWED = 4
+"""So many nodes are judged by where they end, and more while all of these are blocked."""
 TIES = 4
 """So many of the paths of a pair are looked at for what lies ahead."""
 
@@ -95,6 +98,7 @@ def observe(
         least = min(least, cost)
         least_next = min(least_next, cost + then)
         _step_back(view, state, episode, level)
+    _follow(view, state, episode, sight, nodes, mask, count)
     out = into = 0.0
     for n in range(candidates):
         if mask[n]:
@@ -116,6 +120,46 @@ def observe(
     for i in range(CONTEXT_WIDTH):
         context[i] = min(max(context[i] * CONTEXT_SCALES[i], -LIMIT), LIMIT)
     return count
+
+
+@compiled
+def _follow(
+    view: Compact,
+    state: State,
+    episode: Episode,
+    sight: Sight,
+    nodes: NDArray[np.float32],
+    mask: NDArray[np.bool_],
+    count: int,
+) -> None:
+    """Plays the most promising nodes to the end (:func:`ces_core.policy.judging.end_of`); the others are taken to end
+    as much later than the last of these as they were less promising."""
+    level = episode.level[0]
+    least, last, worst = math.inf, 0.0, -math.inf
+    blocked = 0.0
+    sight.cost[2, :] = math.inf
+    open_end = False
+    for k in range(count):
+        if k >= FOLLOWED and open_end:
+            break
+        node = -1
+        for n in range(len(mask)):
+            if mask[n] and sight.cost[2, n] == math.inf and (node < 0 or sight.cost[1, n] < sight.cost[1, node]):
+                node = n
+        last = sight.cost[1, node]
+        _step(view, state, episode, level, node)
+        end, blocked = end_of(view, state, episode, sight)
+        _step_back(view, state, episode, level)
+        sight.cost[2, node] = end
+        nodes[node, 33] = blocked
+        open_end = open_end or blocked == 0.0
+        least, worst = min(least, end), max(worst, end)
+    for n in range(len(mask)):
+        if mask[n]:
+            if sight.cost[2, n] == math.inf:
+                sight.cost[2, n] = worst + sight.cost[1, n] - last
+                nodes[n, 33] = blocked
+            nodes[n, 32] = sight.cost[2, n] - least
 
 
 @compiled

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.jit import compiled
-from ces_core.kernels.rebuild import _holds
+from ces_core.kernels.rebuild import _holds, _step, _step_back
 from ces_core.kernels.state import State, _node_imbalance
 from ces_core.policy.episode import Episode
 from ces_core.problem import FloatArray
 
 WORST_LOSS = 3.0
 """A flow that finds less than its minimum counts as having lost at most so much satisfaction."""
+BLOCKED_COST = 0.5
+"""What it is taken to cost, in units of the composite, when no task finds a place; a part costs in proportion."""
 
 
 class Sight(NamedTuple):
@@ -26,7 +28,7 @@ class Sight(NamedTuple):
     likely: FloatArray  # (C * C,) room that the rates leave
     hops: FloatArray  # (C * C,)
     places: FloatArray  # (T,) nodes that still hold the task
-    cost: FloatArray  # (2, C) of a node at once; with the best of the next task
+    cost: FloatArray  # (3, C) of a node at once; with the best of the next task; at the end
 
 
 def new_sight(view: Compact) -> Sight:
@@ -36,7 +38,7 @@ def new_sight(view: Compact) -> Sight:
         likely=np.zeros(nodes * nodes),
         hops=np.zeros(nodes * nodes),
         places=np.zeros(tasks),
-        cost=np.zeros((2, nodes)),
+        cost=np.zeros((3, nodes)),
     )
 
 
@@ -264,3 +266,28 @@ def best_next(view: Compact, state: State, episode: Episode, sight: Sight, task:
         if cost < best:
             best, where = cost, m
     return best, where
+
+
+@compiled
+def end_of(view: Compact, state: State, episode: Episode, sight: Sight) -> tuple[float, float]:
+    """(cost, blocked) at the end, with the next task where it is for a trial, and each after it where it costs least at
+    once. ``blocked``: the share of the tasks that find no place that way."""
+    tasks = len(episode.order)
+    first = episode.level[0] + 1
+    level = first
+    while level < tasks:
+        _, node = best_next(view, state, episode, sight, episode.order[level])
+        if node < 0 or not _step(view, state, episode, level, node):
+            break
+        level += 1
+    lost = 0.0
+    for i in range(episode.carried[level]):
+        f = episode.trail[i]
+        lost += rate_loss(view, f, state.guess[f])
+    cost = 0.5 * _node_imbalance(view, state) + 0.5 * view.weights[2] * link_spread(view, state)
+    cost += 0.5 * lost / max(len(view.low), 1)
+    blocked = (tasks - level) / tasks
+    while level > first:
+        level -= 1
+        _step_back(view, state, episode, level)
+    return cost + BLOCKED_COST * blocked, blocked

@@ -43,6 +43,9 @@ NODE_FEATURES: tuple[tuple[str, float], ...] = (
     ("tightest-task", 2.0),
     ("tasks-displaced", 1.0),
     ("next-joins", 1.0),
+    # Where a quick rule that places all other tasks would end.
+    ("end-above-least", 25.0),
+    ("end-blocked", 1.0),
 )
 """Per node, with the scale that the value is multiplied by before it is clipped to ``LIMIT``."""
 
@@ -70,7 +73,7 @@ CONTEXT_FEATURES: tuple[tuple[str, float], ...] = (
 """Once per decision: the task, the job and the cluster."""
 
 LIMIT = 4.0
-VERSION = 1
+VERSION = 2
 """Rises where a feature of the same name and scale is computed otherwise."""
 
 
