@@ -9,8 +9,8 @@ import numpy as np
 
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.fill import FillWork
-from ces_core.kernels.jit import compiled
-from ces_core.kernels.state import State, accept, attempt, attempt_path
+from ces_core.kernels.jit import compiled, inner
+from ces_core.kernels.state import ROUGH, State, accept, attempt, attempt_path
 from ces_core.problem import FloatArray
 from ces_core.topology import IntArray
 
@@ -19,7 +19,7 @@ class Walk(NamedTuple):
     """The search besides its state."""
 
     random: IntArray  # (1,) the generator's state
-    choices_first: IntArray  # (T + 1,) nodes of task t: choices[choices_first[t] : choices_first[t + 1]], best first
+    choices_first: IntArray  # (T + 1,) nodes of task t: choices[choices_first[t] : choices_first[t + 1]]
     choices: IntArray
     trial: IntArray  # (T,)
     changed: IntArray  # (T,)
@@ -32,11 +32,12 @@ class Walk(NamedTuple):
 def new_walk(view: Compact, seed: int) -> Walk:
     """A search that has found nothing yet."""
     tasks, flows = len(view.fits), len(view.low)
-    choices = [np.flatnonzero(row) for row in view.fits]
+    choices_first = np.zeros(tasks + 1, dtype=np.int64)
+    np.cumsum(view.fits.sum(axis=1), out=choices_first[1:])
     return Walk(
         random=np.array([(seed * 2654435761 + 88172645463325) % 2**48], dtype=np.int64),
-        choices_first=np.concatenate([[0], np.cumsum([len(nodes) for nodes in choices])]).astype(np.int64),
-        choices=np.concatenate(choices).astype(np.int64),
+        choices_first=choices_first,
+        choices=np.nonzero(view.fits)[1].astype(np.int64, copy=False),
         trial=np.zeros(tasks, dtype=np.int64),
         changed=np.zeros(tasks, dtype=np.int64),
         best=np.zeros(tasks, dtype=np.int64),
@@ -57,8 +58,9 @@ def uniform(random: IntArray) -> float:
 @compiled
 def anneal(
     view: Compact, work: FillWork, state: State, walk: Walk, steps: int, hot: float, cold: float, first: int, last: int
-) -> None:
-    """Takes steps ``first`` to ``last`` of a cooling over ``steps`` from ``hot`` to ``cold``, in units of the score."""
+) -> int:
+    """Takes steps ``first`` to ``last`` of a cooling over ``steps`` from ``hot`` to ``cold``, in units of the score.
+    Returns how many these are."""
     tasks = len(state.node_of)
     flows = len(view.low)
     for step in range(first, last):
@@ -92,11 +94,12 @@ def anneal(
                 if n == state.node_of[t]:
                     continue
                 walk.trial[t] = n
-            score = attempt(view, work, state, walk.trial, walk.changed, count, worth, False)
+            score = attempt(view, work, state, walk.trial, walk.changed, count, worth, ROUGH)
         if score > worth:
             accept(view, state, walk.trial, score)
             if score > walk.best_score[0]:
                 keep(state, walk)
+    return last - first
 
 
 @compiled
@@ -122,7 +125,7 @@ def back_to_best(view: Compact, work: FillWork, state: State, walk: Walk) -> Non
     accept(view, state, walk.best, walk.best_score[0])
 
 
-@compiled
+@inner
 def _other_path(view: Compact, state: State, walk: Walk, f: int) -> int:
     src, dst = view.flow_src[f], view.flow_dst[f]
     a = state.node_of[src] if src >= 0 else -1 - src

@@ -94,7 +94,8 @@ def compact(problem: Problem, candidates: IntArray | None = None) -> Compact:
         path_first=paths.path_first,
         path_resource=paths.resource,
         path_times=paths.times,
-        room=cluster.bandwidth_free + SLACK * cluster.bandwidth_capacity,
+        # None where more is in use than there is: nobody may add to that, not even what rounding would forgive.
+        room=np.where(cluster.bandwidth_free > 0, cluster.bandwidth_free + SLACK * cluster.bandwidth_capacity, 0.0),
         link_use=link_use,
         link_inverse=link_inverse,
         link_count=float(max(int((cluster.link_capacity > 0).sum()), 1)),

@@ -1,4 +1,8 @@
-"""``compiled``: numba's ``njit`` where numba is there, the function itself where it is not."""
+"""How functions are compiled: by numba where it is installed, not at all where it is not.
+
+Compiled code is kept beside the module, or in ``NUMBA_CACHE_DIR``. It counts as stale once the module of the function
+that Python called has changed; who edits what that function calls deletes it (``make clean``).
+"""
 
 from __future__ import annotations
 
@@ -18,12 +22,20 @@ except ImportError:
     def compiled(function: Function) -> Function:
         return function
 
+    inner = compiled
 else:
     COMPILED = True
+    OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
     def compiled(function: Function) -> Function:
-        options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+        """For functions that Python calls."""
         try:
-            return cast(Function, numba.njit(cache=True, **options)(function))
+            return cast(Function, numba.njit(cache=True, **OPTIONS)(function))
         except RuntimeError:  # there is no folder that the compiled code can be kept in
-            return cast(Function, numba.njit(**options)(function))
+            return cast(Function, numba.njit(**OPTIONS)(function))
+
+    def inner(function: Function) -> Function:
+        """For functions that compiled code alone calls: they need no way in from Python, which takes long to compile
+        where arguments have a hundred arrays between them."""
+        options: dict[str, Any] = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        return cast(Function, numba.njit(**options)(function))

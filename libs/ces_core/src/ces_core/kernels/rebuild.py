@@ -14,15 +14,17 @@ then miss the best plan. Nothing here is a proof.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.fill import FillWork
-from ces_core.kernels.jit import compiled
+from ces_core.kernels.jit import compiled, inner
 from ces_core.kernels.partial import Partial
 from ces_core.kernels.state import (
+    ROUGH,
+    THOROUGH,
     State,
     _affected,
     _carry,
@@ -40,6 +42,8 @@ from ces_core.topology import IntArray
 
 CLOSE = 0.006
 """A leaf this close to the best is looked at thoroughly."""
+ROOT = cast(int, np.int64(0))
+"""The first level. (A plain 0 would be a type of its own to the compiler.)"""
 
 
 class Caution(NamedTuple):
@@ -58,10 +62,12 @@ class Caution(NamedTuple):
 class Tree(NamedTuple):
     """Scratch space of :func:`rebuild`: T levels, C candidates."""
 
+    limits: FloatArray  # (2, 2) per CPU, memory: what _least found
     rest: FloatArray  # (T,) what the flows that a level leaves open cost at the mean of the state before
     gap: FloatArray  # (1,) from the first limit on the nodes' imbalance to that of the state before
     share: FloatArray  # (2, 2, T) per CPU, memory: the least and the largest share of a node that a task may take
     order: IntArray  # (T,) the tasks to be placed
+    level: IntArray  # (1,) where to go on; -1: nothing promising is left
     node: IntArray  # (T, C) per level the nodes to try, the best first
     estimate: FloatArray  # (T, C) what may come of it
     outlook: FloatArray  # (T, C) satisfaction that the task's flows lose there, summed
@@ -81,10 +87,12 @@ def new_tree(view: Compact) -> Tree:
     tasks, candidates = view.fits.shape
     flows = len(view.low)
     return Tree(
+        limits=np.zeros((2, 2)),
         rest=np.zeros(tasks),
         gap=np.zeros(1),
         share=_shares(view),
         order=np.zeros(tasks, dtype=np.int64),
+        level=np.full(1, -1, dtype=np.int64),
         node=np.zeros((tasks, candidates), dtype=np.int64),
         estimate=np.zeros((tasks, candidates)),
         outlook=np.zeros((tasks, candidates)),
@@ -117,10 +125,13 @@ def rebuild(
     """Places the first ``count`` tasks of ``tree.order`` anew, and accepts the best where it beats the state.
 
     Looks at no more than ``limit`` partial placements, and at each level at the ``breadth`` most promising nodes.
-    Returns how many partial placements it looked at; fewer than ``limit`` means that nothing promising is left.
+    Returns how many it looked at. ``tree.level`` must be -1; where it is not so afterwards, there is more to look at,
+    and the same call goes on with it, as long as nothing else has changed the state.
     """
+    resumed = tree.level[0] >= 0
     flows = _affected(view, state, tree.order, count)
-    _foresee(view, state, tree, count)
+    if not resumed:
+        _foresee(view, state, tree, count)
     imbalance = _node_imbalance(view, state)
     for f in range(len(view.low)):
         state.trial_path[f] = state.path[f]
@@ -135,19 +146,24 @@ def rebuild(
         tree.is_open[t] = 1
         _put(view, state, t, state.node_of[t], -1.0)
     tree.carried[0] = 0
-    tree.lost[0] = _lost_elsewhere(view, state, flows)
     best = state.score[0] if state.fits[0] else -math.inf
     before = best
-    seen, level = 0, 0
-    tree.gap[0] = max(0.0, imbalance - _expand(view, state, tree, caution, level, count, best, breadth))
+    seen, level = 0, ROOT
+    if not resumed:
+        tree.lost[0] = _lost_elsewhere(view, state, flows)
+        tree.gap[0] = max(0.0, imbalance - _expand(view, state, tree, caution, level, count, best, breadth))
+    while level < tree.level[0] and _step(view, state, tree, level, tree.node[level, tree.position[level] - 1]):
+        level += 1
     while level >= 0:
         task = tree.order[level]
         if tree.is_open[task] == 0:
             _step_back(view, state, tree, level)
         at = tree.position[level]
-        if at >= tree.listed[level] or tree.estimate[level, at] <= best or seen >= limit:
+        if at >= tree.listed[level] or tree.estimate[level, at] <= best:
             level -= 1
             continue
+        if seen >= limit:
+            break
         tree.position[level] = at + 1
         seen += 1
         tree.lost[level + 1] = tree.lost[level] + tree.outlook[level, at]
@@ -158,14 +174,17 @@ def rebuild(
             _expand(view, state, tree, caution, level, count, best, breadth)
             continue
         overload = _overload(state, tree.placement)
-        score = _score(view, work, state, overload, state.trial_path, state.trial_rates, False)
+        score = _score(view, work, state, overload, state.trial_path, state.trial_rates, ROUGH)
         if state.fits[1] and score > best - CLOSE:
-            score = _score(view, work, state, overload, state.trial_path, state.trial_rates, True)
+            score = _score(view, work, state, overload, state.trial_path, state.trial_rates, THOROUGH)
             if score > best:
                 best = score
                 tree.best_placement[:] = tree.placement
                 tree.best_path[:] = state.trial_path
                 tree.best_rates[:] = state.trial_rates
+    tree.level[0] = level
+    for at in range(level - 1, -1, -1):
+        _step_back(view, state, tree, at)
     if best > before:
         state.trial_path[:] = tree.best_path
         state.trial_rates[:] = tree.best_rates
@@ -174,11 +193,11 @@ def rebuild(
     else:
         for i in range(flows):
             _clear(view, state, state.trial_path[state.affected[i]])
-        _rebuild(view, state, state.node_of.copy())
+        _rebuild(view, state, state.node_of)
     return seen
 
 
-@compiled
+@inner
 def _foresee(view: Compact, state: State, tree: Tree, count: int) -> None:
     """Sets ``rest``: the bandwidth's part of the state's cost, times the share of flows that are open after a level."""
     flows = len(view.low)
@@ -202,7 +221,7 @@ def _foresee(view: Compact, state: State, tree: Tree, count: int) -> None:
         tree.is_open[tree.order[level]] = 1
 
 
-@compiled
+@inner
 def _lost_elsewhere(view: Compact, state: State, flows: int) -> float:
     """What the flows that stay as they are have lost."""
     lost = 0.0
@@ -213,13 +232,13 @@ def _lost_elsewhere(view: Compact, state: State, flows: int) -> float:
     return max(lost, 0.0)
 
 
-@compiled
+@inner
 def _loss(view: Compact, f: int, rate: float) -> float:
     span = view.high[f] - view.low[f]
     return (view.high[f] - rate) / span if span > 0.0 else 0.0
 
 
-@compiled
+@inner
 def _expand(
     view: Compact, state: State, tree: Tree, caution: Caution, level: int, count: int, best: float, breadth: int
 ) -> float:
@@ -230,7 +249,9 @@ def _expand(
     tree.position[level] = 0
     listed = 0
     # The others' least contribution to each variance, whatever becomes of them, and the range of S1.
-    limit0, limit1 = _least(view, state, tree, level, count, 0), _least(view, state, tree, level, count, 1)
+    for row in range(2):
+        tree.limits[row, 0], tree.limits[row, 1] = _least(view, state, tree, level, count, row)
+    limit0, slope0, limit1, slope1 = tree.limits[0, 0], tree.limits[0, 1], tree.limits[1, 0], tree.limits[1, 1]
     flows = max(len(view.low), 1)
     mean = state.link_sums[0] / view.link_count
     spread = math.sqrt(max(state.link_sums[1] / view.link_count - mean * mean, 0.0))
@@ -243,8 +264,8 @@ def _expand(
             continue
         a0 = view.demand[task, 0] * view.inverse[0, n]
         a1 = view.demand[task, 1] * view.inverse[1, n]
-        v0 = limit0[0] + a0 * (2.0 * state.use[0, n] + a0) / view.node_count[0] - limit0[1] * a0
-        v1 = limit1[0] + a1 * (2.0 * state.use[1, n] + a1) / view.node_count[1] - limit1[1] * a1
+        v0 = limit0 + a0 * (2.0 * state.use[0, n] + a0) / view.node_count[0] - slope0 * a0
+        v1 = limit1 + a1 * (2.0 * state.use[1, n] + a1) / view.node_count[1] - slope1 * a1
         imbalance = view.weights[0] * math.sqrt(max(v0, 0.0)) + view.weights[1] * math.sqrt(max(v1, 0.0))
         smallest = min(smallest, imbalance)
         value = certain - 0.5 * imbalance
@@ -273,7 +294,7 @@ def _expand(
     return smallest
 
 
-@compiled
+@inner
 def _least(view: Compact, state: State, tree: Tree, level: int, count: int, row: int) -> tuple[float, float]:
     """(limit, slope): with share a on a node of use u for the level's task, the variance of CPU (row 0) or memory comes
     to at least ``limit + a * (2u + a) / N - slope * a``."""

@@ -7,14 +7,14 @@ a search can pass through such states on its way to better plans, and finds its 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.fill import FillWork, exchange, fill
-from ces_core.kernels.jit import compiled
+from ces_core.kernels.jit import compiled, inner
 from ces_core.problem import FloatArray
 from ces_core.topology import IntArray
 
@@ -24,6 +24,8 @@ SHORTAGE_COST = 1.5
 """What it costs when all minimums lack room; a part costs in proportion."""
 OVERLOAD_COST = 3.0
 """What it costs when all tasks lack room on their nodes; a part costs in proportion."""
+ROUGH, THOROUGH = cast(bool, np.False_), cast(bool, np.True_)
+"""Whether bandwidth is exchanged between flows. (A plain False or True would be a type of its own to the compiler.)"""
 UNFIT_SATISFACTION = 0.5
 """The bandwidth satisfaction that is assumed where the minimums do not fit."""
 
@@ -83,6 +85,7 @@ def install(view: Compact, work: FillWork, state: State, placement: IntArray) ->
     """Puts the tasks where ``placement`` (T,) says, with newly chosen paths and rates."""
     flows = len(view.low)
     for f in range(flows):
+        _clear(view, state, state.path[f])
         state.path[f] = -1
         state.affected[f] = f
     _rebuild(view, state, placement)
@@ -91,7 +94,7 @@ def install(view: Compact, work: FillWork, state: State, placement: IntArray) ->
         state.path[f] = state.trial_path[f]
         _carry(view, state, state.path[f], -state.guess[f], -view.low[f])
     overload = _overload(state, placement)
-    score = _score(view, work, state, overload, state.path, state.rates, True)
+    score = _score(view, work, state, overload, state.path, state.rates, THOROUGH)
     _rebuild(view, state, placement)
     state.score[0] = score
     state.fits[0] = state.fits[1]
@@ -147,7 +150,7 @@ def attempt_path(view: Compact, work: FillWork, state: State, flow: int, path: i
         state.trial_path[f] = state.path[f]
     state.trial_path[flow] = path
     overload = _overload(state, state.node_of)
-    return _score(view, work, state, overload, state.trial_path, state.trial_rates, True)
+    return _score(view, work, state, overload, state.trial_path, state.trial_rates, THOROUGH)
 
 
 @compiled
@@ -159,10 +162,11 @@ def accept(view: Compact, state: State, placement: IntArray, score: float) -> No
         state.rates[f] = state.trial_rates[f]
     _rebuild(view, state, placement)
     state.score[0] = score
-    state.fits[0] = state.fits[1]
+    # Whether the tasks fit is judged by sums made afresh, not by those that many trials have gone through.
+    state.fits[0] = state.fits[1] and _overload(state, placement) == 0.0
 
 
-@compiled
+@inner
 def _rebuild(view: Compact, state: State, placement: IntArray) -> None:
     """Everything that follows from placement, paths and rates, from scratch: no rounding error lives on."""
     state.free[:] = view.free
@@ -180,7 +184,7 @@ def _rebuild(view: Compact, state: State, placement: IntArray) -> None:
         _carry(view, state, state.path[f], state.rates[f], view.low[f])
 
 
-@compiled
+@inner
 def _clear(view: Compact, state: State, q: int) -> None:
     if q >= 0:
         for i in range(view.path_first[q], view.path_first[q + 1]):
@@ -189,7 +193,7 @@ def _clear(view: Compact, state: State, q: int) -> None:
             state.link_use[r] = view.link_use[r]
 
 
-@compiled
+@inner
 def _put(view: Compact, state: State, task: int, node: int, sign: float) -> None:
     for row in range(3):
         state.free[row, node] -= sign * view.demand[task, row]
@@ -209,7 +213,7 @@ def _overload(state: State, placement: IntArray) -> float:
             left = state.free[row, placement[t]]
             if left < 0.0:
                 over -= left / state.asked[row]
-    return over if over > 1e-11 else 0.0
+    return over
 
 
 @compiled
@@ -222,7 +226,7 @@ def _node_imbalance(view: Compact, state: State) -> float:
     return imbalance
 
 
-@compiled
+@inner
 def _affected(view: Compact, state: State, changed: IntArray, count: int) -> int:
     flows = 0
     for i in range(count):
@@ -253,7 +257,7 @@ def _carry(view: Compact, state: State, q: int, rate: float, low: float) -> None
         state.link_sums[1] += more * (2.0 * before + more)
 
 
-@compiled
+@inner
 def _route(view: Compact, state: State, placement: IntArray, flows: int) -> None:
     """Chooses ``trial_path`` and ``guess`` for the first ``flows`` of ``affected``, one after the other, and carries
     them."""
@@ -328,47 +332,3 @@ def _score(
     if thorough and overload == 0.0:
         value = exchange(view, work, path, rates)
     return balance + 0.5 * value
-
-
-@compiled
-def refusals(view: Compact, state: State, codes: NDArray[np.int8]) -> None:
-    """Sets ``codes`` (T, C) to why a task could not move to a candidate while the others stay: 1, 2, 3 for no room of
-    CPU, memory, GPU, 4 for a flow without room for its minimum, 0 where it could."""
-    for t in range(len(state.node_of)):
-        for k in range(view.flows_first[t], view.flows_first[t + 1]):
-            f = view.flows_of[k]
-            _carry(view, state, state.path[f], -state.rates[f], -view.low[f])
-        for n in range(view.fits.shape[1]):
-            codes[t, n] = 0
-            if n == state.node_of[t]:
-                continue
-            for row in range(2, -1, -1):
-                if view.demand[t, row] > state.free[row, n]:
-                    codes[t, n] = row + 1
-            if codes[t, n] == 0 and not _reaches(view, state, t, n):
-                codes[t, n] = 4
-        for k in range(view.flows_first[t], view.flows_first[t + 1]):
-            f = view.flows_of[k]
-            _carry(view, state, state.path[f], state.rates[f], view.low[f])
-
-
-@compiled
-def _reaches(view: Compact, state: State, task: int, node: int) -> bool:
-    """Whether each flow of the task, were it on ``node``, has a path with room for its minimum."""
-    for k in range(view.flows_first[task], view.flows_first[task + 1]):
-        f = view.flows_of[k]
-        src, dst = view.flow_src[f], view.flow_dst[f]
-        a = node if src == task else (state.node_of[src] if src >= 0 else -1 - src)
-        b = node if dst == task else (state.node_of[dst] if dst >= 0 else -1 - dst)
-        pair = a * view.fits.shape[1] + b
-        found = False
-        for q in range(view.pair_first[pair], view.pair_first[pair + 1]):
-            room = math.inf
-            for i in range(view.path_first[q], view.path_first[q + 1]):
-                room = min(room, state.reserve[view.path_resource[i]] / view.path_times[i])
-            if room >= view.low[f]:
-                found = True
-                break
-        if not found:
-            return False
-    return True

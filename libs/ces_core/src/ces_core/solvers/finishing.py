@@ -7,7 +7,8 @@ import numpy as np
 from ces_core.bandwidth import allocation_of
 from ces_core.diagnosis import SearchTrace
 from ces_core.kernels.compact import Compact
-from ces_core.kernels.state import State, refusals
+from ces_core.kernels.refuse import refusals
+from ces_core.kernels.state import State
 from ces_core.limit import composite_limit
 from ces_core.objective import evaluate
 from ces_core.plan import REFUSALS, Considered, Plan, Result

@@ -7,6 +7,8 @@ neighbourhoods are improved until time or budget is used up.
 
 from __future__ import annotations
 
+import math
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,16 +46,50 @@ LIMIT = 200
 """Partial placements for one neighbourhood."""
 BREADTH = 12
 """Nodes tried for a task at each level of a neighbourhood's tree."""
-FIRST, BATCH = 400 // SLOW, 200 // SLOW
-"""Partial placements in neighbourhoods before the trees over all tasks; later between two looks at the clock."""
+FIRST = 400 // SLOW
+"""Partial placements in neighbourhoods before the trees over all tasks."""
 HOPEFUL = Caution(0.0, 0.9, 0.0, 0.0)
 """What the dive and neighbourhoods go by."""
 TREES = (Caution(1.0, 1.0, 1.0, 0.9), Caution(1.0, 1.0, 0.6, 0.6), Caution(0.8, 1.0, 0.3, 0.3), HOPEFUL)
 """Trees over all tasks, ever less cautious; each may take half of what is left."""
+SLICE_S = 0.001
+"""About so long compiled code works between two looks at the clock."""
+PACE = 20_000.0 / SLOW
+"""Partial placements per second, before it is known."""
 DIAGNOSIS_S = 0.1
 """Time to find out why there is no place."""
 
 Clock = Callable[[], float]
+
+
+class Effort:
+    """What is left to a search: time where there is a deadline, else partial placements."""
+
+    def __init__(self, deadline: float | None, clock: Clock) -> None:
+        self._deadline, self._clock = deadline, clock
+        self._budget = BUDGET
+        self._pace = PACE
+
+    def left(self) -> float:
+        """Seconds, or partial placements."""
+        return self._budget if self._deadline is None else self._deadline - self._clock()
+
+    def spend(self, work: Callable[[int], int], *, most: int = sys.maxsize, until: float = 0.0) -> int:
+        """Has ``work`` look at so many partial placements, a slice at a time, until it has seen ``most`` in all, less
+        than ``until`` is left or it finds nothing more to see. Returns how many it saw."""
+        seen = 0
+        while seen < most and (left := self.left() - until) > 0:
+            slice_ = left if self._deadline is None else min(left, SLICE_S) * self._pace
+            limit = max(1, min(int(slice_), most - seen))
+            began = self._clock()
+            found = work(limit)
+            seen += found
+            self._budget -= found
+            if found:
+                self._pace = found / max(self._clock() - began, 1e-9)
+            if found < limit:
+                break
+        return seen
 
 
 @dataclass(frozen=True)
@@ -84,7 +120,7 @@ class Search:
             return Result(self.name, SearchTrace.of(problem).considered, reason=hindrance)
         view = compact(problem, candidates(problem, seed))
         bench = Bench.of(view, seed)
-        _search(bench, None if time_limit_s is None else started + time_limit_s)
+        _search(bench, started + time_limit_s if time_limit_s is not None and math.isfinite(time_limit_s) else None)
         if bench.state.fits[0]:
             return planned(self.name, problem, view, bench.state)
         deadline = time.perf_counter() + DIAGNOSIS_S
@@ -105,27 +141,42 @@ def _search(bench: Bench, deadline: float | None, clock: Clock = time.perf_count
     tasks = len(view.fits)
     if not view.fits.any(axis=1).all():
         return
+    effort = Effort(deadline, clock)
     order = task_order(view)
-    install(view, work, state, np.argmax(view.fits * view.free[0], axis=1).astype(np.int64))
-    tree.order[:] = order
-    seen = rebuild(view, work, state, tree, HOPEFUL, tasks, DIVE * tasks, BREADTH)
-    keep(state, walk)
-    anneal(view, work, state, walk, COOLING, HOT, COLD, 0, COOLING)
-    back_to_best(view, work, state, walk)
-    settled = False
-    began = clock()
-    first = improve(view, work, state, walk, tree, HOPEFUL, min(NEIGHBOURHOOD, tasks), LIMIT, BREADTH, FIRST)
-    pace = first / max(clock() - began, 1e-9)
-    seen += first
-    for caution in TREES:
-        limit = (BUDGET - seen if deadline is None else int((deadline - clock()) * pace)) // 2
-        if limit <= 0:
-            break
+
+    def whole(caution: Caution, breadth: int) -> Callable[[int], int]:
         tree.order[:] = order
-        whole = rebuild(view, work, state, tree, caution, tasks, limit, len(view.nodes))
-        seen += whole
-        settled = whole < limit and caution is HOPEFUL
+        tree.level[0] = -1
+
+        def go_on(limit: int) -> int:
+            return rebuild(view, work, state, tree, caution, tasks, limit, breadth)
+
+        return go_on
+
+    def parts(limit: int) -> int:
+        return improve(view, work, state, walk, tree, HOPEFUL, min(NEIGHBOURHOOD, tasks), LIMIT, BREADTH, limit)
+
+    install(view, work, state, np.argmax(np.where(view.fits, view.free[0], -1.0), axis=1))
+    dive = whole(HOPEFUL, BREADTH)
+    for _ in range(DIVE):
+        if dive(tasks) < tasks or (state.fits[0] and effort.left() <= 0):
+            break
+    keep(state, walk)
+    cooled = 0
+
+    def cool(limit: int) -> int:
+        nonlocal cooled
+        cooled += limit
+        return anneal(view, work, state, walk, COOLING, HOT, COLD, cooled - limit, cooled)
+
+    effort.spend(cool, most=COOLING)
+    back_to_best(view, work, state, walk)
+    effort.spend(parts, most=FIRST)
+    settled = False
+    for caution in TREES:
+        half = effort.left() / 2
+        effort.spend(whole(caution, len(view.nodes)), until=half)
+        settled = caution is HOPEFUL and tree.level[0] < 0 and effort.left() > half
     if not settled:
-        while seen < BUDGET if deadline is None else clock() < deadline:
-            seen += improve(view, work, state, walk, tree, HOPEFUL, min(NEIGHBOURHOOD, tasks), LIMIT, BREADTH, BATCH)
+        effort.spend(parts)
     better_paths(view, work, state)

@@ -1,0 +1,95 @@
+"""Rates of flows whose paths are known: what they take of links and media, and what they are worth."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ces_core.kernels.compact import Compact
+from ces_core.kernels.jit import inner
+from ces_core.problem import FloatArray
+from ces_core.topology import IntArray
+
+
+class FillWork(NamedTuple):
+    """Scratch space for one problem, R resources and F flows; valid for what the latest fill touched."""
+
+    stamp: IntArray  # (R,) which fill wrote the entries of a resource
+    touched: IntArray  # (R,) the resources of the latest fill
+    counts: IntArray  # [number of the latest fill, how many resources it touched]
+    left: FloatArray  # (R,) room that its rates leave
+    wanted: FloatArray  # (R,) what all ranges would take on top of the minimums
+    use: FloatArray  # (R,) utilisation of a link with its rates
+    order: IntArray  # (F,)
+    key: FloatArray  # (F,)
+    extra: FloatArray  # (2, F)
+    contended: NDArray[np.bool_]  # (F,)
+    sums: FloatArray  # [sum of utilisations, sum of their squares] over all links
+
+
+def fill_work(view: Compact) -> FillWork:
+    resources, flows = len(view.room), len(view.low)
+    return FillWork(
+        stamp=np.zeros(resources, dtype=np.int64),
+        touched=np.zeros(resources, dtype=np.int64),
+        counts=np.zeros(2, dtype=np.int64),
+        left=np.zeros(resources),
+        wanted=np.zeros(resources),
+        use=np.zeros(resources),
+        order=np.zeros(flows, dtype=np.int64),
+        key=np.zeros(flows),
+        extra=np.zeros((2, flows)),
+        contended=np.zeros(flows, dtype=np.bool_),
+        sums=np.zeros(2),
+    )
+
+
+@inner
+def room_on(view: Compact, work: FillWork, q: int) -> float:
+    room = math.inf
+    for i in range(view.path_first[q], view.path_first[q + 1]):
+        room = min(room, work.left[view.path_resource[i]] / view.path_times[i])
+    return max(room, 0.0)
+
+
+@inner
+def take(view: Compact, work: FillWork, q: int, rate: float) -> None:
+    for i in range(view.path_first[q], view.path_first[q + 1]):
+        work.left[view.path_resource[i]] -= rate * view.path_times[i]
+
+
+@inner
+def load(view: Compact, work: FillWork, path: IntArray, rates: FloatArray) -> None:
+    """Utilisations and their sums with these rates."""
+    for i in range(work.counts[1]):
+        r = work.touched[i]
+        work.use[r] = view.link_use[r]
+    for f in range(len(path)):
+        q = path[f]
+        for i in range(view.path_first[q], view.path_first[q + 1]):
+            r = view.path_resource[i]
+            work.use[r] += rates[f] * view.link_inverse[r]
+    total, squares = view.link_sum, view.link_squares
+    for i in range(work.counts[1]):
+        r = work.touched[i]
+        before, now = view.link_use[r], work.use[r]
+        total += now - before
+        squares += (now - before) * (now + before)
+    work.sums[0] = total
+    work.sums[1] = squares
+
+
+@inner
+def value_of(view: Compact, work: FillWork, rates: FloatArray) -> float:
+    flows = len(rates)
+    satisfied = 0.0
+    for f in range(flows):
+        span = view.high[f] - view.low[f]
+        satisfied += (rates[f] - view.low[f]) / span if span > 0.0 else 1.0
+    mean = work.sums[0] / view.link_count
+    spread = math.sqrt(max(work.sums[1] / view.link_count - mean * mean, 0.0))
+    value: float = (satisfied / flows if flows else 1.0) - view.weights[2] * spread
+    return value
