@@ -16,6 +16,7 @@ from ces_core.generate import REGIMES, random_instance
 from ces_core.instance import read_instance
 from ces_core.kernels.compact import compact
 from ces_core.kernels.fill import fill_work
+from ces_core.kernels.order import task_order
 from ces_core.kernels.state import new_state
 from ces_core.objective import evaluate
 from ces_core.plan import Plan, Result
@@ -24,7 +25,6 @@ from ces_core.policy.episode import begin, finish, new_episode, place, take_back
 from ces_core.policy.features import CONTEXT_WIDTH, NODE_WIDTH, observe
 from ces_core.policy.judging import new_sight
 from ces_core.problem import Problem
-from ces_core.kernels.order import task_order
 
 
 class Table:
