@@ -17,7 +17,7 @@ SETTINGS = {
     "CES_REVOCATION_KEY_FILE": "File with the key by which forgotten nodes are refused; left out, they are not.",
     "CES_ADVERTISED_NATS_URLS": "NATS servers that joining agents are told; `CES_NATS_URLS` where left out.",
     "CES_LEASE_S": "Seconds for which a node's workers may run without word from the manager.",
-    "CES_LEASE_MARGIN_S": "Seconds beyond the lease before a silent node's workers count as gone; ending them may take 3.",
+    "CES_LEASE_MARGIN_S": "Seconds beyond the lease before silent workers count as gone; ending them may take 3.",
     "CES_UNREACHABLE_S": "Seconds of silence after which a node gets no new work; less than `CES_LEASE_S`.",
     "CES_PLANNED_DEADLINE_S": "Longest time in state `planned` before the job is placed anew.",
     "CES_PREPARING_DEADLINE_S": "The same for `preparing`.",
