@@ -57,7 +57,7 @@ SLICE_S = 0.001
 PACE = 20_000.0 / SLOW
 """Partial placements per second, before it is known."""
 DIAGNOSIS_S = 0.1
-"""Time to find out why there is no place."""
+"""Time for each of up to three searches that find out why there is no place."""
 
 Clock = Callable[[], float]
 
@@ -123,13 +123,22 @@ class Search:
         _search(bench, started + time_limit_s if time_limit_s is not None and math.isfinite(time_limit_s) else None)
         if bench.state.fits[0]:
             return planned(self.name, problem, view, bench.state)
-        deadline = time.perf_counter() + DIAGNOSIS_S
         # The walk that finds out why no place was found may itself find one.
-        found, trace = greedy.search(problem, seed, deadline)
+        found, trace = greedy.search(problem, seed, time.perf_counter() + DIAGNOSIS_S)
         if found is not None:
             return Result(self.name, trace.considered, *found)
-        reason = explain(problem, trace, lambda other: greedy.search(other, seed, deadline))
+        reason = explain(problem, trace, lambda other: _examine(other, seed))
         return Result(self.name, trace.considered, reason=reason)
+
+
+def _examine(problem: Problem, seed: int) -> tuple[object | None, SearchTrace]:
+    """Whether a variation of a problem has a place. The first steps answer mostly, however little time there is: what
+    is found too late would put the blame on the wrong constraint."""
+    bench = Bench.of(compact(problem, candidates(problem, seed)), seed)
+    _search(bench, time.perf_counter())
+    if bench.state.fits[0]:
+        return bench, SearchTrace.of(problem)
+    return greedy.search(problem, seed, time.perf_counter() + DIAGNOSIS_S)
 
 
 SEARCH = Search()

@@ -1,0 +1,18 @@
+"""Which constraint `search` blames where a job has no place."""
+
+import pytest
+
+from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.solvers import search
+
+
+def test_little_time_puts_the_blame_on_no_other_constraint(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One task per node, so two flows share a link, which has no room for both minimums."""
+    monkeypatch.setattr(search, "DIAGNOSIS_S", 0.0)
+    nodes = [Node(name, cpu=2.0, memory=2.0) for name in "abc"]
+    cluster = Cluster.make(nodes, [Link(a, b, 4.0) for a in "abc" for b in "abc" if a != b])
+    ends = [("@a", "@b"), *((x, y) for x in "xyz" for y in "xyz" if x != y)]
+    flows = [Flow(src, dst, 3.0, 5.0) for src, dst in ends]
+    result = search.SEARCH.solve(Problem.make(cluster, [Task(name, cpu=1.5) for name in "xyz"], flows))
+    assert result.reason is not None
+    assert (result.reason.code, result.reason.resource) == ("bandwidth-together", "bandwidth")
