@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ces_core.candidates import candidates
+from ces_core.candidates import all_if_few
 from ces_core.kernels.compact import Compact, compact, path_of
 from ces_core.kernels.fill import fill_work
 from ces_core.kernels.improve import better_paths
@@ -35,7 +35,8 @@ def complete(problem: Problem, assignment: Sequence[int]) -> Allocation | None:
     no choice of paths was found that carries every minimum. Whether the tasks fit on their nodes is not looked at.
     """
     nodes = np.asarray(assignment, dtype=np.int64)
-    view = compact(problem, np.union1d(candidates(problem), nodes))
+    few = all_if_few(problem)  # the same for every placement: their paths are known from the first time on
+    view = compact(problem, nodes if few is None else np.union1d(few, nodes))
     # Where the tasks fit is the caller's matter: the room on nodes must not keep flows from their paths.
     view = view._replace(free=view.free + problem.demand.sum(axis=0)[:, None])
     state, work = new_state(view), fill_work(view)

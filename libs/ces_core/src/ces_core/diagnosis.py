@@ -127,8 +127,8 @@ def _refused_alone(problem: Problem) -> np.ndarray[tuple[int, ...], np.dtype[np.
 
 def _task_obstacle(problem: Problem) -> Reason | None:
     cluster = problem.cluster
-    fits = _fits(problem)
-    for t in np.flatnonzero(~(fits.all(axis=1) & problem.allowed).any(axis=1)).tolist():
+    for t in np.flatnonzero(~problem.homes.any(axis=1)).tolist():
+        fits = _fits(problem)
         name, allowed = problem.tasks[t].name, problem.allowed[t]
         if not allowed.any():
             return Reason("no-allowed-node", task=name)
@@ -158,17 +158,19 @@ def _total_obstacle(problem: Problem) -> Reason | None:
 def _flow_obstacle(problem: Problem) -> Reason | None:
     """A flow whose minimum exceeds every path between nodes that could hold its ends."""
     cluster = problem.cluster
-    room = (cluster.bandwidth_free + SLACK * cluster.bandwidth_capacity).tolist()
-    widest_link = max(room, default=0.0)
-    homes = _fits(problem).all(axis=1) & problem.allowed
+    if not problem.flows:
+        return None
+    roomy = cluster.bandwidth_free + SLACK * cluster.bandwidth_capacity
+    widest_link, room = float(roomy.max(initial=0.0)), None
+    homes = problem.homes
     free = cluster.node_free + SLACK * cluster.node_capacity
-    order = np.argsort(-free.sum(axis=0), kind="stable")
-    for f, flow in enumerate(problem.flows):
-        # Nearly always one of the roomiest nodes holds both ends: no need to look at all of a large cluster.
-        if _may_share(problem, f, homes, free, order[:ROOMIEST]) or _may_share(problem, f, homes, free, order):
-            continue
+    # Nearly always one of the roomiest nodes holds both ends: no need to look at all of a large cluster.
+    roomiest = np.argpartition(-free.sum(axis=0), ROOMIEST)[:ROOMIEST] if free.shape[1] > ROOMIEST else None
+    for f in _apart(problem, _apart(problem, np.arange(len(problem.flows)), free, roomiest), free).tolist():
+        flow = problem.flows[f]
         sources, targets = (_homes(end, homes) for end in (int(problem.flow_src[f]), int(problem.flow_dst[f])))
         if flow.min > widest_link or len(sources) * len(targets) <= PAIRS:
+            room = roomy.tolist() if room is None else room
             widest = _widest(problem, room, sources, targets, flow.min)
             if widest is None:
                 return Reason("unreachable", flow=(flow.src, flow.dst))
@@ -189,21 +191,20 @@ def _homes(end: int, homes: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> 
     return [-1 - end] if end < 0 else np.flatnonzero(homes[end]).tolist()
 
 
-def _may_share(
-    problem: Problem,
-    f: int,
-    homes: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
-    free: FloatArray,
-    nodes: IntArray,
-) -> bool:
-    """Whether both ends of the flow could be on one of ``nodes``."""
-    src, dst = int(problem.flow_src[f]), int(problem.flow_dst[f])
-    if src < 0 and dst < 0:
-        return False
-    if src < 0 or dst < 0:
-        return bool(homes[max(src, dst), -1 - min(src, dst)])
-    together = (problem.demand[src] + problem.demand[dst])[:, None] <= free[:, nodes]
-    return bool((together.all(axis=0) & homes[src, nodes] & homes[dst, nodes]).any())
+def _apart(problem: Problem, flows: IntArray, free: FloatArray, nodes: IntArray | None = None) -> IntArray:
+    """Those of ``flows`` whose ends fit together on none of ``nodes`` (all where None)."""
+    src, dst = problem.flow_src[flows], problem.flow_dst[flows]
+    apart = np.ones(len(flows), dtype=np.bool_)
+    mixed = (src >= 0) != (dst >= 0)
+    apart[mixed] = ~problem.homes[np.maximum(src, dst)[mixed], -1 - np.minimum(src, dst)[mixed]]
+    tasks = np.flatnonzero((src >= 0) & (dst >= 0))
+    chosen = slice(None) if nodes is None else nodes
+    together = problem.homes[src[tasks]][:, chosen] & problem.homes[dst[tasks]][:, chosen]
+    demand = problem.demand[src[tasks]] + problem.demand[dst[tasks]]
+    for needed, left in zip(demand.T, free, strict=True):
+        together &= needed[:, None] <= left[None, chosen]
+    apart[tasks] = ~together.any(axis=1)
+    return flows[apart]
 
 
 def _width(path: Path, room: list[float]) -> float:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ces_core.problem import SLACK, FloatArray, Problem
+from ces_core.problem import FloatArray, Problem
 
 ROUNDING = 1e-12
 """What sums of this size may be off by."""
@@ -23,10 +23,8 @@ ROUNDING = 1e-12
 def composite_limit(problem: Problem, assignment: Sequence[int]) -> float:
     """No plan has a higher composite. ``assignment`` (node of each task) only says where to look."""
     cluster = problem.cluster
-    free = cluster.node_free + SLACK * cluster.node_capacity
-    fits = problem.allowed & (problem.demand[:, :, None] <= free[None]).all(axis=1)
     nodes = np.asarray(assignment)
-    terms = np.zeros(fits.shape)
+    terms = np.zeros(problem.homes.shape)
     cost = 0.0
     for row in range(2):
         capacity = cluster.node_capacity[row]
@@ -36,9 +34,9 @@ def composite_limit(problem: Problem, assignment: Sequence[int]) -> float:
         after = before.copy()
         np.add.at(after, nodes, problem.demand[:, row] * inverse[nodes])
         slope = problem.weights[row] * _support(after, there)
-        cost += float(slope @ before)
+        cost += float((slope * before).sum())
         terms += problem.demand[:, row, None] * (slope * inverse)[None, :]
-    cost += float(np.where(fits, terms, np.inf).min(axis=1).sum())
+    cost += float(np.where(problem.homes, terms, np.inf).min(axis=1).sum())
     return min(1.0, 1.0 - 0.5 * cost + ROUNDING)
 
 
@@ -46,6 +44,6 @@ def _support(use: FloatArray, there: NDArray[np.bool_]) -> FloatArray:
     """The g that meets std(use) over the entries that are ``there``; zero elsewhere."""
     count = max(int(there.sum()), 1)
     off = np.where(there, use - use[there].sum() / count, 0.0)
-    spread = float(np.sqrt(off @ off / count))
+    spread = float(np.sqrt((off**2).sum() / count))
     support: FloatArray = off / (count * spread) if spread > 0 else np.zeros_like(use)
     return support

@@ -200,6 +200,16 @@ class Problem:
             paths=paths,
         )
 
+    @cached_property
+    def homes(self) -> NDArray[np.bool_]:
+        """(tasks, nodes): whether the task may run there and fits there alone, as things are."""
+        free = self.cluster.node_free + SLACK * self.cluster.node_capacity
+        homes = self.allowed.copy()
+        for needed, left in zip(self.demand.T, free, strict=True):
+            homes &= needed[:, None] <= left[None, :]
+        homes.setflags(write=False)
+        return homes
+
     @property
     def routes(self) -> PathTable:
         """The paths that flows may take."""

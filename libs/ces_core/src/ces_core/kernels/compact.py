@@ -59,9 +59,8 @@ def compact(problem: Problem, candidates: IntArray | None = None) -> Compact:
     """
     cluster = problem.cluster
     free = cluster.node_free + SLACK * cluster.node_capacity
-    fits = problem.allowed & (problem.demand[:, :, None] <= free[None]).all(axis=1)
     if candidates is None:
-        candidates = np.flatnonzero(fits.any(axis=0))
+        candidates = np.flatnonzero(problem.homes.any(axis=0))
     fixed = -1 - np.concatenate([problem.flow_src, problem.flow_dst])
     nodes = np.union1d(candidates, fixed[fixed >= 0]).astype(np.int64)
     local = np.full(len(cluster.topology.nodes), -1, dtype=np.int64)
@@ -83,7 +82,7 @@ def compact(problem: Problem, candidates: IntArray | None = None) -> Compact:
         node_sum=node_use.sum(axis=1),
         node_squares=(node_use**2).sum(axis=1),
         demand=np.ascontiguousarray(problem.demand),
-        fits=np.ascontiguousarray(fits[:, nodes] & np.isin(nodes, candidates)),
+        fits=np.ascontiguousarray(problem.homes[:, nodes] & np.isin(nodes, candidates)),
         flow_src=_ends(problem.flow_src, local),
         flow_dst=_ends(problem.flow_dst, local),
         low=problem.flow_min,
@@ -100,7 +99,7 @@ def compact(problem: Problem, candidates: IntArray | None = None) -> Compact:
         link_inverse=link_inverse,
         link_count=float(max(int((cluster.link_capacity > 0).sum()), 1)),
         link_sum=float(link_use.sum()),
-        link_squares=float(link_use @ link_use),
+        link_squares=float((link_use**2).sum()),  # a product of vectors would wake threads that cost more
         weights=np.array(problem.weights),
     )
 
