@@ -27,9 +27,6 @@ from ces_train.settings import Settings
 
 Rows = NDArray[Any]
 
-ENTROPY_STEP = 1.06
-"""The factor by which the entropy's weight follows, from update to update."""
-
 
 @dataclass
 class Batch:
@@ -96,7 +93,8 @@ class Trainer:
         advantage, target = self._advantages(batch, final)
         news = self._learn(batch, advantage, target, temperature)
         _, least, most = settings.entropy_weight
-        step = ENTROPY_STEP if news["entropy"] < between(settings.entropy, done) else 1.0 / ENTROPY_STEP
+        rising = news["entropy"] < between(settings.entropy, done)
+        step = settings.entropy_step if rising else 1.0 / settings.entropy_step
         self.entropy_weight = min(max(self.entropy_weight * step, least), most)
         self.updates += 1
         self.steps += len(batch.action)

@@ -38,11 +38,13 @@ class Settings:
     """lambda of the advantage estimate (eq. 4-34)."""
     clip: float = 0.2
     value_weight: float = 0.5
-    entropy: tuple[float, float] = (0.3, 0.06)
+    entropy: tuple[float, float] = (0.5, 0.1)
     """What a decision's entropy is held at, in nats; the weight of the entropy follows. Without that, policies become
     sure of themselves within minutes, and drawing many plans finds nothing new."""
-    entropy_weight: tuple[float, float, float] = (0.05, 1e-4, 0.2)
+    entropy_weight: tuple[float, float, float] = (0.3, 1e-3, 5.0)
     """What that weight begins with, its least and its most."""
+    entropy_step: float = 1.1
+    """The factor by which it follows, from update to update."""
     temperature: tuple[float, float] = (1.2, 1.0)
     rate: tuple[float, float] = (6e-4, 2e-5)
     """Learning rate."""

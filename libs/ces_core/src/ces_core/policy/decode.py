@@ -16,7 +16,6 @@ from ces_core.kernels.compact import Compact
 from ces_core.kernels.fill import FillWork, fill_work
 from ces_core.kernels.improve import better_paths
 from ces_core.kernels.order import task_order
-from ces_core.kernels.rebuild import _holds
 from ces_core.kernels.state import State, new_state
 from ces_core.policy.episode import Episode, begin, finish, new_episode, place, take_back
 from ces_core.policy.features import CONTEXT_WIDTH, NODE_WIDTH, observe
@@ -86,6 +85,11 @@ class Board:
         seen = self.nodes[0], self.context[0], self.mask[0]
         return observe(self.view, self.state, self.episode, self.sight, *seen)
 
+    def holds(self, task: int) -> bool:
+        """Whether some node that the task may use has room for it, whatever becomes of its flows."""
+        room = (self.view.demand[task][:, None] <= self.state.free).all(axis=0)
+        return bool((room & self.view.fits[task]).any())
+
     def place(self, node: int) -> bool:
         return place(self.view, self.state, self.episode, node)
 
@@ -139,7 +143,7 @@ def _walk(board: Board, scorer: Scorer, left_over: IntArray, crowded: NDArray[np
             else:
                 stuck = int(order[len(ahead)])
                 left_over[stuck] += 1
-                crowded[stuck] = not any(_holds(board.view, board.state, stuck, n) for n in range(board.mask.shape[1]))
+                crowded[stuck] = not board.holds(stuck)
                 ahead.append([])
         if ahead[-1]:
             board.place(ahead[-1].pop())

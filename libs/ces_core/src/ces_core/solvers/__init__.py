@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from types import MappingProxyType
 
 from ces_core.errors import UnknownSolverError
 from ces_core.solvers.base import Solver
 from ces_core.solvers.baselines import BASELINES
+from ces_core.solvers.ces_ppo import LEARNED
 from ces_core.solvers.exact import EXACT
 from ces_core.solvers.greedy import GREEDY
 from ces_core.solvers.search import SEARCH
@@ -22,7 +24,8 @@ __all__ = ["DEFAULT", "SOLVERS", "Solver", "available", "get_solver"]
 DEFAULT = "default"
 """The name that stands for the solver the service uses."""
 
-_OWN: tuple[Solver, ...] = (SEARCH, EXACT, GREEDY, *BASELINES)
+_LEARNED: tuple[Solver, ...] = LEARNED if find_spec("onnxruntime") else ()  # they need the extra "policy"
+_OWN: tuple[Solver, ...] = (SEARCH, EXACT, GREEDY, *_LEARNED, *BASELINES)
 SOLVERS: Mapping[str, Solver] = MappingProxyType({DEFAULT: SEARCH} | {solver.name: solver for solver in _OWN})
 """The solvers that come with the core."""
 

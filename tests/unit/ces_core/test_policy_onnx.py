@@ -1,0 +1,133 @@
+"""The policy that ships with the core: what it answers, and what is refused in its place."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ces_core.checker import check
+from ces_core.errors import PolicyError
+from ces_core.generate import REGIMES, random_instance
+from ces_core.instance import read_instance
+from ces_core.kernels.compact import compact
+from ces_core.policy.decode import Stuck, by_chance, greedy
+from ces_core.policy.features import CONTEXT_WIDTH, NODE_WIDTH
+from ces_core.policy.onnx import LARGEST, SCHEMA_KEY, SHIPPED, Policy, load_policy
+from ces_core.policy.schema import schema_hash
+from ces_core.solvers import available
+from ces_core.solvers.ces_ppo import CES_PPO, CES_PPO_64, shipped
+from ces_core.solvers.search import SEARCH
+
+
+def inputs(batch: int = 2, nodes: int = 5) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    mask = np.ones((batch, nodes), dtype=np.bool_)
+    mask[:, 1] = False
+    seen = rng.normal(size=(batch, nodes, NODE_WIDTH)), rng.normal(size=(batch, CONTEXT_WIDTH))
+    return seen[0].astype(np.float32), seen[1].astype(np.float32), mask
+
+
+def test_the_shipped_policy_is_of_this_schema_and_says_how_it_was_trained() -> None:
+    policy = shipped()
+    assert policy.card["schema"] == schema_hash()
+    assert policy.card["version"] == policy.version
+    assert {"preset", "seed", "commit", "steps", "seconds", "scores"} <= policy.card.keys()
+
+
+def test_a_forbidden_node_scores_minus_infinity_and_a_batch_is_its_rows() -> None:
+    nodes, context, mask = inputs()
+    together = shipped().scores(nodes, context, mask)
+    assert np.isneginf(together[:, 1]).all()
+    assert np.isfinite(np.delete(together, 1, axis=1)).all()
+    for i in range(len(nodes)):
+        alone = shipped().scores(nodes[i : i + 1], context[i : i + 1], mask[i : i + 1])
+        np.testing.assert_allclose(alone[0], together[i], atol=1e-4)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_numbers_that_are_not_finite_never_reach_the_network(bad: float) -> None:
+    class Untouched:
+        def run(self, *_: Any) -> Any:
+            raise AssertionError("the network was asked")
+
+    policy = Policy("test", {}, Untouched())
+    for which in (0, 1):
+        asked = list(inputs())
+        asked[which][0, 0] = bad
+        with pytest.raises(PolicyError, match="finite"):
+            policy.scores(*asked)
+
+
+def test_an_answer_that_is_not_finite_is_refused() -> None:
+    class Broken:
+        def run(self, *_: Any) -> Any:
+            return [np.full((2, 5), np.nan, dtype=np.float32)]
+
+    with pytest.raises(PolicyError, match="not finite"):
+        Policy("test", {}, Broken()).scores(*inputs())
+
+
+def altered(tmp_path: Path, data: bytes) -> Path:
+    file = tmp_path / "policy.onnx"
+    file.write_bytes(data)
+    return file
+
+
+def test_files_that_are_no_policy_are_refused_with_the_reason(tmp_path: Path) -> None:
+    good = SHIPPED.read_bytes()
+    with pytest.raises(PolicyError, match="No such file"):
+        load_policy(tmp_path / "missing.onnx")
+    for broken in (b"", good[: len(good) // 2], b"something else"):
+        with pytest.raises(PolicyError, match=r"no ONNX file|no policy of CES"):
+            load_policy(altered(tmp_path, broken))
+    with pytest.raises(PolicyError, match="no policy of CES"):
+        load_policy(altered(tmp_path, good.replace(SCHEMA_KEY.encode(), b"xes.schema")))
+    with pytest.raises(PolicyError, match="other features"):
+        load_policy(altered(tmp_path, good.replace(schema_hash().encode(), b"0" * len(schema_hash()))))
+    with (tmp_path / "large.onnx").open("wb") as large:
+        large.truncate(LARGEST + 1)
+    with pytest.raises(PolicyError, match="at most"):
+        load_policy(tmp_path / "large.onnx")
+
+
+def test_without_the_runtime_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(PolicyError, match=r"ces-core\[policy\]"):
+        load_policy(SHIPPED)
+
+
+@pytest.mark.parametrize("regime", sorted(REGIMES))
+def test_plans_of_the_policy_are_valid_and_far_better_than_chance(regime: str) -> None:
+    regrets, by_luck = [], []
+    for seed in range(2_000, 2_012):
+        data = random_instance(regime, seed)
+        problem = read_instance(data)
+        best, one, many = (solver.solve(problem) for solver in (SEARCH, CES_PPO, CES_PPO_64))
+        assert one.feasible == best.feasible
+        if best.metrics is None:
+            assert one.reason is not None
+            assert not one.reason.proven or one.reason == best.reason
+            continue
+        assert check(data, one.to_dict()) == []
+        assert check(data, many.to_dict()) == []
+        assert one.metrics is not None
+        assert many.metrics is not None
+        assert many.metrics.composite >= one.metrics.composite - 1e-9
+        regrets.append(best.metrics.composite - one.metrics.composite)
+        lucky = greedy(compact(problem), by_chance)
+        if not isinstance(lucky, Stuck):
+            by_luck.append(best.metrics.composite - float(lucky.state.score[0]))
+    assert np.mean(regrets) < 0.5 * np.mean(by_luck)
+
+
+def test_the_same_seed_gives_the_same_plan_and_clusters_of_any_size_do() -> None:
+    assert {"ces-ppo", "ces-ppo-64"} <= available().keys()
+    for nodes, tasks in ((3, 2), (40, 12)):
+        problem = read_instance(random_instance("thesis", 7, nodes=nodes, tasks=tasks))
+        first, again = (CES_PPO_64.solve(problem, seed=3) for _ in range(2))
+        assert first.feasible
+        assert first.plan == again.plan
