@@ -145,17 +145,19 @@ class Timed:
         return get_solver(DEFAULT).solve(problem, seed=seed)
 
 
-@pytest.mark.parametrize(("limit_s", "alone", "of_four"), [(2.0, 2.0, 0.5), (None, None, None)])
+@pytest.mark.parametrize(
+    ("limit_s", "crowd", "each_s"), [(2.0, 2, 1.0), (2.0, 4, 0.5), (2.0, 40, 0.5), (None, 4, None)]
+)
 async def test_jobs_that_wait_together_share_the_time(
-    bus: MemoryBus, manager: FakeManager, limit_s: float | None, alone: float | None, of_four: float | None
+    bus: MemoryBus, manager: FakeManager, limit_s: float | None, crowd: int, each_s: float | None
 ) -> None:
     solver = Timed()
     scheduler = Scheduler(bus, solver, RESYNC_S, time_limit_s=limit_s)
-    manager.change(jobs=[waiting("q1", cpu=10)])
+    manager.change(jobs=[waiting("alone", cpu=10)])
     await step(scheduler, manager)
-    manager.change(jobs=[waiting(f"q{i}", cpu=10) for i in range(2, 6)])
+    manager.change(jobs=[job(f"q{i}", tasks=1, task={"cpu": 10, "memory": 1}) for i in range(crowd)])
     await step(scheduler, manager)
-    assert solver.limits == [alone, *[of_four] * 4], "the first waits for its answer, and for no time"
+    assert solver.limits == [limit_s, *[each_s] * crowd], "the first waits for its answer, not for a place"
     assert [plan.considered["time_limit_s"] for plan in proposals(manager)] == solver.limits
 
 

@@ -26,6 +26,7 @@ from ces_scheduler.translate import (
 
 Stopwatch = Callable[[], float]  # seconds
 Refusals = dict[str, dict[str, str]]  # task -> node -> why not
+SMALLEST_SHARE = 0.25
 KEPT_REFUSALS = 10_000
 KEPT_PER_TASK = 20
 NO_NODES = Reason(code="no-nodes", text="no node has joined the cluster yet", forever=True)
@@ -114,6 +115,6 @@ def queue_order(jobs: Collection[JobRecord]) -> list[JobRecord]:
 
 
 def share_of(time_limit_s: float | None, waiting: int) -> float | None:
-    """Seconds for each of so many jobs that wait together. Most of a plan's quality comes with the solver's first
-    steps, which it takes in any case; the rest is worth no queue."""
-    return None if time_limit_s is None else time_limit_s / max(waiting, 1)
+    """Seconds for each of so many jobs that wait together: the more they are, the less the last bit of quality is worth
+    the queue. But no less than ``SMALLEST_SHARE``, with which plans are still better than those of simpler solvers."""
+    return None if time_limit_s is None else time_limit_s * max(1 / max(waiting, 1), SMALLEST_SHARE)
