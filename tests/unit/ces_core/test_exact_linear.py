@@ -20,7 +20,7 @@ from ces_core.kernels.tree_leaf import best_rates
 from ces_core.linear import Rates, best_value, most_satisfaction
 from ces_core.objective import bandwidth_satisfaction, evaluate, load_imbalance
 from ces_core.paths import Path
-from ces_core.problem import Problem
+from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
 
 CLOSE = 2e-9
 
@@ -140,3 +140,14 @@ def test_the_slope_meets_the_deviation() -> None:
     assert rates.slope @ use == pytest.approx(use.std())
     assert rates.slope.sum() == pytest.approx(0.0, abs=1e-12)
     assert np.linalg.norm(rates.slope) == pytest.approx(1 / np.sqrt(len(use)))
+
+
+def test_a_link_that_has_next_to_nothing_left_is_no_hindrance_to_the_program() -> None:
+    cluster = Cluster.make([Node("a", cpu=1), Node("b", cpu=1)], [Link("a", "b", 0.5, 0.5), Link("b", "a", 60)])
+    flows = [Flow("@a", "@b", 0, 50), Flow("@b", "@a", 10, 50)]
+    problem = Problem.make(cluster, [Task("t")], flows)
+    paths = [problem.routes.between(0, 1), problem.routes.between(1, 0)]
+    found = best_value(problem, paths)
+    assert found is not None
+    assert found.bandwidth[0] <= 1e-9
+    assert found.bandwidth[1] >= 10

@@ -24,6 +24,8 @@ from ces_core.topology import IntArray
 
 ROUNDS = 200
 """Rounds of cuts, at most; each adds two."""
+LARGEST_SHARE = 1e9
+"""No number in the program is larger: the solver refuses what is beyond 1e15, and is exact far below it."""
 TOLERANCE = 1e-11
 """The value and its bound are this close in the end, unless the rounds run out."""
 
@@ -104,6 +106,11 @@ class _Program:
         flows = max(1, len(paths))
         worth = np.divide(1.0, self.span * flows, out=np.zeros_like(self.span), where=self.span > 0)
         self.worth = worth[self.flow] * self.scale  # of a whole share
+        # What a resource's row is divided by: its room, unless that would make a flow's share of it a huge number.
+        largest = np.zeros(len(self.room))
+        np.maximum.at(largest, self.resource, self.times * self.scale[self.column])
+        wide = np.maximum(self.room, largest / LARGEST_SHARE)
+        self.wide: FloatArray = np.where(wide > 0, wide, 1.0)
 
     def run(self, weight: float) -> Rates | None:
         solver, columns = _solver(), len(self.flow)
@@ -159,7 +166,7 @@ class _Program:
         upper[self.column[blocked]] = 0.0
         # Rows are divided by what they allow, so that tolerances mean the same everywhere.
         high = np.where(self.high > 0, self.high, 1.0)
-        wide = np.where(self.room > 0, self.room, 1.0)
+        wide = self.wide
         value = np.concatenate([np.ones(columns), self.times * self.scale[self.column] / wide[self.resource], [0.0]])
         index = np.concatenate([self.flow, flows + self.resource, [0]])
         owner = np.concatenate([np.arange(columns), self.column, [columns]])
@@ -178,7 +185,7 @@ class _Program:
             np.zeros(columns + 1),
             np.concatenate([upper, [infinity]]),
             np.concatenate([self.low / high, np.full(resources, -infinity)]),
-            np.concatenate([np.where(self.high > 0, 1.0, 0.0), np.ones(resources)]),
+            np.concatenate([np.where(self.high > 0, 1.0, 0.0), np.maximum(self.room, 0.0) / wide]),
             start.astype(np.int32),
             index[order].astype(np.int32),
             value[order],
@@ -229,7 +236,7 @@ class _Program:
         """Duals of the capacity rows, per unit of bandwidth."""
         flows, resources = len(self.low), len(self.room)
         rows = -duals[flows : flows + resources]
-        return np.divide(np.maximum(rows, 0.0), self.room, out=np.zeros(resources), where=self.room > 0)
+        return np.where(self.room > 0, np.maximum(rows, 0.0) / self.wide, 0.0)
 
     def _repaired(self, shares: FloatArray) -> FloatArray:
         """The same shares within the capacities exactly: the program may exceed them by its tolerance."""
