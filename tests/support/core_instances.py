@@ -71,3 +71,20 @@ def rescaled(instance: dict[str, Any], node: float, memory: float, bandwidth: fl
                 item[key] = value * factor
     scaled["media"] = {name: value * bandwidth for name, value in scaled["media"].items()}
     return scaled
+
+
+def mild(instance: dict[str, Any]) -> dict[str, Any]:
+    """The same instance with more room and smaller minimums: most such jobs have a place, though not everywhere."""
+    eased = copy.deepcopy(instance)
+    for node in eased["nodes"]:
+        node |= {what: node[what] + 6 for what in ("cpu", "memory")}
+        node |= {f"{what}_used": min(node[f"{what}_used"], 0.7 * node[what]) for what in ("cpu", "memory")}
+        node["gpu"] = node.get("gpu", 0) + 1
+    for link in eased["links"]:
+        link["bandwidth_used"] = min(link["bandwidth_used"], 0.7 * link["bandwidth"])
+    for task in eased["job"]["tasks"]:
+        if task.get("allowed") == []:
+            task["allowed"] = None
+    for flow in eased["job"]["flows"]:
+        flow["min"] = flow["min"] / 10
+    return eased

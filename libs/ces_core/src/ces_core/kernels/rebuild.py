@@ -223,10 +223,13 @@ def _foresee(view: Compact, state: State, tree: Tree, count: int) -> None:
 
 @inner
 def _lost_elsewhere(view: Compact, state: State, flows: int) -> float:
-    """What the flows that stay as they are have lost."""
+    """What the flows of tasks that stay have lost; nothing is known of that where the state does not fit."""
     lost = 0.0
+    if not state.fits[0]:
+        return lost
     for f in range(len(view.low)):
-        lost += _loss(view, f, state.rates[f])
+        if view.flow_src[f] >= 0 or view.flow_dst[f] >= 0:
+            lost += _loss(view, f, state.rates[f])
     for i in range(flows):
         lost -= _loss(view, state.affected[i], state.rates[state.affected[i]])
     return max(lost, 0.0)
