@@ -105,6 +105,11 @@ def test_the_limit_on_the_composite_is_above_every_plan(instance: dict[str, Any]
             assert min(limits) >= reached - 1e-9
 
 
+def test_equal_use_but_for_rounding_makes_no_limit() -> None:
+    nodes = [Node("a", memory=25.0, memory_used=17.5), Node("b", memory=15.0, memory_used=10.5)]
+    assert composite_limit(Problem.make(Cluster.make(nodes, []), [Task("t")]), [0]) == pytest.approx(1.0)
+
+
 def test_a_task_starts_on_nodes_that_it_may_use() -> None:
     # Neither node has CPU, so no amount of CPU tells them apart; the other one would balance memory better.
     cluster = Cluster.make([Node("a", memory=8.0), Node("b", memory=8.0, memory_used=4.0)], [])

@@ -43,7 +43,11 @@ def composite_limit(problem: Problem, assignment: Sequence[int]) -> float:
 def _support(use: FloatArray, there: NDArray[np.bool_]) -> FloatArray:
     """The g that meets std(use) over the entries that are ``there``; zero elsewhere."""
     count = max(int(there.sum()), 1)
-    off = np.where(there, use - use[there].sum() / count, 0.0)
+    off = use
+    for _ in range(
+        2
+    ):  # where all are equal, rounding is all that is left of the first difference: it need not sum to 0
+        off = np.where(there, off - off[there].sum() / count, 0.0)
     spread = float(np.sqrt((off**2).sum() / count))
     support: FloatArray = off / (count * spread) if spread > 0 else np.zeros_like(use)
     return support
