@@ -15,6 +15,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Timings decide no test: a busy machine, or the first use of something, is no failure.
+settings.register_profile("ces", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ces")
 
 
 def _root() -> str | None:
