@@ -27,7 +27,7 @@ PROJECTS := $(sort $(filter-out libs/ces_train,$(patsubst %/pyproject.toml,%,\
 MANIFESTS := $(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml)
 SOURCES := $(wildcard libs/*/src services/*/src workloads/src)
 EDITABLE := $(foreach project,$(PROJECTS),-e ./$(project)$(if $(findstring ces_core,$(project)),[fast$(comma)policy]))
-BUILD_TOOLS := hatchling editables
+BUILD_TOOLS := hatchling editables setuptools
 DEV_TOOLS := pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis testcontainers pgserver \
 	ruff mypy import-linter types-PyYAML
 
@@ -60,9 +60,8 @@ install-train: $(VENV)/.installed-train
 
 $(VENV)/.installed-train: $(VENV)/.installed
 	@echo "torch, and what training needs"
-	@$(PIP) install $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c constraints.txt \
-		"$$(grep '^torch==' constraints.txt)"
-	@$(if $(TRAIN),$(PIP) install -c constraints.txt --no-build-isolation -e ./$(TRAIN))
+	@$(PIP) install $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c constraints.txt --no-build-isolation \
+		"$$(grep '^torch==' constraints.txt)" $(if $(TRAIN),-e ./$(TRAIN))
 	@touch $@
 
 demo: install
