@@ -91,11 +91,24 @@ class Considered:
         return {task: {"refused": self.refused(task), "counts": self.counts(task)} for task in self.tasks}
 
 
+@dataclass(frozen=True)
+class Advice:
+    """A policy's part in a plan. ``probabilities``: task -> what the policy gave to its node when the task's turn
+    came; 0 where that node was impossible then."""
+
+    version: str
+    probabilities: Mapping[str, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"version": self.version, "probabilities": dict(self.probabilities)}
+
+
 @dataclass(frozen=True, eq=False)
 class Result:
     """A solver's answer. ``plan`` and ``metrics`` are there where the job has a place, else ``reason`` is.
 
-    ``bound`` is a proven upper limit on the composite, None where unknown.
+    ``bound`` is a proven upper limit on the composite, None where unknown. ``advice``: of the policy by which the plan
+    was made, None where there was none.
     """
 
     solver: str
@@ -104,6 +117,7 @@ class Result:
     metrics: Metrics | None = None
     reason: Reason | None = None
     bound: float | None = None
+    advice: Advice | None = None
 
     @property
     def feasible(self) -> bool:
@@ -116,6 +130,8 @@ class Result:
             answer["assignments"] = dict(self.plan.assignments)
             answer["flows"] = [flow.to_dict() for flow in self.plan.flows]
             answer["metrics"] = self.metrics.to_dict()
+            if self.advice is not None:
+                answer["policy"] = self.advice.to_dict()
         elif self.reason is not None:
             answer["reason"] = self.reason.text(format_quantity)
             answer["reason_detail"] = self.reason.to_dict()

@@ -6,7 +6,7 @@ Who scores does not matter here: a trained policy, or a rule to compare it with 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,7 +48,8 @@ def by_cost(nodes: NDArray[np.float32], context: NDArray[np.float32], mask: NDAr
 
 @dataclass(frozen=True)
 class Board:
-    """One game and what it needs; ``nodes``, ``context`` and ``mask`` hold what was seen last, as a batch of one."""
+    """One game and what it needs; ``nodes``, ``context`` and ``mask`` hold what was seen last, as a batch of one, and
+    ``scores`` (tasks, nodes) what was said of each task the last time that it was next; -inf: not possible then."""
 
     view: Compact
     state: State
@@ -58,6 +59,7 @@ class Board:
     nodes: NDArray[np.float32]
     context: NDArray[np.float32]
     mask: NDArray[np.bool_]
+    scores: NDArray[np.float32]
 
     @staticmethod
     def of(view: Compact, order: IntArray) -> Board:
@@ -71,6 +73,7 @@ class Board:
             nodes=np.zeros((1, count, NODE_WIDTH), dtype=np.float32),
             context=np.zeros((1, CONTEXT_WIDTH), dtype=np.float32),
             mask=np.zeros((1, count), dtype=np.bool_),
+            scores=np.full((len(order), count), -np.inf, dtype=np.float32),
         )
 
     @property
@@ -84,6 +87,13 @@ class Board:
         """How many nodes the next task may go to."""
         seen = self.nodes[0], self.context[0], self.mask[0]
         return observe(self.view, self.state, self.episode, self.sight, *seen)
+
+    def odds(self, nodes: Sequence[int]) -> list[float]:
+        """The probability that its scores gave to ``nodes[t]`` when task t was next, among all nodes that were possible
+        then: the scorer's own, whatever the temperature of the draw."""
+        weights = np.exp(self.scores - self.scores.max(axis=1, keepdims=True), dtype=np.float64)
+        chosen: list[float] = (weights[np.arange(len(weights)), nodes] / weights.sum(axis=1)).tolist()
+        return chosen
 
     def holds(self, task: int) -> bool:
         """Whether some node that the task may use has room for it, whatever becomes of its flows."""
@@ -138,8 +148,9 @@ def _walk(board: Board, scorer: Scorer, left_over: IntArray, crowded: NDArray[np
         if len(ahead) == int(board.episode.level[0]):
             found = board.look()
             if found:
-                scores = scorer(board.nodes, board.context, board.mask)[0]
-                ahead.append(np.argsort(np.where(board.mask[0], scores, -np.inf), kind="stable")[-found:].tolist())
+                scores = np.where(board.mask[0], scorer(board.nodes, board.context, board.mask)[0], -np.inf)
+                board.scores[order[len(ahead)]] = scores
+                ahead.append(np.argsort(scores, kind="stable")[-found:].tolist())
             else:
                 stuck = int(order[len(ahead)])
                 left_over[stuck] += 1
@@ -165,8 +176,11 @@ def best_of(view: Compact, scorer: Scorer, count: int, temperature: float, rng: 
         nodes, context, mask = (
             np.concatenate([getattr(board, name) for board in playing]) for name in ("nodes", "context", "mask")
         )
-        scores = scorer(nodes, context, mask) / np.float32(temperature)
-        chosen = np.argmax(np.where(mask, scores + rng.gumbel(size=scores.shape), -np.inf), axis=1)
+        scores = np.where(mask, scorer(nodes, context, mask), np.float32(-np.inf))
+        for board, row in zip(playing, scores, strict=True):
+            board.scores[board.episode.order[board.episode.level[0]]] = row
+        drawn = scores / np.float32(temperature) + rng.gumbel(size=scores.shape)
+        chosen = np.argmax(drawn, axis=1)
         moves = zip(playing, chosen.tolist(), strict=True)
         playing = [board for board, node in moves if board.place(node) and (board.complete or board.look())]
     if not playing:

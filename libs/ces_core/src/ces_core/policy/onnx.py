@@ -19,6 +19,8 @@ OUTPUT = "scores"
 SCHEMA_KEY, VERSION_KEY, CARD_KEY = "ces.schema", "ces.version", "ces.card"
 LARGEST = 16 << 20
 """Bytes; policies take some tens of thousands."""
+LONGEST_VERSION = 100
+"""Characters: every plan carries the version."""
 SHIPPED = Path(__file__).with_name("default.onnx")
 """The policy that comes with the core."""
 
@@ -44,6 +46,8 @@ class Policy:
         found: Scores = self.session.run([OUTPUT], inputs)[0]
         if not np.isfinite(found).all():
             raise PolicyError(f"policy {self.version} answers with numbers that are not finite")
+        if found.shape != mask.shape:
+            raise PolicyError(f"policy {self.version} answers in the shape {found.shape}, not {mask.shape}")
         return np.where(mask, found, np.float32(-np.inf))
 
 
@@ -53,13 +57,7 @@ def load_policy(path: Path) -> Policy:
         import onnxruntime
     except ImportError:
         raise PolicyError("learned solvers need onnxruntime: install ces-core[policy]") from None
-    try:
-        size = path.stat().st_size
-        if size > LARGEST:
-            raise PolicyError(f"{path}: is {size} bytes, a policy has at most {LARGEST}")
-        data = path.read_bytes()
-    except OSError as error:
-        raise PolicyError(f"{path}: {error.strerror or error}") from error
+    data = _read(path)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1  # a decision is too short to be shared out
     options.log_severity_level = 4  # what goes wrong is said below
@@ -75,18 +73,35 @@ def load_policy(path: Path) -> Policy:
             f"{path}: was trained to see other features ({keys[SCHEMA_KEY]}) than this version computes "
             f"({schema_hash()}); train it anew, or use the version that it was trained with"
         )
-    policy = Policy(keys.get(VERSION_KEY, "unknown"), _card(keys.get(CARD_KEY, "{}")), session)
+    version = keys.get(VERSION_KEY, "")
+    if not 0 < len(version) <= LONGEST_VERSION or not version.isprintable():
+        raise PolicyError(f"{path}: has no version that could be kept with plans; export it anew")
+    policy = Policy(version, _card(keys.get(CARD_KEY, "{}")), session)
     try:
         policy.scores(
             np.zeros((1, 2, NODE_WIDTH), np.float32),
             np.zeros((1, CONTEXT_WIDTH), np.float32),
             np.ones((1, 2), np.bool_),
         )
-    except PolicyError:
-        raise
+    except PolicyError as error:
+        raise PolicyError(f"{path}: {error}") from error
     except Exception as error:
         raise PolicyError(f"{path}: does not take what a policy takes: {error}") from error
     return policy
+
+
+def _read(path: Path) -> bytes:
+    """What the file holds, whatever its size was said to be a moment ago."""
+    try:
+        if path.exists() and not path.is_file():
+            raise PolicyError(f"{path}: is no file")  # and might never end
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise PolicyError(f"{path}: {error.strerror or error}") from error
+    if len(data) > LARGEST:
+        raise PolicyError(f"{path}: is too large; a policy has at most {LARGEST} bytes")
+    return data
 
 
 def _card(text: str) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, Self, runtime_checkable
 
 from ces_core.plan import Result
+from ces_core.policy.onnx import Policy
 from ces_core.problem import Problem
 
 
@@ -22,3 +23,11 @@ class Solver(Protocol):
     def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
         """A plan, or the reason why there is none. The same problem and seed give the same answer, unless the time
         limit (seconds; None: the solver's own bounds) cuts the search short."""
+
+
+@runtime_checkable
+class Learned(Solver, Protocol):
+    """A solver that asks a policy: the one that ships with the core, unless it is given another."""
+
+    def using(self, policy: Policy) -> Self:
+        """The same solver with that policy."""

@@ -4,15 +4,16 @@ here with a network for any number of nodes and tasks); bandwidth is then settle
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from typing import Self
 
 import numpy as np
 
 from ces_core.candidates import candidates
 from ces_core.diagnosis import SearchTrace, obstacle
 from ces_core.kernels.compact import compact
-from ces_core.plan import Result
+from ces_core.plan import Advice, Result
 from ces_core.policy.decode import Board, Stuck, best_of, greedy
 from ces_core.policy.onnx import SHIPPED, Policy, load_policy
 from ces_core.problem import Problem
@@ -32,11 +33,16 @@ def shipped() -> Policy:
 
 @dataclass(frozen=True)
 class CesPpo:
-    """See the module. ``samples`` 0: the best node at every step, else the best of that and of so many drawn plans."""
+    """See the module. ``samples`` 0: the best node at every step, else the best of that and of so many drawn plans.
+    ``policy`` None: the shipped one, loaded at the first decision."""
 
     name: str
     summary: str
     samples: int = 0
+    policy: Policy | None = None
+
+    def using(self, policy: Policy) -> Self:
+        return replace(self, policy=policy)
 
     def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
         """A time limit ends the drawing of plans; the first plan, a matter of milliseconds, is always looked for."""
@@ -44,7 +50,7 @@ class CesPpo:
         hindrance = obstacle(problem)
         if hindrance is not None:
             return Result(self.name, SearchTrace.of(problem).considered, reason=hindrance)
-        policy = shipped()
+        policy = self.policy or shipped()
         view = compact(problem, candidates(problem, seed))
         found = greedy(view, policy.scores)
         if self.samples and (time_limit_s is None or time.perf_counter() - started < time_limit_s):
@@ -52,7 +58,7 @@ class CesPpo:
             found = _better(found, drawn)
         if isinstance(found, Stuck):
             return Result(self.name, SearchTrace.of(problem).considered, reason=_reason(problem, found))
-        return planned(self.name, problem, view, found.state)
+        return replace(planned(self.name, problem, view, found.state), advice=_advice(policy, problem, found))
 
 
 CES_PPO = CesPpo("ces-ppo", "a policy trained by PPO, the best node at every step")
@@ -64,6 +70,11 @@ def _better(found: Board | Stuck, drawn: Board | None) -> Board | Stuck:
     if drawn is None or (isinstance(found, Board) and found.state.score[0] >= drawn.state.score[0]):
         return found
     return drawn
+
+
+def _advice(policy: Policy, problem: Problem, board: Board) -> Advice:
+    odds = board.odds(board.state.node_of.tolist())
+    return Advice(policy.version, {task.name: p for task, p in zip(problem.tasks, odds, strict=True)})
 
 
 def _reason(problem: Problem, stuck: Stuck) -> Reason:
