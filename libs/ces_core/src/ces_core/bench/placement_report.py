@@ -40,8 +40,12 @@ def _grid(question: Mapping[str, Any], regime: str, found: Mapping[str, Any]) ->
         f"Regime {regime}: {found['instances']} jobs of {span} tasks, {network_in_words(question)}, seed "
         f"{question['seed']}, {f'{limit * 1e3:g} ms' if limit else 'no limit'} for each decision. "
         f"{found['placed_by_somebody']} were placed by some solver, {found['placed_by_all']} by all; "
-        f"{found['proven_optima']} optima are proven, {found['proven_impossible']} jobs proven to have no place."
+        f"{found['proven_optima']} optima are proven, {found['proven_impossible']} jobs proven to have no place"
     )
+    if found["truth_cpu_ms"]["n"]:
+        took = found["truth_cpu_ms"]
+        title += f"; that took {took['p50']:.1f} ms of CPU time in the median, {took['max'] / 1e3:.2f} s at most"
+    title += "."
     rows = [_row(name, found["solvers"][name]["all_tasks"]) for name in _best_first([found])]
     best = found["best_known"]["all_tasks"]["composite"]
     share = f"{100 * found['placed_by_somebody'] / found['instances']:.1f}"
@@ -57,7 +61,7 @@ def _row(name: str, found: Mapping[str, Any]) -> list[str]:
         plus_minus(found["composite_or_0"]),
         figure(found["load_imbalance"], "mean"),
         figure(found["bandwidth_satisfaction"], "mean"),
-        figure(found["regret"], "mean", 4),
+        figure(found["regret"], "mean", 5),
         percent(found["optimal"]),
         figure(found["wall_ms"], "p50", 2),
         figure(found["wall_ms"], "p99", 2),

@@ -49,6 +49,7 @@ def _regime(
         "placed_by_all": len(everywhere),
         "proven_optima": len(optima),
         "proven_impossible": sum(truth.impossible for truth in truths.values()),
+        "truth_cpu_ms": spread(truth.cpu_s * 1e3 for truth in truths.values()),
         "best_known": {
             "all_tasks": {"composite": spread(best.values())},
             "by_tasks": {

@@ -13,6 +13,7 @@ from ces_core.instance import read_instance
 from ces_core.simulator.deciding import BadDecisionError, decide
 from ces_core.simulator.rounds import Round
 from ces_core.solvers import get_solver
+from ces_core.solvers.warm import warm_up
 
 EQUAL = 1e-6
 """Composites as near as this count as equal."""
@@ -20,11 +21,13 @@ EQUAL = 1e-6
 
 @dataclass(frozen=True)
 class Truth:
-    """What the exact solver found: its best, an upper limit on every plan's, and whether none exists for certain."""
+    """What the exact solver found: its best, an upper limit on every plan's, and whether none exists for certain.
+    ``cpu_s`` is what it took, with code compiled and loaded."""
 
     composite: float | None = None
     bound: float | None = None
     impossible: bool = False
+    cpu_s: float = 0.0
 
     @property
     def optimal(self) -> bool:
@@ -35,7 +38,7 @@ class Truth:
 def find_truths(asked: Sequence[Round], limit_s: float, advance: Callable[[], None]) -> dict[Round, Truth]:
     """The truth of each round, ``limit_s`` seconds at most for each. Raises BadDecisionError."""
     workers = min(usable_cores(), len(asked))
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_warm_up) as pool:
         futures = {pool.submit(find_truth, each, limit_s): each for each in asked}
         found = {}
         try:
@@ -50,7 +53,14 @@ def find_truths(asked: Sequence[Round], limit_s: float, advance: Callable[[], No
 
 def find_truth(asked: Round, limit_s: float) -> Truth:
     instance = asked.instance()
-    result = decide(get_solver(GROUND_TRUTH), read_instance(instance), instance, time_limit_s=limit_s).result
+    problem = read_instance(instance)
+    problem.cluster.topology.paths.warm()
+    decision = decide(get_solver(GROUND_TRUTH), problem, instance, time_limit_s=limit_s)
+    result = decision.result
     if result.metrics is not None:
-        return Truth(result.metrics.composite, result.bound)
-    return Truth(impossible=result.reason is not None and result.reason.proven)
+        return Truth(result.metrics.composite, result.bound, cpu_s=decision.cpu_s)
+    return Truth(impossible=result.reason is not None and result.reason.proven, cpu_s=decision.cpu_s)
+
+
+def _warm_up() -> None:
+    warm_up(get_solver(GROUND_TRUTH))
