@@ -27,6 +27,7 @@ SETTINGS = {
     # scheduler
     "CES_SOLVER": "A solver that `ces solvers` lists.",
     "CES_SOLVE_TIME_LIMIT_S": "Seconds that waiting jobs share to make their plans better; 0: as the solver sees fit.",
+    "CES_POLICY": "File with the policy of a learned solver; left out, the one that ships with CES.",
     # edge-agent
     "CES_NODE": "The node's name: letters, digits, `_` and `-`, at most 63.",
     "CES_MANAGER_URL": "Where to join; used until the node has joined.",

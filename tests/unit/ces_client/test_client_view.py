@@ -23,7 +23,7 @@ from ces_client.view import (
 )
 from ces_client.view.words import path_text, rate_range, span
 from ces_common.messages.api import LinkView, NodeView, PlanView, QueueEntry
-from ces_common.messages.events import FlowPlan, Reason
+from ces_common.messages.events import FlowPlan, PolicyAdvice, Reason
 from ces_common.messages.queries import PlanAnswer
 
 NARROW = Reason(
@@ -208,6 +208,45 @@ def test_a_committed_plan_shows_what_was_considered(samples):
     assert re.search(r"worker-0 +n1 +cpu \[full\]", shown)
     assert "score: 0.1235" in shown
     assert "bound" not in shown
+
+
+def test_a_policys_part_in_a_plan_is_shown(samples, job_file):
+    policy = {"version": "general-1234", "probabilities": {"worker-0": 0.98765, "worker-1": 0.5}}
+    placed = {"worker-0": "n1", "worker-1": "n2"}
+    plan = PlanView(
+        plan="p",
+        job="j",
+        attempt=1,
+        solver="ces-ppo",
+        version=4,
+        committed_at=samples.submitted,
+        assignments=placed,
+        considered={"policy": policy, "fallback": None},
+    )
+    answer = PlanAnswer(
+        feasible=True, version=7, solver="ces-ppo", assignments=placed, policy=PolicyAdvice.model_validate(policy)
+    )
+    for shown in (lines(committed_plan(plan, "5s")), lines(plan_answer(load_job(job_file), answer))):
+        start = shown.index("policy general-1234")
+        rows = [["TASK", "NODE", "PROBABILITY"], ["worker-0", "n1", "0.9877"], ["worker-1", "n2", "0.5000"]]
+        assert [line.split() for line in shown[start + 1 : start + 4]] == rows
+        assert "fallback" not in "\n".join(shown)
+
+
+def test_that_no_policy_was_followed_is_shown(samples, job_file):
+    why = "ces-ppo could not be used: /policy.onnx: No such file or directory"
+    plan = PlanView(
+        plan="p",
+        job="j",
+        attempt=1,
+        solver="search",
+        version=4,
+        committed_at=samples.submitted,
+        considered={"policy": None, "fallback": why},
+    )
+    answer = PlanAnswer(feasible=False, version=7, solver="search", reason=NARROW, fallback=why)
+    for shown in (lines(committed_plan(plan, "5s")), lines(plan_answer(load_job(job_file), answer))):
+        assert why in shown
 
 
 def test_words():

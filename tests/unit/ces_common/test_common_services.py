@@ -90,9 +90,9 @@ async def test_a_loops_failure_ends_the_others_and_is_raised() -> None:
 
 
 @asynccontextmanager
-async def serving(missing: str | None) -> AsyncIterator[httpx.AsyncClient]:
+async def serving(missing: str | None, remark: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
     async with (
-        serve_http(health_app(lambda: missing), "127.0.0.1", 0) as port,
+        serve_http(health_app(lambda: missing, remark), "127.0.0.1", 0) as port,
         httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client,
     ):
         yield client
@@ -111,6 +111,12 @@ async def test_health_of_one_that_is_not() -> None:
         assert (await client.get("/healthz")).status_code == 200
         answer = await client.get("/readyz")
         assert (answer.status_code, answer.json()["missing"]) == (503, "the database")
+
+
+async def test_health_of_one_that_is_ready_but_not_as_it_was_meant() -> None:
+    async with serving(None, "the policy is refused") as client:
+        answer = await client.get("/readyz")
+        assert (answer.status_code, answer.json()) == (200, {"status": "ready", "remark": "the policy is refused"})
 
 
 async def test_a_taken_port_is_an_error_and_not_the_end_of_the_process() -> None:

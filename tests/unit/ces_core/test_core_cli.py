@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from ces_core.checker import check
 from ces_core.generate import random_instance
+from ces_core.policy.onnx import SHIPPED, load_policy
 
 
 @pytest.fixture
@@ -81,6 +82,32 @@ def test_tables_are_for_people(app: typer.Typer, tmp_path: Path) -> None:
     assert "greedy" in listed.stdout
     as_json = json.loads(CliRunner().invoke(app, ["solvers", "-o", "json"]).stdout)
     assert {"default", "greedy"} <= {line["name"] for line in as_json}
+
+
+def test_a_learned_solver_takes_a_policy_and_says_how_sure_it_was(app: typer.Typer, tmp_path: Path) -> None:
+    instance = random_instance("thesis", 1)
+    file = _write(tmp_path, "one.json", instance)
+    learned = ["solve", file, "--solver", "ces-ppo", "--policy", str(SHIPPED)]
+    run = CliRunner().invoke(app, [*learned, "-o", "json"])
+    assert run.exit_code == 0
+    answer = json.loads(run.stdout)
+    assert answer["policy"]["version"] == load_policy(SHIPPED).version
+    assert answer["policy"]["probabilities"].keys() == answer["assignments"].keys()
+    assert check(instance, answer) == []
+    table = CliRunner().invoke(app, learned)
+    assert f"policy {load_policy(SHIPPED).version}" in table.stdout
+    assert "probability" in table.stdout
+
+
+@pytest.mark.parametrize(("solver", "reason"), [("ces-ppo", "No such file"), ("search", "asks no policy")])
+def test_a_policy_that_cannot_be_used_is_bad_input(app: typer.Typer, tmp_path: Path, solver: str, reason: str) -> None:
+    file = _write(tmp_path, "one.json", random_instance("thesis", 1))
+    given = ["--solver", solver, "--policy", str(tmp_path / "missing.onnx"), "-o", "json"]
+    run = CliRunner().invoke(app, ["solve", file, *given])
+    assert run.exit_code == 2
+    error = json.loads(run.stdout)["error"]
+    assert error["field"] == "policy"
+    assert reason in error["message"]
 
 
 def test_k_paths_open_the_way_around(app: typer.Typer, tmp_path: Path) -> None:

@@ -52,6 +52,36 @@ def test_greedy_takes_the_best_node_at_every_step() -> None:
     assert [int(board.episode.placement[t]) for t in board.episode.order] == [node for node, _ in seen]
 
 
+def test_the_probability_of_a_node_is_what_the_scores_gave_it_among_those_that_were_possible() -> None:
+    view = compact(read_instance(random_instance("scarce", 5)))
+    possible: list[int] = []
+
+    def counting(nodes: np.ndarray, context: np.ndarray, mask: np.ndarray) -> np.ndarray:
+        possible.append(int(mask[0].sum()))
+        return by_chance(nodes, context, mask)
+
+    even = greedy(view, counting)
+    assert isinstance(even, Board)
+    assert len(possible) == len(even.episode.order), "no step back, which would make the counts hard to tell apart"
+    odds = even.odds(even.state.node_of.tolist())
+    np.testing.assert_allclose([odds[task] for task in even.episode.order], [1 / count for count in possible])
+    least = [int(np.argmin(row)) for row in even.scores]
+    barred = [p for p, row in zip(even.odds(least), even.scores, strict=True) if np.isneginf(row).any()]
+    assert barred
+    assert not any(barred)
+
+
+def test_drawn_plans_have_the_probabilities_of_the_scores_whatever_the_temperature() -> None:
+    view = compact(read_instance(random_instance("tight", 3)))
+    chosen = greedy(view, by_cost)
+    assert isinstance(chosen, Board)
+    cold = best_of(view, by_cost, 1, 1e-9, np.random.default_rng(1))
+    assert cold is not None
+    assert cold.episode.placement.tolist() == chosen.episode.placement.tolist()
+    nodes = chosen.state.node_of.tolist()
+    np.testing.assert_allclose(cold.odds(nodes), chosen.odds(nodes))
+
+
 def test_a_dead_end_is_left_by_a_step_back() -> None:
     """The advice sends the first task to the only node that holds the second."""
     data = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from ces_core.instance import read_instance
 from ces_core.kernels.compact import compact
 from ces_core.policy.decode import Stuck, by_chance, greedy
 from ces_core.policy.features import CONTEXT_WIDTH, NODE_WIDTH
-from ces_core.policy.onnx import LARGEST, SCHEMA_KEY, SHIPPED, Policy, load_policy
+from ces_core.policy.onnx import LARGEST, SCHEMA_KEY, SHIPPED, VERSION_KEY, Policy, load_policy
 from ces_core.policy.schema import schema_hash
 from ces_core.solvers import available
 from ces_core.solvers.ces_ppo import CES_PPO, CES_PPO_64, shipped
@@ -88,10 +89,34 @@ def test_files_that_are_no_policy_are_refused_with_the_reason(tmp_path: Path) ->
         load_policy(altered(tmp_path, good.replace(SCHEMA_KEY.encode(), b"xes.schema")))
     with pytest.raises(PolicyError, match="other features"):
         load_policy(altered(tmp_path, good.replace(schema_hash().encode(), b"0" * len(schema_hash()))))
+    with pytest.raises(PolicyError, match="no version"):
+        load_policy(altered(tmp_path, good.replace(VERSION_KEY.encode(), b"xes.version")))
+    with pytest.raises(PolicyError, match="is no file"):
+        load_policy(tmp_path)
     with (tmp_path / "large.onnx").open("wb") as large:
         large.truncate(LARGEST + 1)
     with pytest.raises(PolicyError, match="at most"):
         load_policy(tmp_path / "large.onnx")
+
+
+def test_an_answer_of_another_shape_is_refused() -> None:
+    class Short:
+        def run(self, *_: Any) -> Any:
+            return [np.zeros((2, 1), dtype=np.float32)]
+
+    with pytest.raises(PolicyError, match="shape"):
+        Policy("test", {}, Short()).scores(*inputs())
+
+
+def test_a_solver_uses_the_policy_that_it_is_given() -> None:
+    problem = read_instance(random_instance("thesis", 7))
+    given = CES_PPO.using(replace(shipped(), version="given")).solve(problem)
+    assert given.advice is not None
+    assert given.advice.version == "given"
+    own = CES_PPO.solve(problem)
+    assert own.advice is not None
+    assert own.advice.version == shipped().version
+    assert own.advice.probabilities == given.advice.probabilities
 
 
 def test_without_the_runtime_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

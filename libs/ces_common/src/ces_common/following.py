@@ -25,8 +25,15 @@ class Follower(Protocol):
         """Work until cancelled, on a connected bus."""
 
 
-async def follow(name: str, settings: ServiceSettings, stop: asyncio.Event, make: Callable[[Bus], Follower]) -> None:
-    """Run a follower until told to stop, its health served beside it."""
+async def follow(
+    name: str,
+    settings: ServiceSettings,
+    stop: asyncio.Event,
+    make: Callable[[Bus], Follower],
+    *,
+    remark: str | None = None,
+) -> None:
+    """Run a follower until told to stop, its health served beside it, with a ``remark`` for whoever asks."""
     bus = bus_from(settings, name)
     follower = make(bus)
 
@@ -34,7 +41,7 @@ async def follow(name: str, settings: ServiceSettings, stop: asyncio.Event, make
         await bus.connect()
         await follower.run()
 
-    async with serve_http(health_app(follower.missing), settings.http_host, settings.http_port):
+    async with serve_http(health_app(follower.missing, remark), settings.http_host, settings.http_port):
         try:
             await run_loops(stop, work())
         finally:

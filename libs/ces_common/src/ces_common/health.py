@@ -22,14 +22,16 @@ log = structlog.get_logger()
 Ready = Callable[[], str | None]  # None when ready, else what is missing
 
 
-def health_routes(ready: Ready) -> list[Route]:
+def health_routes(ready: Ready, remark: str | None = None) -> list[Route]:
+    """``remark``: what an operator should know of a service that does its work all the same."""
+
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
     async def readyz(_: Request) -> Response:
         missing = ready()
         if missing is None:
-            return JSONResponse({"status": "ready"})
+            return JSONResponse({"status": "ready"} | ({"remark": remark} if remark is not None else {}))
         return JSONResponse({"status": "not ready", "missing": missing}, status_code=503)
 
     async def metrics(_: Request) -> Response:
@@ -70,5 +72,5 @@ async def serve_http(app: ASGIApp, host: str, port: int) -> AsyncIterator[int]:
         await task
 
 
-def health_app(ready: Ready) -> Starlette:
-    return Starlette(routes=list(health_routes(ready)))
+def health_app(ready: Ready, remark: str | None = None) -> Starlette:
+    return Starlette(routes=list(health_routes(ready, remark)))

@@ -15,11 +15,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ces_core.errors import ProblemError, UnknownSolverError
+from ces_core.errors import PolicyError, ProblemError, UnknownSolverError
 from ces_core.instance import read_instance
 from ces_core.plan import Result
+from ces_core.policy.onnx import load_policy
 from ces_core.problem import Problem
-from ces_core.solvers import DEFAULT, available, get_solver
+from ces_core.solvers import DEFAULT, Solver, available, get_solver
+from ces_core.solvers.base import Learned
 from ces_core.solvers.warm import warm_up
 
 
@@ -49,6 +51,7 @@ def solve(
     paths: Annotated[
         int | None, typer.Option(min=1, metavar="K", help="admit the K shortest simple paths, not the hop-shortest")
     ] = None,
+    policy: Annotated[Path | None, typer.Option(help="the policy of a learned solver, not the shipped one")] = None,
     output: OutputOption = Output.table,
 ) -> None:
     """Place one job per instance file and print the plans. Exit status 2 for bad input, else 0."""
@@ -57,6 +60,12 @@ def solve(
     except UnknownSolverError as error:
         _say_error(output, {"field": "solver", "message": str(error)}, f"--solver: {error}")
         raise typer.Exit(2) from error
+    if policy is not None:
+        try:
+            chosen = _with_policy(chosen, policy)
+        except PolicyError as error:
+            _say_error(output, {"field": "policy", "message": str(error)}, f"--policy: {error}")
+            raise typer.Exit(2) from error
     warm_up(chosen)
     bad = False
     for file in files:
@@ -93,6 +102,12 @@ def solvers(output: OutputOption = Output.table) -> None:
     Console().print(table)
 
 
+def _with_policy(solver: Solver, file: Path) -> Solver:
+    if not isinstance(solver, Learned):
+        raise PolicyError(f"{solver.name} asks no policy")
+    return solver.using(load_policy(file))
+
+
 def _read(file: Path, basis: BasisOption, paths: int | None) -> Problem:
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
@@ -117,10 +132,13 @@ def _print(file: Path, solver: str, problem: Problem, result: Result, elapsed_ms
     if result.plan is None or result.metrics is None:
         console.print(f"  no place: {result.reason.text() if result.reason else ''}", soft_wrap=True)
         return
-    placed = Table("task", "node")
+    advice = result.advice
+    placed = Table("task", "node", *(["probability"] if advice else []))
     for task, node in result.plan.assignments.items():
-        placed.add_row(task, node)
+        placed.add_row(task, node, *([f"{advice.probabilities[task]:.4f}"] if advice else []))
     console.print(placed)
+    if advice:
+        console.print(f"  policy {advice.version}", soft_wrap=True)
     if result.plan.flows:
         table = Table("flow", "min", "max", "given", "path")
         for asked, flow in zip(problem.flows, result.plan.flows, strict=True):

@@ -8,12 +8,13 @@ from itertools import islice
 from typing import Any
 
 from ces_common.jobfile import Flow, Task
-from ces_common.messages.events import FlowPlan, Reason
+from ces_common.messages.events import FlowPlan, PolicyAdvice, Reason
 from ces_common.messages.records import JobRecord
 from ces_common.states import JobState
-from ces_core.errors import ProblemError
-from ces_core.plan import Result
+from ces_core.errors import PolicyError, ProblemError
+from ces_core.plan import Advice, Result
 from ces_core.solvers import Solver
+from ces_scheduler.choosing import STAND_IN, refusal
 from ces_scheduler.translate import (
     Offer,
     Usage,
@@ -34,7 +35,8 @@ NO_NODES = Reason(code="no-nodes", text="no node has joined the cluster yet", fo
 
 @dataclass(frozen=True)
 class Decision:
-    """A place for a job, or the reason why there is none."""
+    """A place for a job, or the reason why there is none. ``fallback``: why no policy was followed though one was asked
+    for; None where that is not so."""
 
     solver: str
     decision_ms: float
@@ -47,6 +49,8 @@ class Decision:
     reason: Reason | None = None
     refused: Refusals = field(default_factory=dict)
     usage: Usage | None = None
+    policy: PolicyAdvice | None = None
+    fallback: str | None = None
 
     def considered(self) -> dict[str, Any]:
         """What is kept with the plan, beside its metrics: how it came about, and how good any plan could have been."""
@@ -55,6 +59,8 @@ class Decision:
             "time_limit_s": self.time_limit_s,
             "seed": self.seed,
             "bound": self.bound,
+            "policy": self.policy.model_dump() if self.policy is not None else None,
+            "fallback": self.fallback,
             "refused": bounded(self.refused),
         }
 
@@ -76,22 +82,27 @@ def decide(
     *,
     seed: int,
     time_limit_s: float | None = None,
+    fallback: str | None = None,
 ) -> Decision:
-    """Where a job would go on what is offered."""
+    """Where a job would go on what is offered. ``fallback``: why ``solver`` is not the one that was asked for."""
     if offer is None:
-        return Decision(solver.name, 0.0, seed, time_limit_s, reason=NO_NODES)
+        return Decision(solver.name, 0.0, seed, time_limit_s, reason=NO_NODES, fallback=fallback)
     started = seconds()
     try:
         problem = problem_of(name, tasks, flows, offer)
     except ProblemError as error:  # no reason to keep the other jobs waiting
         reason = Reason(code="impossible", text=f"the job makes no sense: {error}", forever=True)
-        return Decision(solver.name, 0.0, seed, time_limit_s, reason=reason)
-    result: Result = solver.solve(problem, seed=seed, time_limit_s=time_limit_s)
+        return Decision(solver.name, 0.0, seed, time_limit_s, reason=reason, fallback=fallback)
+    try:
+        result: Result = solver.solve(problem, seed=seed, time_limit_s=time_limit_s)
+    except PolicyError as error:
+        fallback = refusal(solver, error)
+        result = STAND_IN.solve(problem, seed=seed, time_limit_s=time_limit_s)
     spent_ms = (seconds() - started) * 1000
     refused = explain_refusals(tasks, offer, result)
     if result.plan is None or result.metrics is None:
         reason = reason_of(result.reason) if result.reason else Reason(code="unknown", text="no place was found")
-        return Decision(result.solver, spent_ms, seed, time_limit_s, reason=reason, refused=refused)
+        return Decision(result.solver, spent_ms, seed, time_limit_s, reason=reason, refused=refused, fallback=fallback)
     plans = flow_plans(result.plan, flows)
     assignments = dict(result.plan.assignments)
     return Decision(
@@ -105,7 +116,16 @@ def decide(
         bound=result.bound,
         refused=refused,
         usage=usage_of(problem, assignments, plans),
+        policy=_kept(result.advice),
+        fallback=fallback,
     )
+
+
+def _kept(advice: Advice | None) -> PolicyAdvice | None:
+    if advice is None:
+        return None
+    rounded = {task: round(probability, 6) for task, probability in advice.probabilities.items()}
+    return PolicyAdvice(version=advice.version, probabilities=rounded)
 
 
 def queue_order(jobs: Collection[JobRecord]) -> list[JobRecord]:

@@ -85,7 +85,7 @@ def backoff_s(count: int) -> float:
 
 class Scheduler:
     """``time_limit_s``: how long the jobs that wait at one time may take together to be placed; None: as the solver
-    sees fit."""
+    sees fit. ``fallback``: why the solver is not the one that was asked for; every plan says so."""
 
     def __init__(
         self,
@@ -95,9 +95,10 @@ class Scheduler:
         clock: Clock = time.monotonic,
         *,
         time_limit_s: float | None = None,
+        fallback: str | None = None,
     ) -> None:
         self._bus, self._solver, self._resync_s, self._clock = bus, solver, resync_s, clock
-        self._time_limit_s = time_limit_s
+        self._time_limit_s, self._fallback = time_limit_s, fallback
         self._compiling = False
         self.reader = StateReader(bus, SERVICE)
         self._committed: Offer | None = None  # the latest offer, for what the next one shares with it
@@ -170,12 +171,17 @@ class Scheduler:
         """A solver that fails on one job must not keep the others waiting."""
         question = (job.name, job.tasks, job.flows, offer, self._solver, time.perf_counter)
         try:
-            return await asyncio.to_thread(decide, *question, seed=job.attempt, time_limit_s=time_limit_s)
+            decision = await asyncio.to_thread(
+                decide, *question, seed=job.attempt, time_limit_s=time_limit_s, fallback=self._fallback
+            )
         except Exception as error:
             log.exception("the solver failed", job=job.id, solver=self._solver.name)
             text = f"solver {self._solver.name} failed on it: {error}"
             reason = Reason(code="solver-failed", text=text)
-            return Decision(self._solver.name, 0.0, job.attempt, time_limit_s, reason=reason)
+            return Decision(self._solver.name, 0.0, job.attempt, time_limit_s, reason=reason, fallback=self._fallback)
+        if decision.fallback != self._fallback:
+            log.warning("a decision was made without the policy", job=job.id, reason=decision.fallback)
+        return decision
 
     def _offer(self) -> Offer | None:
         """What is committed, less what is proposed and not yet answered. None while there are no nodes."""
@@ -273,6 +279,7 @@ class Scheduler:
             time.perf_counter,
             seed=1,
             time_limit_s=self._time_limit_s,
+            fallback=self._fallback,
         )
         return PlanAnswer(
             feasible=decision.reason is None,
@@ -287,6 +294,8 @@ class Scheduler:
             decision_ms=decision.decision_ms,
             time_limit_s=decision.time_limit_s,
             seed=decision.seed,
+            policy=decision.policy,
+            fallback=decision.fallback,
         ).encode()
 
     async def _reconnected(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from pydantic import ValidationError
 from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
@@ -14,7 +15,7 @@ from rich.tree import Tree
 from ces_client.view.words import DASH, path_text, rate, rate_range
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import FlowView, PlanView
-from ces_common.messages.events import Reason
+from ces_common.messages.events import PolicyAdvice, Reason
 from ces_common.messages.queries import PlanAnswer
 
 
@@ -89,6 +90,8 @@ def metrics_text(metrics: dict[str, float], bound: float | None = None) -> str:
 def plan_answer(job: JobFile, answer: PlanAnswer) -> RenderableType:
     """A dry run: the plan that the job would get, or why it gets none."""
     foot = Text(f"solver {answer.solver}, {answer.decision_ms:.1f} ms, snapshot {answer.version}", style="dim")
+    if answer.fallback is not None:
+        foot.append_text(Text(f"\n{answer.fallback}", style="yellow"))
     if not answer.feasible:
         parts: list[RenderableType] = [Text.from_markup(f"[bold red]no place[/] for {escape(job.name)}")]
         if answer.reason is not None:
@@ -107,7 +110,16 @@ def plan_answer(job: JobFile, answer: PlanAnswer) -> RenderableType:
         f"[bold green]{escape(job.name)} has a place[/]  {metrics_text(answer.metrics, answer.bound)}"
     )
     elsewhere: list[RenderableType] = [Text(), _refused_table(answer.refused)] if answer.refused else []
-    return Group(head, Text(), flow_table(nodes, flows, measured=False), *elsewhere, Text(), foot)
+    policy: list[RenderableType] = [Text(), *_by_policy(answer.policy, answer.assignments)] if answer.policy else []
+    return Group(head, Text(), flow_table(nodes, flows, measured=False), *policy, *elsewhere, Text(), foot)
+
+
+def _by_policy(policy: PolicyAdvice, assignments: dict[str, str]) -> list[RenderableType]:
+    """How sure the policy was of each task's node."""
+    table = plain_table("TASK", "NODE", "PROBABILITY", right=("PROBABILITY",))
+    for task, probability in policy.probabilities.items():
+        table.add_row(task, assignments.get(task, DASH), f"{probability:.4f}")
+    return [Text(f"policy {policy.version}"), table]
 
 
 def _refused_table(refused: dict[str, dict[str, str]]) -> Table:
@@ -130,15 +142,27 @@ def committed_plan(plan: PlanView, now_text: str) -> RenderableType:
     head = Text(f"{plan.solver}, attempt {plan.attempt}, snapshot {plan.version}, committed {now_text} ago")
     considered = dict(plan.considered)
     decision_ms, refused = considered.pop("decision_ms", None), considered.pop("refused", None)
-    bound = considered.pop("bound", None)
+    bound, fallback = considered.pop("bound", None), considered.pop("fallback", None)
+    policy = _advice(considered.pop("policy", None))
     if isinstance(decision_ms, int | float):
         head.append(f", decided in {decision_ms:.1f} ms")
     parts: list[RenderableType] = [head, Text(metrics_text(plan.metrics, bound if isinstance(bound, float) else None))]
+    if isinstance(fallback, str):
+        parts.append(Text(fallback, style="yellow"))
+    if policy is not None:
+        parts += [Text(), *_by_policy(policy, plan.assignments)]
     if refused:
         parts += [Text(), _refused_table(refused)]
     if considered:
         parts += [Text(), _tree("considered", considered)]
     return Group(*parts)
+
+
+def _advice(kept: Any) -> PolicyAdvice | None:
+    try:
+        return PolicyAdvice.model_validate(kept)
+    except ValidationError:  # none, or kept by a scheduler of other ways
+        return None
 
 
 def _tree(name: str, value: Any) -> Tree:

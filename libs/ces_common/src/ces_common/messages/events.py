@@ -41,6 +41,14 @@ class FlowPlan(Message):
     path: list[str]
 
 
+class PolicyAdvice(Message):
+    """The learned policy's part in a plan. ``probabilities``: task -> what the policy gave to the task's node when the
+    task's turn came."""
+
+    version: str
+    probabilities: dict[str, float] = {}
+
+
 class PlanProposed(Message):
     """A scheduler's proposal; only the manager's commit makes it true."""
 

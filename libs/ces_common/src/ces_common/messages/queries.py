@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ces_common.jobfile import JobFile
 from ces_common.messages.base import Message
-from ces_common.messages.events import FlowPlan, Reason
+from ces_common.messages.events import FlowPlan, PolicyAdvice, Reason
 
 
 class SnapshotQuery(Message):
@@ -35,6 +35,8 @@ class PlanAnswer(Message):
     decision_ms: float = 0.0
     time_limit_s: float | None = None  # None: as the solver saw fit
     seed: int = 0
+    policy: PolicyAdvice | None = None  # None: none was followed
+    fallback: str | None = None  # why none was followed though the scheduler was told to
 
 
 class LogQuery(Message):
