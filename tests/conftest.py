@@ -68,6 +68,12 @@ def _topologies() -> str | None:
     return None if there else "CES_DATA_DIR names no folder with topologies/*.graphml"
 
 
+def _arm64() -> str | None:
+    import arm64
+
+    return arm64.missing()
+
+
 def _command(name: str) -> Callable[[], str | None]:
     return lambda: None if shutil.which(name) else f"{name} is not installed"
 
@@ -79,6 +85,7 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "torch": _torch,
     "compose": _compose,
     "topologies": _topologies,
+    "arm64": _arm64,
     "iperf3": _command("iperf3"),
 }
 

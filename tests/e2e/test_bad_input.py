@@ -6,12 +6,15 @@ import json
 import re
 import sqlite3
 import uuid
-from contextlib import closing
+from contextlib import closing, suppress
+from pathlib import Path
 
 import httpx
 import pytest
 from fault_cluster import FaultCluster, recorded_job, wait_for
 from foreign_messages import Said, event, say, stored
+
+from ces_core.policy.onnx import SHIPPED
 
 
 def services_started(cluster: FaultCluster) -> dict[str, int]:
@@ -65,6 +68,32 @@ def test_a_program_that_does_not_exist_ends_its_job(cluster: FaultCluster) -> No
     assert "/no/such/program" in (view.reason or "")
     assert view.restarts == 0
     wait_for(lambda: not cluster.worker_pids(found), "its peers are stopped")
+
+
+def test_a_policy_that_is_no_policy_leaves_the_placing_to_search(cluster: FaultCluster, tmp_path: Path) -> None:
+    file = tmp_path / "policy.onnx"
+    file.write_bytes(SHIPPED.read_bytes()[:1000])
+    cluster.cluster.restart("scheduler", {"CES_SOLVER": "ces-ppo", "CES_POLICY": str(file)})
+    why = f"ces-ppo could not be used: {file}: is no ONNX file, or not a whole one; export it anew"
+    answer: dict[str, str] = {}
+
+    def ready() -> bool:
+        with suppress(httpx.HTTPError):
+            answer.update(httpx.get(cluster.cluster.layout.ready_url("scheduler"), timeout=10, trust_env=False).json())
+        return answer.get("status") == "ready"
+
+    try:
+        wait_for(ready, "the scheduler is ready")
+        assert answer["remark"] == why
+        job = cluster.submit(recorded_job("misled", 0.1))
+        cluster.finish(job)
+        plan = cluster.client.jobs.plan(job)
+        assert plan.solver == "search"
+        assert (plan.considered["policy"], plan.considered["fallback"]) == (None, why)
+        said = [line for line in cluster.cluster.files.log("scheduler").read_text().splitlines() if str(file) in line]
+        assert len(said) == 1, said
+    finally:
+        cluster.cluster.restart("scheduler")
 
 
 def test_a_job_that_can_never_fit_says_why(cluster: FaultCluster) -> None:
