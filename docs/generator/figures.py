@@ -6,11 +6,27 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from ces_core.bench import online_report, placement_report, scale_report
+from ces_core.bench import (
+    generalise_report,
+    online_report,
+    pareto_report,
+    placement_report,
+    quality_report,
+    scale_report,
+    thesis_report,
+)
 from ces_core.bench.results import provenance
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
-REPORTS = {"placement": placement_report.grids, "scale": scale_report.grids, "online": online_report.grids}
+REPORTS = {
+    "placement": placement_report.grids,
+    "scale": scale_report.grids,
+    "online": online_report.grids,
+    "thesis": thesis_report.grids,
+    "quality": quality_report.grids,
+    "generalise": generalise_report.grids,
+    "pareto": pareto_report.grids,
+}
 
 
 def regions() -> dict[str, tuple[str, Callable[[], str]]]:

@@ -36,6 +36,24 @@ def solvers(option: str, text: str | None) -> tuple[str, ...]:
     return names(option, text, sorted(available()))
 
 
+def solvers_or(option: str, text: str | None, usual: Collection[str]) -> tuple[str, ...]:
+    """The named solvers, or the usual ones; of those, what is not installed is left out and told on standard error."""
+    if text is not None:
+        return solvers(option, text)
+    if missing := [name for name in usual if name not in available()]:
+        typer.echo(f"left out, since not installed: {', '.join(missing)}", err=True)
+    return tuple(dict.fromkeys(name for name in usual if name in available()))
+
+
+def proof_s(exact: bool | None, limit: float) -> float | None:
+    """Seconds for each proof, None for no proofs. ``exact`` None: as there is an exact solver or not. Raises
+    typer.BadParameter."""
+    there = GROUND_TRUTH in available()
+    if exact and not there:
+        raise typer.BadParameter("there is no exact solver; use --no-exact", param_hint="--exact")
+    return limit if there and exact is not False else None
+
+
 def whole_numbers(option: str, text: str, least: int, most: int) -> tuple[int, ...]:
     """Numbers and ranges such as ``3-8`` or ``3,5,8``, ascending. Raises typer.BadParameter, naming the option."""
     found: set[int] = set()

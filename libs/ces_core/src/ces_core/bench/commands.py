@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ces_core.bench import asking
-from ces_core.bench.shell import fail, measuring, show
+from ces_core.bench.shell import measuring, show
 from ces_core.errors import ProblemError
 from ces_core.generate import REGIMES
 from ces_core.solvers import DEFAULT, available
@@ -23,39 +23,41 @@ NodesOption = Annotated[
     int | None, typer.Option(min=1, max=10_000, help="nodes of a shape; a file brings its own", show_default=False)
 ]
 TopologyOption = Annotated[str, typer.Option(help=f"{', '.join(SHAPES)}, or a GraphML file, also in CES_DATA_DIR")]
+ExactOption = Annotated[
+    bool | None,
+    typer.Option("--exact/--no-exact", help="prove optima; where the exact solver is there when left out"),
+]
+ExactLimitOption = Annotated[float, typer.Option(min=0.1, help="seconds for the proof of a round")]
+RoundsOption = Annotated[int, typer.Option(min=1, help="rounds for each regime and number of tasks")]
+RegimesOption = Annotated[str, typer.Option(help="regimes, separated by commas")]
+TasksOption = Annotated[str, typer.Option(help="tasks in a job: 3-8, or 3,5,8")]
+LimitOption = Annotated[float, typer.Option(min=0, help="seconds for a decision; 0: the solver's own bounds")]
 PlotsOption = Annotated[bool, typer.Option("--plots/--no-plots", help="draw them; needs matplotlib")]
 
 
 def placement(
-    regime: Annotated[str, typer.Option(help="regimes, separated by commas")] = ",".join(REGIMES),
-    tasks: Annotated[str, typer.Option(help="tasks in a job: 3-8, or 3,5,8")] = "3-8",
-    rounds: Annotated[int, typer.Option(min=1, help="rounds for each regime and number of tasks")] = 30,
+    regime: RegimesOption = ",".join(REGIMES),
+    tasks: TasksOption = "3-8",
+    rounds: RoundsOption = 30,
     seed: SeedOption = 42,
     nodes: NodesOption = None,
     topology: TopologyOption = "random",
     solvers: SolversOption = None,
-    time_limit: Annotated[
-        float, typer.Option(min=0, help="seconds for a decision; 0: the solver's own bounds")
-    ] = 0.005,
+    time_limit: LimitOption = 0.005,
     anytime: Annotated[
         str, typer.Option(help="further time limits, seconds, for quality over time; empty: none")
     ] = "0.001,0.02,0.1",
-    exact: Annotated[
-        bool | None,
-        typer.Option("--exact/--no-exact", help="prove optima; where the exact solver is there when left out"),
-    ] = None,
-    exact_limit: Annotated[float, typer.Option(min=0.1, help="seconds for the proof of a round")] = 10.0,
+    exact: ExactOption = None,
+    exact_limit: ExactLimitOption = 10.0,
     plots: PlotsOption = True,
     out: Annotated[Path, typer.Option(help="where results, tables and plots go")] = Path("bench-results/placement"),
 ) -> None:
     """Solvers compared on single jobs: how many they place, how well, how far from the optimum, and how fast."""
-    from ces_core.bench.machine import describe
-    from ces_core.bench.placement import ContradictionError, Question, best_known, compare, write_answers
+    from ces_core.bench.experiment import Experiment, carry_out
+    from ces_core.bench.placement import Question
     from ces_core.bench.placement_plots import draw
     from ces_core.bench.placement_report import grids
     from ces_core.bench.placement_summary import summarise
-    from ces_core.bench.results import write_results, write_tables
-    from ces_core.bench.truth import find_truths
 
     question = Question(
         regimes=asking.names("--regime", regime, REGIMES),
@@ -68,30 +70,8 @@ def placement(
         time_limit_s=time_limit or None,
         anytime=asking.amounts("--anytime", anytime),
     )
-    prove = asking.GROUND_TRUTH in available() if exact is None else exact
-    if prove and asking.GROUND_TRUTH not in available():
-        raise typer.BadParameter("there is no exact solver; use --no-exact", param_hint="--exact")
-    with measuring(out, plots) as progress:
-        machine = describe()
-        bar = progress.add_task("decisions", total=question.decisions)
-        answers = compare(question, lambda: progress.advance(bar))
-        machine["wall_over_cpu"] = sum(each.wall_ms for each in answers) / sum(each.cpu_ms for each in answers)
-        truths = {}
-        if prove:
-            all_rounds = list(question.all_rounds())
-            bar = progress.add_task("proofs", total=len(all_rounds))
-            truths = find_truths(all_rounds, exact_limit, lambda: progress.advance(bar))
-        try:
-            best = best_known(answers, truths)
-        except ContradictionError as error:
-            fail(str(error))
-        results = {"benchmark": "placement", "machine": machine} | summarise(question, answers, truths, best)
-        tables = grids(results)
-        write_results(out, results)
-        write_tables(out, machine, tables)
-        write_answers(out, answers)
-        pictures = draw(results, out) if plots else []
-    show(tables, out, ["results.json", "tables.md", "decisions.csv", *pictures])
+    experiment = Experiment("placement", summarise, grids, draw)
+    carry_out(experiment, question, proof_s=asking.proof_s(exact, exact_limit), plots=plots, out=out)
 
 
 def online(

@@ -86,7 +86,7 @@ def curve(
     """Means with their 95 % confidence, at the places that have any. ``lying``: places on the other axis, no line."""
     there = [(place, found) for place, found in points if found["n"]]
     places, means = [place for place, _ in there], [factor * found["mean"] for _, found in there]
-    ranges = [_confidence(found) for _, found in there]
+    ranges = [confidence(found) for _, found in there]
     bars = [[factor * below for below, _ in ranges], [factor * above for _, above in ranges]]
     shared = {"elinewidth": 0.8, "ecolor": (look["color"], 0.5), **look}
     if lying:
@@ -100,7 +100,7 @@ def beside(place: int, count: int) -> float:
     return 0.5 * ((place + 0.5) / count - 0.5)
 
 
-def _confidence(found: Mapping[str, Any]) -> tuple[float, float]:
+def confidence(found: Mapping[str, Any]) -> tuple[float, float]:
     """How far the true mean may be below and above, with 95 % confidence (Student's t; shares bring their range)."""
     if "low" in found:
         return max(0.0, found["mean"] - found["low"]), max(0.0, found["high"] - found["mean"])
@@ -162,6 +162,63 @@ def plain_log_axis(axis: Axes, which: Literal["x", "y"] = "x") -> None:
     scale.set_major_locator(LogLocator(subs=(1, 3), numticks=12))
     scale.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     scale.set_minor_formatter(NullFormatter())
+
+
+def from_zero_log_axis(axis: Axes, linear_to: float, which: Literal["x", "y"] = "y") -> None:
+    """A logarithmic axis that reaches 0: linear up to ``linear_to``."""
+    from matplotlib.ticker import FuncFormatter, NullLocator, SymmetricalLogLocator
+
+    set_scale = axis.set_xscale if which == "x" else axis.set_yscale
+    set_scale("symlog", linthresh=linear_to, linscale=0.5)
+    scale = axis.xaxis if which == "x" else axis.yaxis
+    scale.set_major_locator(SymmetricalLogLocator(base=10.0, linthresh=linear_to, subs=[1.0, 3.0]))
+    scale.set_minor_locator(NullLocator())
+    scale.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+TIE = {"arrowstyle": "-", "linewidth": 0.5, "alpha": 0.5, "shrinkA": 1, "shrinkB": 3}
+"""The line between a name and its point."""
+
+
+@dataclass(frozen=True)
+class Name:
+    """A text for a point of the data."""
+
+    text: str
+    x: float
+    y: float
+    colour: str
+
+
+def names_beside(axis: Axes, names: Sequence[Name], side: Literal["left", "right"], gap: float = 0.042) -> None:
+    """The names in a column, inside at the left or outside at the right, in the order of their points, each tied to
+    its own by a line. Limits and scales of the axis must be set. ``gap``: between lines of text, in heights of the
+    axis."""
+    to_axes = axis.transData + axis.transAxes.inverted()
+    ordered = sorted(names, key=lambda name: float(to_axes.transform((name.x, name.y))[1]))
+    heights = [min(max(float(to_axes.transform((name.x, name.y))[1]), 0.03), 0.97) for name in ordered]
+    for name, height in zip(ordered, spaced(heights, gap), strict=True):
+        axis.annotate(
+            name.text,
+            (name.x, name.y),
+            xytext=(0.015 if side == "left" else 1.03, height),
+            textcoords="axes fraction",
+            fontsize=7,
+            va="center",
+            color=name.colour,
+            arrowprops={"relpos": (1 if side == "left" else 0, 0.5), "color": name.colour, **TIE},
+        )
+
+
+def spaced(places: Sequence[float], gap: float, most: float = 0.98) -> list[float]:
+    """Ascending places, moved up as little as it takes for ``gap`` between them, and then down from ``most``."""
+    up: list[float] = []
+    for place in places:
+        up.append(max(place, up[-1] + gap) if up else place)
+    down: list[float] = []
+    for place in reversed(up):
+        down.append(min(place, down[-1] - gap if down else most))
+    return down[::-1]
 
 
 def legend_outside(figure: Figure, axis: Axes) -> None:

@@ -6,12 +6,26 @@ import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Protocol
 
 from ces_core.bench.truth import EQUAL, Truth
 from ces_core.instance import read_instance
 from ces_core.simulator.deciding import Decision, decide
 from ces_core.simulator.rounds import Round, rounds
 from ces_core.solvers import get_solver
+
+
+class Asked(Protocol):
+    """What :func:`compare` needs to know. The first of ``limits`` (seconds; None: a solver's own bounds) is that of the
+    decision before the clock starts."""
+
+    @property
+    def solvers(self) -> tuple[str, ...]: ...
+
+    @property
+    def limits(self) -> tuple[float | None, ...]: ...
+
+    def all_rounds(self) -> Iterator[Round]: ...
 
 
 @dataclass(frozen=True)
@@ -35,11 +49,6 @@ class Question:
     def limits(self) -> tuple[float | None, ...]:
         """The limit that the tables are about, then the others."""
         return (self.time_limit_s, *(limit for limit in self.anytime if limit != self.time_limit_s))
-
-    @property
-    def decisions(self) -> int:
-        count = len(self.regimes) * len(self.tasks) * self.rounds
-        return count * len(self.solvers) * len(self.limits)
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,7 @@ class Answer:
         )
 
 
-def compare(question: Question, advance: Callable[[], None]) -> list[Answer]:
+def compare(question: Asked, advance: Callable[[], None]) -> list[Answer]:
     """Every solver's answers in every round. Raises BadDecisionError.
 
     Before the clock starts, a solver has decided the same round once, so that paths are known and code is compiled; it
@@ -85,7 +94,7 @@ def compare(question: Question, advance: Callable[[], None]) -> list[Answer]:
         warm.cluster.topology.paths.warm()
         for name in question.solvers:
             solver = get_solver(name)
-            decide(solver, warm, instance, seed=asked.seed, time_limit_s=question.time_limit_s)
+            decide(solver, warm, instance, seed=asked.seed, time_limit_s=question.limits[0])
             for limit in question.limits:
                 decision = decide(solver, read_instance(instance), instance, seed=asked.seed, time_limit_s=limit)
                 found.append(Answer.of(asked, name, limit, decision))
@@ -121,7 +130,7 @@ def write_answers(out: Path, answers: Sequence[Answer]) -> None:
     with (out / "decisions.csv").open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
         rest = [field for field in Answer.__dataclass_fields__ if field != "round"]
-        writer.writerow([*Round.__dataclass_fields__, *rest])
+        writer.writerow([*(answers[0].round if answers else Round).__dataclass_fields__, *rest])
         for answer in answers:
             row = asdict(answer)
             writer.writerow([*row.pop("round").values(), *row.values()])

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Results = Mapping[str, Any]
 Pick = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+FEW_JOBS = "; those of two or three jobs may leave the panel"
 ACROSS = 5
 """Panels in a row, one for each solver."""
 QUALITY: Mapping[str, tuple[str, float]] = {
@@ -92,8 +93,11 @@ def _over_each_other(results: Results) -> Figure:
         axes[0][column].set_title(regime)
         axes[-1][column].set_xlabel("tasks in the job")
         axes[-1][column].set_xticks(sizes)
+    for line, (what, (_, factor)) in zip(axes, QUALITY.items(), strict=True):
+        if what != "placed":
+            line[0].set_ylim(*_range_of_means(results, what, factor))
     legend_outside(figure, axes[0][0])
-    _caption(figure, results)
+    _caption(figure, results, FEW_JOBS)
     return figure
 
 
@@ -124,7 +128,7 @@ def _side_by_side(results: Results, what: str) -> Figure:
             axis.set_ylabel(label, fontsize=9)
     axes[0][0].set_ylim(*_range_of_means(results, what, factor))
     legend_outside(figure, axes[0][0])
-    _caption(figure, results, "; those of two or three jobs may leave the panel")
+    _caption(figure, results, FEW_JOBS)
     return figure
 
 

@@ -22,10 +22,10 @@ def grids(results: Mapping[str, Any]) -> list[Grid]:
 
 def ranked(results: Mapping[str, Any]) -> list[str]:
     """The solvers, best first, by the mean over all regimes."""
-    return _best_first(list(results["regimes"].values()))
+    return best_first(list(results["regimes"].values()))
 
 
-def _best_first(regimes: Sequence[Mapping[str, Any]]) -> list[str]:
+def best_first(regimes: Sequence[Mapping[str, Any]]) -> list[str]:
     def quality(name: str) -> float:
         return float(sum(found["solvers"][name]["all_tasks"]["composite_or_0"]["mean"] for found in regimes))
 
@@ -42,11 +42,11 @@ def _grid(question: Mapping[str, Any], regime: str, found: Mapping[str, Any]) ->
         f"{found['placed_by_somebody']} were placed by some solver, {found['placed_by_all']} by all; "
         f"{found['proven_optima']} optima are proven, {found['proven_impossible']} jobs proven to have no place"
     )
-    if found["truth_cpu_ms"]["n"]:
-        took = found["truth_cpu_ms"]
+    took = found.get("truth_cpu_ms", {"n": 0})  # results of earlier versions lack it
+    if took["n"]:
         title += f"; that took {took['p50']:.1f} ms of CPU time in the median, {took['max'] / 1e3:.2f} s at most"
     title += "."
-    rows = [_row(name, found["solvers"][name]["all_tasks"]) for name in _best_first([found])]
+    rows = [_row(name, found["solvers"][name]["all_tasks"]) for name in best_first([found])]
     best = found["best_known"]["all_tasks"]["composite"]
     share = f"{100 * found['placed_by_somebody'] / found['instances']:.1f}"
     rows.append(["best known", share, plus_minus(best), *["-"] * (len(COLUMNS) - 3)])

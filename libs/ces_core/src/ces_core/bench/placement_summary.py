@@ -59,9 +59,9 @@ def _regime(
         },
         "solvers": {
             name: {
-                "all_tasks": _quality(given) | _against(given, everywhere, best, optima) | _effort(given),
+                "all_tasks": quality(given) | against(given, everywhere, best, optima) | effort(given),
                 "by_tasks": {
-                    str(size): _quality([answer for answer in given if answer.round.tasks == size])
+                    str(size): quality([answer for answer in given if answer.round.tasks == size])
                     for size in question.tasks
                 },
                 "refused_for": dict(Counter(answer.refused_for for answer in given if answer.refused_for)),
@@ -70,7 +70,7 @@ def _regime(
         },
         "anytime": {
             name: [
-                {"limit_s": limit} | _quality(given) | _effort(given)
+                {"limit_s": limit} | quality(given) | below(given, best) | effort(given)
                 for limit in sorted(question.limits, key=lambda limit: (limit is None, limit))
                 if (given := [answer for answer in answers if (answer.solver, answer.limit_s) == (name, limit)])
             ]
@@ -79,7 +79,7 @@ def _regime(
     }
 
 
-def _quality(given: Sequence[Answer]) -> dict[str, Any]:
+def quality(given: Sequence[Answer]) -> dict[str, Any]:
     """``composite`` and its parts are over what was placed; ``composite_or_0`` over everything, 0 for what was not."""
     placed = [answer for answer in given if answer.composite is not None]
     found: dict[str, Any] = {"placed": share(len(placed), len(given))}
@@ -87,19 +87,28 @@ def _quality(given: Sequence[Answer]) -> dict[str, Any]:
     return found | {"composite_or_0": spread(answer.composite or 0.0 for answer in given)}
 
 
-def _against(
+def against(
     given: Sequence[Answer], everywhere: Collection[Round], best: Mapping[Round, float], optima: Collection[Round]
 ) -> dict[str, Any]:
     """Against the others: where all have placed, how far from the best known, and how often at a proven optimum."""
     placed = [(answer.round, answer.composite) for answer in given if answer.composite is not None]
-    return {
+    return below(given, best) | {
         "composite_where_all_placed": spread(value for asked, value in placed if asked in everywhere),
-        "regret": spread(best[asked] - value for asked, value in placed),
         "optimal": share(sum(asked in optima and value >= best[asked] - EQUAL for asked, value in placed), len(optima)),
     }
 
 
-def _effort(given: Sequence[Answer]) -> dict[str, Any]:
+def below(given: Sequence[Answer], best: Mapping[Round, float]) -> dict[str, Any]:
+    """How far below the best known: ``regret`` over what was placed; ``shortfall`` over all jobs that have a place, of
+    which one that was not placed lacks everything."""
+    there = [(best[answer.round], answer.composite) for answer in given if answer.round in best]
+    return {
+        "regret": spread(top - value for top, value in there if value is not None),
+        "shortfall": spread(top - (value or 0.0) for top, value in there),
+    }
+
+
+def effort(given: Sequence[Answer]) -> dict[str, Any]:
     return {
         "wall_ms": spread(answer.wall_ms for answer in given),
         "cpu_ms": spread(answer.cpu_ms for answer in given),

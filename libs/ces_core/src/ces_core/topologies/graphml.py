@@ -42,6 +42,12 @@ def find(name: str) -> Path:
     )
 
 
+def at_hand() -> tuple[str, ...]:
+    """The names of all files in ``topologies/`` of CES_DATA_DIR; none where that is not set."""
+    root = os.environ.get("CES_DATA_DIR")
+    return tuple(sorted({path.name for folder in FOLDERS if root for path in Path(root, folder).glob(f"*{SUFFIX}")}))
+
+
 def read(path: Path) -> Layout:
     """The nodes and links of a file.
 
