@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -117,6 +119,15 @@ def test_a_solver_uses_the_policy_that_it_is_given() -> None:
     assert own.advice is not None
     assert own.advice.version == shipped().version
     assert own.advice.probabilities == given.advice.probabilities
+
+
+def test_the_runtime_is_kept_from_reporting_to_its_maker(tmp_path: Path) -> None:
+    """Where it reports, it keeps an id of the device in the user's folder."""
+    usual = {name: value for name, value in os.environ.items() if name not in ("CI", "ORT_DISABLE_TELEMETRY")}
+    env = usual | {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    program = "from ces_core.policy.onnx import SHIPPED, load_policy; load_policy(SHIPPED)"
+    subprocess.run([sys.executable, "-c", program], env=env, check=True)
+    assert [path for path in tmp_path.rglob("*") if "onnxruntime" in path.name] == []
 
 
 def test_without_the_runtime_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

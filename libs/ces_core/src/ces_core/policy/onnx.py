@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,8 @@ class Policy:
 
 def load_policy(path: Path) -> Policy:
     """The policy in ``path``. Raises PolicyError, saying what is wrong with the file and what to do."""
+    # Else releases from 1.29 on tell their maker about each process and model, under a lasting id of the device.
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime
     except ImportError:
