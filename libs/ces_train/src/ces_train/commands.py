@@ -13,9 +13,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ces_train.settings import PRESETS
+from ces_train.settings import GENERAL, Settings
+from ces_train.thesis_settings import BALANCE, THESIS, ThesisSettings
 
 train = typer.Typer(help="Train the learned scheduler.", no_args_is_help=True)
+PRESETS: dict[str, Settings | ThesisSettings] = {each.preset: each for each in (GENERAL, THESIS, BALANCE)}
 NEEDED = ("torch", "onnx", "onnxruntime", "tensorboardX")
 
 
@@ -24,6 +26,7 @@ class Preset(StrEnum):
 
     general = "general"
     thesis = "thesis"
+    balance = "balance"
 
 
 @train.callback()
@@ -34,7 +37,8 @@ def about() -> None:
 @train.command("ppo")
 def ppo(
     preset: Annotated[
-        Preset, typer.Option(help="general: all regimes, final reward within groups; thesis: its rewards and regime")
+        Preset,
+        typer.Option(help="general: any size of job; thesis: its own network; balance: without bandwidth levels"),
     ] = Preset.general,
     out: Annotated[Path, typer.Option(help="folder for policy, model card, log and checkpoint")] = Path("trained"),
     minutes: Annotated[float | None, typer.Option(min=0.0, help="stop after so long", show_default=False)] = None,
@@ -49,11 +53,15 @@ def ppo(
     if missing:
         typer.echo(f"error: training needs {', '.join(missing)}: make install-train", err=True)
         raise typer.Exit(2)
-    from ces_train.running import train as whole_run
+    from ces_train import running, thesis_running
 
     settings = PRESETS[preset.value]
     if updates is not None:
         settings = replace(settings, updates=updates)
+    if isinstance(settings, ThesisSettings):
+        course = thesis_running.course(settings, seed)
+    else:
+        course = running.course(settings, seed)
     console = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True) as progress:
@@ -68,7 +76,7 @@ def ppo(
                 console.print(f"update {done}: regret {', '.join(regrets)}", highlight=False)
 
         try:
-            card = whole_run(settings, seed, out, minutes=minutes, resume=resume, news=news)
+            card = running.train(course, out, minutes=minutes, resume=resume, news=news)
         except ValueError as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(2) from error

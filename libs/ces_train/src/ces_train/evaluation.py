@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ces_core.candidates import candidates
 from ces_core.generate import REGIMES, random_instance
 from ces_core.instance import read_instance
 from ces_core.kernels.compact import Compact, compact
@@ -44,7 +45,7 @@ class Validation:
         for regime in regimes:
             for i in range(each):
                 problem = read_instance(random_instance(regime, FIRST_SEED + i))
-                views.append(compact(problem))
+                views.append(compact(problem, candidates(problem)))  # all nodes, as solvers ask about them
                 key = f"{regime}-{FIRST_SEED + i}"
                 if key not in known:
                     metrics = SEARCH.solve(problem).metrics
@@ -89,6 +90,11 @@ def evaluate(
             games.step(actions)
         won = games.seats.status == WON
         worth[won] = np.maximum(worth[won], games.seats.worth[won])
+    return beside_search(validation, worth)
+
+
+def beside_search(validation: Validation, worth: FloatArray) -> dict[str, Score]:
+    """Regime -> score, from the composites (regimes * each,) that were reached; -inf where there was no plan."""
     answers = {}
     for r, regime in enumerate(validation.regimes):
         part = slice(r * validation.each, (r + 1) * validation.each)

@@ -36,10 +36,14 @@ def export(policy: PointerPolicy, path: Path, version: str, card: dict[str, Any]
             dynamic_axes=axes | {OUTPUT: {0: "batch", 1: "count"}},
             opset_version=OPSET,
         )
-    model = onnx.load(str(part))
-    onnx.helper.set_model_props(
-        model, {SCHEMA_KEY: schema_hash(), VERSION_KEY: version, CARD_KEY: json.dumps(card, sort_keys=True)}
-    )
-    onnx.checker.check_model(model)
-    onnx.save(model, str(part))
+    with_properties(part, schema_hash(), version, card)
     part.replace(path)
+
+
+def with_properties(file: Path, schema: str, version: str, card: dict[str, Any]) -> None:
+    """Adds to an ONNX file what inference asks of it before it asks the policy."""
+    model = onnx.load(str(file))
+    properties = {SCHEMA_KEY: schema, VERSION_KEY: version, CARD_KEY: json.dumps(card, sort_keys=True)}
+    onnx.helper.set_model_props(model, properties)
+    onnx.checker.check_model(model)
+    onnx.save(model, str(file))

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -244,7 +244,23 @@ class Trainer:
         self.entropy_weight = state["entropy_weight"]
 
 
-def run(trainer: Trainer, checkpoint: Path, deadline: float | None, each: Callable[[dict[str, float]], None]) -> None:
+class Trainable(Protocol):
+    """What can be trained update by update, and kept in a checkpoint."""
+
+    seed: int
+    updates: int
+    steps: int
+
+    @property
+    def settings(self) -> Any: ...
+    @property
+    def policy(self) -> nn.Module: ...
+    def update(self) -> dict[str, float]: ...
+    def state(self) -> dict[str, Any]: ...
+    def restore(self, state: dict[str, Any]) -> None: ...
+
+
+def run(trainer: Trainable, checkpoint: Path, deadline: float | None, each: Callable[[dict[str, float]], None]) -> None:
     """Updates until the run is complete or ``deadline`` (of ``time.monotonic``) has passed; ``each`` hears of every
     update. The checkpoint is written whole or not at all."""
     while trainer.updates < trainer.settings.updates and (deadline is None or time.monotonic() < deadline):
@@ -254,7 +270,7 @@ def run(trainer: Trainer, checkpoint: Path, deadline: float | None, each: Callab
     save(trainer, checkpoint)
 
 
-def save(trainer: Trainer, checkpoint: Path) -> None:
+def save(trainer: Trainable, checkpoint: Path) -> None:
     part = checkpoint.with_suffix(".part")
     torch.save(trainer.state(), part)
     part.replace(checkpoint)

@@ -8,9 +8,9 @@ import platform
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from tensorboardX import SummaryWriter
@@ -18,7 +18,7 @@ from tensorboardX import SummaryWriter
 from ces_core.policy.schema import schema_hash
 from ces_train.evaluation import FIRST_SEED, Score, Validation, evaluate
 from ces_train.export import export
-from ces_train.ppo import Trainer, run
+from ces_train.ppo import Trainable, Trainer, run
 from ces_train.settings import Settings
 
 CHECKPOINT, VALIDATION, POLICY, CARD = "checkpoint.pt", "validation.json", "policy.onnx", "model-card.json"
@@ -29,13 +29,57 @@ News = Callable[[int, int, dict[str, float]], None]
 """Hears the updates that are done, those in all, and what the latest one measured."""
 
 
+Judge = Callable[[Validation], dict[str, Score]]
+"""Regime -> score of the policy as it is."""
+
+
+class Settled(Protocol):
+    """What every kind of run settles on."""
+
+    @property
+    def preset(self) -> str: ...
+    @property
+    def updates(self) -> int: ...
+    @property
+    def evaluate_every(self) -> int: ...
+    @property
+    def validation(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Course:
+    """One kind of run. ``judges``: way to decode -> how it is judged; the first is followed while training goes on."""
+
+    trainer: Trainable
+    settings: Settled
+    plain: dict[str, Any]
+    schema: str
+    judges: dict[str, Judge]
+    write: Callable[[Path, str, dict[str, Any]], None]
+
+
+def course(settings: Settings, seed: int) -> Course:
+    """That of the size-agnostic policy."""
+    trainer = Trainer(settings, seed)
+
+    def greedy(validation: Validation) -> dict[str, Score]:
+        return evaluate(trainer.scores, validation)
+
+    def drawn(validation: Validation) -> dict[str, Score]:
+        return evaluate(trainer.scores, validation, samples=SAMPLES)
+
+    def write(path: Path, version: str, card: dict[str, Any]) -> None:
+        export(trainer.policy, path, version, card)
+
+    judges: dict[str, Judge] = {"greedy": greedy, f"best of {SAMPLES}": drawn}
+    return Course(trainer, settings, asdict(settings), schema_hash(), judges, write)
+
+
 class RunExistsError(ValueError):
     """There is a run in the folder, and nobody said that it is to go on."""
 
 
-def train(
-    settings: Settings, seed: int, out: Path, *, minutes: float | None, resume: bool, news: News
-) -> dict[str, Any]:
+def train(course: Course, out: Path, *, minutes: float | None, resume: bool, news: News) -> dict[str, Any]:
     """Trains and returns the model card, which also lies in ``out`` beside the policy. Stops after ``minutes``, or when
     all updates are done. One thread: decisions are too small to share out, and runs stay reproducible.
 
@@ -46,7 +90,7 @@ def train(
     deadline = None if minutes is None else started + 60.0 * minutes
     out.mkdir(parents=True, exist_ok=True)
     checkpoint = out / CHECKPOINT
-    trainer = Trainer(settings, seed)
+    trainer, settings = course.trainer, course.settings
     if checkpoint.exists():
         if not resume:
             raise RunExistsError(f"{out} holds a run: go on with --resume, or name another folder")
@@ -56,7 +100,7 @@ def train(
 
         def each(measured: dict[str, float]) -> None:
             if trainer.updates % settings.evaluate_every == 0:
-                for regime, score in evaluate(trainer.scores, validation).items():
+                for regime, score in next(iter(course.judges.values()))(validation).items():
                     measured |= {f"{regime}/solved": score.solved, f"{regime}/regret": score.regret}
             for name, value in measured.items():
                 log.add_scalar(name, value, trainer.steps)
@@ -67,9 +111,9 @@ def train(
     card = {
         "version": version,
         "preset": settings.preset,
-        "settings": asdict(settings),
-        "seed": seed,
-        "schema": schema_hash(),
+        "settings": course.plain,
+        "seed": trainer.seed,
+        "schema": course.schema,
         "commit": _commit(),
         "updates": trainer.updates,
         "complete": trainer.updates == settings.updates,
@@ -78,11 +122,10 @@ def train(
         "machine": f"{platform.machine()}, torch {torch.__version__}",
         "scores": {
             "instances": f"{settings.validation} of each regime, seeds from {FIRST_SEED}; regret to search",
-            "greedy": _plain(evaluate(trainer.scores, validation)),
-            f"best of {SAMPLES}": _plain(evaluate(trainer.scores, validation, samples=SAMPLES)),
+            **{decoding: _plain(judge(validation)) for decoding, judge in course.judges.items()},
         },
     }
-    export(trainer.policy, out / POLICY, version, card)
+    course.write(out / POLICY, version, card)
     (out / CARD).write_text(json.dumps(card, indent=2) + "\n")
     return card
 
@@ -91,7 +134,7 @@ def _plain(scores: dict[str, Score]) -> dict[str, dict[str, float]]:
     return {regime: score.to_dict() for regime, score in scores.items()}
 
 
-def _fingerprint(trainer: Trainer) -> str:
+def _fingerprint(trainer: Trainable) -> str:
     """Of the weights: the same run gives the same."""
     digest = hashlib.sha256()
     for name, value in trainer.policy.state_dict().items():

@@ -1,8 +1,8 @@
-"""What a training run goes by, and the presets. The thesis leaves most of these numbers open."""
+"""What a training run goes by, and the preset. The thesis leaves most of these numbers open."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ces_core.generate import REGIMES
 
@@ -61,13 +61,3 @@ class Settings:
 
 
 GENERAL = Settings("general")
-THESIS = replace(
-    GENERAL,
-    preset="thesis",
-    odds={"thesis": 1.0},
-    by_group=False,
-    shaping=(0.8, 0.1),
-    shaping_weights=(0.1, 0.04, 0.04, 0.04, 0.04, 0.04),
-    discount=0.99,
-)
-PRESETS = {settings.preset: settings for settings in (GENERAL, THESIS)}

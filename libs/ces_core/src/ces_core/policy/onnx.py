@@ -52,8 +52,9 @@ class Policy:
         return np.where(mask, found, np.float32(-np.inf))
 
 
-def load_policy(path: Path) -> Policy:
-    """The policy in ``path``. Raises PolicyError, saying what is wrong with the file and what to do."""
+def opened(path: Path, schema: str) -> tuple[str, dict[str, Any], Any]:
+    """Version, card and session of the policy in ``path``, which must have been trained to see ``schema``. Raises
+    PolicyError, saying what is wrong with the file and what to do."""
     # Else releases from 1.29 on tell their maker about each process and model, under a lasting id of the device.
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
@@ -71,15 +72,20 @@ def load_policy(path: Path) -> Policy:
         raise PolicyError(f"{path}: is no ONNX file, or not a whole one; export it anew") from error
     if SCHEMA_KEY not in keys:
         raise PolicyError(f"{path}: is an ONNX file, but no policy of CES")
-    if keys[SCHEMA_KEY] != schema_hash():
+    if keys[SCHEMA_KEY] != schema:
         raise PolicyError(
             f"{path}: was trained to see other features ({keys[SCHEMA_KEY]}) than this version computes "
-            f"({schema_hash()}); train it anew, or use the version that it was trained with"
+            f"({schema}); train it anew, or use the version that it was trained with"
         )
     version = keys.get(VERSION_KEY, "")
     if not 0 < len(version) <= LONGEST_VERSION or not version.isprintable():
         raise PolicyError(f"{path}: has no version that could be kept with plans; export it anew")
-    policy = Policy(version, _card(keys.get(CARD_KEY, "{}")), session)
+    return version, _card(keys.get(CARD_KEY, "{}")), session
+
+
+def load_policy(path: Path) -> Policy:
+    """The policy in ``path``. Raises PolicyError, saying what is wrong with the file and what to do."""
+    policy = Policy(*opened(path, schema_hash()))
     try:
         policy.scores(
             np.zeros((1, 2, NODE_WIDTH), np.float32),
