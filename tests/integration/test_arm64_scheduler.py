@@ -3,6 +3,7 @@ decides by the policy, and what it proposes is committed and runs. ``-s`` shows 
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -40,6 +41,11 @@ def resident_mib(pid: int) -> float:
     return int(line.split()[1]) / 1024
 
 
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def test_a_plan_made_on_arm64_by_the_policy_is_committed_and_runs(tmp_path: Path) -> None:
     own = tmp_path / "own"
     arm64.install(own)
@@ -56,6 +62,7 @@ def test_a_plan_made_on_arm64_by_the_policy_is_committed_and_runs(tmp_path: Path
         ready_s = time.monotonic() - began
         pid = supervisor.pid("scheduler-arm64")
         assert pid is not None
+        started = f"ready after {ready_s:.1f} s, {cpu_s(pid):.1f} s of CPU time, with {resident_mib(pid):.0f} MiB"
         assert Path(f"/proc/{pid}/exe").readlink().name == Path(arm64.EMULATOR).name
         job = cluster.submit(RING)
         cluster.finish(job)
@@ -71,7 +78,7 @@ def test_a_plan_made_on_arm64_by_the_policy_is_committed_and_runs(tmp_path: Path
         assert supervisor.starts("scheduler-arm64") == 1
         print(
             f"emulated arm64: {megabytes(own):.1f} MB of CES, {megabytes(arm64.ROOT / 'opt/ces/lib'):.0f} MB of other "
-            f"packages; ready after {ready_s:.1f} s; {resident_mib(pid):.0f} MiB resident, the emulator included; "
-            f"4 tasks on 5 nodes decided in {plan.considered['decision_ms']:.0f} ms"
+            f"packages; {started}; 4 tasks on 5 nodes in {plan.considered['decision_ms']:.0f} ms, then "
+            f"{resident_mib(pid):.0f} MiB, the emulator's own included"
         )
         cluster.check()
