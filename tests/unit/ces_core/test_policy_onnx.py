@@ -22,6 +22,7 @@ from ces_core.policy.features import CONTEXT_WIDTH, NODE_WIDTH
 from ces_core.policy.onnx import LARGEST, SCHEMA_KEY, SHIPPED, VERSION_KEY, Policy, load_policy
 from ces_core.policy.schema import schema_hash
 from ces_core.solvers import available
+from ces_core.solvers.base import Learned
 from ces_core.solvers.ces_ppo import CES_PPO, CES_PPO_64, shipped
 from ces_core.solvers.search import SEARCH
 
@@ -110,15 +111,20 @@ def test_an_answer_of_another_shape_is_refused() -> None:
         Policy("test", {}, Short()).scores(*inputs())
 
 
-def test_a_solver_uses_the_policy_that_it_is_given() -> None:
+@pytest.mark.parametrize("name", sorted(name for name, each in available().items() if isinstance(each, Learned)))
+def test_a_learned_solver_uses_the_policy_that_it_is_given_and_says_so(name: str) -> None:
+    solver = available()[name]
+    assert isinstance(solver, Learned)
     problem = read_instance(random_instance("thesis", 7))
-    given = CES_PPO.using(replace(shipped(), version="given")).solve(problem)
-    assert given.advice is not None
-    assert given.advice.version == "given"
-    own = CES_PPO.solve(problem)
-    assert own.advice is not None
-    assert own.advice.version == shipped().version
-    assert own.advice.probabilities == given.advice.probabilities
+    for version, result in (
+        (shipped().version, solver.solve(problem)),
+        ("given", solver.using(replace(shipped(), version="given")).solve(problem)),
+    ):
+        assert result.plan is not None
+        assert result.advice is not None
+        assert result.advice.version == version
+        assert result.advice.probabilities.keys() == result.plan.assignments.keys()
+        assert all(0 <= probability <= 1 for probability in result.advice.probabilities.values())
 
 
 def test_the_runtime_is_kept_from_reporting_to_its_maker(tmp_path: Path) -> None:
