@@ -8,7 +8,8 @@ import pytest
 from ces_core.generate import REGIMES, random_instance
 from ces_core.instance import read_instance
 from ces_core.kernels.compact import compact
-from ces_core.policy.decode import Board, Scorer, Stuck, best_of, by_chance, by_cost, greedy
+from ces_core.policy.decode import Board, Scorer, Stuck, by_chance, by_cost, greedy
+from ces_core.policy.draws import best_of
 from ces_core.policy.schema import NODE_FEATURES
 from ces_core.solvers.search import SEARCH
 
@@ -133,3 +134,38 @@ def test_the_best_of_more_draws_is_no_worse_and_the_same_seed_draws_the_same() -
         assert few.episode.placement.tolist() == again.episode.placement.tolist()
         gained += float(many.state.score[0] - few.state.score[0])
     assert gained > 0
+
+
+def test_drawing_all_plans_that_there_are_finds_the_best_of_them() -> None:
+    """No two draws are alike, so as many draws as there are plans miss none."""
+    view = compact(read_instance(random_instance("thesis", 2, nodes=4, tasks=4)))
+    unlike = [best_of(view, scorer, 4**4, 1.0, np.random.default_rng(1)) for scorer in (by_chance, by_cost, against)]
+    worth = [float(board.state.score[0]) for board in unlike if board is not None]
+    assert len(worth) == 3
+    np.testing.assert_allclose(worth, worth[0], atol=1e-9)
+
+
+def test_drawn_nodes_come_as_often_as_their_odds_say() -> None:
+    data = {
+        "nodes": [{"name": f"n{n}", "cpu": 10, "memory": 10} for n in range(3)],
+        "job": {"tasks": [{"name": "only", "cpu": 1, "memory": 1}]},
+    }
+    view = compact(read_instance(data))
+    scores = np.log(np.array([[0.6, 0.3, 0.1]], dtype=np.float32))
+    rng = np.random.default_rng(0)
+    drawn = [best_of(view, lambda *seen: scores, 1, 1.0, rng) for _ in range(2000)]
+    counts = np.bincount([int(board.state.node_of[0]) for board in drawn if board is not None], minlength=3)
+    np.testing.assert_allclose(counts / 2000, [0.6, 0.3, 0.1], atol=0.04)
+
+
+def test_where_all_draws_end_without_a_plan_the_task_left_over_goes_first() -> None:
+    """The advice sends the first task, the heavier one, to the only node that holds the second."""
+    data = {
+        "nodes": [{"name": "large", "cpu": 10, "memory": 1}, {"name": "small", "cpu": 7, "memory": 9}],
+        "job": {"tasks": [{"name": "heavy", "cpu": 6.9}, {"name": "other", "cpu": 6.8, "memory": 1}]},
+    }
+    view = compact(read_instance(data))
+    share = [name for name, _ in NODE_FEATURES].index("cpu-share")
+    board = best_of(view, lambda nodes, context, mask: -nodes[:, :, share], 1, 1e-6, np.random.default_rng(0))
+    assert board is not None
+    assert sorted(board.episode.placement.tolist()) == [0, 1]

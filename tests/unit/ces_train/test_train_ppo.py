@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from ces_train.drawing import draw, kinds, new_random
-from ces_train.settings import GENERAL, Settings
+from ces_train.settings import Settings
 
 pytestmark = pytest.mark.needs("torch")
 
-SMALL = replace(GENERAL, updates=4, instances=6, group=4, width=16, minibatch=64, evaluate_every=2, validation=3)
+SMALL = Settings("small", updates=4, instances=6, group=4, width=16, minibatch=64, evaluate_every=2, validation=3)
 
 
 def weights(trainer: Any) -> dict[str, np.ndarray]:
@@ -96,7 +96,7 @@ def test_advantages_are_the_sums_that_the_thesis_writes() -> None:
 def test_the_curriculum_rises_to_what_the_preset_asks_for() -> None:
     from ces_train.ppo import lesson
 
-    first, last = lesson(GENERAL, 0.0), lesson(GENERAL, 1.0)
+    first, last = lesson(SMALL, 0.0), lesson(SMALL, 1.0)
     assert first.tasks[1] < last.tasks[1] == 8
     assert first.odds[0] > last.odds[0] == pytest.approx(1 / 3)
 

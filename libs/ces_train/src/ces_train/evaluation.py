@@ -14,10 +14,11 @@ from ces_core.candidates import candidates
 from ces_core.generate import REGIMES, random_instance
 from ces_core.instance import read_instance
 from ces_core.kernels.compact import Compact, compact
+from ces_core.policy.draws import best_of
 from ces_core.problem import FloatArray
 from ces_core.solvers.search import SEARCH
 from ces_train.games import WON, Games, Most
-from ces_train.pool import Pool, pack
+from ces_train.pool import Pool, pack, view_of
 
 FIRST_SEED = 900_000
 """Validation instances are ``random_instance(regime, FIRST_SEED + i)``."""
@@ -71,25 +72,27 @@ class Score:
 def evaluate(
     scorer: Scorer, validation: Validation, *, samples: int = 0, temperature: float = 1.0, seed: int = 0
 ) -> dict[str, Score]:
-    """Regime -> score, of the raw policy: no restarts, no search. ``samples`` 0: always the best node; else the best of
-    so many plans drawn at ``temperature``."""
+    """Regime -> score, of the raw policy. ``samples`` 0: always the best node, and no step back; else the best of so
+    many plans drawn at ``temperature``, as :mod:`ces_core.policy.draws` draws them."""
+    if samples:
+        rng = np.random.default_rng(seed)
+        boards = (
+            best_of(view_of(validation.pool, i), scorer, samples, temperature, rng)
+            for i in range(len(validation.reference))
+        )
+        drawn = [-np.inf if board is None else float(board.state.score[0]) for board in boards]
+        return beside_search(validation, np.array(drawn))
     count = len(validation.reference)
-    worth = np.full(count, -np.inf)
     games = Games(count, Most.of(validation.pool))
-    rng = np.random.default_rng(seed)
-    for _ in range(max(samples, 1)):
-        games.start(validation.pool, np.arange(count))
-        while games.playing.any():
-            active = np.flatnonzero(games.playing)
-            seats = games.seats
-            scores = scorer(seats.nodes[active], seats.context[active], seats.mask[active])
-            if samples:
-                scores = scores / np.float32(temperature) + rng.gumbel(size=scores.shape).astype(np.float32)
-            actions = np.zeros(count, dtype=np.int64)
-            actions[active] = np.argmax(np.where(seats.mask[active], scores, -np.inf), axis=1)
-            games.step(actions)
-        won = games.seats.status == WON
-        worth[won] = np.maximum(worth[won], games.seats.worth[won])
+    games.start(validation.pool, np.arange(count))
+    while games.playing.any():
+        active = np.flatnonzero(games.playing)
+        seats = games.seats
+        scores = scorer(seats.nodes[active], seats.context[active], seats.mask[active])
+        actions = np.zeros(count, dtype=np.int64)
+        actions[active] = np.argmax(np.where(seats.mask[active], scores, -np.inf), axis=1)
+        games.step(actions)
+    worth = np.where(games.seats.status == WON, games.seats.worth, -np.inf)
     return beside_search(validation, worth)
 
 

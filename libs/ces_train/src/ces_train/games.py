@@ -80,7 +80,14 @@ class Games:
             mask=np.zeros((count, c), dtype=np.bool_),
             shaping=np.zeros((count, TERMS)),
         )
-        self._sight = Sight(np.zeros(c * c), np.zeros(c * c), np.zeros(c * c), np.zeros(t), np.zeros((3, c)))
+        self._sight = Sight(
+            width=np.zeros(c * c),
+            likely=np.zeros(c * c),
+            hops=np.zeros(c * c),
+            places=np.zeros(t),
+            cost=np.zeros((5, c)),
+            there=np.zeros(t, dtype=np.int64),
+        )
         self._work = FillWork(
             stamp=np.zeros(r, dtype=np.int64),
             touched=np.zeros(r, dtype=np.int64),

@@ -1,7 +1,8 @@
 """Proximal policy optimisation (Schulman et al., 2017; thesis eqs 4-33..4-35) of the size-agnostic policy, in one file.
 
-An update draws problems, plays each of them several times with the policy as it is, and learns from these games for a
-few epochs. Only the end of a game says what it was worth; what counts is how much better it went than the other games
+Where the settings say so, the first updates teach the policy what nodes cost (:mod:`ces_train.teaching`). Every other
+update draws problems, plays each of them several times with the policy as it is, and learns from these games for a few
+epochs. Only the end of a game says what it was worth; what counts is how much better it went than the other games
 of the same problem, so that easy and hard problems teach alike. The same seed gives the same run.
 """
 
@@ -24,6 +25,7 @@ from ces_train.drawing import Kinds, draw, kinds, new_random
 from ces_train.games import WON, Games, Most
 from ces_train.network import PointerPolicy
 from ces_train.settings import Settings
+from ces_train.teaching import Lessons, School
 
 Rows = NDArray[Any]
 
@@ -65,22 +67,28 @@ class Trainer:
         torch.manual_seed(seed)
         self.settings, self.seed = settings, seed
         self.policy = PointerPolicy(settings.width)
-        self.optimizer = torch.optim.Adam(self.policy.parameters(), lr=settings.rate[0], eps=1e-5)
+        self.optimizer: torch.optim.Optimizer = torch.optim.Adam(
+            self.policy.parameters(), lr=settings.rate[0], eps=1e-5
+        )
         self.random = new_random(seed)
         self.rng = np.random.default_rng(seed)
         self.updates = self.steps = 0
+        self._school = School(self)
         self.entropy_weight = settings.entropy_weight[0]
         count, tasks, nodes = settings.instances * settings.group, settings.tasks[1], settings.nodes[1]
         self._games = Games(count, Most(tasks, tasks * (tasks - 1) // 2, nodes, nodes * (nodes - 1)))
 
     @property
     def done(self) -> float:
-        """The share of the run that lies behind."""
-        return self.updates / self.settings.updates
+        """The share of the updates after the teaching that lies behind."""
+        rounds = self.settings.teaching.rounds
+        return (self.updates - rounds) / max(self.settings.updates - rounds, 1)
 
     def update(self) -> dict[str, float]:
         """Plays, learns, and says how it went."""
         settings, done = self.settings, self.done
+        if done < 0.0:
+            return self._be_taught()
         temperature = between(settings.temperature, done)
         for group in self.optimizer.param_groups:
             group["lr"] = between(settings.rate, done)
@@ -104,6 +112,15 @@ class Trainer:
             "composite": float(worth.mean()) if len(worth) else 0.0,
             "steps": float(self.steps),
         }
+
+    def _be_taught(self) -> dict[str, float]:
+        rounds, before = self.settings.teaching.rounds, len(self._school.lessons.mask)
+        measured = self._school.round(self.updates / rounds)
+        self.updates += 1
+        self.steps += len(self._school.lessons.mask) - before
+        if self.updates == rounds:
+            self._school.forget()
+        return measured | {"steps": float(self.steps)}
 
     def _play(self, temperature: float, weight: float) -> Batch:
         games, parts, turn = self._games, [], 0
@@ -228,6 +245,7 @@ class Trainer:
             "updates": self.updates,
             "steps": self.steps,
             "entropy_weight": self.entropy_weight,
+            "lessons": [torch.from_numpy(part) for part in self._school.lessons],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -242,6 +260,7 @@ class Trainer:
         self.rng.bit_generator.state = state["rng"]
         self.updates, self.steps = state["updates"], state["steps"]
         self.entropy_weight = state["entropy_weight"]
+        self._school.lessons = Lessons(*(part.numpy() for part in state["lessons"]))
 
 
 class Trainable(Protocol):

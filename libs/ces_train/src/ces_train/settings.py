@@ -8,15 +8,44 @@ from ces_core.generate import REGIMES
 
 
 @dataclass(frozen=True)
+class Teaching:
+    """What the policy is taught before it plays for reward; see :mod:`ces_train.teaching`."""
+
+    rounds: int = 0
+    """So many of the run's updates teach."""
+    instances: int = 256
+    """Games of a round, each of a problem of its own."""
+    heats: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
+    """Temperatures that the games are played at."""
+    limit: int = 800
+    """Partial placements that the teacher looks at for a node."""
+    cut: float = 0.1
+    """Regrets, in units of the composite, count as at most so much; so does a dead end."""
+    unit: float = 0.004
+    """The regret that a score of 1 stands for."""
+    steps: int = 250
+    """Steps of gradient descent in a round, over all that was judged so far."""
+    batch: int = 512
+    rate: tuple[float, float] = (1.5e-3, 2e-5)
+    """Learning rate in the first and the last round."""
+    gradient: float = 1.0
+    """The largest norm of a gradient."""
+    threads: int = 2
+
+
+@dataclass(frozen=True)
 class Settings:
-    """Pairs are (at the beginning, at the end) and change linearly with the share of ``updates`` that is done."""
+    """Pairs are (at the beginning, at the end) and change linearly with the share of ``updates`` that is done, teaching
+    left out."""
 
     preset: str
     odds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(REGIMES, 1.0))
     """Regime -> how often it is drawn, in the end; the curriculum begins with the regime of most bandwidth."""
     tasks: tuple[int, int] = (3, 8)
     nodes: tuple[int, int] = (10, 10)
+    teaching: Teaching = Teaching()
     updates: int = 1000
+    """Those that teach included."""
     instances: int = 64
     """Problems of one update."""
     group: int = 32
@@ -60,4 +89,15 @@ class Settings:
     """Instances of each regime that are evaluated on."""
 
 
-GENERAL = Settings("general")
+GENERAL = Settings(
+    "general",
+    teaching=Teaching(rounds=100),
+    updates=100,
+    spread_floor=0.02,
+    entropy=(0.7, 0.6),
+    entropy_weight=(0.05, 1e-3, 0.5),
+    temperature=(1.0, 1.0),
+    rate=(1e-4, 1e-5),
+    curriculum=0.0,
+)
+"""Taught only: updates after that, which play for reward, have not made it better so far."""

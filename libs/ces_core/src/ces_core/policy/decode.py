@@ -1,5 +1,5 @@
-"""How scores become plans: the best node at every step, with steps back where that leads nowhere, or the best of many
-plans that are drawn by the scores.
+"""How scores become a plan: the best node at every step, with steps back where that leads nowhere. (For many plans that
+are drawn by the scores see :mod:`ces_core.policy.draws`.)
 
 Who scores does not matter here: a trained policy, or a rule to compare it with (:func:`by_chance`, :func:`by_cost`).
 """
@@ -165,26 +165,3 @@ def _walk(board: Board, scorer: Scorer, left_over: IntArray, crowded: NDArray[np
             return stuck
         take_back(board.view, board.state, board.episode)
     return -1
-
-
-def best_of(view: Compact, scorer: Scorer, count: int, temperature: float, rng: np.random.Generator) -> Board | None:
-    """The best of ``count`` plans drawn with odds ``exp(score / temperature)``; None where all ended without a plan."""
-    order = task_order(view)
-    boards = [Board.of(view, order) for _ in range(count)]
-    playing = [board for board in boards if board.begin() and board.look()]
-    while playing and not playing[0].complete:
-        nodes, context, mask = (
-            np.concatenate([getattr(board, name) for board in playing]) for name in ("nodes", "context", "mask")
-        )
-        scores = np.where(mask, scorer(nodes, context, mask), np.float32(-np.inf))
-        for board, row in zip(playing, scores, strict=True):
-            board.scores[board.episode.order[board.episode.level[0]]] = row
-        drawn = scores / np.float32(temperature) + rng.gumbel(size=scores.shape)
-        chosen = np.argmax(drawn, axis=1)
-        moves = zip(playing, chosen.tolist(), strict=True)
-        playing = [board for board, node in moves if board.place(node) and (board.complete or board.look())]
-    if not playing:
-        return None
-    best = max(playing, key=Board.finish)
-    better_paths(view, best.work, best.state)
-    return best

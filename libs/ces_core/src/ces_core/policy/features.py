@@ -8,6 +8,7 @@ flows to placed tasks are routed, the node's numbers are read off, and the step 
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from ces_core.policy.judging import (
     about_placed,
     best_next,
     end_of,
+    even_end,
     link_spread,
     part,
     rate_loss,
@@ -38,6 +40,10 @@ CONTEXT_SCALES = np.array([scale for _, scale in CONTEXT_FEATURES])
 NODE_WIDTH, CONTEXT_WIDTH = len(NODE_FEATURES), len(CONTEXT_FEATURES)
 FOLLOWED = 4
 """So many nodes are judged by where they end, and more while all of these are blocked."""
+MANY, FOLLOWED_OF_MANY = 5, 6
+"""With so many tasks to place, so many nodes."""
+COSTS, EVEN = cast(bool, np.False_), cast(bool, np.True_)
+"""How the tasks to come are placed for a trial."""
 TIES = 4
 """So many of the paths of a pair are looked at for what lies ahead."""
 
@@ -62,7 +68,7 @@ def observe(
     imbalance, spread = _node_imbalance(view, state), link_spread(view, state)
     following = episode.order[level + 1] if level + 1 < len(episode.order) else -1
     count = 0
-    least = least_next = math.inf
+    least = least_next = least_even = math.inf
     for n in range(candidates):
         nodes[n, :] = 0.0
         mask[n] = False
@@ -95,15 +101,20 @@ def observe(
                 then = 1.0
         sight.cost[0, n] = cost
         sight.cost[1, n] = cost + then
+        sight.cost[3, n] = even_end(view, state, episode, sight)
+        least_even = min(least_even, sight.cost[3, n])
+        sight.cost[4, n], row[36] = end_of(view, state, episode, sight, EVEN)
         least = min(least, cost)
         least_next = min(least_next, cost + then)
         _step_back(view, state, episode, level)
-    _follow(view, state, episode, sight, nodes, mask, count)
+    least_end = _follow(view, state, episode, sight, nodes, mask, count)
     out = into = 0.0
     for n in range(candidates):
         if mask[n]:
             nodes[n, 4] = sight.cost[0, n] - least
             nodes[n, 5] = sight.cost[1, n] - least_next
+            nodes[n, 34] = sight.cost[3, n] - least_even
+            nodes[n, 35] = sight.cost[4, n] - least_end
             out += nodes[n, 27]
             into += nodes[n, 28]
     for n in range(candidates):
@@ -131,16 +142,17 @@ def _follow(
     nodes: NDArray[np.float32],
     mask: NDArray[np.bool_],
     count: int,
-) -> None:
+) -> float:
     """Plays the most promising nodes to the end (:func:`ces_core.policy.judging.end_of`); the others are taken to end
-    as much later than the last of these as they were less promising."""
+    as much later than the last of these as they were less promising. Returns what the best costs at the end."""
     level = episode.level[0]
     least, last, worst = math.inf, 0.0, -math.inf
     blocked = 0.0
     sight.cost[2, :] = math.inf
     open_end = False
+    followed = FOLLOWED if len(episode.order) - level < MANY else FOLLOWED_OF_MANY
     for k in range(count):
-        if k >= FOLLOWED and open_end:
+        if k >= followed and open_end:
             break
         node = -1
         for n in range(len(mask)):
@@ -148,7 +160,7 @@ def _follow(
                 node = n
         last = sight.cost[1, node]
         _step(view, state, episode, level, node)
-        end, blocked = end_of(view, state, episode, sight)
+        end, blocked = end_of(view, state, episode, sight, COSTS)
         _step_back(view, state, episode, level)
         sight.cost[2, node] = end
         nodes[node, 33] = blocked
@@ -160,6 +172,7 @@ def _follow(
                 sight.cost[2, n] = worst + sight.cost[1, n] - last
                 nodes[n, 33] = blocked
             nodes[n, 32] = sight.cost[2, n] - least
+    return least
 
 
 @compiled

@@ -11,14 +11,19 @@ from numpy.typing import NDArray
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.jit import compiled
 from ces_core.kernels.rebuild import _holds, _step, _step_back
-from ces_core.kernels.state import State, _node_imbalance
+from ces_core.kernels.state import State, _node_imbalance, _put
 from ces_core.policy.episode import Episode
 from ces_core.problem import FloatArray
+from ces_core.topology import IntArray
 
 WORST_LOSS = 3.0
 """A flow that finds less than its minimum counts as having lost at most so much satisfaction."""
 BLOCKED_COST = 0.5
 """What it is taken to cost, in units of the composite, when no task finds a place; a part costs in proportion."""
+
+
+SWEEPS = 2
+"""So often, at most, :func:`even_end` moves each task to where it is best."""
 
 
 class Sight(NamedTuple):
@@ -28,7 +33,8 @@ class Sight(NamedTuple):
     likely: FloatArray  # (C * C,) room that the rates leave
     hops: FloatArray  # (C * C,)
     places: FloatArray  # (T,) nodes that still hold the task
-    cost: FloatArray  # (3, C) of a node at once; with the best of the next task; at the end
+    cost: FloatArray  # (5, C) of a node at once; with the best of the next task; at the end; most evenly, nodes and all
+    there: IntArray  # (T,)
 
 
 def new_sight(view: Compact) -> Sight:
@@ -38,7 +44,8 @@ def new_sight(view: Compact) -> Sight:
         likely=np.zeros(nodes * nodes),
         hops=np.zeros(nodes * nodes),
         places=np.zeros(tasks),
-        cost=np.zeros((3, nodes)),
+        cost=np.zeros((5, nodes)),
+        there=np.zeros(tasks, dtype=np.int64),
     )
 
 
@@ -269,14 +276,15 @@ def best_next(view: Compact, state: State, episode: Episode, sight: Sight, task:
 
 
 @compiled
-def end_of(view: Compact, state: State, episode: Episode, sight: Sight) -> tuple[float, float]:
+def end_of(view: Compact, state: State, episode: Episode, sight: Sight, even: bool) -> tuple[float, float]:
     """(cost, blocked) at the end, with the next task where it is for a trial, and each after it where it costs least at
-    once. ``blocked``: the share of the tasks that find no place that way."""
+    once, or where :func:`even_end` saw it. ``blocked``: the share of the tasks that find no place that way."""
     tasks = len(episode.order)
     first = episode.level[0] + 1
     level = first
     while level < tasks:
-        _, node = best_next(view, state, episode, sight, episode.order[level])
+        task = episode.order[level]
+        node = sight.there[task] if even else best_next(view, state, episode, sight, task)[1]
         if node < 0 or not _step(view, state, episode, level, node):
             break
         level += 1
@@ -291,3 +299,56 @@ def end_of(view: Compact, state: State, episode: Episode, sight: Sight) -> tuple
         level -= 1
         _step_back(view, state, episode, level)
     return cost + BLOCKED_COST * blocked, blocked
+
+
+@compiled
+def even_end(view: Compact, state: State, episode: Episode, sight: Sight) -> float:
+    """The least that the nodes' imbalance may come to cost, as far as a quick rule finds: with the next task where it
+    is for a trial, each task after it goes where that is evenest, then each moves again, whatever their flows."""
+    first, tasks = episode.level[0] + 1, len(episode.order)
+    blocked = 0.0
+    for i in range(first, tasks):
+        t = episode.order[i]
+        sight.there[t] = _evenest(view, state, t)
+        if sight.there[t] >= 0:
+            _put(view, state, t, sight.there[t], 1.0)
+        else:
+            blocked += 1.0
+    for _ in range(SWEEPS):
+        moved = False
+        for i in range(first, tasks):
+            t = episode.order[i]
+            before = sight.there[t]
+            if before < 0:
+                continue
+            _put(view, state, t, before, -1.0)
+            sight.there[t] = _evenest(view, state, t)
+            _put(view, state, t, sight.there[t], 1.0)
+            moved = moved or sight.there[t] != before
+        if not moved:
+            break
+    cost = 0.5 * _node_imbalance(view, state) + BLOCKED_COST * blocked / tasks
+    for i in range(first, tasks):
+        t = episode.order[i]
+        if sight.there[t] >= 0:
+            _put(view, state, t, sight.there[t], -1.0)
+    return cost
+
+
+@compiled
+def _evenest(view: Compact, state: State, task: int) -> int:
+    """The node that leaves the nodes' imbalance least with the task on it; -1 where none has room."""
+    where, least = -1, math.inf
+    for n in range(view.fits.shape[1]):
+        if not view.fits[task, n] or not _holds(view, state, task, n):
+            continue
+        imbalance = 0.0
+        for k in range(2):
+            more = view.demand[task, k] * view.inverse[k, n]
+            total = state.node_sums[k, 0] + more
+            squares = state.node_sums[k, 1] + more * (2.0 * state.use[k, n] + more)
+            mean = total / view.node_count[k]
+            imbalance += view.weights[k] * math.sqrt(max(squares / view.node_count[k] - mean * mean, 0.0))
+        if imbalance < least:
+            where, least = n, imbalance
+    return where

@@ -46,6 +46,10 @@ NODE_FEATURES: tuple[tuple[str, float], ...] = (
     # Where a quick rule that places all other tasks would end.
     ("end-above-least", 25.0),
     ("end-blocked", 1.0),
+    # How even the nodes could be in the end, whatever becomes of the flows.
+    ("even-end-above-least", 50.0),
+    ("even-end-whole-above-end", 25.0),
+    ("even-end-blocked", 1.0),
 )
 """Per node, with the scale that the value is multiplied by before it is clipped to ``LIMIT``."""
 

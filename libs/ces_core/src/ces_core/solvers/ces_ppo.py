@@ -1,5 +1,5 @@
-"""``ces-ppo``: the learned scheduler. A policy trained by proximal policy optimisation places the tasks (thesis 4.2,
-here with a network for any number of nodes and tasks); bandwidth is then settled as every solver of CES does."""
+"""``ces-ppo``: the learned scheduler (thesis 4.2, here with a network for any number of nodes and tasks). A policy that
+was trained by ``ces train ppo`` places the tasks; bandwidth is then settled as every solver of CES does."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from ces_core.candidates import candidates
 from ces_core.diagnosis import SearchTrace, obstacle
 from ces_core.kernels.compact import compact
 from ces_core.plan import Advice, Result
-from ces_core.policy.decode import Board, Stuck, best_of, greedy
+from ces_core.policy.decode import Board, Stuck, greedy
+from ces_core.policy.draws import best_of
 from ces_core.policy.onnx import SHIPPED, Policy, load_policy
 from ces_core.problem import Problem
 from ces_core.reason import Reason
 from ces_core.solvers.finishing import planned
 
-TEMPERATURE = 2.0
-"""What plans are drawn at: hotter draws vary more, colder ones repeat the best. The shipped policy is too sure of
-itself to find much at 1."""
+TEMPERATURE = 1.0
+"""What plans are drawn at: as the policy was taught, in units of the regret that it expects."""
 
 
 @cache
@@ -61,7 +61,7 @@ class CesPpo:
         return replace(planned(self.name, problem, view, found.state), advice=_advice(policy, problem, found))
 
 
-CES_PPO = CesPpo("ces-ppo", "a policy trained by PPO, the best node at every step")
+CES_PPO = CesPpo("ces-ppo", "a learned policy, the best node at every step")
 CES_PPO_64 = CesPpo("ces-ppo-64", "the same policy, the best of 64 plans drawn by its scores", samples=64)
 LEARNED = (CES_PPO, CES_PPO_64)
 
