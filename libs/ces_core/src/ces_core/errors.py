@@ -23,3 +23,7 @@ class UnknownSolverError(LookupError):
 
 class PolicyError(ValueError):
     """A learned policy that cannot be used. The message says why, and what to do."""
+
+
+class ValueFileError(ValueError):
+    """A learned value cannot be used: the message says which file, and why."""

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ces_train.longrun_command import value as learn_value
 from ces_train.settings import GENERAL, Settings
 from ces_train.thesis_settings import BALANCE, THESIS, ThesisSettings
 
@@ -32,6 +33,9 @@ class Preset(StrEnum):
 @train.callback()
 def about() -> None:
     """Train the learned scheduler."""
+
+
+train.command("value")(learn_value)
 
 
 @train.command("ppo")

@@ -138,6 +138,7 @@ def draw_one(random: IntArray, scale: float, nodes: int, tasks: int) -> Compact:
         link_sum=0.0,
         link_squares=0.0,
         weights=np.full(3, 1.0 / 3.0),
+        worth=np.zeros(0),
     )
 
 

@@ -156,6 +156,7 @@ def state_of(view: Compact, seats: Seats, i: int) -> State:
         free=x[a : a + 3 * c].reshape((3, c)),
         use=x[a + 3 * c : b].reshape((2, c)),
         node_sums=x[1:5].reshape((2, 2)),
+        ahead=x[:0],
         asked=x[5:8],
         spare=x[b : b + r],
         reserve=x[b + r : b + 2 * r],

@@ -97,6 +97,7 @@ def view_of(pool: Pool, i: int) -> Compact:
         link_sum=x[7],
         link_squares=x[8],
         weights=x[9:12],
+        worth=x[:0],
     )
 
 

@@ -50,6 +50,7 @@ class Compact(NamedTuple):
     link_sum: float
     link_squares: float
     weights: FloatArray  # (3,) of CPU, memory and bandwidth in L
+    worth: FloatArray  # of what is left behind, see ces_core.kernels.worth; (0,): nothing
 
 
 def compact(problem: Problem, candidates: IntArray | None = None) -> Compact:
@@ -101,6 +102,7 @@ def compact(problem: Problem, candidates: IntArray | None = None) -> Compact:
         link_sum=float(link_use.sum()),
         link_squares=float((link_use**2).sum()),  # a product of vectors would wake threads that cost more
         weights=np.array(problem.weights),
+        worth=np.zeros(0),
     )
 
 

@@ -5,7 +5,8 @@ utilisation, whatever becomes of the tasks yet to be placed. With ``S1`` and ``S
 squares over N nodes, the variance is ``S2/N - S1**2/N**2``. A task of share ``a`` on a node of utilisation ``u`` adds
 ``a`` to S1 and ``a * (2u + a)`` to S2 (more where two such tasks meet), and ``S1**2`` lies below its chord between the
 smallest and the largest S1 that can come about; so each task's contribution has a minimum over nodes of its own.
-Flows whose ends are placed: the rates that their paths have room for. Links: the spread so far.
+Flows whose ends are placed: the rates that their paths have room for. Links: the spread so far. Where room is worth
+something, what the tasks placed so far take of that on nodes; more tasks only take more.
 
 A search that has little time does better where these limits are tightened to what is likely (:class:`Caution`); it may
 then miss the best plan. Nothing here is a proof.
@@ -27,6 +28,7 @@ from ces_core.kernels.state import (
     THOROUGH,
     State,
     _affected,
+    _ahead,
     _carry,
     _clear,
     _node_imbalance,
@@ -37,6 +39,7 @@ from ces_core.kernels.state import (
     _score,
     accept,
 )
+from ces_core.kernels.worth import node_worth
 from ces_core.problem import FloatArray
 from ces_core.topology import IntArray
 
@@ -64,7 +67,7 @@ class Tree(NamedTuple):
 
     limits: FloatArray  # (2, 2) per CPU, memory: what _least found
     rest: FloatArray  # (T,) what the flows that a level leaves open cost at the mean of the state before
-    gap: FloatArray  # (1,) from the first limit on the nodes' imbalance to that of the state before
+    gap: FloatArray  # (1,) from the first limit on the nodes' imbalance to that of the state before; and of their worth
     share: FloatArray  # (2, 2, T) per CPU, memory: the least and the largest share of a node that a task may take
     order: IntArray  # (T,) the tasks to be placed
     level: IntArray  # (1,) where to go on; -1: nothing promising is left
@@ -132,7 +135,7 @@ def rebuild(
     flows = _affected(view, state, tree.order, count)
     if not resumed:
         _foresee(view, state, tree, count)
-    imbalance = _node_imbalance(view, state)
+    imbalance, ahead = _node_imbalance(view, state), _ahead(view, state)
     for f in range(len(view.low)):
         state.trial_path[f] = state.path[f]
     for t in range(len(state.node_of)):
@@ -152,6 +155,7 @@ def rebuild(
     if not resumed:
         tree.lost[0] = _lost_elsewhere(view, state, flows)
         tree.gap[0] = max(0.0, imbalance - _expand(view, state, tree, caution, level, count, best, breadth))
+        tree.gap[0] += 2.0 * (_ahead(view, state) - ahead)
     while level < tree.level[0] and _step(view, state, tree, level, tree.node[level, tree.position[level] - 1]):
         level += 1
     while level >= 0:
@@ -260,6 +264,7 @@ def _expand(
     spread = math.sqrt(max(state.link_sums[1] / view.link_count - mean * mean, 0.0))
     gap = tree.gap[0] * (count - 1 - level) / count if level > 0 else 0.0
     certain = 1.0 - 0.5 * caution.open_flows * tree.rest[level] - 0.5 * caution.open_tasks * gap
+    certain += _ahead(view, state)
     certain -= 0.5 * (tree.lost[level] / flows + caution.spread * view.weights[2] * spread)
     smallest = math.inf
     for n in range(candidates):
@@ -272,6 +277,10 @@ def _expand(
         imbalance = view.weights[0] * math.sqrt(max(v0, 0.0)) + view.weights[1] * math.sqrt(max(v1, 0.0))
         smallest = min(smallest, imbalance)
         value = certain - 0.5 * imbalance
+        if len(view.worth) > 0:
+            cpu, memory = state.free[0, n], state.free[1, n]
+            value += node_worth(view, cpu - view.demand[task, 0], memory - view.demand[task, 1])
+            value -= node_worth(view, cpu, memory)
         if value <= best:
             continue
         lost = _outlook(view, state, tree, caution.satisfaction, task, n)

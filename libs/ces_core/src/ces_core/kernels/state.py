@@ -1,7 +1,8 @@
 """Where all tasks are, what that is worth, and what it would be worth with a few tasks elsewhere.
 
-A plan that fits scores its composite. A state may also break capacities: then its score is lowered by how much, so that
-a search can pass through such states on its way to better plans, and finds its way to plans that fit.
+A plan that fits scores its composite, and where the view says what room is worth (:mod:`ces_core.kernels.worth`), also
+what it leaves behind. A state may also break capacities: then its score is lowered by how much, so that a search can
+pass through such states on its way to better plans, and finds its way to plans that fit.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.fill import FillWork, exchange, fill
 from ces_core.kernels.jit import compiled, inner
+from ces_core.kernels.worth import link_worth, links_change, node_worth
 from ces_core.problem import FloatArray
 from ces_core.topology import IntArray
 
@@ -41,6 +43,7 @@ class State(NamedTuple):
     free: FloatArray  # (3, C) what the tasks leave, below zero where they do not fit
     use: FloatArray  # (2, C)
     node_sums: FloatArray  # (2, 2) of CPU and memory: sum of utilisations, sum of squares
+    ahead: FloatArray  # (1,) by how much the tasks change what nodes are worth to later jobs; unused without worth
     asked: FloatArray  # (3,) what all tasks ask for together
     spare: FloatArray  # (R,) room that the rates leave
     reserve: FloatArray  # (R,) room that the minimums leave
@@ -67,6 +70,7 @@ def new_state(view: Compact) -> State:
         free=np.zeros((3, candidates)),
         use=np.zeros((2, candidates)),
         node_sums=np.zeros((2, 2)),
+        ahead=np.zeros(1),
         asked=np.maximum(view.demand.sum(axis=0), 1e-300),
         spare=view.room.copy(),
         reserve=view.room.copy(),
@@ -122,7 +126,7 @@ def attempt(
     for i in range(count):
         _put(view, state, changed[i], placement[changed[i]], 1.0)
     overload = _overload(state, placement)
-    score = 1.0 - 0.5 * _node_imbalance(view, state) - OVERLOAD_COST * overload
+    score = 1.0 - 0.5 * _node_imbalance(view, state) - OVERLOAD_COST * overload + _ahead(view, state)
     if score > worth:
         flows = _affected(view, state, changed, count)
         for f in range(len(view.low)):
@@ -174,6 +178,8 @@ def _rebuild(view: Compact, state: State, placement: IntArray) -> None:
     for row in range(2):
         state.node_sums[row, 0] = view.node_sum[row]
         state.node_sums[row, 1] = view.node_squares[row]
+    if len(view.worth) > 0:
+        state.ahead[0] = 0.0
     for t in range(len(placement)):
         state.node_of[t] = placement[t]
         _put(view, state, t, placement[t], 1.0)
@@ -195,8 +201,12 @@ def _clear(view: Compact, state: State, q: int) -> None:
 
 @inner
 def _put(view: Compact, state: State, task: int, node: int, sign: float) -> None:
+    if len(view.worth) > 0:
+        state.ahead[0] -= node_worth(view, state.free[0, node], state.free[1, node])
     for row in range(3):
         state.free[row, node] -= sign * view.demand[task, row]
+    if len(view.worth) > 0:
+        state.ahead[0] += node_worth(view, state.free[0, node], state.free[1, node])
     for row in range(2):
         more = sign * view.demand[task, row] * view.inverse[row, node]
         before = state.use[row, node]
@@ -214,6 +224,11 @@ def _overload(state: State, placement: IntArray) -> float:
             if left < 0.0:
                 over -= left / state.asked[row]
     return over
+
+
+@inner
+def _ahead(view: Compact, state: State) -> float:
+    return state.ahead[0] if len(view.worth) > 0 else 0.0
 
 
 @compiled
@@ -302,6 +317,10 @@ def _prospect(view: Compact, state: State, f: int, q: int) -> tuple[float, float
     mean = total / view.link_count
     spread = math.sqrt(max(squares / view.link_count - mean * mean, 0.0))
     value = max(value, -10.0) / len(view.low) - view.weights[2] * spread
+    if len(view.worth) > 0:
+        for i in range(view.path_first[q], view.path_first[q + 1]):
+            left = state.spare[view.path_resource[i]]
+            value += 2.0 * (link_worth(view, left - guess * view.path_times[i]) - link_worth(view, left))
     if sure < low:
         value += 100.0 * max((sure - low) / max(low, 1e-300), -10.0) - 100.0
     return guess, value
@@ -317,7 +336,7 @@ def _score(
     rates: FloatArray,
     thorough: bool,
 ) -> float:
-    balance = 0.5 - 0.5 * _node_imbalance(view, state) - OVERLOAD_COST * overload
+    balance = 0.5 - 0.5 * _node_imbalance(view, state) - OVERLOAD_COST * overload + _ahead(view, state)
     missing = 0
     for f in range(len(path)):
         if path[f] < 0:
@@ -331,4 +350,6 @@ def _score(
         return balance + 0.5 * UNFIT_SATISFACTION - SHORTAGE_COST * shortage
     if thorough and overload == 0.0:
         value = exchange(view, work, path, rates)
+    if len(view.worth) > 0:
+        balance += links_change(view, work)
     return balance + 0.5 * value

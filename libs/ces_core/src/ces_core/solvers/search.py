@@ -29,6 +29,7 @@ from ces_core.plan import Result
 from ces_core.problem import Problem
 from ces_core.solvers import greedy
 from ces_core.solvers.finishing import planned
+from ces_core.value.value import Value
 
 SLOW = 1 if COMPILED else 20
 """By how much less is looked at where nothing is compiled."""
@@ -107,11 +108,13 @@ class Bench:
         return Bench(view, fill_work(view), new_state(view), new_walk(view, seed), new_tree(view))
 
 
+@dataclass(frozen=True)
 class Search:
-    """See the module."""
+    """See the module. ``value`` gives what the room that a decision leaves behind is worth; None: nothing."""
 
-    name = "search"
-    summary = "fast anytime search: a dive, annealing, then trees over a few tasks at a time or all of them"
+    name: str = "search"
+    summary: str = "fast anytime search: a dive, annealing, then trees over a few tasks at a time or all of them"
+    value: Callable[[], Value] | None = None
 
     def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
         started = time.perf_counter()
@@ -119,6 +122,8 @@ class Search:
         if hindrance is not None:
             return Result(self.name, SearchTrace.of(problem).considered, reason=hindrance)
         view = compact(problem, candidates(problem, seed))
+        if self.value is not None:
+            view = self.value().on(problem, view)
         bench = Bench.of(view, seed)
         _search(bench, started + time_limit_s if time_limit_s is not None and math.isfinite(time_limit_s) else None)
         if bench.state.fits[0]:

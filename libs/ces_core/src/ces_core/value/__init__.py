@@ -1,0 +1,1 @@
+"""What the room that a decision leaves behind is worth in the long run: learned, and shipped as a small file."""
