@@ -28,6 +28,7 @@ class Reason:
         ``bandwidth-per-flow``       no path between such nodes has room for the flow's minimum
         ``packing``                  each task fits alone, the tasks do not fit together
         ``bandwidth-together``       each minimum fits alone, the minimums do not fit together
+        ``beyond-policy``            the solver's policy was made for smaller problems, and cannot be asked
     permanent:
         True where it would not fit on the empty cluster either; False where others' use stands in the way.
     proven:
@@ -81,6 +82,8 @@ class Reason:
                         f"; flow {flow} needs at least {quantity(self.needed)} and found "
                         f"{quantity(self.available)} at best once the others had theirs"
                     )
+            case "beyond-policy":
+                return f"the solver's policy was made for {self.where} at most"
             case code if code.endswith("-per-node"):
                 text = (
                     f"task {self.task} needs {quantity(self.needed)} on one node; "

@@ -19,6 +19,7 @@ from ces_core.solvers.exact import EXACT
 from ces_core.solvers.greedy import GREEDY
 from ces_core.solvers.search import SEARCH
 from ces_core.solvers.search_longrun import SEARCH_LONGRUN
+from ces_core.solvers.thesis_ppo import THESIS_LEARNED
 
 __all__ = ["DEFAULT", "SOLVERS", "Solver", "available", "get_solver"]
 
@@ -26,7 +27,8 @@ DEFAULT = "default"
 """The name that stands for the solver the service uses."""
 
 _LEARNED: tuple[Solver, ...] = LEARNED if find_spec("onnxruntime") else ()  # they need the extra "policy"
-_OWN: tuple[Solver, ...] = (SEARCH, SEARCH_LONGRUN, EXACT, GREEDY, *_LEARNED, *BASELINES)
+_THESIS: tuple[Solver, ...] = THESIS_LEARNED if _LEARNED else ()
+_OWN: tuple[Solver, ...] = (SEARCH, SEARCH_LONGRUN, EXACT, GREEDY, *_LEARNED, *_THESIS, *BASELINES)
 SOLVERS: Mapping[str, Solver] = MappingProxyType({DEFAULT: SEARCH} | {solver.name: solver for solver in _OWN})
 """The solvers that come with the core."""
 
