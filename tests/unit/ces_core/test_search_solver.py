@@ -18,15 +18,17 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ces_core.bandwidth import complete
-from ces_core.candidates import ALL, candidates
+from ces_core.candidates import ALL, BY_HAND, Rule, candidates
 from ces_core.checker import check
 from ces_core.generate import REGIMES, random_instance
 from ces_core.instance import read_instance
 from ces_core.limit import composite_limit
 from ces_core.objective import evaluate
 from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.proposals.regions import rule_of
+from ces_core.proposals.weights import shipped
 from ces_core.solvers.greedy import GREEDY
-from ces_core.solvers.search import SEARCH, SLICE_S, Effort
+from ces_core.solvers.search import SEARCH, SLICE_S, Effort, Search
 
 odd = instances() | instances().map(mild)
 some = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
@@ -232,9 +234,10 @@ def test_tasks_bound_to_opposite_corners_have_a_place() -> None:
     assert result.plan is not None
 
 
+@pytest.mark.parametrize("rule", [BY_HAND, rule_of(shipped())], ids=["by hand", "learned"])
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), tasks=st.integers(1, 12))
-def test_candidates_keep_every_task_placeable(seed: int, tasks: int) -> None:
+def test_candidates_keep_every_task_placeable(rule: Rule, seed: int, tasks: int) -> None:
     rng = np.random.default_rng(seed)
     cluster = grid(11, {(int(x), int(y)): {"cpu": 40.0} for x, y in rng.integers(0, 11, (5, 2))})
     names = list(cluster.topology.nodes)
@@ -244,7 +247,7 @@ def test_candidates_keep_every_task_placeable(seed: int, tasks: int) -> None:
         return Task(f"t{i}", cpu=float(rng.choice([1.0, 3.0, 4.0, 20.0])), allowed=own)
 
     problem = Problem.make(cluster, [task(i) for i in range(tasks)], ring(tasks, 0.1, 30) if tasks > 1 else [])
-    chosen = candidates(problem, seed)
+    chosen = candidates(problem, seed, rule)
     assert len(problem.cluster.topology.nodes) > ALL
     assert (np.diff(chosen) > 0).all()
     fitting = problem.homes.sum(axis=1)
@@ -253,7 +256,7 @@ def test_candidates_keep_every_task_placeable(seed: int, tasks: int) -> None:
     for before, t in enumerate(np.argsort(fitting, kind="stable")):
         assert here[t] >= min(before + 1, fitting[t])
     if GREEDY.solve(problem).feasible:
-        assert SEARCH.solve(problem, time_limit_s=0.0).feasible
+        assert Search(rule=rule).solve(problem, time_limit_s=0.0).feasible
 
 
 @pytest.mark.parametrize("unit", [1e-6, 1.0, 8e6])

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ces_core.candidates import all_if_few
-from ces_core.kernels.compact import Compact, compact, path_of
+from ces_core.kernels.compact import Compact, compact
 from ces_core.kernels.fill import fill_work
 from ces_core.kernels.improve import better_paths
 from ces_core.kernels.state import State, install, new_state
@@ -48,9 +48,13 @@ def complete(problem: Problem, assignment: Sequence[int]) -> Allocation | None:
 def allocation_of(problem: Problem, view: Compact, state: State) -> Allocation:
     """The paths and rates that a state holds."""
 
-    def node(end: int) -> int:
-        return int(state.node_of[end]) if end >= 0 else -1 - end
-
-    flows = zip(view.flow_src.tolist(), view.flow_dst.tolist(), state.path.tolist(), strict=True)
-    paths = tuple(path_of(problem, view, node(src), node(dst), q) for src, dst, q in flows)
-    return Allocation(paths, tuple(state.rates.tolist()))
+    ahead = problem.cluster.topology.link_dst
+    paths = []
+    for src, q in zip(view.flow_src.tolist(), state.path.tolist(), strict=True):
+        first, last = view.path_first[q : q + 2].tolist()
+        resource = view.path_resource[first:last].tolist()
+        via = tuple(r for r in resource if r < len(ahead))
+        start = int(view.nodes[state.node_of[src] if src >= 0 else -1 - src])
+        loads = tuple(zip(resource, view.path_times[first:last].astype(int).tolist(), strict=True))
+        paths.append(Path((start, *ahead[list(via)].tolist()), via, loads))
+    return Allocation(tuple(paths), tuple(state.rates.tolist()))

@@ -9,18 +9,17 @@ where there is most to gain; every task finds enough nodes among them that other
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
+from ces_core.kernels.jit import compiled
 from ces_core.problem import FloatArray, Problem
-from ces_core.topology import IntArray, Topology
+from ces_core.topology import IntArray
 
 ALL = 100
-REGIONS = 2
-REGION_SIZE = 30
-"""Nodes of a region; more where the job has more tasks, up to ``ALL``."""
-POOL = 2
-"""A region is chosen from so many times its size of near nodes."""
 CENTRES = 20
 """So many centres are looked at, at most, for each region."""
 OWN = 4
@@ -31,35 +30,50 @@ NOISE = 0.05
 """By how much the seed changes what a centre is worth."""
 
 
-def candidates(problem: Problem, seed: int = 0) -> IntArray:
+@dataclass(frozen=True)
+class Rule:
+    """Which regions of a large cluster are looked at."""
+
+    regions: int
+    size: int
+    """Nodes of a region; more where the job has more tasks, up to ``ALL``."""
+    pool: int
+    """A region is chosen from so many times its size of near nodes."""
+    judge: Callable[[Problem], tuple[FloatArray, FloatArray]]
+    """Per node, at least zero: what it is worth as a centre, and within a region. Zero where no task fits."""
+
+
+def candidates(problem: Problem, seed: int = 0, rule: Rule | None = None) -> IntArray:
     """Indices of nodes, ascending. Every task that fits somewhere has a node among them where it fits alone."""
+    rule = BY_HAND if rule is None else rule
     cluster, homes = problem.cluster, problem.homes
     few = all_if_few(problem)
     if few is not None:
         return few
-    size = min(max(REGION_SIZE, len(problem.tasks)), ALL)
-    appeal = _appeal(problem)
-    noise = 1.0 + NOISE * np.random.default_rng(seed).random(len(appeal))
-    worth = _ball(problem, appeal) * noise
+    size = min(max(rule.size, len(problem.tasks)), ALL)
+    worth, appeal = rule.judge(problem)
+    worth = worth * (1.0 + NOISE * np.random.default_rng(seed).random(len(appeal)))
+    ahead = cluster.topology.ahead[:2]
     chosen: set[int] = set()
     for end in sorted({-1 - int(end) for ends in (problem.flow_src, problem.flow_dst) for end in ends if end < 0}):
-        chosen.update(_region(cluster.topology, end, appeal, size))
+        chosen.update(_region(*ahead, end, appeal, size, rule.pool))
     fitting = homes.sum(axis=1)
     pickiest = int(np.argmin(np.where(fitting > 0, fitting, len(appeal) + 1)))
     if fitting[pickiest] < fitting.max() / 2:
         worth = worth * homes[pickiest]
     regions = 0
-    for centre in _best(worth, CENTRES * REGIONS):
-        if regions == REGIONS:
+    for centre in _best(worth, CENTRES * rule.regions):
+        if regions == rule.regions:
             break
         if centre not in chosen:
-            chosen.update(_region(cluster.topology, centre, appeal, size))
+            chosen.update(_region(*ahead, centre, appeal, size, rule.pool))
             regions += 1
+    have = np.array(sorted(chosen), dtype=np.int64)
+    lacking = np.minimum(OWN + np.arange(len(fitting)), np.sort(fitting))
     hops: NDArray[np.float64] | None = None
-    for before, t in enumerate(np.argsort(fitting, kind="stable").tolist()):
-        have = np.array(sorted(chosen), dtype=np.int64)
-        lacking = min(OWN + before, int(fitting[t])) - int(homes[t, have].sum())
-        if lacking <= 0:
+    for t, wanted in zip(np.argsort(fitting, kind="stable").tolist(), lacking.tolist(), strict=True):
+        missing = wanted - int(np.count_nonzero(homes[t, have]))
+        if missing <= 0:
             continue
         if hops is None:
             away = problem.routes.hops_from(int(have[np.argmax(worth[have])]))
@@ -67,14 +81,23 @@ def candidates(problem: Problem, seed: int = 0) -> IntArray:
         more = homes[t].copy()
         more[have] = False
         own = np.flatnonzero(more)
-        chosen.update(own[np.lexsort((-appeal[own], hops[own]))[:lacking]].tolist())
-    return np.array(sorted(chosen), dtype=np.int64)
+        have = np.union1d(have, own[np.lexsort((-appeal[own], hops[own]))[:missing]])
+    return have
 
 
 def all_if_few(problem: Problem) -> IntArray | None:
     """All nodes with capacity, where these are no more than ``ALL``."""
     capable = np.flatnonzero((problem.cluster.node_capacity > 0).any(axis=0))
     return capable if len(capable) <= ALL else None
+
+
+def by_hand(problem: Problem) -> tuple[FloatArray, FloatArray]:
+    """What nodes are worth by rules of thumb."""
+    appeal = _appeal(problem)
+    return _ball(problem, appeal), appeal
+
+
+BY_HAND = Rule(regions=2, size=30, pool=2, judge=by_hand)
 
 
 def _appeal(problem: Problem) -> FloatArray:
@@ -113,15 +136,37 @@ def _best(worth: FloatArray, count: int) -> list[int]:
     return order
 
 
-def _region(topology: Topology, centre: int, appeal: FloatArray, size: int) -> list[int]:
-    """The centre and the most appealing of the nearest nodes with room, ring by ring."""
-    near: list[int] = []
-    seen = {centre}
-    ring = [centre]
-    while ring and len(near) < POOL * size:
-        reached = {int(topology.link_dst[link]) for node in ring for link in topology.links_from[node]} - seen
-        seen |= reached
-        ring = sorted(reached)
-        near.extend(sorted((node for node in ring if appeal[node] > 0), key=lambda node: (-appeal[node], node)))
-    near = near[: POOL * size]
-    return [centre, *sorted(near, key=lambda node: (-appeal[node], node))[: size - 1]]
+@compiled
+def _region(
+    first: IntArray, node: NDArray[np.int32], centre: int, appeal: FloatArray, size: int, pool: int
+) -> IntArray:
+    """The centre and the most appealing of the nearest nodes with room, ring by ring. ``first`` and ``node``: the
+    neighbours that links lead to."""
+    nodes = len(appeal)
+    seen = np.zeros(nodes, dtype=np.bool_)
+    seen[centre] = True
+    ring = np.empty(nodes, dtype=np.int64)
+    ring[0] = centre
+    begin, end = 0, 1
+    near = np.empty(nodes, dtype=np.int64)
+    count = 0
+    while begin < end and count < pool * size:
+        reached = end
+        for i in range(begin, end):
+            for c in range(first[ring[i]], first[ring[i] + 1]):
+                if not seen[node[c]]:
+                    seen[node[c]] = True
+                    ring[reached] = node[c]
+                    reached += 1
+        begin, end = end, reached
+        found = np.sort(ring[begin:end])
+        found = found[appeal[found] > 0.0]
+        found = found[np.argsort(-appeal[found], kind="mergesort")]
+        near[count : count + len(found)] = found
+        count += len(found)
+    near = np.sort(near[: min(count, pool * size)])
+    best = near[np.argsort(-appeal[near], kind="mergesort")][: size - 1]
+    region = np.empty(len(best) + 1, dtype=np.int64)
+    region[0] = centre
+    region[1:] = best
+    return region

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ces_core.paths import Network, PathTable
 from ces_core.paths.kept import Kept
+from ces_core.paths.neighbours import Neighbours
 
 IntArray = NDArray[np.int64]
 
@@ -95,6 +96,16 @@ class Topology:
     def links_to(self) -> tuple[tuple[int, ...], ...]:
         """Per node, the links that enter it."""
         return _grouped(self.link_dst.tolist(), len(self.nodes))
+
+    @property
+    def ahead(self) -> Neighbours:
+        """Per node those that links lead to, for compiled code."""
+        return self._network.out
+
+    @property
+    def behind(self) -> Neighbours:
+        """And those that links come from."""
+        return self._network.into
 
     @cached_property
     def paths(self) -> PathTable:

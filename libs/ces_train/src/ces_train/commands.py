@@ -90,3 +90,25 @@ def ppo(
             table.add_row(regime, decoding, f"{score['solved']:.1%}", f"{score['regret']:.4f}")
     Console().print(table)
     typer.echo(f"{card['version']}: {card['steps']} steps in {card['seconds']:.0f} s, written to {out}")
+
+
+@train.command("proposals")
+def proposals(
+    out: Annotated[Path, typer.Option(help="folder for the weights with their card")] = Path("trained"),
+    generations: Annotated[int, typer.Option(min=1, help="length of the run")] = 20,
+    seed: Annotated[int, typer.Option(min=0, help="same seed, same weights")] = 0,
+) -> None:
+    """Learn what quick first plans go by, and which nodes of a large cluster they are looked for among."""
+    from ces_train.proposals import FILE, Settings, train
+
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, transient=True) as progress:
+        bar = progress.add_task("learning", total=generations)
+        settings = Settings(generations=generations)
+        card = train(settings, seed, out, lambda generation, _: progress.update(bar, completed=generation + 1))
+    table = Table("jobs", "gain beside the first dive of search")
+    for kind, gain in card["gain beside the first dive"].items():
+        table.add_row(kind, f"{gain:.5f}")
+    Console().print(table)
+    typer.echo(f"written to {out / FILE}")

@@ -15,6 +15,7 @@ from ces_core.errors import UnknownSolverError
 from ces_core.solvers.base import Solver
 from ces_core.solvers.baselines import BASELINES
 from ces_core.solvers.ces_ppo import LEARNED
+from ces_core.solvers.ces_ppo_search import CES_PPO_SEARCH
 from ces_core.solvers.exact import EXACT
 from ces_core.solvers.greedy import GREEDY
 from ces_core.solvers.search import SEARCH
@@ -26,7 +27,8 @@ __all__ = ["DEFAULT", "SOLVERS", "Solver", "available", "get_solver"]
 DEFAULT = "default"
 """The name that stands for the solver the service uses."""
 
-_LEARNED: tuple[Solver, ...] = LEARNED if find_spec("onnxruntime") else ()  # they need the extra "policy"
+# They need the extra "policy".
+_LEARNED: tuple[Solver, ...] = (*LEARNED, CES_PPO_SEARCH) if find_spec("onnxruntime") else ()
 _THESIS: tuple[Solver, ...] = THESIS_LEARNED if _LEARNED else ()
 _OWN: tuple[Solver, ...] = (SEARCH, SEARCH_LONGRUN, EXACT, GREEDY, *_LEARNED, *_THESIS, *BASELINES)
 SOLVERS: Mapping[str, Solver] = MappingProxyType({DEFAULT: SEARCH} | {solver.name: solver for solver in _OWN})

@@ -4,6 +4,7 @@ was trained by ``ces train ppo`` places the tasks; bandwidth is then settled as 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Self
@@ -58,7 +59,8 @@ class CesPpo:
             found = _better(found, drawn)
         if isinstance(found, Stuck):
             return Result(self.name, SearchTrace.of(problem).considered, reason=_reason(problem, found))
-        return replace(planned(self.name, problem, view, found.state), advice=_advice(policy, problem, found))
+        advice = advice_of(policy, problem, found, found.state.node_of.tolist())
+        return replace(planned(self.name, problem, view, found.state), advice=advice)
 
 
 CES_PPO = CesPpo("ces-ppo", "a learned policy, the best node at every step")
@@ -72,8 +74,9 @@ def _better(found: Board | Stuck, drawn: Board | None) -> Board | Stuck:
     return drawn
 
 
-def _advice(policy: Policy, problem: Problem, board: Board) -> Advice:
-    odds = board.odds(board.state.node_of.tolist())
+def advice_of(policy: Policy, problem: Problem, board: Board, nodes: Sequence[int]) -> Advice:
+    """What the policy said of the plan that puts task t on candidate ``nodes[t]``, on its way to that of ``board``."""
+    odds = board.odds(nodes)
     return Advice(policy.version, {task.name: p for task, p in zip(problem.tasks, odds, strict=True)})
 
 

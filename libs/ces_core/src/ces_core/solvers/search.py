@@ -12,10 +12,11 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
-from ces_core.candidates import candidates
+from ces_core.candidates import BY_HAND, Rule, candidates
 from ces_core.diagnosis import SearchTrace, explain, obstacle
 from ces_core.kernels.anneal import Walk, anneal, back_to_best, keep, new_walk
 from ces_core.kernels.compact import Compact, compact
@@ -35,20 +36,24 @@ SLOW = 1 if COMPILED else 20
 """By how much less is looked at where nothing is compiled."""
 BUDGET = 20_000 // SLOW
 """Partial placements that are looked at where no time limit is given."""
-DIVE = 4
-"""Partial placements per task of the first dive."""
+DIVES = 4
+"""So many dives at most, each of as many partial placements as there are tasks."""
+DIVE_BREADTH = 12
+"""Nodes tried for a task in them."""
 COOLING = 300 // SLOW
 """Steps of the annealing that follows."""
+COOLED_S = 2e-4
+"""With less time than this for each task and each flow, neighbourhoods serve better than annealing."""
 HOT, COLD = 0.1, 1e-3
 """Its temperatures, as differences of the composite."""
 NEIGHBOURHOOD = 4
 """Tasks that are placed anew together, at most."""
-LIMIT = 200
+LIMIT = 60
 """Partial placements for one neighbourhood."""
-BREADTH = 12
+BREADTH = 6
 """Nodes tried for a task at each level of a neighbourhood's tree."""
-FIRST = 400 // SLOW
-"""Partial placements in neighbourhoods before the trees over all tasks."""
+FIRST, FIRST_EACH = 400 // SLOW, 5 / SLOW
+"""Partial placements in neighbourhoods before the trees over all tasks: at least, and per task and node for it."""
 HOPEFUL = Caution(0.0, 0.9, 0.0, 0.0)
 """What the dive and neighbourhoods go by."""
 TREES = (Caution(1.0, 1.0, 1.0, 0.9), Caution(1.0, 1.0, 0.6, 0.6), Caution(0.8, 1.0, 0.3, 0.3), HOPEFUL)
@@ -108,24 +113,38 @@ class Bench:
         return Bench(view, fill_work(view), new_state(view), new_walk(view, seed), new_tree(view))
 
 
+Propose = Callable[[Problem, Bench, Effort], None]
+"""Has other plans to begin with, and leaves those with the walk that are better than what it remembers."""
+
+
 @dataclass(frozen=True)
 class Search:
-    """See the module. ``value`` gives what the room that a decision leaves behind is worth; None: nothing."""
+    """See the module. ``rule``: which nodes of a large cluster are looked at. ``value`` gives what the room that a
+    decision leaves behind is worth; None: nothing."""
 
     name: str = "search"
     summary: str = "fast anytime search: a dive, annealing, then trees over a few tasks at a time or all of them"
+    rule: Rule = BY_HAND
     value: Callable[[], Value] | None = None
 
-    def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
+    def solve(
+        self,
+        problem: Problem,
+        *,
+        seed: int = 0,
+        time_limit_s: float | None = None,
+        propose: Propose | None = None,
+    ) -> Result:
         started = time.perf_counter()
         hindrance = obstacle(problem)
         if hindrance is not None:
             return Result(self.name, SearchTrace.of(problem).considered, reason=hindrance)
-        view = compact(problem, candidates(problem, seed))
+        view = compact(problem, candidates(problem, seed, self.rule))
         if self.value is not None:
             view = self.value().on(problem, view)
         bench = Bench.of(view, seed)
-        _search(bench, started + time_limit_s if time_limit_s is not None and math.isfinite(time_limit_s) else None)
+        deadline = started + time_limit_s if time_limit_s is not None and math.isfinite(time_limit_s) else None
+        _search(bench, deadline, propose=None if propose is None else partial(propose, problem))
         if bench.state.fits[0]:
             return planned(self.name, problem, view, bench.state)
         # The walk that finds out why no place was found may itself find one.
@@ -149,7 +168,32 @@ def _examine(problem: Problem, seed: int) -> tuple[object | None, SearchTrace]:
 SEARCH = Search()
 
 
-def _search(bench: Bench, deadline: float | None, clock: Clock = time.perf_counter) -> None:
+def first_plan(view: Compact) -> float | None:
+    """What the plan is worth that a search begins with; None where it has none."""
+    bench = Bench.of(view, 0)
+    _dive(bench, lambda: False)
+    return float(bench.state.score[0]) if bench.state.fits[0] else None
+
+
+def _dive(bench: Bench, late: Callable[[], bool]) -> None:
+    """The first plan, and one more if it is not late; more while none fits."""
+    view, work, state, tree = bench.view, bench.work, bench.state, bench.tree
+    tasks = len(view.fits)
+    install(view, work, state, np.argmax(np.where(view.fits, view.free[0], -1.0), axis=1))
+    tree.order[:] = task_order(view)
+    tree.level[0] = -1
+    for number in range(DIVES):
+        seen = rebuild(view, work, state, tree, HOPEFUL, tasks, tasks, DIVE_BREADTH)
+        if seen < tasks or (state.fits[0] and (number > 0 or late())):
+            break
+
+
+def _search(
+    bench: Bench,
+    deadline: float | None,
+    clock: Clock = time.perf_counter,
+    propose: Callable[[Bench, Effort], None] | None = None,
+) -> None:
     """Leaves the best placement found in ``bench.state``."""
     view, work, state, walk, tree = bench.view, bench.work, bench.state, bench.walk, bench.tree
     tasks = len(view.fits)
@@ -170,12 +214,11 @@ def _search(bench: Bench, deadline: float | None, clock: Clock = time.perf_count
     def parts(limit: int) -> int:
         return improve(view, work, state, walk, tree, HOPEFUL, min(NEIGHBOURHOOD, tasks), LIMIT, BREADTH, limit)
 
-    install(view, work, state, np.argmax(np.where(view.fits, view.free[0], -1.0), axis=1))
-    dive = whole(HOPEFUL, BREADTH)
-    for _ in range(DIVE):
-        if dive(tasks) < tasks or (state.fits[0] and effort.left() <= 0):
-            break
+    _dive(bench, lambda: effort.left() <= 0)
     keep(state, walk)
+    if propose is not None:
+        propose(bench, effort)
+        back_to_best(view, work, state, walk)
     cooled = 0
 
     def cool(limit: int) -> int:
@@ -183,9 +226,10 @@ def _search(bench: Bench, deadline: float | None, clock: Clock = time.perf_count
         cooled += limit
         return anneal(view, work, state, walk, COOLING, HOT, COLD, cooled - limit, cooled)
 
-    effort.spend(cool, most=COOLING)
-    back_to_best(view, work, state, walk)
-    effort.spend(parts, most=FIRST)
+    if deadline is None or not state.fits[0] or effort.left() > COOLED_S * (tasks + len(view.low)):
+        effort.spend(cool, most=COOLING)
+        back_to_best(view, work, state, walk)
+    effort.spend(parts, most=max(FIRST, int(FIRST_EACH * view.fits.sum())))
     settled = False
     for caution in TREES:
         half = effort.left() / 2

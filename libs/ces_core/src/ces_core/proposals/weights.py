@@ -1,0 +1,85 @@
+"""Learned weights: a small file of named numbers with its card."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ces_core.errors import PolicyError
+from ces_core.problem import FloatArray
+
+NUMBERS = (
+    "imbalance",  # by how much the nodes' imbalance grows
+    "rate",  # satisfaction that flows to placed tasks lose
+    "hops",  # of the paths of flows to placed tasks
+    "out-pressure",  # what flows to open tasks ask, to what the node's links have left; then from open tasks
+    "in-pressure",
+    "may-join",  # flows to open tasks that could come to the same node
+    "joined",  # flows to placed tasks that are on the same node
+    "closeness",  # of other candidates with room, times the flows to open tasks
+    "room",  # for how many of the open tasks
+    "busy",  # use of the node above the mean
+)
+"""What a dive weighs at every node."""
+TRAITS = ("room", "calm", "width", "near", "farther")
+"""What a large cluster's nodes are judged by."""
+PARTS = {"dive": NUMBERS, "centre": TRAITS, "member": TRAITS}
+SHIPPED = Path(__file__).with_name("default.json")
+
+
+@dataclass(frozen=True)
+class Weights:
+    """``dive``: of :data:`NUMBERS`. ``centre`` and ``member``: powers of :data:`TRAITS`, of regions' centres and of
+    their other nodes."""
+
+    dive: FloatArray
+    centre: FloatArray
+    member: FloatArray
+    card: Mapping[str, Any]
+
+    @staticmethod
+    def of(values: FloatArray, card: Mapping[str, Any]) -> Weights:
+        """From all numbers in a row."""
+        dive, centre, member = np.split(values, np.cumsum([len(names) for names in PARTS.values()])[:-1])
+        return Weights(dive.copy(), centre.copy(), member.copy(), card)
+
+    def to_dict(self) -> dict[str, Any]:
+        named = {part: dict(zip(names, getattr(self, part).tolist(), strict=True)) for part, names in PARTS.items()}
+        return {"card": dict(self.card)} | named
+
+
+def load_weights(path: Path) -> Weights:
+    """The weights in a file. Raises PolicyError, saying what is wrong with it."""
+    try:
+        data = json.loads(path.read_bytes())
+    except OSError as error:
+        raise PolicyError(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise PolicyError(f"{path}: is no JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise PolicyError(f"{path}: holds no weights of proposals")
+    card = data.get("card")
+    dive, centre, member = (_part(path, part, data.get(part), names) for part, names in PARTS.items())
+    return Weights(dive, centre, member, card if isinstance(card, dict) else {})
+
+
+@cache
+def shipped() -> Weights:
+    """The weights that come with the core."""
+    return load_weights(SHIPPED)
+
+
+def _part(path: Path, part: str, found: Any, names: Sequence[str]) -> FloatArray:
+    if not isinstance(found, dict) or sorted(found) != sorted(names):
+        raise PolicyError(f"{path}: {part} must have the numbers {', '.join(names)}; train the proposals anew")
+    values = [found[name] for name in names]
+    if not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
+        raise PolicyError(f"{path}: {part} holds something else than finite numbers")
+    return np.array(values, dtype=np.float64)

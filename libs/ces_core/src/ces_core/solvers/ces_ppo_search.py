@@ -1,0 +1,106 @@
+"""``ces-ppo-search``: `search` that begins with learned plans.
+
+Beside its own first dive it has quick learned ones, among nodes that are chosen by learned weights as well
+(:mod:`ces_core.proposals`), and the plan of the policy of ``ces-ppo`` where the time limit affords asking it. The
+search goes on from the best of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Self
+
+import numpy as np
+
+from ces_core.kernels.anneal import keep
+from ces_core.kernels.state import State
+from ces_core.plan import Result
+from ces_core.policy.decode import Board, greedy
+from ces_core.policy.onnx import Policy
+from ces_core.problem import Problem
+from ces_core.proposals.dive import Diver
+from ces_core.proposals.regions import rule_of
+from ces_core.proposals.weights import shipped as shipped_weights
+from ces_core.solvers.ces_ppo import advice_of, shipped
+from ces_core.solvers.search import Bench, Effort, Search
+
+DIVES = 4
+"""Learned dives, each with another node for the first task, as long as each is better than all before it."""
+LOST = 0.003
+"""They are made where the first plan loses more of the composite than this by unsatisfied flows: where it loses less,
+the nodes' balance is all that is left to improve, and time serves the search better."""
+DIVING = 0.5
+"""Share of the time that all but the first may take."""
+ASKING = 0.1
+"""Share of the time that the policy may take, or it is not asked."""
+TASK_S, NODE_S = 1.5e-4, 1.2e-5
+"""What it takes about, for a task, and for a task and a node."""
+
+
+@dataclass(frozen=True)
+class CesPpoSearch:
+    """See the module. ``policy`` None: the shipped one, loaded when it is first asked."""
+
+    name: str
+    summary: str
+    policy: Policy | None = None
+
+    def using(self, policy: Policy) -> Self:
+        return replace(self, policy=policy)
+
+    def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
+        boards: list[Board] = []
+        search = Search(self.name, self.summary, rule_of(shipped_weights()))
+        propose = partial(self._propose, boards)
+        result = search.solve(problem, seed=seed, time_limit_s=time_limit_s, propose=propose)
+        if not boards or result.plan is None:
+            return result
+        index = problem.cluster.topology.node_index
+        nodes = [index[result.plan.assignments[task.name]] for task in problem.tasks]
+        at = np.searchsorted(boards[0].view.nodes, nodes).tolist()
+        return replace(result, advice=advice_of(self.policy or shipped(), problem, boards[0], at))
+
+    def _propose(self, boards: list[Board], problem: Problem, bench: Bench, effort: Effort) -> None:
+        """Leaves the policy's board, if it was asked and came to a plan, in ``boards``."""
+        if _lost(bench) > LOST:
+            _dive(Diver.of(problem, bench.view, shipped_weights()), bench, effort)
+        tasks, nodes = len(problem.tasks), int(bench.view.fits.any(axis=0).sum())
+        if tasks * (TASK_S + NODE_S * nodes) <= ASKING * effort.left():
+            found = greedy(bench.view, (self.policy or shipped()).scores)
+            if isinstance(found, Board):
+                boards.append(found)
+                _offer(found.state, bench)
+
+
+CES_PPO_SEARCH = CesPpoSearch(
+    "ces-ppo-search", "search that begins with learned plans: quick ones, and the policy's where time allows"
+)
+
+
+def _lost(bench: Bench) -> float:
+    """What unsatisfied flows take from the composite of the first plan; infinite where it does not fit."""
+    view, state = bench.view, bench.state
+    if not state.fits[0]:
+        return math.inf
+    span = view.high - view.low
+    lost = np.divide(view.high - state.rates, span, out=np.zeros_like(span), where=span > 0)
+    return 0.5 * float(lost.sum()) / max(len(lost), 1)
+
+
+def _dive(diver: Diver, bench: Bench, effort: Effort) -> None:
+    until = (1.0 - DIVING) * effort.left()
+    for skip in range(DIVES):
+        if skip and effort.left() < until:
+            break
+        if diver.plan(skip) is not None and not _offer(diver.state, bench):
+            break
+
+
+def _offer(state: State, bench: Bench) -> bool:
+    """Whether this is the best so far."""
+    if not state.fits[0] or state.score[0] <= bench.walk.best_score[0]:
+        return False
+    keep(state, bench.walk)
+    return True

@@ -1,0 +1,27 @@
+"""Learning quick first plans: the same by seed, better than it began, written as it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ces_core.proposals.weights import load_weights
+from ces_train.proposals import FILE, Settings, train
+
+FEW = Settings(generations=4, draws=12, kinds=(("scarce", 10, None, 12),))
+
+
+def test_the_same_seed_learns_the_same_and_gains(tmp_path: Path) -> None:
+    heard: list[float] = []
+    cards = [
+        train(FEW, seed, tmp_path / str(run), lambda _, gains: heard.append(float(gains.mean())))
+        for run, seed in enumerate((1, 1, 2))
+    ]
+    first, again, other = (load_weights(tmp_path / str(run) / FILE) for run in range(3))
+    assert cards[0] == cards[1]
+    assert (first.dive == again.dive).all()
+    assert (first.dive != other.dive).any()
+    assert np.isfinite(first.centre).all()
+    assert heard[FEW.generations - 1] > heard[0]
+    assert first.card["seed"] == 1
