@@ -56,7 +56,8 @@ def begin() -> FloatArray:
     """Logarithms of the first value: more room is evenly worth more, and balance half of what the composite says."""
     node = 0.2 * np.diff((0.0, *NODE_TICKS))
     link = 0.001 * np.diff((0.0, *LINK_TICKS))
-    return np.log(np.concatenate([node, link, [0.5]]))
+    logarithms: FloatArray = np.log(np.concatenate([node, link, [0.5]]))
+    return logarithms
 
 
 def value_of(theta: FloatArray) -> Value:
