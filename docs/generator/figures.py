@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ces_core.bench import (
     generalise_report,
+    longrun_report,
     online_report,
     pareto_report,
     placement_report,
@@ -22,6 +23,7 @@ REPORTS = {
     "placement": placement_report.grids,
     "scale": scale_report.grids,
     "online": online_report.grids,
+    "longrun": longrun_report.grids,
     "thesis": thesis_report.grids,
     "quality": quality_report.grids,
     "generalise": generalise_report.grids,
