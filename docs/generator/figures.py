@@ -17,6 +17,7 @@ from ces_core.bench import (
     thesis_report,
 )
 from ces_core.bench.results import provenance
+from ces_train import curves_report
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 REPORTS = {
@@ -28,6 +29,7 @@ REPORTS = {
     "quality": quality_report.grids,
     "generalise": generalise_report.grids,
     "pareto": pareto_report.grids,
+    "curves": curves_report.grids,
 }
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ces_train.curves_command import curves
 from ces_train.longrun_command import value as learn_value
 from ces_train.settings import GENERAL, Settings
 from ces_train.thesis_settings import BALANCE, THESIS, ThesisSettings
@@ -30,12 +31,21 @@ class Preset(StrEnum):
     balance = "balance"
 
 
+def require_torch() -> None:
+    """Ends the command, with the remedy, where something that training needs is not installed."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        typer.echo(f"error: training needs {', '.join(missing)}: make install-train", err=True)
+        raise typer.Exit(2)
+
+
 @train.callback()
 def about() -> None:
     """Train the learned scheduler."""
 
 
 train.command("value")(learn_value)
+train.command("curves")(curves)
 
 
 @train.command("ppo")
@@ -53,10 +63,7 @@ def ppo(
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in the folder")] = False,
 ) -> None:
     """Train a placement policy by proximal policy optimisation and export it as ONNX, with its model card."""
-    missing = [name for name in NEEDED if find_spec(name) is None]
-    if missing:
-        typer.echo(f"error: training needs {', '.join(missing)}: make install-train", err=True)
-        raise typer.Exit(2)
+    require_torch()
     from ces_train import running, thesis_running
 
     settings = PRESETS[preset.value]
