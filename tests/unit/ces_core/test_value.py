@@ -91,7 +91,7 @@ def test_the_score_is_what_the_plan_earns_by_definition(value: Value, instance: 
 
 @pytest.mark.parametrize("regime", REGIMES)
 def test_a_value_of_nothing_is_the_plain_search(regime: str) -> None:
-    blind = Search("blind", "", lambda: NO_VALUE)
+    blind = Search("blind", "", value=lambda: NO_VALUE)
     for seed in range(3):
         problem = read_instance(random_instance(regime, seed, tasks=5))
         plain, other = SEARCH.solve(problem), blind.solve(problem)
@@ -104,7 +104,7 @@ def test_room_for_a_large_task_is_kept_whole() -> None:
     nodes = [Node("roomy", cpu=8, memory=8), Node("tight", cpu=8, memory=8, cpu_used=5, memory_used=5)]
     problem = Problem.make(Cluster.make(nodes, []), [Task("t", cpu=3, memory=3)])
     large = Value((0.0, 0.0, 0.0, 0.0, 1.0, 0.0), (0.0, 0.0, 0.0), 1.0)
-    plain, ahead = SEARCH.solve(problem), Search("ahead", "", lambda: large).solve(problem)
+    plain, ahead = SEARCH.solve(problem), Search("ahead", "", value=lambda: large).solve(problem)
     assert plain.plan is not None
     assert ahead.plan is not None
     assert plain.plan.assignments["t"] == "roomy"
