@@ -45,7 +45,8 @@ def _trade(question: Mapping[str, Any], regime: str, found: Mapping[str, Any]) -
 
 def _lack(question: Mapping[str, Any], regime: str, found: Mapping[str, Any]) -> Grid:
     title = (
-        f"Regime {regime}, the same jobs: how far the weighed objective a (1 - L) + (1 - a) D is below the best known."
+        f"Regime {regime}, the same jobs: how far a (1 - L) + (1 - a) D is below the best known, "
+        "mean ± standard deviation."
     )
     rows = [
         [name, *(plus_minus(each["regret"], 4) for each in solver["by_balance"].values())]
