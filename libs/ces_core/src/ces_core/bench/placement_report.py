@@ -42,7 +42,7 @@ def _grid(question: Mapping[str, Any], regime: str, found: Mapping[str, Any]) ->
         f"{found['placed_by_somebody']} were placed by some solver, {found['placed_by_all']} by all; "
         f"{found['proven_optima']} optima are proven, {found['proven_impossible']} jobs proven to have no place"
     )
-    took = found.get("truth_cpu_ms", {"n": 0})  # results of earlier versions lack it
+    took = found["truth_cpu_ms"]
     if took["n"]:
         title += f"; that took {took['p50']:.1f} ms of CPU time in the median, {took['max'] / 1e3:.2f} s at most"
     title += "."
