@@ -62,7 +62,7 @@ def ppo(
     seed: Annotated[int, typer.Option(min=0, help="same seed, same run")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in the folder")] = False,
 ) -> None:
-    """Train a placement policy, by proximal policy optimisation or taught by a search (general), and export it as ONNX."""
+    """Train a placement policy, by proximal policy optimisation or taught by a search (general), and export it."""
     require_torch()
     from ces_train import running, thesis_running
 
