@@ -182,7 +182,7 @@ def answer(asked: Round, solver: str, composite: float | None) -> Answer:
 
 def test_no_solver_gains_by_refusing() -> None:
     easy, hard = rounds(["tight"], [3], 2, 1)
-    question = Question(("tight",), (3,), 2, 1, 10, "random", ("keen", "coy"), None, ())
+    question = Question(("tight",), (3,), 2, 1, ("keen", "coy"), None, 10, "random", ())
     answers = [
         answer(easy, "keen", 0.9),
         answer(hard, "keen", 0.5),

@@ -165,7 +165,7 @@ def test_no_time_still_gives_an_answer() -> None:
 
 def test_solvers_go_by_name() -> None:
     assert set(SOLVERS) <= set(available())
-    assert get_solver(DEFAULT) is SOLVERS["search"]
+    assert get_solver(DEFAULT) is SOLVERS["ces-ppo-search"]
     with pytest.raises(UnknownSolverError, match="greedy"):
         get_solver("magic")
 

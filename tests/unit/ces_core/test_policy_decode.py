@@ -8,6 +8,7 @@ import pytest
 from ces_core.generate import REGIMES, random_instance
 from ces_core.instance import read_instance
 from ces_core.kernels.compact import compact
+from ces_core.kernels.order import task_order
 from ces_core.policy.decode import Board, Scorer, Stuck, by_chance, by_cost, greedy
 from ces_core.policy.draws import best_of
 from ces_core.policy.schema import NODE_FEATURES
@@ -63,7 +64,7 @@ def test_the_probability_of_a_node_is_what_the_scores_gave_it_among_those_that_w
 
     even = greedy(view, counting)
     assert isinstance(even, Board)
-    assert len(possible) == len(even.episode.order), "no step back, which would make the counts hard to tell apart"
+    assert len(possible) == len(even.episode.order), "no dead end, which would make the counts hard to tell apart"
     odds = even.odds(even.state.node_of.tolist())
     np.testing.assert_allclose([odds[task] for task in even.episode.order], [1 / count for count in possible])
     least = [int(np.argmin(row)) for row in even.scores]
@@ -83,7 +84,7 @@ def test_drawn_plans_have_the_probabilities_of_the_scores_whatever_the_temperatu
     np.testing.assert_allclose(cold.odds(nodes), chosen.odds(nodes))
 
 
-def test_a_dead_end_is_left_by_a_step_back() -> None:
+def test_a_dead_end_is_left_for_a_node_that_leaves_room() -> None:
     """The advice sends the first task to the only node that holds the second."""
     data = {
         "nodes": [{"name": "large", "cpu": 10, "memory": 1}, {"name": "small", "cpu": 7, "memory": 9}],
@@ -98,6 +99,38 @@ def test_a_dead_end_is_left_by_a_step_back() -> None:
     board = greedy(view, to_large)
     assert isinstance(board, Board)
     assert sorted(board.episode.placement.tolist()) == [0, 1]
+
+
+def test_a_scorer_is_asked_no_more_than_twice_for_a_task_however_hard_the_job() -> None:
+    for seed in (80017, 70004, 70174):  # hard, and two without a place
+        view = compact(read_instance(random_instance("scarce", seed)))
+        asked = []
+
+        def counting(nodes: np.ndarray, context: np.ndarray, mask: np.ndarray) -> np.ndarray:
+            asked.append(1)  # noqa: B023 (called before the next turn)
+            return by_cost(nodes, context, mask)
+
+        greedy(view, counting)
+        assert len(asked) <= 2 * len(view.demand)
+
+
+@pytest.mark.parametrize("regime", sorted(REGIMES))
+def test_places_that_are_found_for_all_tasks_can_be_taken_and_looking_for_them_changes_nothing(regime: str) -> None:
+    found = 0
+    for seed in range(12):
+        view = compact(read_instance(random_instance(regime, seed)))
+        board = Board.of(view, task_order(view))
+        assert board.begin()
+        places, left_over = (np.zeros(len(view.demand), dtype=np.int64) for _ in range(2))
+        before = board.state.free.copy(), board.state.spare.copy()
+        if not board.completion(places, left_over):
+            assert left_over.any()
+            continue
+        found += 1
+        np.testing.assert_allclose(board.state.free, before[0])
+        np.testing.assert_allclose(board.state.spare, before[1])
+        assert all(board.place(int(places[t])) for t in board.episode.order)
+    assert found >= 8
 
 
 def test_what_cannot_be_placed_is_said_to_be_stuck() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +16,15 @@ from ces_core.errors import PolicyError
 from ces_core.generate import REGIMES, random_instance
 from ces_core.instance import read_instance
 from ces_core.kernels.compact import compact
+from ces_core.policy import thesis_onnx
 from ces_core.policy.decode import Stuck, by_chance, greedy
 from ces_core.policy.features import CONTEXT_WIDTH, NODE_WIDTH
 from ces_core.policy.onnx import LARGEST, SCHEMA_KEY, SHIPPED, VERSION_KEY, Policy, load_policy
 from ces_core.policy.schema import schema_hash
-from ces_core.solvers import available
+from ces_core.solvers import DEFAULT, available, own
 from ces_core.solvers.base import Learned
 from ces_core.solvers.ces_ppo import CES_PPO, CES_PPO_64, shipped
+from ces_core.solvers.ces_ppo_search import CES_PPO_SEARCH
 from ces_core.solvers.search import SEARCH
 
 
@@ -112,19 +113,23 @@ def test_an_answer_of_another_shape_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(name for name, each in available().items() if isinstance(each, Learned)))
-def test_a_learned_solver_uses_the_policy_that_it_is_given_and_says_so(name: str) -> None:
-    solver = available()[name]
-    assert isinstance(solver, Learned)
+def test_a_learned_solver_uses_the_policy_that_it_is_given_and_says_so(name: str, tmp_path: Path) -> None:
+    solver: Any = available()[name]
+    usual = {"ces-ppo-thesis": thesis_onnx.SHIPPED, "ppo-balance": thesis_onnx.SHIPPED_BALANCE}.get(name, SHIPPED)
+    version = solver.using(usual).policy.version
+    given = tmp_path / "given.onnx"
+    given.write_bytes(usual.read_bytes().replace(version.encode(), b"x" * len(version)))
     problem = read_instance(random_instance("thesis", 7))
-    for version, result in (
-        (shipped().version, solver.solve(problem)),
-        ("given", solver.using(replace(shipped(), version="given")).solve(problem)),
-    ):
+    for expected, asked in ((version, solver.using(usual)), ("x" * len(version), solver.using(given))):
+        result = asked.solve(problem)
         assert result.plan is not None
         assert result.advice is not None
-        assert result.advice.version == version
+        assert result.advice.version == expected
         assert result.advice.probabilities.keys() == result.plan.assignments.keys()
         assert all(0 <= probability <= 1 for probability in result.advice.probabilities.values())
+        assert min(result.advice.probabilities.values()) < 1
+    with pytest.raises(PolicyError, match="No such file"):
+        solver.using(tmp_path / "missing.onnx")
 
 
 def test_the_runtime_is_kept_from_reporting_to_its_maker(tmp_path: Path) -> None:
@@ -140,6 +145,32 @@ def test_without_the_runtime_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(PolicyError, match=r"ces-core\[policy\]"):
         load_policy(SHIPPED)
+
+
+def test_without_the_runtime_what_needs_it_is_not_offered_and_asking_for_it_names_the_remedy() -> None:
+    without, everything = own(runtime=False), own(runtime=True)
+    assert everything.keys() - without.keys() == {"ces-ppo", "ces-ppo-64", "ces-ppo-thesis", "ppo-balance"}
+    assert without[DEFAULT] is everything[DEFAULT] is CES_PPO_SEARCH
+    program = """
+import sys
+sys.modules["onnxruntime"] = None  # as if it were not installed
+import typer
+from ces_core.bench import asking
+from ces_core.errors import UnknownSolverError
+from ces_core.solvers import get_solver
+from ces_scheduler.choosing import choose
+for ask in (get_solver, lambda name: choose(name, None), lambda name: asking.solvers("--solvers", name)):
+    try:
+        ask("ces-ppo")
+    except (UnknownSolverError, typer.BadParameter) as error:
+        print(error)
+print(choose("default", None).fallback)
+"""
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    *refusals, fallback = run.stdout.splitlines()
+    assert len(refusals) == 3
+    assert all(line.startswith("ces-ppo needs ONNX Runtime") and "ces-core[policy]" in line for line in refusals)
+    assert fallback == "None"
 
 
 @pytest.mark.parametrize("regime", sorted(REGIMES))

@@ -95,9 +95,12 @@ def test_the_best_action_that_the_mask_leaves_is_taken() -> None:
     problem = read_instance(instance(7.0))
     policy = scripted([1.0, 2.0, 9.0, *[99.0] * (NODES - 3)], [0.0, 1.0, 2.0, 3.0, 4.0])
     rng = np.random.default_rng(0)
-    placed = placer(policy)(problem, rng)
+    odds: dict[str, float] = {}
+    placed = placer(policy, odds)(problem, rng)
     assert placed.assignment is not None
     assert sorted(placed.assignment) == [0, 1]  # both prefer c, which holds neither, and b holds one
+    first = 1 / (1 + np.exp(-1.0))  # of a and b, which score 1 and 2; then b is full
+    assert sorted(odds.values()) == pytest.approx([first, 1.0])
     given = by_levels(policy)(problem, placed.assignment, rng)
     assert given[1] == (6.0,)  # of 2, 4, 6, 8 and 10 the largest that 7 carries
 

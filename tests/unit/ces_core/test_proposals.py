@@ -17,14 +17,13 @@ from ces_core.errors import PolicyError
 from ces_core.generate import REGIMES, random_instance
 from ces_core.instance import read_instance
 from ces_core.kernels.compact import compact
+from ces_core.policy import onnx
 from ces_core.proposals.dive import Diver
 from ces_core.proposals.regions import REGION_SIZE, REGIONS, rule_of
 from ces_core.proposals.weights import SHIPPED, load_weights, shipped
+from ces_core.solvers.ces_ppo_search import CES_PPO_SEARCH
 from ces_core.solvers.finishing import planned
 from ces_core.solvers.search import first_plan
-
-pytest.importorskip("onnxruntime")
-from ces_core.solvers.ces_ppo_search import CES_PPO_SEARCH
 
 odd = instances() | instances().map(mild)
 some = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
@@ -64,13 +63,16 @@ def test_a_search_is_never_worse_than_what_it_begins_with(regime: str, nodes: in
             assert result.metrics.composite >= best - 1e-6
 
 
-def test_the_policy_is_asked_where_there_is_time_and_then_named() -> None:
+def test_a_policy_is_asked_where_one_is_given_and_there_is_time_and_then_named() -> None:
+    pytest.importorskip("onnxruntime")
     problem = read_instance(random_instance("tight", 1))
-    at_leisure = CES_PPO_SEARCH.solve(problem)
+    assert CES_PPO_SEARCH.solve(problem).advice is None
+    advised = CES_PPO_SEARCH.using(onnx.SHIPPED)
+    at_leisure = advised.solve(problem)
     assert at_leisure.advice is not None
     assert sorted(at_leisure.advice.probabilities) == sorted(task.name for task in problem.tasks)
     assert all(0.0 <= p <= 1.0 for p in at_leisure.advice.probabilities.values())
-    assert CES_PPO_SEARCH.solve(problem, time_limit_s=0.0).advice is None
+    assert advised.solve(problem, time_limit_s=0.0).advice is None
 
 
 def test_regions_of_a_large_cluster_are_small_and_hold_what_is_named() -> None:

@@ -120,8 +120,9 @@ def test_whatever_is_done_the_state_stays_in_step(
     anneal(view, work, state, walk, 60, 0.1, 1e-3, 0, 60)
     is_in_step(problem, view, state)
     back_to_best(view, work, state, walk)
-    improve(view, work, state, walk, tree, HOPEFUL, min(3, len(view.fits)), 30, 5, 60)
+    improve(view, work, state, walk, tree, HOPEFUL, min(3, len(view.fits)), 30, 5, 3, 60)
     is_in_step(problem, view, state)
+    back_to_best(view, work, state, walk)
     better_paths(view, work, state)
     is_in_step(problem, view, state)
     if before > -math.inf:

@@ -80,7 +80,7 @@ def test_the_score_is_what_the_plan_earns_by_definition(value: Value, instance: 
     install(view, work, state, np.argmax(view.fits, axis=1))
     keep(state, walk)
     anneal(view, work, state, walk, 60, 0.1, 1e-3, 0, 60)
-    improve(view, work, state, walk, tree, HOPEFUL, min(3, len(problem.tasks)), 50, 6, 60)
+    improve(view, work, state, walk, tree, HOPEFUL, min(3, len(problem.tasks)), 50, 6, 60, 60)
     better_paths(view, work, state)
     assume(state.fits[0])
     allocation = allocation_of(problem, view, state)

@@ -18,7 +18,6 @@ from rich.table import Table
 from ces_core.errors import PolicyError, ProblemError, UnknownSolverError
 from ces_core.instance import read_instance
 from ces_core.plan import Result
-from ces_core.policy.onnx import load_policy
 from ces_core.problem import Problem
 from ces_core.solvers import DEFAULT, Solver, available, get_solver
 from ces_core.solvers.base import Learned
@@ -105,7 +104,7 @@ def solvers(output: OutputOption = Output.table) -> None:
 def _with_policy(solver: Solver, file: Path) -> Solver:
     if not isinstance(solver, Learned):
         raise PolicyError(f"{solver.name} asks no policy")
-    return solver.using(load_policy(file))
+    return solver.using(file)
 
 
 def _read(file: Path, basis: BasisOption, paths: int | None) -> Problem:

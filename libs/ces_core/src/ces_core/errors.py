@@ -13,10 +13,11 @@ class ProblemError(ValueError):
 
 
 class UnknownSolverError(LookupError):
-    """No solver has this name."""
+    """No solver that can be used has this name. ``lacks``: what the one of this name misses, and the remedy."""
 
-    def __init__(self, name: str, known: list[str]) -> None:
-        super().__init__(f"no solver is called {name!r}; known: {', '.join(known)}")
+    def __init__(self, name: str, known: list[str], lacks: str | None = None) -> None:
+        what = f"no solver is called {name!r}" if lacks is None else f"{name} {lacks}"
+        super().__init__(f"{what}; known: {', '.join(known)}")
         self.name = name
         self.known = known
 

@@ -8,7 +8,7 @@ the next task has no node left is lost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.fill import FillWork
 from ces_core.kernels.jit import compiled
+from ces_core.kernels.lending import lent
 from ces_core.kernels.order import task_order
 from ces_core.kernels.state import State
 from ces_core.policy.episode import Episode, begin, finish, place
@@ -25,7 +26,6 @@ from ces_core.policy.judging import Sight
 from ces_core.problem import FloatArray
 from ces_core.topology import IntArray
 from ces_train.pool import FLOWS, NODES, RESOURCES, TASKS, Pool, view_of
-from ces_train.shaping import TERMS, rewards_of_step
 
 PLAYING, WON, LOST = range(3)
 
@@ -42,7 +42,6 @@ class Seats(NamedTuple):
     nodes: NDArray[np.float32]  # (G, C, features) what is seen
     context: NDArray[np.float32]  # (G, features)
     mask: NDArray[np.bool_]  # (G, C) which nodes may be chosen
-    shaping: FloatArray  # (G, TERMS) what the latest step earned: see ces_train.shaping
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,20 @@ class Most:
         )
         return Most(tasks, flows, nodes, resources)
 
+    @staticmethod
+    def complete(tasks: int, nodes: int) -> Most:
+        """Flows between all tasks, in one direction, and links between all nodes, in both."""
+        return Most(tasks, tasks * (tasks - 1) // 2, nodes, nodes * (nodes - 1))
+
+    def check(self, pool: Pool, problems: IntArray, games: int) -> None:
+        """Whether so many ``games`` can begin on ``problems`` (G,), indices into the pool. Raises ValueError for larger
+        problems than these, and for another number of games."""
+        if len(problems) != games:
+            raise ValueError(f"there are {games} games, not {len(problems)}")
+        needed = Most.of(pool)
+        if any(more > most for more, most in zip(astuple(needed), astuple(self), strict=True)):
+            raise ValueError(f"the pool holds problems of {needed}, there is room for {self}")
+
 
 class Games:
     """A batch of games. Make one for a size, :meth:`start` it on problems, :meth:`step` it until none is playing."""
@@ -78,7 +91,6 @@ class Games:
             nodes=np.zeros((count, c, NODE_WIDTH), dtype=np.float32),
             context=np.zeros((count, CONTEXT_WIDTH), dtype=np.float32),
             mask=np.zeros((count, c), dtype=np.bool_),
-            shaping=np.zeros((count, TERMS)),
         )
         self._sight = Sight(
             width=np.zeros(c * c),
@@ -104,13 +116,8 @@ class Games:
         self._pool: Pool | None = None
 
     def start(self, pool: Pool, problems: IntArray) -> None:
-        """Begins a game on each of ``problems`` (G,), indices into the pool. Raises ValueError for larger problems than
-        there is room for, and for another number of games."""
-        if len(problems) != len(self.seats.problem):
-            raise ValueError(f"there are {len(self.seats.problem)} games, not {len(problems)}")
-        needed = Most.of(pool)
-        if any(getattr(needed, name) > getattr(self.most, name) for name in ("tasks", "flows", "nodes", "resources")):
-            raise ValueError(f"the pool holds problems of {needed}, there is room for {self.most}")
+        """Begins a game on each of ``problems`` (G,), indices into the pool. See :meth:`Most.check`."""
+        self.most.check(pool, problems, len(self.seats.problem))
         self._pool = pool
         self.seats.problem[:] = problems
         _start(pool, self.seats, self._sight)
@@ -189,6 +196,7 @@ def episode_of(view: Compact, seats: Seats, i: int) -> Episode:
 
 @compiled
 def _start(pool: Pool, seats: Seats, sight: Sight) -> None:
+    pool, seats, sight = lent(pool), lent(seats), lent(sight)
     for i in range(len(seats.problem)):
         view = view_of(pool, seats.problem[i])
         state, episode = state_of(view, seats, i), episode_of(view, seats, i)
@@ -196,7 +204,6 @@ def _start(pool: Pool, seats: Seats, sight: Sight) -> None:
         for k in range(3):
             state.asked[k] = max(view.demand[:, k].sum(), 1e-300)
         seats.worth[i] = 0.0
-        seats.shaping[i] = 0.0
         fits = begin(view, state, episode)
         _look(view, state, episode, sight, seats, i, fits)
 
@@ -204,6 +211,7 @@ def _start(pool: Pool, seats: Seats, sight: Sight) -> None:
 @compiled
 def _step(pool: Pool, seats: Seats, work: FillWork, sight: Sight, actions: IntArray) -> int:
     """Returns a game whose action was not allowed, else -1."""
+    pool, seats, work, sight = lent(pool), lent(seats), lent(work), lent(sight)
     for i in range(len(seats.problem)):
         if seats.status[i] != PLAYING:
             continue
@@ -212,7 +220,6 @@ def _step(pool: Pool, seats: Seats, work: FillWork, sight: Sight, actions: IntAr
             return i
         view = view_of(pool, seats.problem[i])
         state, episode = state_of(view, seats, i), episode_of(view, seats, i)
-        rewards_of_step(view, state, episode, node, seats.shaping[i])
         fits = place(view, state, episode, node)
         if fits and episode.level[0] == len(episode.order):
             seats.worth[i] = finish(view, work, state, episode)

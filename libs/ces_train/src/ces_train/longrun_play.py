@@ -66,7 +66,7 @@ def _search(bench: Bench) -> None:
     keep(state, walk)
     anneal(view, work, state, walk, COOLING, HOT, COLD, 0, COOLING)
     back_to_best(view, work, state, walk)
-    improve(view, work, state, walk, tree, HOPEFUL, min(NEIGHBOURHOOD, tasks), LIMIT, BREADTH, NEARBY)
+    improve(view, work, state, walk, tree, HOPEFUL, min(NEIGHBOURHOOD, tasks), LIMIT, BREADTH, NEARBY, NEARBY)
     better_paths(view, work, state)
 
 

@@ -42,7 +42,6 @@ class Batch:
     value: Rows  # (N,)
     game: IntArray
     turn: IntArray
-    shaping: Rows  # (N,) reward of the step besides the final one
 
 
 def between(pair: tuple[float, float], done: float) -> float:
@@ -75,8 +74,8 @@ class Trainer:
         self.updates = self.steps = 0
         self._school = School(self)
         self.entropy_weight = settings.entropy_weight[0]
-        count, tasks, nodes = settings.instances * settings.group, settings.tasks[1], settings.nodes[1]
-        self._games = Games(count, Most(tasks, tasks * (tasks - 1) // 2, nodes, nodes * (nodes - 1)))
+        most = Most.complete(settings.tasks[1], settings.nodes[1])
+        self._games = Games(settings.instances * settings.group, most)
 
     @property
     def done(self) -> float:
@@ -95,10 +94,9 @@ class Trainer:
         pool = draw(self.random, lesson(settings, done), settings.instances)
         games = self._games
         games.start(pool, np.repeat(np.arange(settings.instances), settings.group))
-        batch = self._play(temperature, between(settings.shaping, done))
+        batch = self._play(temperature)
         won = games.seats.status == WON
-        final = self._by_group(games.seats.worth, won) if settings.by_group else self._final(won)
-        advantage, target = self._advantages(batch, final)
+        advantage, target = self._advantages(batch, self._among_group(games.seats.worth, won))
         news = self._learn(batch, advantage, target, temperature)
         _, least, most = settings.entropy_weight
         rising = news["entropy"] < between(settings.entropy, done)
@@ -122,10 +120,8 @@ class Trainer:
             self._school.forget()
         return measured | {"steps": float(self.steps)}
 
-    def _play(self, temperature: float, weight: float) -> Batch:
+    def _play(self, temperature: float) -> Batch:
         games, parts, turn = self._games, [], 0
-        weights = np.array(self.settings.shaping_weights)
-        weights[1:] *= weight
         while games.playing.any():
             active = np.flatnonzero(games.playing)
             seats = games.seats
@@ -142,12 +138,11 @@ class Trainer:
             games.step(actions)
             chance = logits[np.arange(len(active)), chosen]
             turns = np.full(len(active), turn)
-            earned = (seats.shaping[active] @ weights).astype(np.float32)
-            parts.append((nodes, context, mask, chosen, chance, value.numpy(), active, turns, earned))
+            parts.append((nodes, context, mask, chosen, chance, value.numpy(), active, turns))
             turn += 1
         return Batch(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
-    def _by_group(self, worth: Rows, won: Rows) -> Rows:
+    def _among_group(self, worth: Rows, won: Rows) -> Rows:
         """(games,) how much better each went than its group, in deviations."""
         settings = self.settings
         worth, won = worth.reshape(-1, settings.group), won.reshape(-1, settings.group)
@@ -157,19 +152,6 @@ class Trainer:
         spread = worth.std(axis=1, keepdims=True) + settings.spread_floor
         normal: Rows = ((worth - worth.mean(axis=1, keepdims=True)) / spread).reshape(-1).astype(np.float32)
         return normal
-
-    def _final(self, won: Rows) -> Rows:
-        """(games,) R_final (eq. 4-32), with 1 - L for the balance; -1 for a lost game."""
-        games, (balance, satisfied, used) = self._games, self.settings.final_weights
-        final = np.full(len(won), -1.0, dtype=np.float32)
-        for i in np.flatnonzero(won).tolist():
-            view, state, _ = games.game(i)
-            span = np.maximum(view.high - view.low, 1e-300)
-            satisfaction = float(np.mean(np.where(view.high > view.low, (state.rates - view.low) / span, 1.0)))
-            even = 2.0 * float(games.seats.worth[i]) - satisfaction
-            use = float((state.node_sums[:, 0] / view.node_count).mean())
-            final[i] = balance * even + satisfied * satisfaction + used * use
-        return final
 
     def _advantages(self, batch: Batch, final: Rows) -> tuple[Rows, Rows]:
         """Generalised advantage estimates (eqs 4-34, 4-35) and what values should have been."""
@@ -182,7 +164,7 @@ class Trainer:
         for turn in range(int(batch.turn.max()), -1, -1):
             rows = np.flatnonzero(batch.turn == turn)
             game = batch.game[rows]
-            reward = batch.shaping[rows] + np.where(ended[game], 0.0, final[game])
+            reward = np.where(ended[game], 0.0, final[game])
             delta = reward + settings.discount * later_value[game] - batch.value[rows]
             advantage[rows] = delta + settings.discount * settings.trace * later_advantage[game]
             later_value[game], later_advantage[game], ended[game] = batch.value[rows], advantage[rows], True

@@ -50,18 +50,10 @@ class Settings:
     """Problems of one update."""
     group: int = 32
     """Games of each problem."""
-    by_group: bool = True
-    """Whether the final reward is a game's composite among those of its group, in deviations, or its R_final."""
     spread_floor: float = 0.004
     """A group's deviation counts as at least so much: where all games end alike, differences are noise."""
     loss_below_worst: float = 0.1
     """How far below the worst of its group a lost game counts, in units of the composite."""
-    shaping: tuple[float, float] = (0.0, 0.0)
-    """The weight of the heuristic rewards (lambda of eq. 4-25)."""
-    shaping_weights: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    """Of the base reward and of load, affinity, topology, importance, competition (eta 1..5)."""
-    final_weights: tuple[float, float, float] = (1.0, 1.0, 0.0)
-    """gamma 1..3 of R_final (eq. 4-32): 1 - L, D, average utilisation. Where not ``by_group``."""
     discount: float = 1.0
     trace: float = 0.95
     """lambda of the advantage estimate (eq. 4-34)."""

@@ -30,8 +30,7 @@ class PlacementEnv(gymnasium.Env[Observation, np.int64]):
         self, odds: dict[str, float] | None = None, *, nodes: int = 10, tasks: tuple[int, int] = (3, 8)
     ) -> None:
         self._kinds: Kinds = kinds(odds or {"thesis": 1.0, "tight": 1.0, "scarce": 1.0}, (nodes, nodes), tasks)
-        most = tasks[1]
-        self._games = Games(1, Most(most, most * (most - 1) // 2, nodes, nodes * (nodes - 1)))
+        self._games = Games(1, Most.complete(tasks[1], nodes))
         self._random = new_random(0)
         parts: Any = {
             "nodes": spaces.Box(-LIMIT, LIMIT, (nodes, NODE_WIDTH), np.float32),

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.fill import FillWork, fill_work
 from ces_core.kernels.jit import compiled
+from ces_core.kernels.lending import lent
 from ces_core.kernels.rebuild import Caution, Tree, new_tree, rebuild
 from ces_core.kernels.state import State, install, new_state
 from ces_core.policy.episode import Episode
@@ -51,6 +52,7 @@ def regrets(
 ) -> float:
     """Sets ``found`` (C,) to the regrets of the next task's nodes in ``mask`` (C,), and returns what the best is worth;
     -inf where no node leads to a plan. Looks at nodes of little ``hint`` (C,) first. Changes ``view.fits``."""
+    view, work, state, tree, episode = lent(view), lent(work), lent(state), lent(tree), lent(episode)
     level = episode.level[0]
     tasks, candidates = view.fits.shape
     task = episode.order[level]

@@ -74,9 +74,8 @@ class School:
 
     def __init__(self, pupil: Pupil) -> None:
         self._pupil, self._settings = pupil, pupil.settings.teaching
-        tasks, nodes = pupil.settings.tasks[1], pupil.settings.nodes[1]
-        self._games = Games(self._settings.instances, Most(tasks, tasks * (tasks - 1) // 2, nodes, nodes * (nodes - 1)))
-        self._nodes = nodes
+        self._nodes = pupil.settings.nodes[1]
+        self._games = Games(self._settings.instances, Most.complete(pupil.settings.tasks[1], self._nodes))
         self.forget()
 
     def forget(self) -> None:

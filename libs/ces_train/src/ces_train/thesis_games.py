@@ -64,13 +64,8 @@ class ThesisGames:
         self._pool: Pool | None = None
 
     def start(self, pool: Pool, problems: IntArray) -> None:
-        """Begins a game on each of ``problems`` (G,), indices into the pool. Raises ValueError for larger problems than
-        there is room for, and for another number of games."""
-        if len(problems) != len(self.seats.problem):
-            raise ValueError(f"there are {len(self.seats.problem)} games, not {len(problems)}")
-        needed = Most.of(pool)
-        if any(getattr(needed, name) > getattr(self.most, name) for name in ("tasks", "flows", "nodes", "resources")):
-            raise ValueError(f"the pool holds problems of {needed}, there is room for {self.most}")
+        """Begins a game on each of ``problems`` (G,), indices into the pool. See :meth:`Most.check`."""
+        self.most.check(pool, problems, len(self.seats.problem))
         self._pool = pool
         self.seats.problem[:] = problems
         _start(pool, self.seats, self.bandwidth)

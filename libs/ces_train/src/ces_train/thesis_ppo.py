@@ -66,8 +66,7 @@ class ThesisTrainer:
         self.random = new_random(seed)
         self.rng = np.random.default_rng(seed)
         self.updates = self.steps = 0
-        tasks, nodes = settings.tasks[1], settings.nodes[1]
-        most = Most(tasks, tasks * (tasks - 1) // 2, nodes, nodes * (nodes - 1))
+        most = Most.complete(settings.tasks[1], settings.nodes[1])
         self._games = ThesisGames(settings.games, most, bandwidth=settings.bandwidth)
 
     def update(self) -> dict[str, float]:

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from ces_core.errors import ProblemError
-from ces_core.solvers import DEFAULT, available
+from ces_core.solvers import DEFAULT, available, lacking
 from ces_core.topologies import SHAPES, layout_of
 
 GROUND_TRUTH = "exact"
@@ -33,6 +33,9 @@ def solvers(option: str, text: str | None) -> tuple[str, ...]:
     """The named solvers, or all but the ground truth; each once, under its own name."""
     if text is None:
         return tuple(name for name in sorted(available()) if name not in (DEFAULT, GROUND_TRUTH))
+    for name in _parts(option, text):
+        if found := lacking(name):
+            raise typer.BadParameter(f"{name} {found}", param_hint=option)
     return names(option, text, sorted(available()))
 
 
@@ -41,7 +44,8 @@ def solvers_or(option: str, text: str | None, usual: Collection[str]) -> tuple[s
     if text is not None:
         return solvers(option, text)
     if missing := [name for name in usual if name not in available()]:
-        typer.echo(f"left out, since not installed: {', '.join(missing)}", err=True)
+        for name in missing:
+            typer.echo(f"left out: {name} {lacking(name) or 'is not installed'}", err=True)
     return tuple(dict.fromkeys(name for name in usual if name in available()))
 
 
@@ -67,6 +71,20 @@ def whole_numbers(option: str, text: str, least: int, most: int) -> tuple[int, .
             raise typer.BadParameter(f"{part!r} is not within {least}..{most}", param_hint=option)
         found.update(range(first, last + 1))
     return tuple(sorted(found))
+
+
+def sizes(option: str, text: str) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """Numbers of nodes, each with numbers of tasks: ``10:3-8,100:16``. Raises typer.BadParameter, naming the option."""
+    found = []
+    for part in _parts(option, text):
+        nodes, colon, tasks = part.partition(":")
+        if not colon:
+            raise typer.BadParameter(f"{part!r} is not of the form 10:3-8", param_hint=option)
+        count, *others = whole_numbers(option, nodes, 2, 10_000)
+        if others:
+            raise typer.BadParameter(f"{nodes!r} is more than one number of nodes", param_hint=option)
+        found.append((count, whole_numbers(option, tasks, 1, 100)))
+    return tuple(found)
 
 
 def amounts(option: str, text: str, least: int = 0) -> tuple[float, ...]:

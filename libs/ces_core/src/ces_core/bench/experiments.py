@@ -1,4 +1,5 @@
-"""``ces bench thesis``, ``quality``, ``generalise`` and ``pareto``: experiments with the learned scheduler in them."""
+"""``ces bench thesis``, ``quality``, ``generalise``, ``pareto`` and ``warm-start``: experiments with the learned
+scheduler in them."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from ces_core.bench.commands import (
     SeedOption,
     TasksOption,
 )
+from ces_core.bench.shell import measuring, show
 from ces_core.generate import REGIMES
 from ces_core.solvers import DEFAULT, get_solver
 from ces_core.topologies import SHAPES
@@ -28,6 +30,7 @@ OURS = ("ces-ppo", get_solver(DEFAULT).name)
 GENERAL = ("ces-ppo", "ces-ppo-64", "ces-ppo-search", "greedy", "search")
 TRADING = ("exact", "search", "greedy", "ces-ppo")
 SIZES = "10,20,50,100"
+CASES = "10:3-8,100:16,1000:16"
 BALANCE = "0.1,0.5,0.7,0.8,0.85,0.9,0.95"
 
 OutOption = Annotated[Path, typer.Option(help="where results, tables and plots go")]
@@ -186,3 +189,46 @@ def pareto(
         time_limit_s=time_limit or None,
     )
     carry_out(Experiment("pareto", summarise, grids, draw), question, proof_s=None, plots=plots, out=out)
+
+
+def warm_start(
+    cases: Annotated[
+        str, typer.Option(help="nodes of random networks and tasks of jobs, as 10:3-8, separated by commas")
+    ] = CASES,
+    regime: RegimesOption = ",".join(REGIMES),
+    rounds: Annotated[int, typer.Option(min=1, help="jobs for each case, regime and number of tasks")] = 30,
+    seed: SeedOption = 42,
+    base: Annotated[str, typer.Option(help="the solver that is compared with")] = "search",
+    other: Annotated[str, typer.Option(help="the solver that may be better")] = "ces-ppo-search",
+    time_limits: Annotated[str, typer.Option(help="seconds for a decision, separated by commas")] = "0.001,0.005",
+    long: Annotated[float, typer.Option(min=0.001, help="seconds in which to find what could be found")] = 0.5,
+    out: OutOption = Path("bench-results/warm-start"),
+) -> None:
+    """What a search gains by learned plans to begin with, in the first milliseconds and on large clusters."""
+    from ces_core.bench.machine import describe
+    from ces_core.bench.results import write_results, write_tables
+    from ces_core.bench.warm_start import Case, Question, compare, summarise
+    from ces_core.bench.warm_start_report import grids
+
+    ((base,), (other,)) = (asking.solvers(option, name) for option, name in (("--base", base), ("--other", other)))
+    question = Question(
+        cases=tuple(Case(nodes, tasks) for nodes, tasks in asking.sizes("--cases", cases)),
+        regimes=asking.names("--regime", regime, REGIMES),
+        rounds=rounds,
+        seed=seed,
+        base=base,
+        other=other,
+        limits=asking.amounts("--time-limits", time_limits, least=1),
+        long_s=long,
+    )
+    with measuring(out, plots=False) as progress:
+        machine = describe()
+        bar = progress.add_task("jobs", total=sum(1 for _ in question.all_rounds()))
+        taken = compare(question, lambda: progress.advance(bar))
+        answers = [each.answer for each in taken]
+        machine["wall_over_cpu"] = sum(each.wall_ms for each in answers) / sum(each.cpu_ms for each in answers)
+        results = {"benchmark": "warm-start", "machine": machine} | summarise(question, taken)
+        tables = grids(results)
+        write_results(out, results)
+        write_tables(out, machine, tables)
+    show(tables, out, ["results.json", "tables.md"])

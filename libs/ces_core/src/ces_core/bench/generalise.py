@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from ces_core.bench.placement import Answer
+from ces_core.bench.placement import Answer, Asked
 from ces_core.bench.placement_summary import against, effort, quality
 from ces_core.bench.truth import Truth
 from ces_core.simulator.rounds import Round, rounds
@@ -33,20 +33,10 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is compared: ``rounds`` jobs for every network, regime and number of tasks."""
+class Question(Asked):
+    """The same on every network."""
 
     networks: tuple[Network, ...]
-    regimes: tuple[str, ...]
-    tasks: tuple[int, ...]
-    rounds: int
-    seed: int
-    solvers: tuple[str, ...]
-    time_limit_s: float | None
-
-    @property
-    def limits(self) -> tuple[float | None, ...]:
-        return (self.time_limit_s,)
 
     def all_rounds(self) -> Iterator[Round]:
         for network in self.networks:

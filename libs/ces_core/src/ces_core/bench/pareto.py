@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ces_core.bench.placement import Answer
+from ces_core.bench.placement import Answer, Asked
 from ces_core.bench.spread import share, spread
 from ces_core.bench.truth import Truth
 from ces_core.problem import EQUAL_WEIGHTS
@@ -38,20 +38,10 @@ class Weighed(Round):
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is compared: every job under every weight in ``balance``."""
+class Question(Asked):
+    """Every job under every weight in ``balance``."""
 
     balance: tuple[float, ...]
-    regimes: tuple[str, ...]
-    tasks: tuple[int, ...]
-    rounds: int
-    seed: int
-    solvers: tuple[str, ...]
-    time_limit_s: float | None
-
-    @property
-    def limits(self) -> tuple[float | None, ...]:
-        return (self.time_limit_s,)
 
     def all_rounds(self) -> Iterator[Weighed]:
         for each in rounds(self.regimes, self.tasks, self.rounds, self.seed):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
 
 from ces_core.bench.truth import EQUAL, Truth
 from ces_core.instance import read_instance
@@ -15,31 +15,33 @@ from ces_core.simulator.rounds import Round, rounds
 from ces_core.solvers import get_solver
 
 
-class Asked(Protocol):
-    """What :func:`compare` needs to know. The first of ``limits`` (seconds; None: a solver's own bounds) is that of the
-    decision before the clock starts."""
-
-    @property
-    def solvers(self) -> tuple[str, ...]: ...
-
-    @property
-    def limits(self) -> tuple[float | None, ...]: ...
-
-    def all_rounds(self) -> Iterator[Round]: ...
-
-
 @dataclass(frozen=True)
-class Question:
-    """What is compared. ``time_limit_s`` None leaves solvers to their own bounds; ``anytime`` holds further limits."""
+class Asked(ABC):
+    """What every comparison on single jobs asks about: ``rounds`` of them for every regime and number of tasks.
+    ``time_limit_s`` None leaves solvers to their own bounds."""
 
     regimes: tuple[str, ...]
     tasks: tuple[int, ...]
     rounds: int
     seed: int
-    nodes: int | None
-    topology: str
     solvers: tuple[str, ...]
     time_limit_s: float | None
+
+    @property
+    def limits(self) -> tuple[float | None, ...]:
+        """Each makes a decision; the first also that before the clock starts."""
+        return (self.time_limit_s,)
+
+    @abstractmethod
+    def all_rounds(self) -> Iterator[Round]: ...
+
+
+@dataclass(frozen=True)
+class Question(Asked):
+    """One network, and further limits in ``anytime``."""
+
+    nodes: int | None
+    topology: str
     anytime: tuple[float, ...]
 
     def all_rounds(self) -> Iterator[Round]:

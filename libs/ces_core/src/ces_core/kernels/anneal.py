@@ -10,6 +10,7 @@ import numpy as np
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.fill import FillWork
 from ces_core.kernels.jit import compiled, inner
+from ces_core.kernels.lending import lent
 from ces_core.kernels.state import ROUGH, State, accept, attempt, attempt_path
 from ces_core.problem import FloatArray
 from ces_core.topology import IntArray
@@ -27,6 +28,7 @@ class Walk(NamedTuple):
     best_path: IntArray  # (F,)
     best_rates: FloatArray  # (F,)
     best_score: FloatArray  # (1,)
+    stalled: IntArray  # (1,) neighbourhoods in a row that gained nothing
 
 
 def new_walk(view: Compact, seed: int) -> Walk:
@@ -37,13 +39,14 @@ def new_walk(view: Compact, seed: int) -> Walk:
     return Walk(
         random=np.array([(seed * 2654435761 + 88172645463325) % 2**48], dtype=np.int64),
         choices_first=choices_first,
-        choices=np.nonzero(view.fits)[1].astype(np.int64, copy=False),
+        choices=np.ascontiguousarray(np.nonzero(view.fits)[1], dtype=np.int64),
         trial=np.zeros(tasks, dtype=np.int64),
         changed=np.zeros(tasks, dtype=np.int64),
         best=np.zeros(tasks, dtype=np.int64),
         best_path=np.zeros(flows, dtype=np.int64),
         best_rates=np.zeros(flows),
         best_score=np.full(1, -math.inf),
+        stalled=np.zeros(1, dtype=np.int64),
     )
 
 
@@ -61,6 +64,7 @@ def anneal(
 ) -> int:
     """Takes steps ``first`` to ``last`` of a cooling over ``steps`` from ``hot`` to ``cold``, in units of the score.
     Returns how many these are."""
+    view, work, state, walk = lent(view), lent(work), lent(state), lent(walk)
     tasks = len(state.node_of)
     flows = len(view.low)
     for step in range(first, last):

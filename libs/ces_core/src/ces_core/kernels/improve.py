@@ -1,16 +1,23 @@
-"""Improves a state: the tasks of one neighbourhood after the other are placed anew, and paths are changed."""
+"""Improves a state: the tasks of one neighbourhood after the other are placed anew, and paths are changed.
+
+Where neighbourhoods stop to gain anything, a few tasks are kicked elsewhere, and it goes on from there."""
 
 from __future__ import annotations
 
-from ces_core.kernels.anneal import Walk, uniform
+import math
+
+from ces_core.kernels.anneal import Walk, back_to_best, keep, uniform
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.fill import FillWork
 from ces_core.kernels.jit import compiled, inner
+from ces_core.kernels.lending import lent
 from ces_core.kernels.rebuild import Caution, Tree, rebuild
-from ces_core.kernels.state import State, accept, attempt_path
+from ces_core.kernels.state import ROUGH, State, accept, attempt, attempt_path
 
 NEIGHBOUR = 0.6
 """Chance that the next task of a neighbourhood is one that talks to those chosen so far."""
+KICKED, KICKS = 3, 20
+"""So many tasks are kicked elsewhere; so often, at most, that is tried."""
 FILLED = 20_000
 """So many rates, over all paths that are tried, are settled to find better ones."""
 
@@ -26,18 +33,60 @@ def improve(
     size: int,
     limit: int,
     breadth: int,
+    patience: int,
     budget: int,
 ) -> int:
     """Rebuilds random neighbourhoods of up to ``size`` tasks until ``budget`` partial placements were looked at, at
-    most ``limit`` for each. Returns how many were."""
+    most ``limit`` for each. After ``patience`` of them without gain it goes on from the best that the walk remembers,
+    with a few tasks elsewhere. Returns how many partial placements were looked at; the walk remembers the best, and
+    the state may be another.
+    """
+    view, work, state, walk, tree = lent(view), lent(work), lent(state), lent(walk), lent(tree)
     seen = 0
     tasks = len(state.node_of)
     while seen < budget:
+        if walk.stalled[0] >= patience:
+            walk.stalled[0] = 0
+            _keep_if_better(state, walk)
+            back_to_best(view, work, state, walk)
+            seen += _kick(view, work, state, walk)
+        before = state.score[0]
         count = min(tasks, 2 + int(uniform(walk.random) * (size - 1)))
         _choose(view, walk, tree, count)
         tree.level[0] = -1
         seen += 1 + rebuild(view, work, state, tree, caution, count, limit, breadth)
+        walk.stalled[0] = 0 if state.score[0] > before else walk.stalled[0] + 1
+    _keep_if_better(state, walk)
     return seen
+
+
+@inner
+def _keep_if_better(state: State, walk: Walk) -> None:
+    if state.score[0] > walk.best_score[0]:
+        keep(state, walk)
+
+
+@inner
+def _kick(view: Compact, work: FillWork, state: State, walk: Walk) -> int:
+    """Puts a few tasks elsewhere at random where the plan still fits. Returns how many placements it looked at."""
+    tasks = len(state.node_of)
+    kicked, tried = 0, 0
+    while kicked < KICKED and tried < KICKS:
+        tried += 1
+        t = int(uniform(walk.random) * tasks)
+        first, last = walk.choices_first[t], walk.choices_first[t + 1]
+        n = walk.choices[first + int(uniform(walk.random) * (last - first))]
+        if n == state.node_of[t]:
+            continue
+        for u in range(tasks):
+            walk.trial[u] = state.node_of[u]
+        walk.trial[t] = n
+        walk.changed[0] = t
+        score = attempt(view, work, state, walk.trial, walk.changed, 1, -math.inf, ROUGH)
+        if state.fits[1]:
+            accept(view, state, walk.trial, score)
+            kicked += 1
+    return tried
 
 
 @inner
@@ -69,6 +118,7 @@ def better_paths(view: Compact, work: FillWork, state: State) -> None:
     A plan that fits stays one: a state that does not may score higher than one that satisfies hardly any flow. The more
     flows there are, the fewer paths are tried, since each trial settles all rates anew.
     """
+    view, work, state = lent(view), lent(work), lent(state)
     flows, candidates = len(view.low), view.fits.shape[1]
     tried, unmoved, f = 0, 0, 0
     while unmoved < flows and tried * flows < FILLED:

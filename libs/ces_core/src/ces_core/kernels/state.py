@@ -28,6 +28,8 @@ OVERLOAD_COST = 3.0
 """What it costs when all tasks lack room on their nodes; a part costs in proportion."""
 ROUGH, THOROUGH = cast(bool, np.False_), cast(bool, np.True_)
 """Whether bandwidth is exchanged between flows. (A plain False or True would be a type of its own to the compiler.)"""
+SETTLING = 0.02
+"""What settling rates may add to a score at most, as far as a search reckons."""
 UNFIT_SATISFACTION = 0.5
 """The bandwidth satisfaction that is assumed where the minimums do not fit."""
 
@@ -117,25 +119,35 @@ def attempt(
 ) -> float:
     """The score with the first ``count`` tasks of ``changed`` where ``placement`` (T,) has them; the state stays.
 
-    Where the nodes alone show that no more than ``worth`` can come of it, that limit is returned, and nothing further
-    looked at. Otherwise ``trial_path`` and ``trial_rates`` hold what :func:`accept` would take over. ``thorough``:
-    bandwidth is exchanged between flows too.
+    Where the nodes alone, or the rates guessed with the paths, show that no more than ``worth`` can come of it, what
+    can is returned, and nothing further looked at. Otherwise ``trial_path`` and ``trial_rates`` hold what
+    :func:`accept` would take over. ``thorough``: bandwidth is exchanged between flows too.
     """
     for i in range(count):
         _put(view, state, changed[i], state.node_of[changed[i]], -1.0)
     for i in range(count):
         _put(view, state, changed[i], placement[changed[i]], 1.0)
+    state.fits[1] = False
     overload = _overload(state, placement)
     score = 1.0 - 0.5 * _node_imbalance(view, state) - OVERLOAD_COST * overload + _ahead(view, state)
     if score > worth:
         flows = _affected(view, state, changed, count)
         for f in range(len(view.low)):
             state.trial_path[f] = state.path[f]
+            state.guess[f] = state.rates[f]
         for i in range(flows):
             f = state.affected[i]
             _carry(view, state, state.path[f], -state.rates[f], -view.low[f])
         _route(view, state, placement, flows)
-        score = _score(view, work, state, overload, state.trial_path, state.trial_rates, thorough)
+        hoped, settled = outright(view, state, overload, flows)
+        if settled:
+            score = hoped
+            state.trial_rates[:] = view.high
+            state.fits[1] = overload == 0.0
+        elif thorough or not state.fits[0] or hoped + SETTLING > worth:
+            score = _score(view, work, state, overload, state.trial_path, state.trial_rates, thorough)
+        else:
+            score = hoped
         for i in range(flows):
             f = state.affected[i]
             _carry(view, state, state.trial_path[f], -state.guess[f], -view.low[f])
@@ -145,6 +157,33 @@ def attempt(
     for i in range(count):
         _put(view, state, changed[i], state.node_of[changed[i]], 1.0)
     return score
+
+
+@inner
+def outright(view: Compact, state: State, overload: float, flows: int) -> tuple[float, bool]:
+    """(score, settled) with the rates that are guessed while the paths of ``flows`` affected flows are chosen. Settled:
+    every flow has its maximum and there is room for all, so that this is the score, unless less bandwidth would be
+    better balanced. (A rate that is a choice is guessed below its maximum where that has no room; one that is given
+    is not.)"""
+    count = len(view.low)
+    if len(view.worth) > 0:
+        return math.inf, False
+    lost, room = 0.0, True
+    for f in range(count):
+        span, q = view.high[f] - view.low[f], state.trial_path[f]
+        if q < 0:
+            return -math.inf, False
+        if span > 0.0:
+            lost += (view.high[f] - state.guess[f]) / span
+            continue
+        for i in range(view.path_first[q], view.path_first[q + 1]):
+            room = room and state.spare[view.path_resource[i]] >= 0.0
+    mean = state.link_sums[0] / view.link_count
+    spread = math.sqrt(max(state.link_sums[1] / view.link_count - mean * mean, 0.0))
+    value = 1.0 - (lost / count if count else 0.0) - view.weights[2] * spread
+    score = 0.5 - 0.5 * _node_imbalance(view, state) - OVERLOAD_COST * overload + 0.5 * value
+    known = state.fits[0] or flows == count
+    return score, known and room and lost <= 0.0
 
 
 @compiled

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ces_core.kernels.jit import compiled
+from ces_core.kernels.lending import lent
 from ces_core.kernels.tree_bound import build, domains
 from ces_core.kernels.tree_form import Form
 from ces_core.kernels.tree_leaf import best_rates
@@ -101,6 +102,7 @@ def fresh_search(form: Form) -> Search:
 def explore(form: Form, state: State, tables: Tables, search: Search, base: int, level: int, budget: int) -> int:
     """Opens ``level`` and goes on until everything from ``base`` on is settled (returns -1), or until ``budget`` levels
     were opened (returns the level to open next)."""
+    form, state, tables, search = lent(form), lent(state), lent(tables), lent(search)
     levels = len(form.level_task)
     numbers, counts = search.numbers, search.counts
     fresh = True

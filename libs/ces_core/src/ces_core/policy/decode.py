@@ -1,5 +1,5 @@
-"""How scores become a plan: the best node at every step, with steps back where that leads nowhere. (For many plans that
-are drawn by the scores see :mod:`ces_core.policy.draws`.)
+"""How scores become a plan: the best node at every step, with a quick search beside it where that leads nowhere. (For
+many plans that are drawn by the scores see :mod:`ces_core.policy.draws`.)
 
 Who scores does not matter here: a trained policy, or a rule to compare it with (:func:`by_chance`, :func:`by_cost`).
 """
@@ -17,6 +17,7 @@ from ces_core.kernels.fill import FillWork, fill_work
 from ces_core.kernels.improve import better_paths
 from ces_core.kernels.order import task_order
 from ces_core.kernels.state import State, new_state
+from ces_core.policy.completing import completion
 from ces_core.policy.episode import Episode, begin, finish, new_episode, place, take_back
 from ces_core.policy.features import CONTEXT_WIDTH, NODE_WIDTH, observe
 from ces_core.policy.judging import Sight, new_sight
@@ -26,11 +27,11 @@ from ces_core.topology import IntArray
 Scorer = Callable[[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]], NDArray[np.float32]]
 """(B, N) scores from nodes (B, N, features), context (B, features) and mask (B, N)."""
 
-STEPS_BACK = 3
-"""So many steps back per task are taken before another order of the tasks is tried."""
+BUDGET = 1000
+"""So many steps a search for places takes."""
 NEAR = 0.3
 """What the cost at once counts in :func:`by_cost`, beside that at the end."""
-ORDERS = 3
+ORDERS = 1
 """So many orders per task are tried."""
 
 
@@ -103,6 +104,10 @@ class Board:
     def place(self, node: int) -> bool:
         return place(self.view, self.state, self.episode, node)
 
+    def completion(self, places: IntArray, left_over: IntArray) -> bool:
+        """As :func:`ces_core.policy.completing.completion`."""
+        return completion(self.view, self.state, self.episode, BUDGET, places, left_over)
+
     def finish(self) -> float:
         return finish(self.view, self.work, self.state, self.episode)
 
@@ -116,52 +121,53 @@ class Stuck:
 
 
 def greedy(view: Compact, scorer: Scorer) -> Board | Stuck:
-    """The plan of the best node at every step. Where a task has no node left, steps are taken back, next-best node by
-    next-best node; where that takes too long, it all begins anew with that task first."""
+    """The plan of the best node at every step. Where a task has no node left, all begins anew with the best node from
+    which a quick search still finds places for all, and where it finds none, with tasks in another order."""
     order = task_order(view)
     tasks = len(order)
     board = Board.of(view, order.copy())
-    left_over = np.zeros(tasks, dtype=np.int64)
-    crowded = np.zeros(tasks, dtype=np.bool_)
+    if not board.begin():
+        return Stuck(0, crowded=False)
+    if _walk(board, scorer, None):
+        return _finished(board)
+    stuck = int(order[board.episode.level[0]])
+    crowded = not board.holds(stuck)
+    places, left_over = np.zeros(tasks, dtype=np.int64), np.zeros(tasks, dtype=np.int64)
     for _ in range(ORDERS * tasks):
-        if not board.begin():
-            return Stuck(0, crowded=False)
-        task = _walk(board, scorer, left_over, crowded)
-        if task < 0:
-            board.finish()
-            better_paths(view, board.work, board.state)
-            return board
+        board.begin()
+        if board.completion(places, left_over) and _walk(board, scorer, places):
+            return _finished(board)
         now = board.episode.order
+        task = int(np.argmax(left_over))
         if now[0] == task:  # then it is no matter of order, or of this one alone: the next in question goes first
             task = int(now[1 + np.argmax(left_over[now[1:]])]) if tasks > 1 else task
         board.episode.order[:] = np.concatenate([[task], now[now != task]])
-    task = int(np.argmax(left_over))
-    return Stuck(task, bool(crowded[task]))
+    return Stuck(stuck, crowded)
 
 
-def _walk(board: Board, scorer: Scorer, left_over: IntArray, crowded: NDArray[np.bool_]) -> int:
-    """Places all tasks, or gives up and returns the one that was left over last; -1 where none was."""
-    order = board.episode.order
-    ahead: list[list[int]] = []  # per level the nodes not tried yet, the best last
-    back = STEPS_BACK * len(order)
+def _walk(board: Board, scorer: Scorer, places: IntArray | None) -> bool:
+    """Places all tasks, each on its best node; False where one has none. ``places`` (T,): where all tasks may go; then
+    each goes to the best node from which others like it are found."""
+    left_over = np.zeros(len(board.episode.order), dtype=np.int64)
     while not board.complete:
-        if len(ahead) == int(board.episode.level[0]):
-            found = board.look()
-            if found:
-                scores = np.where(board.mask[0], scorer(board.nodes, board.context, board.mask)[0], -np.inf)
-                board.scores[order[len(ahead)]] = scores
-                ahead.append(np.argsort(scores, kind="stable")[-found:].tolist())
-            else:
-                stuck = int(order[len(ahead)])
-                left_over[stuck] += 1
-                crowded[stuck] = not board.holds(stuck)
-                ahead.append([])
-        if ahead[-1]:
-            board.place(ahead[-1].pop())
-            continue
-        ahead.pop()
-        back -= 1
-        if not ahead or back < 0:
-            return stuck
-        take_back(board.view, board.state, board.episode)
-    return -1
+        task = int(board.episode.order[board.episode.level[0]])
+        found = board.look()
+        if not found:
+            return False
+        scores = np.where(board.mask[0], scorer(board.nodes, board.context, board.mask)[0], -np.inf)
+        board.scores[task] = scores
+        for node in np.argsort(-scores, kind="stable")[:found].tolist():
+            if not board.place(node):
+                continue
+            if places is None or node == places[task] or board.completion(places, left_over):
+                break
+            take_back(board.view, board.state, board.episode)
+        else:
+            return False
+    return True
+
+
+def _finished(board: Board) -> Board:
+    board.finish()
+    better_paths(board.view, board.work, board.state)
+    return board

@@ -17,6 +17,7 @@ from ces_core.kernels.compact import Compact
 from ces_core.kernels.fill import FillWork
 from ces_core.kernels.improve import better_paths
 from ces_core.kernels.jit import compiled
+from ces_core.kernels.lending import lent
 from ces_core.kernels.order import task_order
 from ces_core.kernels.state import ROUGH, THOROUGH, State
 from ces_core.policy.decode import Board, Scorer
@@ -111,6 +112,7 @@ def _look(
     mask: NDArray[np.bool_],
 ) -> None:
     """What is seen once the first ``level`` tasks are where each row of ``placed`` (B, T) says, in the tasks' order."""
+    view, state, episode, sight = lent(view), lent(state), lent(episode), lent(sight)
     for b in range(len(placed)):
         mask[b] = False
         if _again(view, state, episode, placed[b], level):
@@ -128,6 +130,7 @@ def _finish(
     worth: FloatArray,
 ) -> None:
     """Sets ``worth`` (B,) to the plans' composites, -inf where a plan does not fit. The state ends as the last."""
+    view, work, state, episode = lent(view), lent(work), lent(state), lent(episode)
     for b in range(len(placed)):
         worth[b] = -math.inf
         if not _again(view, state, episode, placed[b], len(episode.order)):

@@ -14,8 +14,8 @@ import numpy as np
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.fill import FillWork
 from ces_core.kernels.jit import compiled
-from ces_core.kernels.rebuild import _step, _step_back
 from ces_core.kernels.state import State, _carry, _prospect, _score, accept
+from ces_core.kernels.step import _step, _step_back
 from ces_core.topology import IntArray
 
 

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.jit import compiled
-from ces_core.kernels.rebuild import _holds, _outlook, _step, _step_back
+from ces_core.kernels.lending import lent
 from ces_core.kernels.state import State, _node_imbalance
+from ces_core.kernels.step import _holds, _outlook, _step, _step_back
 from ces_core.policy.episode import Episode
 from ces_core.policy.judging import (
     Sight,
@@ -60,6 +61,8 @@ def observe(
 ) -> int:
     """Sets ``nodes`` (C, features), ``context`` (features,) and ``mask`` (C,) for the next task. Returns how many
     nodes it may go to; rows of the others are zero."""
+    view, state, episode, sight = lent(view), lent(state), lent(episode), lent(sight)
+    nodes, context, mask = lent((nodes, context, mask))
     level = episode.level[0]
     task = episode.order[level]
     candidates = view.fits.shape[1]

@@ -22,16 +22,25 @@ from ces_core.solvers.search import SEARCH
 from ces_core.solvers.search_longrun import SEARCH_LONGRUN
 from ces_core.solvers.thesis_ppo import THESIS_LEARNED
 
-__all__ = ["DEFAULT", "SOLVERS", "Solver", "available", "get_solver"]
+__all__ = ["DEFAULT", "SOLVERS", "Solver", "available", "get_solver", "lacking"]
 
 DEFAULT = "default"
 """The name that stands for the solver the service uses."""
 
-# They need the extra "policy".
-_LEARNED: tuple[Solver, ...] = (*LEARNED, CES_PPO_SEARCH) if find_spec("onnxruntime") else ()
-_THESIS: tuple[Solver, ...] = THESIS_LEARNED if _LEARNED else ()
-_OWN: tuple[Solver, ...] = (SEARCH, SEARCH_LONGRUN, EXACT, GREEDY, *_LEARNED, *_THESIS, *BASELINES)
-SOLVERS: Mapping[str, Solver] = MappingProxyType({DEFAULT: SEARCH} | {solver.name: solver for solver in _OWN})
+ASKING = tuple(solver.name for solver in (*LEARNED, *THESIS_LEARNED))
+"""Those that answer only by a policy."""
+REMEDY = "needs ONNX Runtime, which is not installed here: pip install 'ces-core[policy]'"
+
+
+def own(*, runtime: bool) -> Mapping[str, Solver]:
+    """The core's solvers, with or without ONNX Runtime. The default is the best within milliseconds by measurement
+    (docs/benchmarks/warm-start.md), and the same everywhere."""
+    learned, thesis = (LEARNED, THESIS_LEARNED) if runtime else ((), ())
+    found: tuple[Solver, ...] = (SEARCH, SEARCH_LONGRUN, EXACT, GREEDY, *learned, CES_PPO_SEARCH, *thesis, *BASELINES)
+    return MappingProxyType({DEFAULT: CES_PPO_SEARCH} | {solver.name: solver for solver in found})
+
+
+SOLVERS = own(runtime=find_spec("onnxruntime") is not None)
 """The solvers that come with the core."""
 
 
@@ -47,4 +56,9 @@ def get_solver(name: str = DEFAULT) -> Solver:
     try:
         return available()[name]
     except KeyError:
-        raise UnknownSolverError(name, sorted(available())) from None
+        raise UnknownSolverError(name, sorted(available()), lacking(name)) from None
+
+
+def lacking(name: str) -> str | None:
+    """What a solver of the core lacks, with the remedy; None where it lacks nothing or none has this name."""
+    return REMEDY if name in ASKING and name not in available() else None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 
 from ces_core.plan import Result
-from ces_core.policy.onnx import Policy
 from ces_core.problem import Problem
 
 
@@ -25,9 +25,20 @@ class Solver(Protocol):
         limit (seconds; None: the solver's own bounds) cuts the search short."""
 
 
+class Versioned(Protocol):
+    """What is known of every policy, whatever it sees."""
+
+    @property
+    def version(self) -> str: ...
+
+
 @runtime_checkable
 class Learned(Solver, Protocol):
-    """A solver that asks a policy: the one that ships with the core, unless it is given another."""
+    """A solver that asks a policy."""
 
-    def using(self, policy: Policy) -> Self:
-        """The same solver with that policy."""
+    @property
+    def policy(self) -> Versioned | None:
+        """The one that it was given, if any."""
+
+    def using(self, file: Path | None) -> Self:
+        """The same solver with the policy in ``file``, read now; None: with its usual one. Raises PolicyError."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -42,8 +43,8 @@ class CesPpo:
     samples: int = 0
     policy: Policy | None = None
 
-    def using(self, policy: Policy) -> Self:
-        return replace(self, policy=policy)
+    def using(self, file: Path | None) -> Self:
+        return replace(self, policy=load_policy(file or SHIPPED))
 
     def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
         """A time limit ends the drawing of plans; the first plan, a matter of milliseconds, is always looked for."""

@@ -1,8 +1,9 @@
 """``ces-ppo-search``: `search` that begins with learned plans.
 
 Beside its own first dive it has quick learned ones, among nodes that are chosen by learned weights as well
-(:mod:`ces_core.proposals`), and the plan of the policy of ``ces-ppo`` where the time limit affords asking it. The
-search goes on from the best of them.
+(:mod:`ces_core.proposals`), and the plan of a policy where one is given and the time limit affords asking it. The
+search goes on from the best of them. Of itself it asks no policy, and so needs no ONNX Runtime: with that of
+``ces-ppo`` it came no further (docs/benchmarks/warm-start.md).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -18,12 +20,12 @@ from ces_core.kernels.anneal import keep
 from ces_core.kernels.state import State
 from ces_core.plan import Result
 from ces_core.policy.decode import Board, greedy
-from ces_core.policy.onnx import Policy
+from ces_core.policy.onnx import Policy, load_policy
 from ces_core.problem import Problem
 from ces_core.proposals.dive import Diver
 from ces_core.proposals.regions import rule_of
-from ces_core.proposals.weights import shipped as shipped_weights
-from ces_core.solvers.ces_ppo import advice_of, shipped
+from ces_core.proposals.weights import shipped
+from ces_core.solvers.ces_ppo import advice_of
 from ces_core.solvers.search import Bench, Effort, Search
 
 DIVES = 4
@@ -41,41 +43,41 @@ TASK_S, NODE_S = 1.5e-4, 1.2e-5
 
 @dataclass(frozen=True)
 class CesPpoSearch:
-    """See the module. ``policy`` None: the shipped one, loaded when it is first asked."""
+    """See the module. ``policy`` None: none is asked."""
 
     name: str
     summary: str
     policy: Policy | None = None
 
-    def using(self, policy: Policy) -> Self:
-        return replace(self, policy=policy)
+    def using(self, file: Path | None) -> Self:
+        return self if file is None else replace(self, policy=load_policy(file))
 
     def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
         boards: list[Board] = []
-        search = Search(self.name, self.summary, rule_of(shipped_weights()))
+        search = Search(self.name, self.summary, rule_of(shipped()))
         propose = partial(self._propose, boards)
         result = search.solve(problem, seed=seed, time_limit_s=time_limit_s, propose=propose)
-        if not boards or result.plan is None:
+        if self.policy is None or not boards or result.plan is None:
             return result
         index = problem.cluster.topology.node_index
         nodes = [index[result.plan.assignments[task.name]] for task in problem.tasks]
         at = np.searchsorted(boards[0].view.nodes, nodes).tolist()
-        return replace(result, advice=advice_of(self.policy or shipped(), problem, boards[0], at))
+        return replace(result, advice=advice_of(self.policy, problem, boards[0], at))
 
     def _propose(self, boards: list[Board], problem: Problem, bench: Bench, effort: Effort) -> None:
         """Leaves the policy's board, if it was asked and came to a plan, in ``boards``."""
         if _lost(bench) > LOST:
-            _dive(Diver.of(problem, bench.view, shipped_weights()), bench, effort)
+            _dive(Diver.of(problem, bench.view, shipped()), bench, effort)
         tasks, nodes = len(problem.tasks), int(bench.view.fits.any(axis=0).sum())
-        if tasks * (TASK_S + NODE_S * nodes) <= ASKING * effort.left():
-            found = greedy(bench.view, (self.policy or shipped()).scores)
+        if self.policy is not None and tasks * (TASK_S + NODE_S * nodes) <= ASKING * effort.left():
+            found = greedy(bench.view, self.policy.scores)
             if isinstance(found, Board):
                 boards.append(found)
                 _offer(found.state, bench)
 
 
 CES_PPO_SEARCH = CesPpoSearch(
-    "ces-ppo-search", "search that begins with learned plans: quick ones, and the policy's where time allows"
+    "ces-ppo-search", "search that begins with quick learned plans, and with a policy's where one is given"
 )
 
 

@@ -2,7 +2,7 @@
 
 Everything works on few candidates (:mod:`ces_core.candidates`) and on flat arrays (:mod:`ces_core.kernels.compact`).
 The tree over all tasks ends by itself where nothing promising is left, which at ten nodes it mostly does; otherwise
-neighbourhoods are improved until time or budget is used up.
+neighbourhoods are improved, with kicks where that stalls, until time or budget is used up.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DIVE_BREADTH = 12
 """Nodes tried for a task in them."""
 COOLING = 300 // SLOW
 """Steps of the annealing that follows."""
-COOLED_S = 2e-4
+COOLED_S = 5e-5
 """With less time than this for each task and each flow, neighbourhoods serve better than annealing."""
 HOT, COLD = 0.1, 1e-3
 """Its temperatures, as differences of the composite."""
@@ -52,8 +52,15 @@ LIMIT = 60
 """Partial placements for one neighbourhood."""
 BREADTH = 6
 """Nodes tried for a task at each level of a neighbourhood's tree."""
+PATIENCE = 25
+"""Neighbourhoods in a row without gain, after which a few tasks are kicked elsewhere."""
 FIRST, FIRST_EACH = 400 // SLOW, 5 / SLOW
 """Partial placements in neighbourhoods before the trees over all tasks: at least, and per task and node for it."""
+LARGE, FIRST_LARGE = 1e7, 3000 // SLOW
+"""With more placements than this the trees do not end within milliseconds. Then neighbourhoods go on for so long,
+unless the plan lacks bandwidth."""
+KEPT = 0.3
+"""Of what is left then, the trees get at least this share."""
 HOPEFUL = Caution(0.0, 0.9, 0.0, 0.0)
 """What the dive and neighbourhoods go by."""
 TREES = (Caution(1.0, 1.0, 1.0, 0.9), Caution(1.0, 1.0, 0.6, 0.6), Caution(0.8, 1.0, 0.3, 0.3), HOPEFUL)
@@ -212,7 +219,8 @@ def _search(
         return go_on
 
     def parts(limit: int) -> int:
-        return improve(view, work, state, walk, tree, HOPEFUL, min(NEIGHBOURHOOD, tasks), LIMIT, BREADTH, limit)
+        size = min(NEIGHBOURHOOD, tasks)
+        return improve(view, work, state, walk, tree, HOPEFUL, size, LIMIT, BREADTH, PATIENCE, limit)
 
     _dive(bench, lambda: effort.left() <= 0)
     keep(state, walk)
@@ -229,12 +237,24 @@ def _search(
     if deadline is None or not state.fits[0] or effort.left() > COOLED_S * (tasks + len(view.low)):
         effort.spend(cool, most=COOLING)
         back_to_best(view, work, state, walk)
-    effort.spend(parts, most=max(FIRST, int(FIRST_EACH * view.fits.sum())))
+    effort.spend(parts, most=_first(view, state), until=KEPT * effort.left())
+    back_to_best(view, work, state, walk)
     settled = False
     for caution in TREES:
         half = effort.left() / 2
         effort.spend(whole(caution, len(view.nodes)), until=half)
         settled = caution is HOPEFUL and tree.level[0] < 0 and effort.left() > half
     if not settled:
+        keep(state, walk)
         effort.spend(parts)
+        back_to_best(view, work, state, walk)
     better_paths(view, work, state)
+
+
+def _first(view: Compact, state: State) -> int:
+    """Partial placements in neighbourhoods before the trees over all tasks."""
+    choices = view.fits.sum(axis=1)
+    first = max(FIRST, int(FIRST_EACH * choices.sum()))
+    if state.fits[0] and (state.rates >= view.high).all() and np.log(choices).sum() > math.log(LARGE):
+        return max(first, FIRST_LARGE)
+    return first

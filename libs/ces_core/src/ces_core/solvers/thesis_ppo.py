@@ -8,16 +8,17 @@ do. Their network has a fixed number of inputs, so larger clusters and jobs are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 from ces_core.candidates import candidates
 from ces_core.diagnosis import SearchTrace, obstacle
 from ces_core.kernels.compact import Compact, compact, path_of
-from ces_core.plan import Result
+from ces_core.plan import Advice, Result
 from ces_core.policy.thesis_onnx import (
     BANDWIDTH,
     MAPPING,
@@ -53,24 +54,26 @@ class Table:
         """See :func:`ces_core.policy.thesis_state.look`."""
         return look(self.view, self.progress, self._state[0], self._mask)
 
-    def best(self, head: str) -> int:
-        """Of the actions that the latest look left open."""
-        scores = self._policy.scores(head, self._state)[0]
-        return int(np.argmax(np.where(self._mask[: SIZES[head]], scores, -np.inf)))
+    def best(self, head: str) -> tuple[int, float]:
+        """Of the actions that the latest look left open, and the probability that the policy gives it among them."""
+        scores = np.where(self._mask[: SIZES[head]], self._policy.scores(head, self._state)[0], -np.inf)
+        best = int(np.argmax(scores))
+        return best, 1.0 / float(np.exp(scores - scores[best]).sum())
 
     def act(self, action: int) -> None:
         act(self.view, self.progress, action)
 
 
-def placer(policy: ThesisPolicy) -> Placer:
-    """The mapping phase: the best node with room for one task after the other."""
+def placer(policy: ThesisPolicy, odds: dict[str, float]) -> Placer:
+    """The mapping phase: the best node with room for one task after the other. Leaves in ``odds`` how probable it was,
+    by the tasks' names."""
 
     def by_policy(problem: Problem, rng: np.random.Generator) -> Placement:
         table = Table(problem, policy)
 
         def score(view: View) -> FloatArray:
             table.look()
-            node = table.best(MAPPING)
+            node, odds[problem.tasks[view.task].name] = table.best(MAPPING)
             table.act(node)
             chosen = np.zeros(len(view.chosen))
             chosen[table.view.nodes[node]] = 1.0
@@ -92,7 +95,8 @@ def by_levels(policy: ThesisPolicy) -> Step:
         while (found := table.look()) != OVER:
             if not found:
                 return _shortfall(table)
-            table.act(table.best(BANDWIDTH))
+            level, _ = table.best(BANDWIDTH)
+            table.act(level)
         ends = zip(view.flow_src.tolist(), view.flow_dst.tolist(), progress.path.tolist(), strict=True)
         paths = tuple(path_of(problem, view, node_at(progress, a), node_at(progress, b), q) for a, b, q in ends)
         return Given(paths, tuple(progress.rates.tolist()))
@@ -111,22 +115,31 @@ def _shortfall(table: Table) -> Shortfall:
 
 @dataclass(frozen=True)
 class ThesisPpo:
-    """See the module. ``file``: the policy, loaded at the first decision."""
+    """See the module. ``policy`` None: the one in ``file``, loaded at the first decision."""
 
     name: str
     summary: str
     file: Path
     learned_bandwidth: bool
+    policy: ThesisPolicy | None = None
+
+    def using(self, file: Path | None) -> Self:
+        return replace(self, policy=load_thesis_policy(file or self.file, *self._heads))
+
+    @property
+    def _heads(self) -> tuple[str, ...]:
+        return (MAPPING, BANDWIDTH) if self.learned_bandwidth else (MAPPING,)
 
     def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
         """A decision takes about a millisecond, so a time limit changes nothing."""
         reason = obstacle(problem) or (None if _takes(problem) else TOO_LARGE)
         if reason is not None:
             return Result(self.name, SearchTrace.of(problem).considered, reason=reason)
-        heads = (MAPPING, BANDWIDTH) if self.learned_bandwidth else (MAPPING,)
-        policy = _loaded(self.file, *heads)
+        policy = self.policy or _loaded(self.file, *self._heads)
         serve = by_levels(policy) if self.learned_bandwidth else by_importance
-        return Baseline(self.name, self.summary, placer(policy), serve).solve(problem, seed=seed)
+        odds: dict[str, float] = {}
+        result = Baseline(self.name, self.summary, placer(policy, odds), serve).solve(problem, seed=seed)
+        return replace(result, advice=Advice(policy.version, odds)) if result.feasible else result
 
 
 def _takes(problem: Problem) -> bool:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 
+from ces_core import resettle
+from ces_core.candidates import ALL
 from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
 from ces_core.solvers import get_solver
 from ces_core.solvers.base import Solver
@@ -16,7 +18,8 @@ ENOUGH_S = 0.1
 
 
 def warm_up(solver: Solver) -> None:
-    """Has ``solver`` decide tiny jobs, with and without a place, so that no later decision pays for its first use.
+    """Has ``solver`` decide tiny jobs, with and without a place, and one on a large cluster, so that no later decision
+    pays for its first use.
 
     Takes a minute of CPU time where nothing is compiled yet and no cache of compiled code can be used, else less than
     a second.
@@ -32,7 +35,12 @@ def warm_up(solver: Solver) -> None:
         # Twice: a limit that passes while the first decision compiles leaves its later steps for the second.
         for _ in range(2):
             solver.solve(problem, time_limit_s=ENOUGH_S)
+    resettle.warm_up()
     cluster.topology.paths.warm()  # what no decision uses until the topology changes
+    star = [Node(f"n{i}", cpu=2.0, memory=2.0) for i in range(ALL + 1)]  # so many that only some are looked at closely
+    spokes = [(star[0].name, node.name) for node in star[1:]]
+    large = Cluster.make(star, [Link(a, b, 4.0) for ends in spokes for a, b in (ends, ends[::-1])])
+    solver.solve(Problem.make(large, tasks, [Flow("x", "y", 1.0, 5.0)]), time_limit_s=ENOUGH_S)
 
 
 if __name__ == "__main__":
