@@ -50,6 +50,11 @@ def test_idx_files_are_read_and_split(data_dir: Path) -> None:
     assert 0 <= images.train.pixels.min() <= images.train.pixels.max() <= 1
 
 
+def test_a_worker_without_an_image_is_told_so() -> None:
+    with pytest.raises(DataUnavailable, match="more workers than images"):
+        batches(shard(numbered(2), rank=2, world_size=3, seed=0), 8, seed=0)
+
+
 def test_absent_data_names_the_variable_and_the_place(data_dir: Path) -> None:
     with pytest.raises(DataUnavailable, match="needs CES_DATA_DIR"):
         load("mnist", {})

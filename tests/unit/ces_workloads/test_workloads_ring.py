@@ -1,46 +1,26 @@
 from __future__ import annotations
 
-import socket
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TypeVar
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from wired_workers import together, wired
 
-from ces_workloads.links import PeerLost, RingLinks
+from ces_common.jobfile import topology_pairs
+from ces_workloads.links import Links
 from ces_workloads.model import Vector
-from ces_workloads.peers import Membership, Peer
-from ces_workloads.replica import TrainingFailed, agreed_digest
-from ces_workloads.ring import Ring, chunks, schedule
+from ces_workloads.ring import Ring, agreed_digest, chunks, schedule
+from ces_workloads.rounds import TrainingFailed
 
 T = TypeVar("T")
 
 
-def member(rank: int, world_size: int) -> Membership:
-    peers = tuple(Peer(r, f"worker-{r}", f"127.0.0.{r + 1}", 29400, f"n{r}") for r in range(world_size))
-    return Membership("job", rank, peers[rank].address, 29400, peers, ())
-
-
-@contextmanager
-def ring_of_sockets(n: int) -> Iterator[list[RingLinks]]:
-    """Links of n workers in one process; entry i of ``wires`` is the connection from rank i to rank i + 1."""
-    wires = [socket.socketpair() for _ in range(n)]
-    links = [RingLinks(member(rank, n), wires[rank][0], wires[rank - 1][1]) for rank in range(n)]
-    try:
-        yield links
-    finally:
-        for link in links:
-            link.close()
-
-
-def on_every_rank(n: int, work: Callable[[int, Ring], T]) -> tuple[list[T], list[RingLinks]]:
-    with ring_of_sockets(n) as links, ThreadPoolExecutor(n) as threads:
-        running = [threads.submit(work, rank, Ring(rank, n, links[rank])) for rank in range(n)]
-        return [future.result(timeout=30) for future in running], links
+def on_every_rank(n: int, work: Callable[[int, Ring], T]) -> tuple[list[T], list[Links]]:
+    with wired(n, topology_pairs("ring", n)) as links:
+        return together(n, lambda rank: work(rank, Ring(rank, n, links[rank]))), links
 
 
 @given(length=st.integers(0, 200), parts=st.integers(1, 30))
@@ -110,45 +90,10 @@ def test_all_gather_orders_by_rank(n: int) -> None:
 
 def test_replicas_that_differ_are_refused_at_every_rank() -> None:
     def work(rank: int, ring: Ring) -> str:
-        parameters = np.zeros(4, dtype=np.float32)
-        if rank == 2:
-            parameters[0] = np.nextafter(np.float32(0), np.float32(1))
         with pytest.raises(TrainingFailed) as refusal:
-            agreed_digest(ring, parameters, rank)
+            agreed_digest(ring, "same" if rank != 2 else "else", rank)
         return str(refusal.value)
 
     messages, _ = on_every_rank(3, work)
     assert "ranks [2]" in messages[0]
     assert "ranks [0, 1]" in messages[2]
-
-
-def test_every_rank_names_the_one_that_was_lost() -> None:
-    n, gone = 5, 2
-
-    def lost_at(link: RingLinks) -> str:
-        with pytest.raises(PeerLost) as loss:
-            link.exchange(memoryview(b""), memoryview(bytearray(1)))
-        link.close()
-        return str(loss.value)
-
-    with ring_of_sockets(n) as links, ThreadPoolExecutor(n) as threads:
-        running = [threads.submit(lost_at, links[rank]) for rank in range(n) if rank != gone]
-        links[gone].close()
-        messages = [future.result(timeout=30) for future in running]
-    assert all("lost rank 2 (worker-2 on n2" in message for message in messages), messages
-
-
-def test_a_silent_previous_rank_is_named_though_nobody_else_heard() -> None:
-    with ring_of_sockets(3) as links:
-        links[0].close()
-        with pytest.raises(PeerLost, match=r"lost rank 0 \(worker-0 on n0"):
-            links[1].exchange(memoryview(b""), memoryview(bytearray(1)))
-
-
-def test_leaving_in_order_waits_for_the_previous_rank() -> None:
-    with ring_of_sockets(2) as links, ThreadPoolExecutor(1) as threads:
-        leaving = threads.submit(links[0].finish)
-        # Rank 0 is done, yet rank 1 can still send to it what remains.
-        links[1].exchange(memoryview(b"last"), memoryview(b""))
-        links[1].finish()
-        leaving.result(timeout=10)

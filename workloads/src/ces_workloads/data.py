@@ -64,7 +64,16 @@ def shard(images: Images, rank: int, world_size: int, seed: int) -> Images:
 
 
 def batches(images: Images, size: int, seed: int) -> Iterator[Images]:
-    """Batches of exactly ``size`` without end: a new order for each pass, carried on across passes."""
+    """Batches of exactly ``size`` without end: a new order for each pass, carried on across passes.
+
+    Raises :class:`DataUnavailable` without any images.
+    """
+    if not len(images):
+        raise DataUnavailable("no image is left for this worker to train on: the job has more workers than images")
+    return _batches(images, size, seed)
+
+
+def _batches(images: Images, size: int, seed: int) -> Iterator[Images]:
     generator = np.random.default_rng(seed)
     waiting = np.empty(0, dtype=np.int64)
     while True:

@@ -17,6 +17,11 @@ Vector = NDArray[np.floating[Any]]
 Labels = NDArray[np.integer[Any]]
 
 
+def as_bytes(vector: Vector) -> memoryview:
+    """The memory of a contiguous vector, to be sent or filled."""
+    return vector.view(np.uint8).data
+
+
 def parameter_count(sizes: Sequence[int]) -> int:
     """How many parameters layers of these widths have (weights and biases)."""
     return sum(rows * columns + columns for rows, columns in pairwise(sizes))

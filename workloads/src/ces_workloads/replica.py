@@ -1,32 +1,17 @@
-"""One replica of data-parallel training: each round averages the gradients of all workers over a ring."""
+"""One worker's copy of the model, its optimiser, and the images that are its own."""
 
 from __future__ import annotations
 
 import hashlib
-import math
-import time
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from ces_workloads import model
 from ces_workloads.data import CLASSES, Dataset, batches, shard
 from ces_workloads.model import Vector
-from ces_workloads.report import Progress, Reporter, Result
-from ces_workloads.ring import Neighbours, Ring
 
 _MOMENTUM = np.float32(0.9)
-
-
-class TrainingFailed(Exception):
-    """The training ran but its outcome is worthless: it diverged, or the replicas differ."""
-
-
-class Links(Neighbours, Protocol):
-    """Neighbours that count what was sent to them, in bytes."""
-
-    bytes_sent: int
 
 
 @dataclass(frozen=True)
@@ -34,86 +19,55 @@ class Settings:
     """What to train and for how long; the same at every worker of a job."""
 
     rounds: int
-    target_accuracy: float | None
+    until_accuracy: float | None
     hidden: tuple[int, ...]
     batch: int
     learning_rate: float
     seed: int
 
 
-def train_ring(
-    settings: Settings, data: Dataset, rank: int, world_size: int, links: Links, reporter: Reporter
-) -> Result:
-    """Train synchronously until the last round, or until the target accuracy is reached.
+class Replica:
+    """The model's parameters and stochastic gradient descent with momentum. The first parameters follow the seed."""
 
-    Raises :class:`TrainingFailed` and whatever ``links`` raises.
-    """
-    ring = Ring(rank, world_size, links)
-    sizes = (data.train.pixels.shape[1], *settings.hidden, CLASSES)
-    own_train = shard(data.train, rank, world_size, settings.seed)
-    own_test = shard(data.test, rank, world_size, settings.seed)
-    parameters = model.initial_parameters(sizes, settings.seed)
-    velocity = np.zeros_like(parameters)
-    learning_rate = np.float32(settings.learning_rate)
+    def __init__(self, settings: Settings, data: Dataset) -> None:
+        self._sizes = (data.train.pixels.shape[1], *settings.hidden, CLASSES)
+        self._learning_rate = np.float32(settings.learning_rate)
+        self.parameters = model.initial_parameters(self._sizes, settings.seed)
+        self._velocity = np.zeros_like(self.parameters)
 
-    start = time.perf_counter()
-    communicating = 0.0
-    batch_stream = batches(own_train, settings.batch, seed=settings.seed * world_size + rank)
-    for number in range(1, settings.rounds + 1):
-        batch = next(batch_stream)
-        loss, gradient = model.loss_and_gradient(sizes, parameters, batch.pixels, batch.labels)
-        communicating += _timed_all_reduce(ring, gradient)
+    def update(self, gradient: Vector) -> None:
+        """One step against ``gradient``."""
         # Separate elementwise steps round alike everywhere: replicas stay bit-identical across processors.
-        gradient /= np.float32(world_size)
-        velocity *= _MOMENTUM
-        velocity += gradient
-        parameters -= learning_rate * velocity
+        self._velocity *= _MOMENTUM
+        self._velocity += gradient
+        self.parameters -= self._learning_rate * self._velocity
 
-        # Measured in parts and summed over the ring, so that all workers see one number and stop together.
-        correct = model.count_correct(sizes, parameters, own_test.pixels, own_test.labels)
-        totals = np.array([loss, correct], dtype=np.float64)
-        communicating += _timed_all_reduce(ring, totals)
-        mean_loss, accuracy = float(totals[0]) / world_size, float(totals[1]) / len(data.test)
-        if not math.isfinite(mean_loss):
-            raise TrainingFailed(f"the loss is {mean_loss} in round {number}: the learning rate is too high")
-        reporter.progress(
-            Progress(
-                round=number,
-                rounds=settings.rounds,
-                loss=mean_loss,
-                accuracy=accuracy,
-                bytes_sent=links.bytes_sent,
-                seconds=time.perf_counter() - start,
-                seconds_communicating=communicating,
-            )
-        )
-        if settings.target_accuracy is not None and accuracy >= settings.target_accuracy:
-            reporter.log(f"reached accuracy {accuracy:.4f} in round {number}")
-            break
-    return Result(
-        algorithm="ring",
-        rank=rank,
-        world_size=world_size,
-        rounds=number,
-        loss=mean_loss,
-        accuracy=accuracy,
-        digest=agreed_digest(ring, parameters, rank),
-        bytes_sent=links.bytes_sent,
-        seconds=time.perf_counter() - start,
-        seconds_communicating=communicating,
-    )
+    def digest(self) -> str:
+        """The SHA-256 of the parameters."""
+        return hashlib.sha256(self.parameters.tobytes()).hexdigest()
 
 
-def agreed_digest(ring: Ring, parameters: Vector, rank: int) -> str:
-    """The SHA-256 of the parameters, once all ranks have the same; raises :class:`TrainingFailed` if not."""
-    digest = hashlib.sha256(parameters.tobytes()).digest()
-    others = [other for other, theirs in enumerate(ring.all_gather(digest)) if theirs != digest]
-    if others:
-        raise TrainingFailed(f"the replicas differ: the parameters of ranks {others} are not those of rank {rank}")
-    return digest.hex()
+class Learner(Replica):
+    """A replica with share ``share`` of ``shares`` of the images: some to train on, some to measure accuracy on."""
 
+    def __init__(self, settings: Settings, data: Dataset, share: int, shares: int) -> None:
+        super().__init__(settings, data)
+        train = shard(data.train, share, shares, settings.seed)
+        self._test = shard(data.test, share, shares, settings.seed)
+        self._batches = batches(train, settings.batch, seed=settings.seed * shares + share)
+        self.images = len(train)
 
-def _timed_all_reduce(ring: Ring, vector: Vector) -> float:
-    start = time.perf_counter()
-    ring.all_reduce(vector)
-    return time.perf_counter() - start
+    def gradient(self) -> tuple[float, Vector]:
+        """Mean loss over the next batch, and its gradient."""
+        batch = next(self._batches)
+        return model.loss_and_gradient(self._sizes, self.parameters, batch.pixels, batch.labels)
+
+    def step(self) -> float:
+        """Train on the next batch alone; the loss before that."""
+        loss, gradient = self.gradient()
+        self.update(gradient)
+        return loss
+
+    def count_correct(self) -> int:
+        """How many of its own held-out images the model gets right as it is."""
+        return model.count_correct(self._sizes, self.parameters, self._test.pixels, self._test.labels)

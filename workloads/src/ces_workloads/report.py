@@ -9,10 +9,12 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class Progress:
-    """Where the training is after a round. Seconds and bytes count from the first round on.
+    """Where the training is after a round. Seconds and bytes count from the first round on, ``seconds_round`` alone
+    counts this round's.
 
     ``loss`` is the mean over all workers' batches of this round, ``accuracy`` that of the updated model on
-    the held-out images. ``seconds_communicating`` includes waiting for slower peers.
+    the held-out images; gossip learning, which waits for nobody, knows of each worker what it heard last.
+    ``seconds_communicating`` includes waiting for slower peers.
     """
 
     round: int
@@ -20,13 +22,15 @@ class Progress:
     loss: float
     accuracy: float
     bytes_sent: int
+    bytes_received: int
     seconds: float
+    seconds_round: float
     seconds_communicating: float
 
 
 @dataclass(frozen=True)
 class Result:
-    """How it ended. ``digest`` is the SHA-256 of the parameters, equal at all workers."""
+    """How it ended. ``digest`` is the SHA-256 of the parameters: equal at all workers, save with gossip learning."""
 
     algorithm: str
     rank: int
@@ -36,6 +40,7 @@ class Result:
     accuracy: float
     digest: str
     bytes_sent: int
+    bytes_received: int
     seconds: float
     seconds_communicating: float
 

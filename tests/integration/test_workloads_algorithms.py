@@ -1,0 +1,61 @@
+"""All algorithms as processes on loopback addresses: they learn the digits, stop, and say what went wrong."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+from training_gang import LIMIT, TOPOLOGY, started, wait_for_line
+
+each_algorithm = pytest.mark.parametrize("algorithm", ["gossip", "etree", "parameter-server"])
+SMALL = ("--hidden", "64")
+
+
+@each_algorithm
+@pytest.mark.timeout(90)
+def test_five_workers_learn_the_digits_and_stop_at_the_accuracy(algorithm: str) -> None:
+    with started(5, *SMALL, "--rounds", "200", "--until-accuracy", "0.9", algorithm=algorithm) as gang:
+        results: list[dict[str, Any]] = []
+        for rank in range(5):
+            status, lines, log = gang.outcome(rank)
+            assert status == 0, log
+            progress = [line["progress"] for line in lines if "progress" in line]
+            assert [entry["round"] for entry in progress] == list(range(1, len(progress) + 1))
+            assert len(progress) < 200
+            assert progress[-1]["bytes_sent"] > progress[0]["bytes_sent"] >= 0
+            assert progress[-1]["bytes_received"] > progress[0]["bytes_received"] >= 0
+            assert sum(entry["seconds_round"] for entry in progress) == pytest.approx(progress[-1]["seconds"], abs=0.1)
+            assert list(lines[-1]) == ["result"]
+            results.append(lines[-1]["result"])
+        assert {result["algorithm"] for result in results} == {algorithm}
+        assert max(result["accuracy"] for result in results) >= 0.9
+        assert min(result["accuracy"] for result in results) >= 0.85  # of those that stopped since a neighbour had
+        if algorithm != "gossip":
+            assert len({(result["digest"], result["rounds"], result["accuracy"]) for result in results}) == 1
+
+
+@each_algorithm
+@pytest.mark.timeout(90)
+def test_a_killed_worker_ends_the_gang_and_all_name_it(algorithm: str) -> None:
+    with started(5, *SMALL, "--rounds", "1000000", algorithm=algorithm) as gang:
+        for worker in gang.workers.values():
+            wait_for_line(worker, '"round": 3,')
+        gang.workers[3].send_signal(signal.SIGKILL)
+        for rank in (0, 1, 2, 4):
+            _, log = gang.workers[rank].communicate(timeout=LIMIT)
+            assert gang.workers[rank].returncode == 1, log
+            assert "Traceback" not in log
+            assert "error: lost rank 3 (worker-3 on n3" in log
+
+
+@each_algorithm
+@pytest.mark.timeout(90)
+def test_flows_that_do_not_fit_are_exit_status_2_at_every_worker(algorithm: str) -> None:
+    with started(5, *SMALL, topology="ring", algorithm=algorithm) as gang:
+        for rank in range(5):
+            status, lines, log = gang.outcome(rank)
+            assert (status, lines) == (2, []), log
+            assert "needs a flow from worker-" in log or "needs a tree" in log
+            assert f"write `topology: {TOPOLOGY[algorithm]}` under `flows` in the job file" in log
+            assert "Traceback" not in log
