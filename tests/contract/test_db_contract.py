@@ -354,8 +354,9 @@ def test_wrong_rows_are_refused(uow: UnitOfWork) -> None:
         tx.session.add(InboxRow(id="m", consumed_at=NOW))
     with pytest.raises(IntegrityError), uow.write(NOW) as tx:
         tx.session.add(InboxRow(id="m", consumed_at=NOW))
+    unknown_medium = "INSERT INTO links (src, dst, bandwidth, kind, medium) VALUES ('a', 'b', 1, 'veth', 'none')"
     with pytest.raises(IntegrityError), uow.write(NOW) as tx:
-        tx.session.execute(text("INSERT INTO links VALUES ('a', 'b', 1, 'veth', 'no-such-medium')"))
+        tx.session.execute(text(unknown_medium))
     with pytest.raises(IntegrityError), uow.write(NOW) as tx:
         tx.session.add(HopRow(number=1, src="a", dst="b", bandwidth=None))
 

@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 from dataplane_row import MBIT, Row, ip, tc
 
+from ces_common.messages.reports import LinkStatus
 from ces_common.messages.wanted import NetworkWanted
 from ces_common.naming import WORKER_DEVICE
 from ces_edge_agent.dataplane import NoNetwork
 from ces_edge_agent.dataplane.namespace import DIRECTORY
 from ces_edge_agent.ports import Network
+
+PATIENCE_S = 20.0
 
 
 @dataclass
@@ -109,11 +112,36 @@ async def test_opening_and_closing_twice_is_fine(subject: Subject, network: Netw
     assert await network.apply(subject.wanted(), subject.holders()) == {}
 
 
-async def test_usage_names_links_and_the_flows_that_start_here(subject: Subject, network: Network) -> None:
+async def test_usage_names_links_and_the_flows_that_are_sent_over_them(subject: Subject, network: Network) -> None:
     await network.apply(subject.wanted(), subject.holders())
     links, flows = await network.usage()
     assert [link.peer for link in links] == (["n1", "n3"] if subject.enforces else [])
-    assert [flow.number for flow in flows] == ([2] if subject.enforces else [])
+    assert sorted(flow.number for flow in flows) == ([2, 3] if subject.enforces else [])
+
+
+def answer(row: Row, host: int) -> None:
+    """Have an end of the wire to n2 that answers, without an agent."""
+    for command in (
+        ["link", "set", "lo", "up"],
+        ["addr", "add", f"10.{host}.0.1/32", "dev", "lo"],
+        ["link", "set", "to-n2", "up"],
+        ["route", "add", "10.2.0.1/32", "dev", "to-n2"],
+    ):
+        ip("-n", row.name(host), *command)
+
+
+async def test_links_are_up_while_the_neighbour_answers_over_them(subject: Subject, network: Network) -> None:
+    await network.apply(subject.wanted(), subject.holders())
+    if not subject.enforces:
+        assert await network.links() == []
+        return
+    await asyncio.to_thread(answer, subject.row, 1)
+    assert await network.link_news.wait(PATIENCE_S)
+    assert await network.links() == [LinkStatus(peer="n1", state="up")], "of the other nothing is known yet"
+    for cut, reason in (("set", "has no carrier"), ("del", "is not there")):
+        await asyncio.to_thread(ip, "-n", subject.row.name(1), "link", cut, "to-n2", *["down"] * (cut == "set"))
+        assert await network.link_news.wait(PATIENCE_S)
+        assert await network.links() == [LinkStatus(peer="n1", state="down", reason=f"device to-n1 {reason}")]
 
 
 async def test_a_missing_holder_is_reported_and_mended(subject: Subject, network: Network) -> None:

@@ -135,6 +135,7 @@ def test_without_a_network_it_says_what_is_not_enforced(env: dict[str, str], tmp
 
 
 @pytest.mark.needs("root")
+@pytest.mark.timeout(600)
 def test_without_root_it_runs_the_same_job(env: dict[str, str], tmp_path: Path) -> None:
     """As nobody, in an environment that borrows this one's packages; the machine's own Python must be readable."""
     python = shutil.which(f"python3.{sys.version_info.minor}", path="/usr/bin:/usr/local/bin")
@@ -160,7 +161,7 @@ def test_without_root_it_runs_the_same_job(env: dict[str, str], tmp_path: Path) 
             env=mine,
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=500,  # it compiles the solver, which it cannot keep beside the modules
             check=False,
         )
         assert result.returncode == 0, result.stdout + result.stderr

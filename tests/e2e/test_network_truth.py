@@ -111,8 +111,17 @@ def test_every_flow_gets_what_was_promised(cluster: FaultCluster) -> None:
     assert {len(flow.path) for flow in running_view.flows} == {3}
     assert all(flow.enforced for flow in running_view.flows)
     peaks: dict[tuple[str, str], float] = {}
+    carried: dict[tuple[str, str, str], float] = {}  # by flow, and the node that sent it on
+    short: list[str] = []
 
     def over() -> bool:
+        for seen in cluster.client.jobs.flows(job).flows:
+            for hop in seen.hops:
+                if hop.samples:
+                    key = seen.src, seen.dst, hop.src
+                    carried[key] = max(carried.get(key, 0.0), hop.samples[-1].rate)
+            if seen.shortfall is not None:
+                short.append(seen.shortfall.text)
         view = cluster.client.jobs.get(job)
         for flow in view.flows:
             if flow.measured:
@@ -137,6 +146,10 @@ def test_every_flow_gets_what_was_promised(cluster: FaultCluster) -> None:
     for pair, allocated in wanted.items():
         assert abs(measured[pair] - allocated) <= TOLERANCE * allocated, report
         assert abs(peaks[pair] - allocated) <= TOLERANCE * allocated, peaks  # what CES itself says of it
+        hops = [found for key, found in carried.items() if key[:2] == pair]
+        assert len(hops) == 2, "its own node tells, and the one between that sends it on"
+        assert all(abs(found - allocated) <= TOLERANCE * allocated for found in hops), carried
+    assert short == [], "what was given has arrived"
 
     # Until the first worker ends: whoever knocks at its door afterwards finds nobody in.
     fresh = [line for line in lines if "fresh" in line and line["t"] <= until]
@@ -151,6 +164,27 @@ def test_every_flow_gets_what_was_promised(cluster: FaultCluster) -> None:
         samples = sorted((t, count) for (name, t), count in received.items() if name == task)
         # Two senders beside its own node share its last link's bounded class.
         assert rate(samples, since, until) <= UNRESERVED * LINK * (1 + TOLERANCE)
+
+
+def test_an_elastic_flow_borrows_what_another_reserved_and_does_not_use(cluster: FaultCluster) -> None:
+    held, least, most = 80_000_000, 5_000_000, 60_000_000
+
+    def pair(name: str, low: int, high: int, mode: str, command: dict[str, Any]) -> dict[str, Any]:
+        edge = {"src": f"{name}-0-0", "dst": f"{name}-1-0", "bandwidth": {"min": str(low), "max": str(high)}}
+        tasks = [placed(f"{name}-{i}", f"n{i + 1}", command) for i in range(2)]
+        return {"name": name, "tasks": tasks, "flows": {"topology": "edges", "mode": mode, "edges": [edge]}}
+
+    holding = cluster.submit(pair("idle", held, held, "strict", program("recorded", 120)))
+    cluster.await_state(holding, "running")
+    job = cluster.submit(pair("elastic", least, most, "elastic", program("traffic", 8, "flows")))
+    view = cluster.finish(job)
+    cluster.client.jobs.cancel(holding)
+    given = view.flows[0].bandwidth
+    assert given is not None
+    assert least <= given <= LINK - held
+    (samples,) = arrived(said(cluster, view)).values()
+    measured = rate(samples, samples[0][0] + WARM_S, samples[-1][0])
+    assert 2 * given < measured <= most * (1 + TOLERANCE)
 
 
 def test_a_job_trains_over_two_hops(cluster: FaultCluster) -> None:

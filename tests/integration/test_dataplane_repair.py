@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from dataplane_row import MBIT, Row, ip, row_of, tc
-from namespace_traffic import reaches
+from namespace_traffic import measure, reaches, streams
 
 from ces_common.naming import endpoint_device
 
@@ -26,9 +26,10 @@ async def row() -> AsyncIterator[Row]:
 
 
 def state(row: Row) -> dict[str, list[str]]:
-    """Without the numbers that the kernel gives to tables of filters."""
+    """Without the numbers that the kernel gives to tables of filters, and without the order of classes: the kernel's
+    table of them grows and never shrinks."""
     name = row.name(1)
-    found = {what: tc("-n", name, what, "show", "dev", "to-n2").splitlines() for what in ("qdisc", "class")}
+    found = {what: sorted(tc("-n", name, what, "show", "dev", "to-n2").splitlines()) for what in ("qdisc", "class")}
     filters = tc("-n", name, "filter", "show", "dev", "to-n2").splitlines()
     found["filter"] = [re.sub(r"(fh|ht) [0-9a-f:]+", "", line) for line in filters if re.search("flowid|match", line)]
     found["route"] = ip("-n", name, "route", "show", "table", "all").splitlines()
@@ -95,6 +96,35 @@ async def test_what_a_job_had_goes_with_it(row: Row) -> None:
     await row.apply()
     assert state(row) == before
     assert endpoint_device(extra[0].name) not in ip("-n", row.name(1), "link")
+
+
+def sent_bytes(row: Row, minor: str) -> int:
+    shown = tc("-s", "-n", row.name(1), "class", "show", "dev", "to-n2", "classid", minor)
+    found = re.search(r"Sent (\d+) bytes", shown)
+    assert found, shown
+    return int(found.group(1))
+
+
+async def test_a_restarted_agent_keeps_what_is_right_and_removes_what_is_stale(row: Row) -> None:
+    before = state(row)
+    one, two = row.workers
+    extra = [row.worker("three", 1, "b"), row.worker("four", 2, "b")]
+    row.flow(7, extra[0], extra[1], 5 * MBIT)
+    await row.apply()
+    with streams((one.namespace, two.namespace, two.address)) as opened:
+        await asyncio.to_thread(measure, opened, 0.2)
+        counted = sent_bytes(row, "1:2")
+        await row.networks[1].close()
+        row.workers = [one, two]
+        row.flows = [flow for flow in row.flows if flow.number == 1]
+        row.networks[1] = row.network(1)
+        await row.networks[1].open()
+        await row.apply()
+        (rate,) = await asyncio.to_thread(measure, opened, 0.5)
+        assert opened[0].failed is None
+    assert rate > MBIT
+    assert sent_bytes(row, "1:2") > counted  # the class is the one that was there
+    assert state(row) == before
 
 
 async def test_a_missing_link_device_fails_the_node(row: Row) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from dataplane_row import MBIT, Row, ip, row_of, tc
 from namespace_traffic import connect, flood, listen, measure, reaches, streams
 
+from ces_common.messages.reports import FlowUsage
 from ces_common.naming import WORKER_DEVICE
 from ces_edge_agent.dataplane.namespace import DIRECTORY, in_namespace
 
@@ -32,8 +35,35 @@ def host_state() -> list[str]:
         ip("addr"),
         ip("rule"),
         ip("route", "show", "table", "all"),
-        tc("qdisc", "show"),
+        re.sub(r"direct_packets_stat \d+", "", tc("qdisc", "show")),
+        tc("class", "show", "dev", "lan"),
+        re.sub(r"(fh|ht) [0-9a-f:]+", "", tc("filter", "show", "dev", "lan")),
+        ip("neigh"),
+        *(Path("/proc/sys/net/ipv4", name).read_text() for name in ("ip_forward", "conf/all/rp_filter")),
     ]
+
+
+def furnish() -> None:
+    """Give this namespace what a host may have of its own, with names and numbers much like ours."""
+    Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")  # its addresses come and settle by themselves
+    ip("link", "add", "lan", "type", "veth", "peer", "name", "to-lan")
+    ip("link", "add", "to-n2", "type", "veth", "peer", "name", "to-n1")
+    for device in ("lan", "to-lan", "to-n2", "to-n1"):
+        ip("link", "set", device, "up")
+    for _ in range(200):  # the kernel says it of each in its own time
+        if ip("link").count("state UP") == 4:
+            break
+        time.sleep(0.05)
+    ip("addr", "add", "192.0.2.1/24", "dev", "lan")
+    ip("route", "add", "10.2.0.0/24", "via", "192.0.2.9")
+    ip("route", "add", "198.51.100.0/24", "dev", "to-n2", "table", "300")
+    ip("rule", "add", "from", "192.0.2.7", "table", "300", "priority", "300")
+    ip("neigh", "add", "192.0.2.9", "lladdr", "02:00:00:00:00:09", "dev", "lan")
+    tc("qdisc", "add", "dev", "lan", "root", "handle", "1:", "htb", "default", "2")
+    tc("class", "add", "dev", "lan", "parent", "1:", "classid", "1:2", "htb", "rate", "7mbit")
+    tc("filter", "add", "dev", "lan", "parent", "1:", "protocol", "ip", "u32", "match", "ip", "dst", "10.2.0.2",
+       "flowid", "1:2")  # fmt: skip
+    tc("qdisc", "add", "dev", "to-n2", "root", "handle", "1:", "htb", "default", "65534")
 
 
 async def test_allocated_rates_hold_both_ways_under_a_flood(row: Row) -> None:
@@ -104,14 +134,23 @@ async def test_a_rate_changes_under_a_connection(row: Row) -> None:
     row.flow(1, one, two, 10 * MBIT)
     await row.apply()
 
+    async def usage() -> list[list[FlowUsage]]:
+        return [(await network.usage())[1] for network in row.networks.values()]
+
     with streams((one.namespace, two.namespace, two.address)) as opened:
         before = await asyncio.to_thread(measure, opened, 1.5)
         row.flow(1, one, two, 30 * MBIT)
         await row.apply()
+        await usage()
         after = await asyncio.to_thread(measure, opened, 1.5)
+        (begins,), (passes,), ends = await usage()
         assert opened[0].failed is None
     assert before[0] == pytest.approx(10 * MBIT * (1 - HEADERS), rel=0.1)
     assert after[0] == pytest.approx(30 * MBIT * (1 - HEADERS), rel=0.1)
+    # what each node says of it; on a busy machine even a sender that never pauses leaves the queue empty now and then
+    assert begins.waited > 0
+    assert (begins.given, passes.given, ends) == (30 * MBIT, 30 * MBIT, [])
+    assert [begins.rate, passes.rate] == pytest.approx([30 * MBIT] * 2, rel=0.1)
 
 
 async def test_jobs_are_apart(row: Row) -> None:
@@ -158,24 +197,33 @@ async def test_a_worker_reaches_no_host_and_cannot_pretend(row: Row) -> None:
 
 def test_nothing_else_on_the_host_is_touched() -> None:
     """The agents run in a namespace that stands for the host, so that nobody else changes it meanwhile."""
-    host = f"dpt{secrets.token_hex(3)}-host"
+    prefix = f"dpt{secrets.token_hex(3)}"
+    host, other = f"{prefix}-host", f"{prefix}-other"
+
+    def state() -> list[str]:
+        return [*host_state(), *(ip("-n", other, *what) for what in (["link"], ["addr"], ["route"], ["rule"]))]
 
     async def scenario() -> None:
-        before = host_state()
+        furnish()
+        before = state()
         async with row_of(2) as row:
             one, two = row.worker("one", 1, "a"), row.worker("two", 2, "a")
             row.flow(1, one, two, 10 * MBIT)
             await row.apply()
-            assert host_state() == before
+            assert state() == before
+            row.flow(1, one, two, 20 * MBIT)
+            await row.apply()
             for network in row.networks.values():
                 await network.remove()
-        assert host_state() == before
+        assert state() == before
 
-    ip("netns", "add", host)
+    for name in (host, other):
+        ip("netns", "add", name)
     try:
         in_namespace(DIRECTORY / host, lambda: asyncio.run(scenario()))
     finally:
-        ip("netns", "del", host)
+        for name in (host, other):
+            ip("netns", "del", name)
 
 
 async def test_tunnels_between_hosts() -> None:

@@ -16,10 +16,11 @@ from databases import KINDS, new_database
 from httpx_sse import aconnect_sse
 from sqlalchemy.engine import URL
 
-from ces_common.bus import BusError, BusUnavailable, MemoryBroker, MemoryBus, RemoteError
+from ces_common import subjects
+from ces_common.bus import BusError, BusUnavailable, MemoryBroker, MemoryBus, Message, RemoteError
 from ces_common.db import UnitOfWork, migrate, new_engine
 from ces_common.health import serve_http
-from ces_common.messages.queries import PlanAnswer
+from ces_common.messages.queries import LinkProbe, LinkProbed, PlanAnswer
 from ces_common.messages.reports import Heartbeat
 from ces_common.natsauth import init_trust, load_signing_key, new_user_key
 from ces_common.service import run_loops
@@ -31,6 +32,7 @@ from ces_manager.liveness import Vigil
 from ces_manager.measurements import Measurements
 from ces_manager.messaging import Messaging
 from ces_manager.policy import Policy
+from ces_manager.probing import Probing
 from ces_manager.relay import Relay
 from ces_manager.revoking import Revoking
 
@@ -98,6 +100,7 @@ async def running_api(folder: Path, url: URL) -> AsyncIterator[Api]:
         measurements=measurements,
         vigil=vigil,
         revoking=Revoking(desk, claims),
+        probing=Probing(desk, bus),
         bell=bell,
         agent_signing_key=load_signing_key(trust.signing_key_file("agent")),
         agents_nats_urls=["nats://127.0.0.1:4222"],
@@ -301,12 +304,53 @@ async def test_a_wrong_key_is_refused_and_the_token_stays_good(api: Api) -> None
     assert (await join(api, token)).status_code == 200
 
 
+async def test_flows_of_a_job_are_told_from_a_moment_on(api: Api) -> None:
+    job = await api.submit()
+    path = f"/v1/jobs/{job['id']}/flows"
+    told = (await api.http.get(path, params={"since": "2030-01-01T00:00:00Z"})).json()
+    assert (told["id"], told["state"], len(told["flows"])) == (job["id"], "queued", 3)
+    assert {(flow["mode"], flow["max"], *flow["hops"]) for flow in told["flows"]} == {("strict", 50_000_000)}
+    for since in ("yesterday", "2030-01-01T00:00:00"):
+        problem = await api.refused("GET", path, 422, params={"since": since})
+        assert problem["errors"][0]["field"] == "query.since"
+    await api.refused("GET", "/v1/jobs/nothing/flows", 404)
+
+
 async def test_cordon_and_uncordon(api: Api) -> None:
     token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
     await join(api, token)
     assert (await api.http.post("/v1/nodes/n1/cordon")).json()["cordoned"] is True
     assert (await api.http.post("/v1/nodes/n1/uncordon")).json()["cordoned"] is False
     await api.refused("POST", "/v1/nodes/nobody/cordon", 404)
+
+
+async def test_a_probe_asks_both_ends_and_keeps_what_they_found(api: Api) -> None:
+    asked: list[tuple[str, LinkProbe]] = []
+
+    async def answer(message: Message) -> bytes:
+        query = LinkProbe.model_validate_json(message.data)
+        asked.append((message.subject, query))
+        rate = 100e6 if query.part == "send" else 60e6
+        return LinkProbed(rate=rate, round_trip_s=0.002 if query.part == "send" else None).encode()
+
+    for name in ("n1", "n2"):
+        token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+        assert (await join(api, token, name, network="tc")).status_code == 200
+        await api.bus.serve(subjects.agent_rpc(name, "probe"), answer)
+    await api.http.put("/v1/topology", json={"links": [{"src": "n1", "dst": "n2", "bandwidth": "100Mbit"}]})
+    await api.refused("POST", "/v1/links/n1/n2/probe", 409)
+    for name in ("n1", "n2"):
+        await api.bus.request(subjects.heartbeat(name), Heartbeat(node=name, boot="b").encode())
+    found = (await api.http.post("/v1/links/n1/n2/probe", json={"seconds": 0.3})).json()
+    assert (found["sent"], found["received"], found["measured"]) == (100e6, 60e6, 60_000_000)
+    assert {(subject.split(".")[4], query.part, query.peer) for subject, query in asked} == {
+        ("n1", "send", "n2"),
+        ("n2", "receive", "n1"),
+    }
+    kept = (await api.http.get("/v1/links")).json()["items"]
+    assert [(link["measured"], link["round_trip_s"]) for link in kept] == [(60_000_000, 0.002), (None, None)]
+    await api.refused("POST", "/v1/links/n1/n3/probe", 404)
+    await api.refused("POST", "/v1/links/n1/n2/probe", 422, json={"seconds": 60})
 
 
 async def test_a_topology_is_put_whole_and_wrong_ones_name_the_field(api: Api) -> None:

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ces_common.messages.reports import FlowUsage, LinkUsage
+from ces_common.messages.queries import LinkProbe, LinkProbed
+from ces_common.messages.reports import FlowUsage, LinkStatus, LinkUsage
 from ces_common.messages.wanted import ComputeWanted, Endpoint, NetworkWanted, WorkerWanted
+from ces_common.service import Hint
+from ces_edge_agent.dataplane.errors import DataPlaneError
 from ces_edge_agent.lease import Clocks
 
 
@@ -40,6 +43,8 @@ class FakeNetwork:
         self.failing: dict[str, str] = {}
         self.applied: list[NetworkWanted] = []
         self.holders: list[set[str]] = []
+        self.link_news = Hint()
+        self.states: list[LinkStatus] = []
 
     async def open(self) -> None:
         return None
@@ -54,6 +59,14 @@ class FakeNetwork:
 
     async def usage(self) -> tuple[list[LinkUsage], list[FlowUsage]]:
         return [LinkUsage(peer="b", sent=1.0, received=2.0)], []
+
+    async def links(self) -> list[LinkStatus]:
+        return self.states
+
+    async def probe(self, query: LinkProbe) -> LinkProbed:
+        if query.peer != "b":
+            raise DataPlaneError(f"no link to {query.peer}")
+        return LinkProbed(rate=1e6 * query.seconds, round_trip_s=0.002)
 
     async def remove(self) -> None:
         return None

@@ -29,6 +29,7 @@ class FakeManager:
         self.links: list[LinkRecord] = []
         self.media: list[MediumRecord] = []
         self.version = 0
+        self._wired = 0  # the version that brought the links
         self.epoch = "e"
         self.facts: list[CloudEvent[Any]] = []
         self.asked = 0
@@ -36,7 +37,8 @@ class FakeManager:
 
     async def open(self) -> None:
         await self._bus.serve(subjects.rpc("manager", "snapshot"), self._answer)
-        await self._bus.consume("fake-manager", [subjects.events("plan"), subjects.events("network")], self._heard)
+        heard = [subjects.events(aggregate) for aggregate in ("plan", "revision", "network")]
+        await self._bus.consume("fake-manager", heard, self._heard)
 
     def change(
         self,
@@ -52,6 +54,7 @@ class FakeManager:
         self.jobs |= {each.id: each.model_copy(update=stamp) for each in jobs}
         if links is not None:
             self.links = list(links)
+            self._wired = self.version
 
     async def tell(self, aggregate: str, kind: str, subject: str, data: Model) -> None:
         """Publish a fact of the manager's own."""
@@ -94,7 +97,9 @@ class FakeManager:
             full=False,
             nodes=[each for each in self.nodes.values() if each.version > query.since],
             jobs=[each for each in self.jobs.values() if each.version > query.since],
-            topology=Topology(version=self.version, links=self.links, media=self.media),
+            topology=Topology(version=self._wired, links=self.links, media=self.media)
+            if self._wired > query.since
+            else None,
         )
         return changed.encode()
 

@@ -56,14 +56,22 @@ class Flow:
 
 class Row:
     """All names carry a random prefix. ``bandwidth`` and ``unreserved`` of every link, in bit/s. ``tunnelled``: the
-    links are VXLANs between namespaces that stand for the hosts themselves; else veths straight between data planes."""
+    links are VXLANs between namespaces that stand for the hosts themselves; else veths straight between data planes.
+    ``lan_mtu``: these hosts have one NIC of that MTU each on a switch that they share, instead of wires of their own.
+    """
 
     def __init__(
-        self, hosts: int, bandwidth: int = 100 * MBIT, unreserved: int = 5 * MBIT, tunnelled: bool = False
+        self,
+        hosts: int,
+        bandwidth: int = 100 * MBIT,
+        unreserved: int = 5 * MBIT,
+        tunnelled: bool = False,
+        lan_mtu: int | None = None,
     ) -> None:
         self.prefix = f"dpt{secrets.token_hex(3)}"
         self.hosts = range(1, hosts + 1)
         self.bandwidth, self.unreserved, self.tunnelled = bandwidth, unreserved, tunnelled
+        self.lan_mtu = lan_mtu
         self.workers: list[Worker] = []
         self.flows: list[Flow] = []
         self.networks: dict[int, TcNetwork] = {}
@@ -78,6 +86,9 @@ class Row:
     def build(self) -> None:
         for host in self.hosts:
             self._namespace(self.underlay(host) if self.tunnelled else self.name(host))
+        if self.lan_mtu is not None:
+            self._build_lan(self.lan_mtu)
+            return
         for far in self.hosts[1:]:
             near = far - 1
             if self.tunnelled:
@@ -89,6 +100,18 @@ class Row:
             else:
                 ip("-n", self.name(near), "link", "add", link_device(f"n{far}"), "type", "veth",
                    "peer", "name", link_device(f"n{near}"), "netns", self.name(far))  # fmt: skip
+
+    def _build_lan(self, mtu: int) -> None:
+        switch = f"{self.prefix}-lan"
+        self._namespace(switch)
+        ip("-n", switch, "link", "add", "lan", "mtu", str(mtu), "type", "bridge")
+        ip("-n", switch, "link", "set", "lan", "up")
+        for host in self.hosts:
+            ip("-n", self.underlay(host), "link", "add", "eth0", "mtu", str(mtu), "type", "veth",
+               "peer", "name", f"port{host}", "mtu", str(mtu), "netns", switch)  # fmt: skip
+            ip("-n", switch, "link", "set", f"port{host}", "master", "lan", "up")
+            ip("-n", self.underlay(host), "addr", "add", f"172.31.0.{host}/24", "dev", "eth0")
+            ip("-n", self.underlay(host), "link", "set", "eth0", "up")
 
     def worker(self, name: str, host: int, job: str) -> Worker:
         """A holder on a host; its address is the next of the host's subnet."""
@@ -189,6 +212,7 @@ class Row:
         ip("netns", "add", name)
 
     def _link(self, host: int, peer: int) -> LinkDevice:
+        remote = _wire(peer, host) if self.lan_mtu is None else f"172.31.0.{peer}"
         return LinkDevice(
             peer=f"n{peer}",
             device=link_device(f"n{peer}"),
@@ -196,7 +220,7 @@ class Row:
             bandwidth=self.bandwidth,
             unreserved=self.unreserved,
             gateway=f"10.{peer}.0.1",
-            vxlan=VxlanTunnel(vni=100 + min(host, peer), remote=_wire(peer, host)) if self.tunnelled else None,
+            vxlan=VxlanTunnel(vni=100 + min(host, peer), remote=remote) if self.tunnelled else None,
         )
 
     @staticmethod
@@ -212,9 +236,11 @@ def _wire(at: int, other: int) -> str:
 
 
 @asynccontextmanager
-async def row_of(hosts: int, tunnelled: bool = False) -> AsyncIterator[Row]:
+async def row_of(
+    hosts: int, tunnelled: bool = False, lan_mtu: int | None = None, bandwidth: int = 100 * MBIT
+) -> AsyncIterator[Row]:
     """A row with its networks open, gone afterwards."""
-    row = Row(hosts, tunnelled=tunnelled)
+    row = Row(hosts, bandwidth, tunnelled=tunnelled, lan_mtu=lan_mtu)
     try:
         await asyncio.to_thread(row.build)
         await row.open()

@@ -220,7 +220,7 @@ class FaultCluster:
             space = self.cluster.hosts.data_plane(node.name)
             devices = [link["ifname"] for link in _json(space, "ip", "-j", "link")]
             state[node.name] = {
-                "devices": devices,
+                "devices": sorted(devices),
                 "rules": len(_json(space, "ip", "-j", "rule")),
                 "routes": sorted(route["dst"] for route in _json(space, "ip", "-j", "route", "show", "table", "all")),
                 "classes": {

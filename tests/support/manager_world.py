@@ -17,12 +17,12 @@ from ces_common.db import UnitOfWork, WriteTx, migrate, new_engine
 from ces_common.db.tables import Base, ClusterRow, JobRow, LeaseRow, NodeRow
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import TopologyFile
-from ces_common.messages.events import FlowPlan, PlanProposed
+from ces_common.messages.events import FlowPlan, JobRevision, PlanProposed, RevisionProposed
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import JobRecord, Snapshot
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import JobState
-from ces_manager import cluster, forgetting, jobs, plans, pruning, records, reports, ticking
+from ces_manager import cluster, forgetting, jobs, plans, pruning, records, reports, revisions, ticking
 from ces_manager.addressing import next_subnet
 from ces_manager.clock import Clock
 from ces_manager.liveness import Vigil
@@ -161,6 +161,16 @@ class World:
 
     def commit(self, plan: PlanProposed) -> str | None:
         return self.write(lambda tx: plans.commit_plan(tx, plan))
+
+    def revise(self, job: str, *flows: FlowPlan, version: int | None = None) -> str | None:
+        """Propose other bandwidth and paths for some of the job's flows; why they were rejected, if they were."""
+        revision = RevisionProposed(
+            revision=f"revision-{job}-{next(self._messages)}",
+            version=self.snapshot().version if version is None else version,
+            cause="link",
+            jobs=[JobRevision(job=job, attempt=self.job(job).attempt, flows=list(flows))],
+        )
+        return self.write(lambda tx: revisions.commit_revision(tx, revision))
 
     def network(self, job: str) -> None:
         attempt = self.job(job).attempt

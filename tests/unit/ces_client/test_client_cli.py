@@ -19,7 +19,7 @@ from ces_client.client import Client
 from ces_client.context import load_context
 from ces_client.doctor import Finding, examine
 from ces_client.http import Busy
-from ces_common.messages.api import ForgottenNode, LinkView, NodeView
+from ces_common.messages.api import ForgottenNode, JobFlowsView, LinkProbeView, LinkView, NodeView
 from ces_common.messages.events import Reason
 from ces_common.messages.queries import PlanAnswer
 
@@ -169,6 +169,40 @@ def test_get_lists(connected, samples):
     assert json.loads(ces("get", "nodes", "-o", "json").stdout)[0]["name"] == "n0"
 
 
+def test_probing_measures_one_link_or_all_that_are_up(connected):
+    found = LinkProbeView(src="n0", dst="s0", bandwidth=10**9, sent=1e9, received=8e8, measured=8 * 10**8)
+    connected.on("POST", "links/n0/s0/probe", found)
+    assert "800 Mbit/s" in ces("probe", "n0", "s0").stdout
+    assert json.loads(connected.sent("POST", "links/n0/s0/probe")[0].content) == {"seconds": 1.0}
+    for words in (["probe"], ["probe", "n0"], ["probe", "n0", "s0", "--all"]):
+        assert "ces probe n1 n2" in ces(*words, code=2).stderr
+    links = [
+        LinkView(src=src, dst="s0", bandwidth=10**9, reserved=0, kind="veth", state=state)
+        for src, state in (("n0", "up"), ("n1", "down"), ("n2", "up"))
+    ]
+    connected.on("GET", "links", links)
+    ended = ces("probe", "--all", "-o", "json", code=1)
+    assert [each["src"] for each in json.loads(ended.stdout)] == ["n0"]
+    assert "n2 › s0" in ended.stderr
+    assert not connected.sent("POST", "links/n1/s0/probe")
+
+
+def test_flows_are_shown_once_or_until_their_job_is_over(connected, samples, monkeypatch):
+    monkeypatch.setattr("ces_client.cli.watching.time.sleep", lambda _: None)
+
+    def view(state):
+        flows = [flow.model_dump() for flow in samples.job("running").flows]
+        return JobFlowsView(id=samples.id, name="digits", state=state, at=samples.submitted, flows=flows)
+
+    path = f"jobs/{samples.id}/flows"
+    connected.on("GET", path, view("running"), view("running"), view("succeeded"))
+    shown = ces("flows", samples.id, "--hops").stdout
+    assert "worker-0 → worker-1  strict  10 Mbit/s  50 Mbit/s" in shown
+    lines = ces("flows", samples.id, "--watch", "-o", "json").stdout.splitlines()
+    assert [json.loads(line)["state"] for line in lines] == ["running", "succeeded"]
+    assert json.loads(ces("flows", samples.id, "-o", "json").stdout)["flows"][0]["bandwidth"] == 40_000_000
+
+
 def test_watching_shows_changes_until_ctrl_c(connected, samples, monkeypatch):
     pauses = []
 
@@ -177,7 +211,7 @@ def test_watching_shows_changes_until_ctrl_c(connected, samples, monkeypatch):
         if len(pauses) == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("ces_client.cli.cluster.time.sleep", pause)
+    monkeypatch.setattr("ces_client.cli.watching.time.sleep", pause)
     queued, running = [samples.job("queued")], [samples.job("running")]
     connected.on("GET", "jobs", queued, queued, running)
     lines = ces("get", "jobs", "--watch", "-o", "json").stdout.splitlines()

@@ -6,11 +6,14 @@ import re
 from datetime import timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from ces_client import load_job
 from ces_client.view import (
     committed_plan,
+    job_flows,
     job_live,
     job_news,
     job_table,
@@ -18,11 +21,24 @@ from ces_client.view import (
     node_detail,
     node_table,
     plan_answer,
+    probe_table,
     queue_table,
     task_progress,
 )
+from ces_client.view.flows import BARS, sparkline
 from ces_client.view.words import path_text, rate_range, span
-from ces_common.messages.api import LinkView, NodeView, PlanView, QueueEntry
+from ces_common.messages.api import (
+    FlowHop,
+    FlowRates,
+    FlowSample,
+    FlowShortfall,
+    JobFlowsView,
+    LinkProbeView,
+    LinkView,
+    NodeView,
+    PlanView,
+    QueueEntry,
+)
 from ces_common.messages.events import FlowPlan, PolicyAdvice, Reason
 from ces_common.messages.queries import PlanAnswer
 
@@ -31,11 +47,15 @@ NARROW = Reason(
 )
 
 
-def lines(renderable: object) -> list[str]:
-    screen = Console(width=100, record=True, file=None, quiet=False, force_terminal=False)
+def lines(renderable: object, width: int = 100) -> list[str]:
+    screen = Console(width=width, record=True, file=None, quiet=False, force_terminal=False)
     with screen.capture() as captured:
         screen.print(renderable)
     return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def wide(renderable: object) -> list[str]:
+    return lines(renderable, 200)
 
 
 def node(**more) -> NodeView:
@@ -54,6 +74,48 @@ def test_a_running_job_shows_workers_and_what_flows_get(samples):
     assert shown[7] == "worker-0  n0    → worker-1  n0 › s0 › n1  10–50 Mbit/s  40 Mbit/s  38.5 Mbit/s"
     assert len(shown) == 9
     assert max(map(len, shown)) <= 100
+
+
+def carrying(samples, *rates, age_s=0):
+    """A view of one flow over two links, of which the second carries half."""
+    at = samples.submitted
+
+    def hop(src, dst, share):
+        times = [at - timedelta(seconds=age_s + 2 * i) for i in reversed(range(len(rates)))]
+        said = [FlowSample(at=time, rate=rate * share) for time, rate in zip(times, rates, strict=True)]
+        return FlowHop(src=src, dst=dst, samples=said)
+
+    flow = FlowRates(
+        **samples.job("running").flows[0].model_dump(),
+        hops=[hop("n0", "s0", 1), hop("s0", "n1", 0.5)],
+        shortfall=FlowShortfall(src="n0", dst="s0", rate=1e7, text="has more to send, and so on"),
+    )
+    return JobFlowsView(id=samples.id, name="digits", state="running", at=at, flows=[flow])
+
+
+def test_flows_show_what_they_carry_over_time_and_where_it_is_lost(samples):
+    view = carrying(samples, 0.0, 20e6, 40e6)
+    (row,) = [line for line in wide(job_flows(view, hops=False)) if line.startswith("worker-0")]
+    assert row.split("  ")[-3:] == ["40 Mbit/s", "20 Mbit/s", "▁▅█"]
+    assert "n0 › s0 › n1" in row
+    shown = wide(job_flows(view, hops=True))
+    assert [line.split()[-5:] for line in shown[4:6]] == [
+        ["40", "Mbit/s", "20", "Mbit/s", "▁▅█"],
+        ["20", "Mbit/s", "10", "Mbit/s", "▁▃▅"],
+    ]
+    assert shown[-1] == "warning: worker-0 → worker-1 has more to send, and so on"
+
+
+def test_what_a_flow_carried_a_while_ago_is_not_now(samples):
+    (row,) = [line for line in wide(job_flows(carrying(samples, 4e7, age_s=30), hops=False)) if "worker-0" in line[:9]]
+    assert row.split("  ")[-3:] == ["–", "40 Mbit/s", "█"]
+
+
+@given(st.lists(st.floats(0, 1e12)), st.floats(0, 1e12))
+def test_a_sparkline_has_a_bar_for_each_rate_and_higher_ones_for_higher_rates(rates, top):
+    bars = [BARS.index(bar) for bar in sparkline(sorted(rates), top)]
+    assert len(bars) == len(rates)
+    assert bars == sorted(bars)
 
 
 def test_a_job_that_waits_says_why(samples):
@@ -147,8 +209,15 @@ def test_lists(samples):
         ]
     )
     link = LinkView(src="n0", dst="s0", bandwidth=10**9, reserved=25 * 10**7, used=12.3e6, drops=3, kind="veth")
-    expected = "n0 › s0 1 Gbit/s 250 Mbit/s (25%) 12.3 Mbit/s 3 veth –"
+    link = link.model_copy(update={"errors": 1, "round_trip_s": 0.00123})
+    expected = "n0 › s0 up 1 Gbit/s 250 Mbit/s (25%) 12.3 Mbit/s 4 1.23 ms veth –"
     assert lines(link_table([link]))[1].split() == expected.split()
+    down = link.model_copy(update={"state": "down", "reason": "no carrier"})
+    assert lines(link_table([down]))[1].startswith("n0 › s0  down (no")
+    slow = link.model_copy(update={"measured": 8 * 10**8})
+    assert "  800 Mbit/s of 1 Gbit/s  " in lines(link_table([slow.model_copy(update={"reserved": 0})]))[1]
+    probe = LinkProbeView(src="n0", dst="s0", bandwidth=10**9, sent=9e8, received=9e8, round_trip_s=0.001)
+    assert lines(probe_table([probe]))[1].endswith("at least 900 Mbit/s        1 ms")
     entry = QueueEntry(position=1, id=samples.id, name="digits", priority=50, submitted_at=samples.submitted)
     assert lines(queue_table([entry], now))[1].endswith("not tried yet")
     detail = lines(node_detail(node(labels={"site": "roof"}, cpu_used=812.4), [link], now))

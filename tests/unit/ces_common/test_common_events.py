@@ -17,6 +17,7 @@ from ces_common.messages.events import (
     CloudEvent,
     JobChanged,
     JobWaiting,
+    LinkChanged,
     MalformedEvent,
     NetworkPreparing,
     NetworkReady,
@@ -25,6 +26,9 @@ from ces_common.messages.events import (
     PlanProposed,
     PlanRefused,
     PlanRejected,
+    PlanRevised,
+    RevisionProposed,
+    RevisionRejected,
     TopologyChanged,
     new_event,
     parse_event,
@@ -68,6 +72,32 @@ SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
             "flows": [FlowRecord(number=1, src="a", dst="b", min=1, max=2, bandwidth=2, path=["n"])],
         }
     ],
+    PlanRevised: [
+        {"revision": "r", "job": "j", "attempt": 1, "cause": "room"},
+        {
+            "revision": "r",
+            "job": "j",
+            "attempt": 1,
+            "cause": "link",
+            "flows": [FlowRecord(number=1, src="a", dst="b", min=1, max=2, bandwidth=2, path=["n"])],
+            "short": [{"src": "w-0", "dst": "w-1", "min": 10, "bandwidth": 0}],
+        },
+    ],
+    RevisionProposed: [
+        {
+            "revision": "r",
+            "version": 1,
+            "cause": "link",
+            "jobs": [
+                {
+                    "job": "j",
+                    "attempt": 1,
+                    "flows": [{"src": "w-0", "dst": "w-1", "bandwidth": 5, "path": ["a", "b"]}],
+                }
+            ],
+        }
+    ],
+    RevisionRejected: [{"revision": "r", "reason": "full"}],
     PlanRejected: [{"plan": "p", "job": "j", "attempt": 1, "reason": "full"}],
     NodeChanged: [
         {"node": "n", "change": change}
@@ -76,6 +106,7 @@ SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
     NetworkPreparing: [{"job": "j", "attempt": 1}],
     NetworkReady: [{"job": "j", "attempt": 1}],
     TopologyChanged: [{"links": 4, "media": 0}],
+    LinkChanged: [{"src": "a", "dst": "b", "state": "down", "reason": "no carrier", "bandwidth": 1, "measured": 1}],
 }
 
 

@@ -10,8 +10,17 @@ from agent_parts import FakeNetwork, FakeTime, compute, network, worker
 
 from ces_common import subjects
 from ces_common.bus import AccessRefused, MemoryBroker, MemoryBus, Message, RemoteError
-from ces_common.messages.queries import LogAnswer, LogQuery
-from ces_common.messages.reports import Applied, Heartbeat, LeaseGrant, LinkUsage, Progress, Status
+from ces_common.messages.queries import LinkProbe, LinkProbed, LogAnswer, LogQuery
+from ces_common.messages.reports import (
+    Applied,
+    Heartbeat,
+    LeaseGrant,
+    LinkReport,
+    LinkStatus,
+    LinkUsage,
+    Progress,
+    Status,
+)
 from ces_common.messages.wanted import ComputeWanted, NetworkWanted, WorkerWanted
 from ces_edge_agent.agent import Agent
 from ces_edge_agent.dataplane.errors import DataPlaneError
@@ -21,6 +30,7 @@ from ces_edge_agent.settings import AgentSettings
 
 PATIENCE_S = 60.0
 BEAT_S = 0.02
+REPORTS: dict[str, type[Any]] = {"status": Status, "applied": Applied, "progress": Progress, "links": LinkReport}
 LEASE_S = 30.0
 
 
@@ -35,14 +45,14 @@ class World:
         self.host = FakeHost()
         self.there = True
         self.beats: list[Heartbeat] = []
-        self.said: dict[str, list[Any]] = {"status": [], "applied": [], "progress": []}
+        self.said: dict[str, list[Any]] = {"status": [], "applied": [], "progress": [], "links": []}
         self.tasks: list[asyncio.Task[None]] = []
         self.buses: list[MemoryBus] = []
 
     async def open(self) -> None:
         await self.bus.connect()
         await self.bus.serve(subjects.ALL_HEARTBEATS, self._heartbeat)
-        for kind, model in (("status", Status), ("applied", Applied), ("progress", Progress)):
+        for kind, model in REPORTS.items():
 
             async def heard(message: Message, kind: str = kind, model: type[Any] = model) -> None:
                 self.said[kind].append(model.model_validate_json(message.data))
@@ -57,9 +67,9 @@ class World:
             raise RemoteError("away", "the manager is away")
         return LeaseGrant(lease_s=LEASE_S).encode()
 
-    async def start(self, bus: MemoryBus | None = None) -> Agent:
+    async def start(self, bus: MemoryBus | None = None, heartbeat_s: float = BEAT_S) -> Agent:
         """An agent on the machine, with what earlier ones left there."""
-        settings = AgentSettings(node="n", state_dir=self.folder, heartbeat_s=BEAT_S, resync_s=30, stop_grace_s=1)
+        settings = AgentSettings(node="n", state_dir=self.folder, heartbeat_s=heartbeat_s, resync_s=30, stop_grace_s=1)
         self.runtime, self.network = FakeRuntime(self.folder, self.host), FakeNetwork()
         await self.runtime.open()
         bus = bus or MemoryBus(self.broker)
@@ -160,6 +170,28 @@ async def test_heartbeats_carry_measurements_and_renew_the_lease(world: World) -
     assert beat.links == [LinkUsage(peer="b", sent=1.0, received=2.0)]
     assert [usage.allocation for usage in beat.workers] == ["a"]
     assert len({each.boot for each in world.beats}) == 1
+
+
+async def test_a_link_that_changes_is_reported_without_waiting_for_the_next_heartbeat(world: World) -> None:
+    await world.start(heartbeat_s=3600)
+    await world.until(lambda: len(world.beats) == 1)
+    assert world.said["links"] == [], "nothing is said of links before they are known"
+    world.network.states = [LinkStatus(peer="b", state="down", reason="device to-b has no carrier")]
+    world.network.link_news.set()
+    await world.until(lambda: world.said["links"] == [LinkReport(node="n", links=world.network.states)])
+
+
+async def test_a_link_is_probed_when_asked_and_what_cannot_be_is_told(world: World) -> None:
+    await world.start()
+    await world.until(lambda: len(world.beats) > 0)
+
+    async def ask(peer: str) -> LinkProbed:
+        query = LinkProbe(peer=peer, part="send", seconds=2)
+        return LinkProbed.model_validate_json(await world.bus.request("ces.v1.rpc.agent.n.probe", query.encode()))
+
+    assert await ask("b") == LinkProbed(rate=2e6, round_trip_s=0.002)
+    with pytest.raises(RemoteError, match="no link to c"):
+        await ask("c")
 
 
 async def test_without_word_from_the_manager_workers_stop_when_the_lease_has_run_out(world: World) -> None:
@@ -339,4 +371,4 @@ async def test_a_bus_that_refuses_once_costs_no_connection_and_leaves_nobody_lis
         assert (bus.connections, bus.open) == (1, 0)
     world.tasks.append(asyncio.create_task(agent.communicate()))
     await world.until(lambda: agent.missing() is None)
-    assert (bus.connections, bus.open) == (1, 2)
+    assert (bus.connections, bus.open) == (1, 3)

@@ -132,6 +132,16 @@ def test_new_comes_before_old_goes() -> None:
     assert diff([new], [old]) == [Step("add", new), Step("delete", old)]
 
 
+def test_a_way_comes_after_the_class_of_its_traffic_and_goes_before_it() -> None:
+    ways = (Route, Rule)
+    classes = (Shaper, ShapedClass, Queue, Filter)
+    added = [type(step.item) for step in diff(OBJECTS, [])]
+    kept = [item for item in OBJECTS if isinstance(item, Device)]
+    gone = [type(step.item) for step in diff(kept, OBJECTS)]
+    assert max(added.index(kind) for kind in classes) < min(added.index(kind) for kind in ways)
+    assert max(at for at, kind in enumerate(gone) if kind in ways) < gone.index(Shaper)
+
+
 def test_a_filter_moves_to_another_class_under_its_handle() -> None:
     old = Filter("to-n2", 2, 0x800, MATCH, 2, handle=0x80100009)
     (step,) = diff([replace(old, minor=4, handle=0)], [old])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ces_common.messages.wanted import Endpoint, FlowClass, LinkDevice, NetworkWanted
-from ces_edge_agent.dataplane.meter import Counter, LinkCounters, Meters
+from ces_edge_agent.dataplane.meter import ClassCounters, Counter, LinkCounters, Meters
 
 LINK = LinkDevice(peer="n2", device="to-n2", kind="veth", bandwidth=10**8, unreserved=10**6, gateway="10.2.0.1")
 WANTED = NetworkWanted(
@@ -53,24 +53,60 @@ def test_nothing_seen_is_nothing_reported() -> None:
     assert Counter().report() == (0.0, 0.0)
 
 
-def test_a_node_measures_its_links_and_the_flows_that_begin_there() -> None:
+def test_a_node_measures_its_links_and_the_flows_that_it_sends_over_them() -> None:
     meters = Meters()
     meters.watch(WANTED)
-    assert (meters.links, meters.flow_devices) == ({"to-n2"}, {"to-n2"})
+    assert (meters.links, meters.flow_devices, meters.source_devices) == ({"to-n2"}, {"to-n2"}, {"to-n2"})
     for now in (0.0, 1.0):
-        meters.see_link(now, "to-n2", LinkCounters(sent=int(now * 1000), received=int(now * 500), drops=7))
-        meters.see_classes(now, "to-n2", {6: int(now * 250), 9: 1, 10: 1})
-    ((link,), (flow,)) = meters.report()
-    assert (link.peer, link.sent, link.received, link.drops) == ("n2", 8000, 4000, 7)
-    assert (flow.number, flow.rate, flow.peak, flow.total) == (3, 2000, 2000, 250)
+        meters.see_link(now, "to-n2", LinkCounters(int(now * 1000), int(now * 500), drops=7, errors=2))
+        other = ClassCounters(1)
+        meters.see_classes(now, "to-n2", {6: ClassCounters(int(now * 250), drops=3), 9: other, 10: other})
+    ((link,), (flow, passing)) = meters.report()
+    assert (link.peer, link.sent, link.received, link.drops, link.errors) == ("n2", 8000, 4000, 7, 2)
+    assert (flow.number, flow.rate, flow.peak, flow.total, flow.drops) == (3, 2000, 2000, 250, 3)
+    assert (passing.number, passing.total) == (5, 1)
+
+
+def test_what_only_passes_is_looked_at_for_reports_alone() -> None:
+    meters = Meters()
+    meters.watch(WANTED.model_copy(update={"endpoints": []}))
+    assert (meters.flow_devices, meters.source_devices) == ({"to-n2"}, set())
+
+
+def test_a_flow_waits_while_bytes_are_queued_or_new_ones_were_dropped() -> None:
+    meters = Meters()
+    meters.watch(WANTED)
+    for now, counters in enumerate([(0, 9, 0), (1, 9, 0), (2, 9, 500), (3, 10, 0)]):
+        meters.see_classes(float(now), "to-n2", {6: ClassCounters(*counters)})
+    assert meters.report()[1][0].waited == 0.5
+    rate = [flow.model_copy(update={"rate": 5 * 10**5}) for flow in WANTED.classes]
+    meters.watch(WANTED.model_copy(update={"classes": rate}))
+    flow = meters.report()[1][0]
+    assert (flow.waited, flow.given, flow.total) == (0.0, 5 * 10**5, 3)
 
 
 def test_watching_the_same_again_forgets_nothing() -> None:
     meters = Meters()
     meters.watch(WANTED)
-    meters.see_classes(0.0, "to-n2", {6: 100})
+    meters.see_classes(0.0, "to-n2", {6: ClassCounters(100)})
     meters.watch(WANTED.model_copy(update={"generation": 2}))
-    meters.see_classes(1.0, "to-n2", {6: 300})
+    meters.see_classes(1.0, "to-n2", {6: ClassCounters(300)})
     assert meters.report()[1][0].total == 300
     meters.watch(WANTED.model_copy(update={"classes": []}))
     assert meters.report()[1] == []
+
+
+def test_a_flow_that_takes_another_way_goes_on_counting() -> None:
+    other = LINK.model_copy(update={"peer": "n3", "device": "to-n3"})
+    both = WANTED.model_copy(update={"links": [LINK, other]})
+    meters = Meters()
+    meters.watch(both)
+    meters.see_classes(0.0, "to-n2", {6: ClassCounters(300)})
+    away = [flow.model_copy(update={"via": "n3"}) if flow.number == 3 else flow for flow in WANTED.classes]
+    meters.watch(both.model_copy(update={"classes": away}))
+    meters.see_classes(1.0, "to-n3", {6: ClassCounters(50)})
+    flow = next(each for each in meters.report()[1] if each.number == 3)
+    assert (flow.job, flow.total) == ("a.1", 350)
+    used_again = [flow.model_copy(update={"job": "c.1"}) if flow.number == 3 else flow for flow in away]
+    meters.watch(both.model_copy(update={"classes": used_again}))
+    assert next(each for each in meters.report()[1] if each.number == 3).total == 0

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from ces_common.messages.wanted import FlowClass, LinkDevice
+from ces_common.shares import LEAST_RATE
 from ces_edge_agent.dataplane.objects import Filter, Match, Queue, ShapedClass
 from ces_edge_agent.dataplane.observe import match_keys
-from ces_edge_agent.dataplane.shaping import ARP, ENVELOPE, UNRESERVED, flow_shape, link_shape, pair_match
+from ces_edge_agent.dataplane.shaping import ARP, ENVELOPE, UNRESERVED, flow_shape, gso_size, link_shape, pair_match
 
 
 def flow(**parts: Any) -> FlowClass:
@@ -50,7 +51,7 @@ def test_a_flow_gets_its_rate_and_no_more() -> None:
     assert isinstance(rule, Filter)
     assert (shape.minor, shape.parent) == (10, ENVELOPE)
     assert shape.rate == shape.ceil == 10_000_000
-    assert shape.burst == shape.cburst == 1000  # microseconds
+    assert shape.burst == shape.cburst == 15_000  # microseconds
     assert queue.limit == 500_000  # 50 ms
     assert (rule.minor, rule.priority) == (10, 2)
 
@@ -59,6 +60,38 @@ def test_a_slow_class_lets_a_whole_frame_pass() -> None:
     shape = next(iter(flow_shape(flow(rate=1_000_000), "to-n2", 1500)))
     assert isinstance(shape, ShapedClass)
     assert shape.burst * shape.rate / 1e6 >= 1514
+
+
+def test_what_is_left_of_a_rate_makes_a_class_that_the_kernel_can_have() -> None:
+    """Its time for one frame goes into 32 bits of ticks, of which there are 15.6 to a microsecond."""
+    shape = next(iter(flow_shape(flow(rate=1), "to-n2", 9000)))
+    assert isinstance(shape, ShapedClass)
+    assert shape.rate * 8 == LEAST_RATE
+    assert shape.burst * 15.625 < 2**32
+
+
+def test_an_elastic_flow_may_borrow_and_is_guaranteed_no_more_than_its_rate() -> None:
+    shape, queue, _ = flow_shape(flow(rate=8_000_000, ceiling=80_000_000), "to-n2", 1500)
+    assert isinstance(shape, ShapedClass)
+    assert isinstance(queue, Queue)
+    assert (shape.rate, shape.ceil) == (1_000_000, 10_000_000)
+    assert queue.limit == 200_000  # 200 ms at its rate
+    below = next(iter(flow_shape(flow(rate=8_000_000, ceiling=1_000_000), "to-n2", 1500)))
+    assert isinstance(below, ShapedClass)
+    assert below.ceil == below.rate
+
+
+@pytest.mark.parametrize("rate", [100_000, 1_000_000, 10_000_000, 1_000_000_000])
+def test_a_queue_holds_enough_that_tcp_finds_a_loss_by_itself(rate: int) -> None:
+    queue = list(flow_shape(flow(rate=rate), "to-n2", 1500))[1]
+    assert isinstance(queue, Queue)
+    assert queue.limit >= max(16 * 1514, 2 * gso_size(rate, 1500))
+
+
+def test_acknowledgements_of_a_slow_flow_do_not_wait_for_seconds() -> None:
+    queue = list(flow_shape(flow(kind="return", small_only=True, rate=32_000), "to-n1", 1500))[1]
+    assert isinstance(queue, Queue)
+    assert 4 * 142 <= queue.limit <= 32_000 / 8
 
 
 def test_acknowledgements_come_before_data() -> None:

@@ -22,8 +22,8 @@ from ces_manager.measurements import MAX_PROGRESS, Measurements
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def usage(rate: float, peak: float, total: int) -> FlowUsage:
-    return FlowUsage(number=7, rate=rate, peak=peak, total=total)
+def usage(rate: float, peak: float, total: int, job: str = "a.1") -> FlowUsage:
+    return FlowUsage(number=7, job=job, rate=rate, peak=peak, total=total)
 
 
 def heard(*usages: FlowUsage) -> FlowUsage | None:
@@ -45,9 +45,17 @@ def test_a_flow_that_carried_nothing_yet_is_not_measured() -> None:
 
 
 def test_a_number_that_is_used_again_starts_anew() -> None:
-    found = heard(usage(40e6, 45e6, 10_000_000), usage(1e6, 2e6, 250_000))
+    found = heard(usage(40e6, 45e6, 10_000_000), usage(1e6, 2e6, 250_000, job="b.1"))
     assert found is not None
     assert (found.rate, found.peak) == (1e6, 2e6)
+    assert heard(usage(40e6, 45e6, 10_000_000), usage(0, 0, 0, job="a.2")) is None
+
+
+def test_a_flow_whose_node_counts_anew_keeps_its_peak() -> None:
+    """Its agent was started again, or its class was gone for a while."""
+    found = heard(usage(40e6, 45e6, 10_000_000), usage(0, 0, 0), usage(1e6, 2e6, 250_000))
+    assert found is not None
+    assert (found.rate, found.peak) == (1e6, 45e6)
 
 
 def progress(node: str, allocation: str, count: int = 0) -> Progress:

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from manager_world import World, audit, full_mesh, ring, sqlite_url
 from sqlalchemy import text
 
+from ces_common.messages.events import FlowPlan
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import JOB_OVER, JOB_PLACED, JobState
 from ces_common.view import StateView
@@ -125,6 +126,25 @@ class Histories(RuleBasedStateMachine):
             if self.world.commit(self.world.propose(job, where, bandwidth)) is None:
                 self.world.network(job)
                 self.all_converge()
+
+    @rule(which=pick, flow=pick, bandwidth=rates, via=nodes)
+    def revise(self, which: int, flow: int, bandwidth: int, via: str) -> None:
+        for job in self.choose(which, *JobState):
+            before = self.world.job(job)
+            if not before.reserved:
+                continue
+            held = before.reserved[flow % len(before.reserved)]
+            path = list(dict.fromkeys([held.path[0], via, held.path[-1]]))
+            given = FlowPlan(src=held.src, dst=held.dst, bandwidth=bandwidth, path=path)
+            reason = self.world.revise(job, given)
+            after = self.world.job(job)
+            assert after.allocations == before.allocations
+            assert after.state is before.state
+            if reason is None:
+                (now,) = (each for each in after.reserved if each.number == held.number)
+                assert (now.bandwidth, now.path) == (bandwidth, path)
+            else:
+                assert after == before
 
     def choose(self, which: int, *states: JobState) -> list[str]:
         """One of the live jobs in these states, if there is one."""

@@ -9,6 +9,7 @@ from cluster_state import MBIT, job, node, view_of, wire
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ces_common.jobfile import FlowMode
 from ces_common.messages.records import JobRecord, LinkRecord, NodeRecord, Snapshot, Topology
 from ces_common.messages.wanted import (
     Endpoint,
@@ -140,6 +141,16 @@ def test_answers_go_another_way_where_links_lead_one_way_only() -> None:
     assert planned["s"].policies == [PolicyRoute(job="j.1", src=ONE, dst=TWO, via="b")]
 
 
+def test_a_neighbour_without_a_link_back_is_not_asked_over_the_link() -> None:
+    links = [*wire("a", "s"), LinkRecord(src="s", dst="b", bandwidth=100 * MBIT)]
+    planned = plan_networks(view_of([A, S, B], links))
+    assert {(name, link.peer): link.two_way for name in "asb" for link in planned[name].links} == {
+        ("a", "s"): True,
+        ("s", "a"): True,
+        ("s", "b"): False,
+    }
+
+
 def test_tunnels_have_one_number_on_both_sides() -> None:
     planned = plan_networks(view_of([A, S, B], [*wire("a", "s", kind="vxlan"), *wire("s", "b", kind="vxlan")]))
     (there,) = planned["a"].links
@@ -203,6 +214,63 @@ def test_plain_routes_are_the_shortest_and_ties_go_to_the_first_name() -> None:
 
 
 # any topology, any jobs
+
+
+def test_plain_routes_go_around_a_link_that_is_down_and_its_device_stays() -> None:
+    nodes = [A, node("b", 2), node("c", 3)]
+    links = [*wire("a", "b"), *wire("b", "c"), *wire("c", "a")]
+    links[0] = links[0].model_copy(update={"state": "down"})
+    planned = plan_networks(view_of(nodes, links, []))
+    assert {route.subnet: route.via for route in planned["a"].subnets} == {"10.77.2.0/24": "c", "10.77.3.0/24": "c"}
+    assert {link.peer for link in planned["a"].links} == {"b", "c"}
+
+
+def test_a_flow_without_bandwidth_has_its_way_and_no_class() -> None:
+    cut = job("j", ["a", "b"], [(0, 1, 0, ["a", "s", "b"])], addresses=[ONE, TWO])
+    planned = plan_networks(view_of([A, S, B], LINE, [cut]))
+    assert planned["s"].policies
+    assert not any(document.classes for document in planned.values())
+
+
+def test_elastic_flows_may_borrow_up_to_their_maximum_where_the_sender_sees_all_of_the_link() -> None:
+    links = [*wire("a", "s"), *wire("s", "b", medium="air")]
+    flow = (0, 1, 10 * MBIT, ["a", "s", "b"])
+    asked = [(0, 1, MBIT, 30 * MBIT)]
+    record = job("j", ["a", "b"], [flow], asked=asked, addresses=[ONE, TWO])
+    record.reserved[0] = record.reserved[0].model_copy(update={"max": 30 * MBIT})
+
+    def ceilings(mode: FlowMode) -> dict[tuple[str, str, str], int | None]:
+        flows = [flow.model_copy(update={"mode": mode}) for flow in record.flows]
+        planned = plan_networks(view_of([A, S, B], links, [record.model_copy(update={"flows": flows})]))
+        return {(at, each.via, each.kind): each.ceiling for at in planned for each in planned[at].classes}
+
+    assert set(ceilings("strict").values()) == {None}
+    assert ceilings("elastic") == {
+        ("a", "s", "data"): 30 * MBIT,
+        ("s", "b", "data"): None,  # others send on that medium too
+        ("b", "s", "return"): None,
+        ("s", "a", "return"): return_rate(30 * MBIT),
+    }
+
+
+def test_a_link_that_carries_less_than_configured_is_shared_out_as_it_is_and_lends_nothing() -> None:
+    measured = {"measured": 20 * MBIT + 450_000}
+    links = [link.model_copy(update=measured) if link.src == "s" else link for link in LINE]
+    record = job("j", ["a", "b"], [(0, 1, 19 * MBIT, ["a", "s", "b"])], asked=[(0, 1, MBIT, 30 * MBIT)])
+    record.reserved[0] = record.reserved[0].model_copy(update={"max": 30 * MBIT})
+    record.flows[0] = record.flows[0].model_copy(update={"mode": "elastic"})
+    answered = job("k", ["b", "a"], [(0, 1, 20 * MBIT, ["b", "s", "a"])])
+    planned = plan_networks(view_of([A, S, B], links, [record, answered]))
+    for link in planned["s"].links:
+        assert link.bandwidth > measured["measured"]  # a probe can find that the wire has recovered
+        assert link.unreserved == unreserved_rate(measured["measured"])
+        here = [each for each in planned["s"].classes if each.via == link.peer]
+        assert here
+        assert sum(each.rate for each in here) + link.unreserved <= measured["measured"]
+    ceilings = {
+        (at, each.via, each.kind): each.ceiling for at in "as" for each in planned[at].classes if each.job == record.key
+    }
+    assert ceilings == {("a", "s", "data"): 30 * MBIT, ("s", "b", "data"): None, ("s", "a", "return"): None}
 
 
 @dataclass(frozen=True)

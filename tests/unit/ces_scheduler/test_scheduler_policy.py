@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +185,7 @@ async def test_a_policy_that_answers_nonsense_leaves_the_decision_to_search(
         def run(self, _: object, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
             return [np.full_like(inputs["mask"], np.nan)]
 
-    plan = await plan_by(Choice(CES_PPO.using(Policy("broken", {}, Broken()))), bus, manager)
+    plan = await plan_by(Choice(replace(CES_PPO, policy=Policy("broken", {}, Broken()))), bus, manager)
     assert plan.solver == "search"
     assert plan.considered["policy"] is None
     assert "not finite" in plan.considered["fallback"]

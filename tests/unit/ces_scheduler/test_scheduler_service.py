@@ -21,7 +21,8 @@ from ces_core.plan import Result
 from ces_core.problem import Problem
 from ces_core.solvers import DEFAULT, get_solver
 from ces_core.solvers.warm import warm_up
-from ces_scheduler.service import EVENTS, IN_FLIGHT_S, RETRY_S, Scheduler, backoff_s
+from ces_scheduler.backoff import backoff_s
+from ces_scheduler.service import EVENTS, IN_FLIGHT_S, RETRY_S, Scheduler
 
 RESYNC_S = 30.0
 NODES = [node("a", 1), node("s", 2, cpu=0, memory=0), node("b", 3)]

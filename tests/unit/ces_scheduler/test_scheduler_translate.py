@@ -59,6 +59,18 @@ def test_a_flow_is_held_until_the_last_worker_is_gone() -> None:
     assert cluster.link_used.sum() == 2 * MBIT
 
 
+def test_a_link_that_is_down_is_not_offered_and_one_that_was_measured_slower_less_of_it() -> None:
+    links = [*wire("a", "s"), *wire("s", "b", state="down"), *wire("a", "b", measured=10 * MBIT)]
+    cluster = offer_of(view_of(NODES, links)).cluster
+    nodes = cluster.topology.nodes
+    ends = zip(cluster.topology.link_src.tolist(), cluster.topology.link_dst.tolist(), strict=True)
+    offered = {
+        nodes[src] + nodes[dst]: capacity for (src, dst), capacity in zip(ends, cluster.link_capacity, strict=True)
+    }
+    full, slow = reservable(100 * MBIT), reservable(10 * MBIT)
+    assert offered == {"as": full, "sa": full, "ab": slow, "ba": slow}
+
+
 def test_media_are_offered_without_their_headroom() -> None:
     media = [MediumRecord(name="air", bandwidth=10 * MBIT)]
     record = job("j", ["a", "b"], [(0, 1, MBIT, ["a", "s", "b"])])

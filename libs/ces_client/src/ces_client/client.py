@@ -6,6 +6,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
@@ -21,10 +22,12 @@ from ces_client.watch import watch
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import (
     ForgottenNode,
+    JobFlowsView,
     JobSummary,
     JobView,
     JoinToken,
     JoinTokenRequest,
+    LinkProbeView,
     LinkView,
     NodeView,
     Page,
@@ -85,6 +88,12 @@ class Jobs(_Resource):
     def plan(self, job: str) -> PlanView:
         """The committed plan; ApiError 404 while there is none."""
         return self._read(PlanView, self._http.request("GET", _path("jobs", job, "plan")))
+
+    def flows(self, job: str, *, since: datetime | None = None) -> JobFlowsView:
+        """What the job's flows asked for, were given and carried, link by link: in the last minute, or from ``since``
+        on (with a time zone; the manager remembers five minutes)."""
+        params = {"since": since.isoformat()} if since else None
+        return self._read(JobFlowsView, self._http.request("GET", _path("jobs", job, "flows"), params=params))
 
     def cancel(self, job: str) -> JobView:
         return self._read(JobView, self._http.request("DELETE", _path("jobs", job)))
@@ -164,6 +173,11 @@ class Topology(_Resource):
 
     def links(self) -> Iterator[LinkView]:
         return self._pages(LinkView, "links")
+
+    def probe(self, src: str, dst: str, *, seconds: float = 1.0) -> LinkProbeView:
+        """Fill what is idle of a link for a moment (0.2 to 5 s), to measure what it carries."""
+        path, body = _path("links", src, dst, "probe"), {"seconds": seconds}
+        return self._read(LinkProbeView, self._http.request("POST", path, body=body, repeatable=False))
 
 
 class Client(_Resource):

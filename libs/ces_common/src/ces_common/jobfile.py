@@ -88,6 +88,9 @@ class Range(Document):
         return self
 
 
+FlowMode = Literal["strict", "elastic"]
+
+
 class Edge(Document):
     src: str
     dst: str
@@ -98,6 +101,7 @@ class Flows(Document):
     topology: Literal["ring", "star", "tree", "full", "gossip", "edges"] = "edges"
     direction: Literal["forward", "reverse", "both"] = "forward"
     bandwidth: Range | None = None
+    mode: FlowMode = "strict"
     edges: list[Edge] = []
 
     @model_validator(mode="after")
@@ -138,7 +142,8 @@ class Task(BaseModel):
 
 
 class Flow(BaseModel):
-    """One directed flow between two tasks, with its bandwidth range in bit/s."""
+    """One directed flow between two tasks, with its bandwidth range in bit/s. ``mode``: what it is given is its cap,
+    or it may also borrow what is idle, up to ``max``."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -146,6 +151,7 @@ class Flow(BaseModel):
     dst: str
     min: int
     max: int
+    mode: FlowMode = "strict"
 
 
 class JobFile(Document):
@@ -213,13 +219,14 @@ class JobFile(Document):
         flows = self.flows
         if flows.topology == "edges":
             return [
-                Flow(src=edge.src, dst=edge.dst, min=edge.bandwidth.min, max=edge.bandwidth.max) for edge in flows.edges
+                Flow(src=edge.src, dst=edge.dst, min=edge.bandwidth.min, max=edge.bandwidth.max, mode=flows.mode)
+                for edge in flows.edges
             ]
         assert flows.bandwidth is not None
         names = [task.name for task in self.expand_tasks()]
         pairs = topology_pairs(flows.topology, len(names), flows.direction)
         low, high = flows.bandwidth.min, flows.bandwidth.max
-        return [Flow(src=names[a], dst=names[b], min=low, max=high) for a, b in pairs]
+        return [Flow(src=names[a], dst=names[b], min=low, max=high, mode=flows.mode) for a, b in pairs]
 
 
 def topology_pairs(topology: str, count: int, direction: str = "forward") -> list[tuple[int, int]]:

@@ -16,6 +16,11 @@ UNRESERVED = 0.02  # share of a link for all traffic without a reservation
 LEAST_RATE = 8_000  # bit/s; no class is made slower than this
 
 
+def usable(configured: int, measured: int | None) -> int:
+    """What a link carries in bit/s: the measured capacity where that is lower than the configured one."""
+    return configured if measured is None else min(configured, measured)
+
+
 def reservable(capacity: int) -> int:
     """What plans may use of a capacity, in bit/s."""
     return int(capacity * (1 - HEADROOM))
@@ -35,7 +40,7 @@ def fitted(wanted: Sequence[int], room: int) -> list[int]:
     """Rates no more than wanted, together within ``room`` as far as the least rate of each allows: where they do not
     fit, all shrink alike."""
     total = sum(wanted)
-    if total <= room:
+    if total <= max(room, 0):
         return list(wanted)
     share = max(room, 0) / total
     return [max(int(rate * share), LEAST_RATE) for rate in wanted]

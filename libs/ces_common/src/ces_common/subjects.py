@@ -23,8 +23,8 @@ WANTED_BUCKET: Final = "ces_wanted"
 WANTED_STREAM: Final = f"KV_{WANTED_BUCKET}"
 WANTED_PREFIX: Final = f"$KV.{WANTED_BUCKET}"
 
-ReportKind = Literal["status", "applied", "progress"]
-REPORT_KINDS: Final[tuple[ReportKind, ...]] = ("status", "applied", "progress")
+ReportKind = Literal["status", "applied", "progress", "links"]
+REPORT_KINDS: Final[tuple[ReportKind, ...]] = ("status", "applied", "progress", "links")
 WantedKind = Literal["compute", "network"]
 WANTED_KINDS: Final[tuple[WantedKind, ...]] = ("compute", "network")
 
@@ -76,6 +76,11 @@ def events(aggregate: str, type_: str | None = None) -> str:
     """A pattern for all facts of an aggregate, or those of one type."""
     pattern = f"{PREFIX}.evt.{token(aggregate, 'aggregate')}"
     return f"{pattern}.{token(type_, 'event type')}.>" if type_ is not None else f"{pattern}.>"
+
+
+def link_id(src: str, dst: str) -> str:
+    """Stands for a directed link where facts about it need an id."""
+    return f"{node_name(src)}--{node_name(dst)}"
 
 
 def parse_event(subject: str) -> EventSubject:

@@ -103,6 +103,7 @@ class Books:
         self._plans: set[str] = set()
         self._ids: set[str] = set()
         self._sequence = 0
+        self._revision: str | None = None  # whose events are being read
 
     def read(self, event: Event) -> None:
         number, data = int(event["sequence"]), event["data"]
@@ -113,9 +114,15 @@ class Books:
         self._sequence = number
         self._ids.add(event["id"])
         _, _, aggregate, kind = event["type"].split(".")
+        revision = data["revision"] if (aggregate, kind) == ("plan", "revised") else None
+        if self._revision not in (None, revision):  # that of several jobs is one event for each
+            self._check_links(number - 1)
+        self._revision = revision
         match aggregate, kind:
             case "plan", "committed":
                 self._plan(number, event["time"], data)
+            case "plan", "revised":
+                self._revised(number, data)
             case "job", "waiting":
                 if self.jobs[data["job"]].state != "queued":
                     self._find(number, f"job {data['job']} waits but is {self.jobs[data['job']].state}")
@@ -236,6 +243,26 @@ class Books:
         job.flows = list(data.get("flows", []))
         self._check_nodes(number, {each["node"] for each in allocations})
         self._check_links(number)
+
+    def _revised(self, number: int, data: Mapping[str, Any]) -> None:
+        name = data["job"]
+        job = self.jobs[name]
+        if job.state not in _PLACED or data["attempt"] != job.attempt:
+            self._find(number, f"attempt {data['attempt']} is revised while {name} is {job.state} at {job.attempt}")
+        held = {flow["number"]: flow for flow in job.flows}
+        short = {(flow["src"], flow["dst"]) for flow in data.get("short", [])}
+        for flow in data["flows"]:
+            who, before = f"flow {flow['src']} -> {flow['dst']}", held.get(flow["number"])
+            if before is None or (before["src"], before["dst"]) != (flow["src"], flow["dst"]):
+                self._find(number, f"{who} of {name} is revised, which does not hold number {flow['number']}")
+                continue
+            if (before["path"][0], before["path"][-1]) != (flow["path"][0], flow["path"][-1]):
+                self._find(number, f"{who} goes by {flow['path']} now, its tasks are elsewhere")
+            least = 0 if (flow["src"], flow["dst"]) in short else flow["min"]
+            if not least <= flow["bandwidth"] <= flow["max"]:
+                self._find(number, f"{who} gets {flow['bandwidth']}, outside of {least} to {flow['max']}")
+            held[flow["number"]] = flow
+        job.flows = list(held.values())
 
     def _check_tasks(self, number: int, name: str, tasks: Sequence[str]) -> None:
         asked = self._ground.tasks.get(name)

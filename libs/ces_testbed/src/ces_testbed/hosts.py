@@ -115,6 +115,11 @@ class Hosts:
         """Pull a wire between two hosts."""
         self._set_wire(a, b, up=False)
 
+    def tear(self, a: str, b: str) -> None:
+        """Take a wire between two hosts away, with the devices at its ends; ``up`` brings it back."""
+        with routing(self.data_plane(a)) as ip:
+            delete_device(ip, link_device(b))
+
     def mend(self, a: str, b: str) -> None:
         self._set_wire(a, b, up=True)
 

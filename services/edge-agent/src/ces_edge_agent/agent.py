@@ -14,9 +14,9 @@ import psutil
 import structlog
 
 from ces_common import subjects
-from ces_common.bus.port import Bus, BusError, Message
-from ces_common.messages.queries import LogQuery
-from ces_common.messages.reports import Heartbeat, LeaseGrant
+from ces_common.bus.port import Bus, BusError, Message, RemoteError
+from ces_common.messages.queries import LinkProbe, LogQuery
+from ces_common.messages.reports import Heartbeat, LeaseGrant, LinkReport
 from ces_common.messages.wanted import ComputeWanted, NetworkWanted
 from ces_common.service import Hint
 from ces_edge_agent.compute import ComputeKeeper
@@ -88,7 +88,11 @@ class Agent:
             subscriptions.push_async_callback(wanted.close)
             logs = await self._bus.serve(subjects.agent_rpc(node, "logs"), self._logs)
             subscriptions.push_async_callback(logs.close)
-            await asyncio.gather(self._read_repeatedly(), self._heartbeats(), self._reports(), self._progress())
+            probes = await self._bus.serve(subjects.agent_rpc(node, "probe"), self._probe)
+            subscriptions.push_async_callback(probes.close)
+            await asyncio.gather(
+                self._read_repeatedly(), self._heartbeats(), self._reports(), self._links(), self._progress()
+            )
 
     # what is wanted
 
@@ -180,6 +184,18 @@ class Agent:
                 log.info("reports wait for the bus", error=str(error))
             await self._report_hint.wait(self._settings.heartbeat_s)
 
+    async def _links(self) -> None:
+        """The state of all links as soon as one changed, and again and again."""
+        while True:
+            links = await self._measured(self._network.links(), [])
+            if links:
+                report = LinkReport(node=self._settings.node, links=links)
+                try:
+                    await self._bus.publish(subjects.report(self._settings.node, "links"), report.encode())
+                except BusError as error:
+                    log.info("the state of links waits for the bus", error=str(error))
+            await self._network.link_news.wait(self._settings.heartbeat_s)
+
     async def _progress(self) -> None:
         while True:
             await self._say_progress()
@@ -201,6 +217,13 @@ class Agent:
         subjects.token(query.allocation, "allocation")
         answer = await asyncio.to_thread(answer_log, self._runtime, query, self.compute.observed)
         return answer.encode()
+
+    async def _probe(self, message: Message) -> bytes:
+        query = LinkProbe.model_validate_json(message.data)
+        try:
+            return (await self._network.probe(query)).encode()
+        except DataPlaneError as error:
+            raise RemoteError("not-probed", str(error)) from error
 
     async def _housekeeping(self) -> None:
         while True:

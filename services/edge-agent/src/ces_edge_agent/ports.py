@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from ces_common.messages.reports import FlowUsage, LinkUsage, WorkerStatus, WorkerUsage
+from ces_common.messages.queries import LinkProbe, LinkProbed
+from ces_common.messages.reports import FlowUsage, LinkStatus, LinkUsage, WorkerStatus, WorkerUsage
 from ces_common.messages.wanted import Endpoint, NetworkWanted, WorkerWanted
+from ces_common.service import Hint
 
 
 class Refused(Exception):
@@ -74,6 +76,16 @@ class Network(Protocol):
 
     async def usage(self) -> tuple[list[LinkUsage], list[FlowUsage]]:
         """Rates since the last call."""
+
+    @property
+    def link_news(self) -> Hint:
+        """Set whenever ``links`` may have something new to say."""
+
+    async def links(self) -> list[LinkStatus]:
+        """The state of every link that was last asked for; none where links are not looked after."""
+
+    async def probe(self, query: LinkProbe) -> LinkProbed:
+        """Measure the wire to a neighbour, of one link at a time. Raises DataPlaneError."""
 
     async def remove(self) -> None:
         """Take down everything that CES made on this node."""

@@ -21,6 +21,7 @@ from ces_manager.liveness import Vigil
 from ces_manager.measurements import Measurements
 from ces_manager.messaging import SERVICE, Messaging
 from ces_manager.policy import Policy
+from ces_manager.probing import Probing
 from ces_manager.pruning import cutoffs, has_aged, prune
 from ces_manager.relay import Relay
 from ces_manager.revoking import Revoking
@@ -56,6 +57,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         measurements=measurements,
         vigil=vigil,
         revoking=revoking,
+        probing=Probing(desk, bus),
         bell=bell,
         agent_signing_key=signing_key,
         agents_nats_urls=settings.agents_nats_urls,

@@ -1,10 +1,10 @@
-"""Whether a plan fits what is committed now. Pure."""
+"""Whether a plan, or a revision of plans, fits what is committed now. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from ces_common.jobfile import Flow, Task
@@ -33,6 +33,7 @@ class LinkRoom:
 
     bandwidth: int
     medium: str | None = None
+    up: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,52 @@ def misfit(
     return None
 
 
+@dataclass(frozen=True, slots=True)
+class FlowChange:
+    """A held flow, and what it shall have instead; ``low`` and ``high`` are what its job asks for, in bit/s."""
+
+    held: FlowPlan
+    given: FlowPlan
+    low: int
+    high: int
+
+
+def revision_misfit(changes: Sequence[FlowChange], room: Room) -> str | None:
+    """The first reason why flows cannot be changed like this; None where they can. ``room`` is what is left beside what
+    they hold. A flow may get less than its minimum only if it has less already, or if its path does not carry it any
+    more; with nothing it may stay on a path that is not there."""
+    freed = _given_back(room, [change.held for change in changes])
+    moving = [change for change in changes if change.given.bandwidth or change.given.path != change.held.path]
+    for change in changes:
+        held, given = change.held, change.given
+        least = 0 if held.bandwidth < change.low or _fails(held.path, room) else change.low
+        asked = Flow(src=held.src, dst=held.dst, min=least, max=change.high)
+        ends = {held.src: held.path[0], held.dst: held.path[-1]}
+        for reason in _flow(given, asked, ends, freed if change in moving else None):
+            return reason
+    return next(_links([change.given for change in moving], freed), None)
+
+
+def _fails(path: Sequence[str], room: Room) -> bool:
+    """Whether a link of the path is not there, is down, or has more on it than it carries."""
+    links = [room.links.get(hop) for hop in hops(path)]
+    return any(
+        link is None or not link.up or link.bandwidth < 0 or room.media.get(link.medium or "", 0) < 0 for link in links
+    )
+
+
+def _given_back(room: Room, flows: Sequence[FlowPlan]) -> Room:
+    links, media = dict(room.links), dict(room.media)
+    for flow in flows:
+        for hop in hops(flow.path):
+            link = links.get(hop)
+            if link is not None:
+                links[hop] = replace(link, bandwidth=link.bandwidth + flow.bandwidth)
+                if link.medium is not None:
+                    media[link.medium] += flow.bandwidth
+    return Room(room.nodes, links, media)
+
+
 def _nodes(tasks: Sequence[Task], assignments: Mapping[str, str], room: Room) -> Iterator[str]:
     cpu, memory, gpu = Counter[str](), Counter[str](), Counter[str]()
     for task in tasks:
@@ -100,7 +147,8 @@ def _nodes(tasks: Sequence[Task], assignments: Mapping[str, str], room: Room) ->
             yield f"node {name} has {max(node.gpu, 0)} GPUs left, the plan asks for {gpu[name]}"
 
 
-def _flow(flow: FlowPlan, wanted: Flow, assignments: Mapping[str, str], room: Room) -> Iterator[str]:
+def _flow(flow: FlowPlan, wanted: Flow, assignments: Mapping[str, str], room: Room | None) -> Iterator[str]:
+    """``room`` is None for a flow that uses nothing."""
     name = f"flow {flow.src} -> {flow.dst}"
     if not wanted.min <= flow.bandwidth <= wanted.max:
         yield (
@@ -112,9 +160,13 @@ def _flow(flow: FlowPlan, wanted: Flow, assignments: Mapping[str, str], room: Ro
         yield f"the path of {name} does not lead from {assignments[flow.src]} to {assignments[flow.dst]}"
     if len(set(path)) != len(path):
         yield f"the path of {name} passes a node twice"
+    if room is None:
+        return
     for hop in hops(path):
         if hop not in room.links:
             yield f"{name} uses link {hop[0]} -> {hop[1]}, which does not exist"
+        elif not room.links[hop].up:
+            yield f"{name} uses link {hop[0]} -> {hop[1]}, which is down"
     for node in path:
         if node not in room.nodes:
             yield f"{name} passes node {node}, which does not exist"

@@ -29,6 +29,7 @@ from ces_manager import lifecycle
 from ces_manager.addressing import Exhausted, next_subnet
 from ces_manager.changes import change
 from ces_manager.errors import Conflict, Forbidden, Invalid, NotFound
+from ces_manager.link_states import live_states
 from ces_manager.links import directed_links, uncarried
 
 Change = Literal["joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed", "forgotten"]
@@ -95,14 +96,17 @@ def drain(tx: WriteTx, name: str) -> NodeRow:
 
 
 def put_topology(tx: WriteTx, file: TopologyFile) -> None:
-    """Replace all links and media; jobs that these can no longer carry are placed anew. Raises Invalid."""
+    """Replace all links and media; jobs that these can no longer carry are placed anew. What is known of a link that
+    stays is kept. Raises Invalid."""
     links = directed_links(file)
+    known = live_states(tx, links)
     for table in (LinkRow, MediumRow):
         tx.session.execute(delete(table), execution_options={"synchronize_session": False})
     if file.media:
         tx.session.execute(insert(MediumRow), [medium.model_dump(mode="python") for medium in file.media])
     if links:
-        tx.session.execute(insert(LinkRow), [link.model_dump(mode="python") for link in links])
+        rows = [link.model_dump(mode="python") | known[link.src, link.dst] for link in links]
+        tx.session.execute(insert(LinkRow), rows)
     tx.cluster().topology_version = tx.version
     tx.emit("topology", "changed", "topology", TopologyChanged(links=len(links), media=len(file.media)))
     media = {medium.name: medium.bandwidth for medium in file.media}

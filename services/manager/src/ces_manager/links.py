@@ -45,7 +45,7 @@ def uncarried(tx: ReadTx, links: Iterable[LinkRecord], media: dict[str, int]) ->
     """Jobs whose flows no longer fit, each with the link or medium at fault; what matters more, or was there first,
     keeps its place."""
     known = {(link.src, link.dst): link for link in links}
-    left: Counter[tuple[str, str]] = Counter({hop: reservable(link.bandwidth) for hop, link in known.items()})
+    left: Counter[tuple[str, str]] = Counter({hop: reservable(link.capacity) for hop, link in known.items()})
     air: Counter[str] = Counter({name: reservable(bandwidth) for name, bandwidth in media.items()})
     query = (
         select(JobRow, HopRow)

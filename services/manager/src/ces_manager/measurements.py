@@ -6,32 +6,33 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ces_common.messages.reports import FlowUsage, Heartbeat, LinkUsage, Progress
+from ces_manager.flow_history import FlowHistory
 
 KEEP = timedelta(hours=1)
 MAX_PROGRESS = 512  # allocations of one node whose progress is remembered: the last to say something
 
 
 class Measurements:
-    """The last heartbeat of each node, the last progress of each allocation, and the busiest second of each flow."""
+    """The last heartbeat of each node, the last progress of each allocation, the busiest second of each flow, and what
+    flows carried in the last minutes."""
 
     def __init__(self) -> None:
         self._beats: dict[str, tuple[datetime, Heartbeat]] = {}
         self._progress: dict[str, dict[str, tuple[datetime, dict[str, Any]]]] = {}  # node -> allocation -> the last
-        self._flows: dict[tuple[str, int], tuple[datetime, FlowUsage]] = {}  # (source node, number)
+        self._flows: dict[tuple[str, int], tuple[datetime, FlowUsage]] = {}  # (node, number)
+        self.history = FlowHistory()
 
     def heard(self, beat: Heartbeat, now: datetime) -> None:
-        before = self._beats.get(beat.node)
-        totals = {usage.number: usage.total for usage in before[1].flows} if before else {}
         self._beats[beat.node] = (now, beat)
+        self.history.heard(beat, now)
         for usage in beat.flows:
             key = (beat.node, usage.number)
-            if usage.total == 0:
+            kept = self._flows.get(key)
+            if kept and kept[1].job == usage.job:  # else it is another flow: numbers are used again
+                usage = _continued(kept[1], usage)
+            elif usage.total == 0:
                 self._flows.pop(key, None)
                 continue
-            kept = self._flows.get(key)
-            # A number that was not there a moment ago, or counts from zero again, is another flow: they are used again.
-            if kept and totals.get(usage.number, usage.total + 1) <= usage.total:
-                usage = _continued(kept[1], usage)
             self._flows[key] = (now, usage)
 
     def progressed(self, progress: Progress, now: datetime) -> None:
@@ -45,11 +46,13 @@ class Measurements:
         for node, known in list(self._progress.items()):
             self._progress[node] = {key: kept for key, kept in known.items() if now - kept[0] < KEEP}
         self._flows = {key: kept for key, kept in self._flows.items() if now - kept[0] < KEEP}
+        self.history.forget_old(now)
 
     def forget_node(self, node: str) -> None:
         self._beats.pop(node, None)
         self._progress.pop(node, None)
         self._flows = {key: kept for key, kept in self._flows.items() if key[0] != node}
+        self.history.forget_node(node)
 
     def beat(self, node: str) -> tuple[datetime, Heartbeat] | None:
         return self._beats.get(node)
@@ -71,5 +74,5 @@ class Measurements:
 
 def _continued(earlier: FlowUsage, now: FlowUsage) -> FlowUsage:
     """The busiest second of all; the rate of the last report in which data flowed."""
-    rate = now.rate if now.total > earlier.total else earlier.rate
+    rate = now.rate if now.rate > 0 else earlier.rate
     return now.model_copy(update={"rate": rate, "peak": max(earlier.peak, now.peak)})

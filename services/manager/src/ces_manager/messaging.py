@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -22,31 +21,35 @@ from ces_common.messages.events import (
     NetworkReady,
     PlanProposed,
     PlanRefused,
+    RevisionProposed,
     parse_event,
 )
 from ces_common.messages.queries import SnapshotQuery
-from ces_common.messages.reports import Heartbeat, LeaseGrant, Progress, Status
-from ces_manager import plans, records, reports
+from ces_common.messages.reports import Heartbeat, LeaseGrant, LinkReport, Progress, Status
+from ces_manager import link_states, plans, records, reports, revisions
 from ces_manager.api.streams import Bell
 from ces_manager.batching import Batcher
 from ces_manager.desk import Desk
+from ces_manager.hearing import GATHER_S, IGNORED, Reports
 from ces_manager.measurements import Measurements
 from ces_manager.policy import Policy
 
 log = structlog.get_logger()
 SERVICE = "manager"
-# Two queues, taken from in turn: jobs that have a plan go on while a burst of others waits to have theirs committed.
+# Two queues, taken from in turn: jobs that have a plan go on, and flows are led around a dead link, while a burst of
+# others waits to have theirs committed.
 FACTS = {
     subjects.MANAGER_PLANS: [subjects.events("plan", "proposed"), subjects.events("plan", "refused")],
-    subjects.MANAGER_NETWORKS: [subjects.events("network", "preparing"), subjects.events("network", "ready")],
+    subjects.MANAGER_NETWORKS: [
+        subjects.events("network", "preparing"),
+        subjects.events("network", "ready"),
+        subjects.events("revision", "proposed"),
+    ],
 }
 HEARTBEATS = Counter("ces_heartbeats_total", "Heartbeats answered")
-IGNORED = Counter("ces_messages_ignored_total", "Malformed or forged messages ignored", ["kind"])
 DATABASE_RETRY_S = 1.0
 NO_DATABASE = "the database does not answer"
-QUIET_S = 5.0  # how long a report that an agent repeats word for word is not looked at again
 PROGRESS_LIMIT = 64 * 1024  # bytes; agents pass on lines of 16 KiB at most, which may grow when they are written anew
-GATHER_S = 0.02  # how long reports of agents wait for others, to share a transaction
 
 
 class Messaging:
@@ -54,15 +57,18 @@ class Messaging:
         self._desk, self._bus, self._policy = desk, bus, policy
         self._measurements, self._bell = measurements, bell
         self._beats = Batcher(self._renew, GATHER_S)
-        self._statuses = Batcher(self._take_statuses, GATHER_S)
-        self._quiet: dict[str, tuple[bytes, float]] = {}  # node -> its last report, not looked at again until
+        self._statuses = Reports(desk, "status", Status.model_validate_json, reports.matters, reports.agent_status)
+        self._links = Reports(
+            desk, "links", LinkReport.model_validate_json, link_states.matters, link_states.take_report
+        )
 
     async def start(self) -> None:
         """Provision the broker and begin to listen."""
         await self._bus.provision()
         await self._bus.serve(subjects.rpc(SERVICE, "snapshot"), self._snapshot, queue=SERVICE)
         await self._bus.serve(subjects.ALL_HEARTBEATS, self._heartbeat, queue=SERVICE)
-        await self._bus.subscribe(subjects.reports("status"), self._status, queue=SERVICE)
+        await self._bus.subscribe(subjects.reports("status"), self._statuses.heard, queue=SERVICE)
+        await self._bus.subscribe(subjects.reports("links"), self._links.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("progress"), self._progress)
         for durable, facts in FACTS.items():
             await self._bus.consume(durable, facts, self._fact)
@@ -100,6 +106,9 @@ class Messaging:
                 log.info("plan", job=data.job, plan=data.plan, outcome=reason or "committed")
             case PlanRefused():
                 plans.refuse_plan(tx, data)
+            case RevisionProposed():
+                reason = revisions.commit_revision(tx, data)
+                log.info("revision", revision=data.revision, cause=data.cause, outcome=reason or "committed")
             case NetworkPreparing():
                 plans.network_preparing(tx, data.job, data.attempt)
             case NetworkReady():
@@ -128,43 +137,6 @@ class Messaging:
     def _write_leases(self, beats: list[Heartbeat]) -> set[str]:
         names = [(beat.node, beat.boot) for beat in beats]
         return reports.heartbeats(self._desk.uow, names, self._desk.clock.now())
-
-    async def _status(self, message: Message) -> None:
-        try:
-            status = Status.model_validate_json(message.data)
-            node, _ = subjects.parse_report(message.subject)
-        except ValueError as error:
-            IGNORED.labels("status").inc()
-            log.warning("malformed report ignored", subject=message.subject, error=str(error))
-            return
-        if status.node != node:
-            IGNORED.labels("status").inc()
-            log.warning("report in another node's name ignored", subject=message.subject)
-            return
-        now = self._desk.clock.steady()
-        quiet = self._quiet.get(node)
-        if quiet is not None and quiet[0] == message.data and now < quiet[1]:
-            return
-        self._quiet[node] = (message.data, now + QUIET_S)
-        self._statuses.put(status).add_done_callback(partial(self._taken, node))
-
-    async def _take_statuses(self, statuses: list[Status]) -> list[None]:
-        """Only the last report of each node counts; most say nothing new and lock nothing."""
-        last = {status.node: status for status in statuses}.values()
-        news = await self._desk.read(lambda tx: [status for status in last if reports.matters(tx, status)])
-        if news:
-            await self._desk.write(lambda tx: self._move(tx, news))
-        return [None] * len(statuses)
-
-    def _move(self, tx: WriteTx, news: list[Status]) -> None:
-        for status in news:
-            reports.agent_status(tx, status)
-
-    def _taken(self, node: str, outcome: asyncio.Future[None]) -> None:
-        error = None if outcome.cancelled() else outcome.exception()
-        if error is not None:
-            log.warning("a report is dropped, its agent repeats it", node=node, error=cause_of(error))
-            self._quiet.pop(node, None)
 
     async def _progress(self, message: Message) -> None:
         try:

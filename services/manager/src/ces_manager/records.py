@@ -50,18 +50,7 @@ def topology(tx: ReadTx) -> Topology:
     media = tx.session.scalars(select(MediumRow).order_by(MediumRow.name))
     return Topology(
         version=tx.cluster().topology_version,
-        links=[
-            LinkRecord.model_validate(
-                {
-                    "src": link.src,
-                    "dst": link.dst,
-                    "bandwidth": link.bandwidth,
-                    "kind": link.kind,
-                    "medium": link.medium,
-                }
-            )
-            for link in links
-        ],
+        links=[link_record(link) for link in links],
         media=[MediumRecord(name=medium.name, bandwidth=medium.bandwidth) for medium in media],
     )
 
@@ -107,6 +96,10 @@ def reservations_of(tx: ReadTx, jobs: Iterable[JobRow]) -> dict[str, list[Reserv
 
 def node_record(row: NodeRow) -> NodeRecord:
     return NodeRecord.model_validate(row, from_attributes=True)
+
+
+def link_record(row: LinkRow) -> LinkRecord:
+    return LinkRecord.model_validate(row, from_attributes=True)
 
 
 def allocation_record(row: AllocationRow) -> AllocationRecord:

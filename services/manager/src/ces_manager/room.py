@@ -8,7 +8,7 @@ from sqlalchemy import BindParameter, bindparam, func, select
 
 from ces_common.db.tables import LIVE_STATES, AllocationRow, HopRow, LinkRow, MediumRow, NodeRow
 from ces_common.db.uow import ReadTx
-from ces_common.shares import reservable
+from ces_common.shares import reservable, usable
 from ces_manager.capacity import Hop, LinkRoom, NodeRoom, Room
 
 Held = tuple[int, int, int]  # millicores, bytes, GPUs
@@ -16,7 +16,9 @@ Held = tuple[int, int, int]  # millicores, bytes, GPUs
 # Built once: putting a statement together costs more than running it.
 _IN_NAMES: BindParameter[str] = bindparam("names", expanding=True)
 _NODES = select(NodeRow).where(NodeRow.name.in_(_IN_NAMES))
-_LINKS = select(LinkRow.src, LinkRow.dst, LinkRow.bandwidth, LinkRow.medium).where(LinkRow.src.in_(_IN_NAMES))
+_LINKS = select(LinkRow.src, LinkRow.dst, LinkRow.bandwidth, LinkRow.measured, LinkRow.medium, LinkRow.state).where(
+    LinkRow.src.in_(_IN_NAMES)
+)
 _HELD = (
     select(
         AllocationRow.node,
@@ -49,7 +51,8 @@ def room_for(tx: ReadTx, nodes: Collection[str], links: Collection[Hop]) -> Room
     for link in tx.session.execute(_LINKS, {"names": list(sources)}):
         hop = (link.src, link.dst)
         if hop in links:
-            link_rooms[hop] = LinkRoom(reservable(link.bandwidth) - used_links.get(hop, 0), link.medium)
+            left = reservable(usable(link.bandwidth, link.measured)) - used_links.get(hop, 0)
+            link_rooms[hop] = LinkRoom(left, link.medium, link.state == "up")
     media = {link.medium for link in link_rooms.values() if link.medium is not None}
     return Room(node_rooms, link_rooms, _left_of_media(tx, media) if media else {})
 

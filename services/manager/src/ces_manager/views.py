@@ -35,6 +35,7 @@ from ces_common.messages.api import (
     TaskView,
     TopologyView,
 )
+from ces_common.messages.reports import LinkUsage
 from ces_common.states import JobState
 from ces_manager.changes import allocations_of, job_row
 from ces_manager.errors import Invalid, NotFound
@@ -214,11 +215,24 @@ def _link_views(tx: ReadTx, measurements: Measurements, after: int = 0, limit: i
                 reserved=reserved.get((row.src, row.dst), 0),
                 used=usage.sent if usage else None,
                 drops=usage.drops if usage else None,
+                errors=usage.errors if usage else None,
                 kind=row.kind,
                 medium=row.medium,
+                state=row.state,
+                state_since=row.state_since,
+                reason=row.state_reason,
+                measured=row.measured,
+                measured_at=row.measured_at,
+                round_trip_s=_round_trip(row, usage),
             )
         )
     return views
+
+
+def _round_trip(row: LinkRow, usage: LinkUsage | None) -> float | None:
+    if usage is not None and usage.round_trip_s is not None:
+        return usage.round_trip_s
+    return None if row.round_trip_us is None else row.round_trip_us / 1e6
 
 
 def _summary(row: JobRow, allocations: Sequence[AllocationRow]) -> JobSummary:
@@ -278,7 +292,7 @@ def _flow_views(
     shapers = set(tx.session.scalars(shaping)) if passed else set()
     views = []
     for flow in flows:
-        view = FlowView(src=flow.src, dst=flow.dst, min=flow.min, max=flow.max)
+        view = FlowView(src=flow.src, dst=flow.dst, mode=flow.mode, min=flow.min, max=flow.max)
         row = given.get((flow.src, flow.dst))
         if row is not None:
             enforced = shapers.issuperset(row.path)

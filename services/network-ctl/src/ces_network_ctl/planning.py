@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from hashlib import blake2s
 from ipaddress import ip_network
@@ -32,13 +32,17 @@ LARGEST_VNI = (1 << 24) - 1
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """What every job's network stands on: the nodes, their documents without jobs, and the plain routes."""
+    """What every job's network stands on: the nodes, their documents without jobs, and the plain routes. ``wired``:
+    links that share their medium with no other and carry what is configured: their sender alone sees whether there is
+    room, and its envelope ends where the wire does. ``capacities``: what each link carries in bit/s."""
 
     epoch: str
     topology: Topology
     nodes: Mapping[str, NodeRecord]
     hops: Hops
     bases: Mapping[str, NetworkWanted]
+    wired: Set[tuple[str, str]]
+    capacities: Mapping[tuple[str, str], int]
 
 
 @dataclass(eq=False)
@@ -73,13 +77,17 @@ class Planner:
     never shows in the outcome. Generations are set when documents are written."""
 
     def __init__(self) -> None:
-        self._composer = Composer[Ground, Parts, NetworkWanted](share_of, _document)
+        self._composer = Composer[Ground, Parts, NetworkWanted](share_of, self._document)
         self._ground: Ground | None = None
 
     def plan(self, view: StateView) -> dict[str, NetworkWanted]:
         if self._ground is None or not _stands(self._ground, view):
             self._ground = ground_of(view)
         return self._composer.compose(self._ground, self._ground.bases, view.jobs.values())
+
+    def _document(self, base: NetworkWanted, parts: Sequence[Parts]) -> NetworkWanted:
+        assert self._ground is not None  # other capacities mean another ground, and that other bases
+        return _document(base, parts, self._ground.capacities)
 
 
 def plan_networks(view: StateView) -> dict[str, NetworkWanted]:
@@ -90,10 +98,11 @@ def plan_networks(view: StateView) -> dict[str, NetworkWanted]:
 def ground_of(view: StateView) -> Ground:
     nodes = dict(view.nodes)
     links = [link for link in view.topology.links if link.src in nodes and link.dst in nodes]
-    hops = next_hops(links)
+    hops = next_hops(link for link in links if link.up)  # devices stay in the documents: a link may come up again
     outgoing: dict[str, list[LinkRecord]] = defaultdict(list)
     for link in sorted(links, key=lambda link: link.dst):
         outgoing[link.src].append(link)
+    capacities = {(link.src, link.dst): link.capacity for link in links}
     bases = {}
     for name, node in nodes.items():
         shaped = node.network == "tc"
@@ -104,10 +113,11 @@ def ground_of(view: StateView) -> Ground:
             mode=node.network,
             router=router_address(node),
             subnet=node.subnet,
-            links=[_device(link, nodes) for link in outgoing[name]] if shaped else [],
+            links=[_device(link, nodes, (link.dst, link.src) in capacities) for link in outgoing[name] if shaped],
             subnets=_subnets(nodes, hops.get(name, {})) if shaped else [],
         )
-    return Ground(view.epoch, view.topology, nodes, hops, bases)
+    wired = frozenset((link.src, link.dst) for link in links if link.medium is None and link.capacity == link.bandwidth)
+    return Ground(view.epoch, view.topology, nodes, hops, bases, wired, capacities)
 
 
 def _stands(ground: Ground, view: StateView) -> bool:
@@ -136,26 +146,28 @@ def share_of(job: JobRecord, ground: Ground) -> dict[str, Parts]:
     """What a job asks of each node."""
     parts: dict[str, Parts] = defaultdict(Parts)
     if needs_network(job) and job.allocations and involved_nodes(job) <= ground.nodes.keys():
-        _add_job(job, ground.hops, parts)
+        _add_job(job, ground, parts)
     return parts
 
 
-def _document(base: NetworkWanted, parts: Sequence[Parts]) -> NetworkWanted:
+def _document(base: NetworkWanted, parts: Sequence[Parts], capacities: Mapping[tuple[str, str], int]) -> NetworkWanted:
+    rooms = {link.peer: capacities[base.node, link.peer] - link.unreserved for link in base.links}
     return base.model_copy(
         update={
             "endpoints": [endpoint for part in parts for endpoint in part.endpoints],
             "policies": [policy for part in parts for policy in part.policies],
-            "classes": _within_links(base.links, [each for part in parts for each in part.classes]),
+            "classes": _within_links(rooms, [each for part in parts for each in part.classes]),
         }
     )
 
 
-def _within_links(links: Sequence[LinkDevice], classes: list[FlowClass]) -> list[FlowClass]:
+def _within_links(rooms: Mapping[str, int], classes: list[FlowClass]) -> list[FlowClass]:
     """The classes with their return rates as wanted where a link has room for them beside its reservations and what
-    reserved nothing, else with what room there is: leaves of HTB do not obey their parent's sum."""
-    for link in links:
-        here = [(at, each) for at, each in enumerate(classes) if each.via == link.peer]
-        room = link.bandwidth - link.unreserved - sum(each.rate for _, each in here if each.kind == "data")
+    reserved nothing, else with what room there is: leaves of HTB do not obey their parent's sum. ``rooms``: what each
+    neighbour's link carries beside what reserved nothing, in bit/s."""
+    for peer, most in rooms.items():
+        here = [(at, each) for at, each in enumerate(classes) if each.via == peer]
+        room = most - sum(each.rate for _, each in here if each.kind == "data")
         returns = [(at, each) for at, each in here if each.kind == "return"]
         rates = fitted([each.rate for _, each in returns], room)
         for (at, each), rate in zip(returns, rates, strict=True):
@@ -164,7 +176,7 @@ def _within_links(links: Sequence[LinkDevice], classes: list[FlowClass]) -> list
     return classes
 
 
-def _device(link: LinkRecord, nodes: Mapping[str, NodeRecord]) -> LinkDevice:
+def _device(link: LinkRecord, nodes: Mapping[str, NodeRecord], two_way: bool) -> LinkDevice:
     peer = nodes[link.dst]
     tunnel = None
     if link.kind == "vxlan":
@@ -174,8 +186,9 @@ def _device(link: LinkRecord, nodes: Mapping[str, NodeRecord]) -> LinkDevice:
         device=link_device(link.dst),
         kind=link.kind,
         bandwidth=link.bandwidth,
-        unreserved=unreserved_rate(link.bandwidth),
+        unreserved=unreserved_rate(link.capacity),
         gateway=router_address(peer),
+        two_way=two_way,
         vxlan=tunnel,
     )
 
@@ -186,9 +199,10 @@ def _vni(one: str, other: str) -> int:
     return int.from_bytes(digest) % LARGEST_VNI + 1
 
 
-def _add_job(job: JobRecord, hops: Hops, parts: dict[str, Parts]) -> None:
+def _add_job(job: JobRecord, ground: Ground, parts: dict[str, Parts]) -> None:
     by_task = {allocation.task: allocation for allocation in job.allocations}
-    paths = _pair_paths(job, by_task, hops)
+    paths = _pair_paths(job, by_task, ground.hops)
+    elastic = {(flow.src, flow.dst) for flow in job.flows if flow.mode == "elastic"}
     hosts = {allocation.task: allocation.address for allocation in job.allocations}
     for allocation in job.allocations:
         peers = []
@@ -215,11 +229,21 @@ def _add_job(job: JobRecord, hops: Hops, parts: dict[str, Parts]) -> None:
                 PolicyRoute(job=job.key, src=by_task[src].address, dst=by_task[dst].address, via=via)
             )
     for flow in job.reserved:
+        if not flow.bandwidth:  # nothing is promised to it now: what it sends shares what reserved nothing
+            continue
         source, target = by_task[flow.src].address, by_task[flow.dst].address
+        most = flow.max if (flow.src, flow.dst) in elastic and flow.max > flow.bandwidth else None
         for at, via in zip(flow.path, flow.path[1:], strict=False):
             parts[at].classes.append(
                 FlowClass(
-                    job=job.key, number=flow.number, kind="data", via=via, src=source, dst=target, rate=flow.bandwidth
+                    job=job.key,
+                    number=flow.number,
+                    kind="data",
+                    via=via,
+                    src=source,
+                    dst=target,
+                    rate=flow.bandwidth,
+                    ceiling=most if (at, via) in ground.wired else None,
                 )
             )
         back = paths.get((flow.dst, flow.src)) or []
@@ -233,6 +257,7 @@ def _add_job(job: JobRecord, hops: Hops, parts: dict[str, Parts]) -> None:
                     src=target,
                     dst=source,
                     rate=return_rate(flow.bandwidth),
+                    ceiling=return_rate(most) if most and (at, via) in ground.wired else None,
                     small_only=True,  # what else is sent back would delay the acknowledgements, and so the flow
                 )
             )

@@ -22,12 +22,14 @@ from ces_network_ctl.planning import Planner, involved_nodes
 
 log = structlog.get_logger()
 SERVICE = "network-ctl"
-EVENTS = [  # what may change a node's network: plans come, jobs leave, workers are gone
+EVENTS = [  # what may change a node's network: plans come and are revised, jobs leave, workers are gone
     subjects.events("plan", "committed"),
+    subjects.events("plan", "revised"),
     *(subjects.events("job", state) for state in ("queued", *JOB_OVER)),
     *(subjects.events("allocation", state) for state in ("stopped", "lost")),
     subjects.events("node"),
     subjects.events("topology"),
+    subjects.events("link"),
 ]
 DOCUMENTS = Counter("ces_wanted_network_written_total", "Network documents written")
 RETRY_S = 1.0

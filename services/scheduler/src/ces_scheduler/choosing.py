@@ -8,7 +8,6 @@ from pathlib import Path
 import structlog
 
 from ces_core.errors import PolicyError
-from ces_core.policy.onnx import SHIPPED, load_policy
 from ces_core.solvers import Solver, get_solver
 from ces_core.solvers.base import Learned
 from ces_core.solvers.search import SEARCH
@@ -27,7 +26,7 @@ class Choice:
 
 
 def choose(name: str, policy: Path | None) -> Choice:
-    """The solver of this name, with the policy in the file ``policy`` (None: the shipped one) if it asks one. Raises
+    """The solver of this name, with the policy in the file ``policy`` (None: its usual one) if it asks one. Raises
     UnknownSolverError; a policy that is refused leaves the deciding to the stand-in."""
     solver = get_solver(name)
     if not isinstance(solver, Learned):
@@ -35,12 +34,13 @@ def choose(name: str, policy: Path | None) -> Choice:
             log.warning("the solver asks no policy: CES_POLICY is left unread", solver=solver.name, file=str(policy))
         return Choice(solver)
     try:
-        loaded = load_policy(policy or SHIPPED)
+        ready = solver.using(policy)
     except PolicyError as error:
         log.error("the policy is refused", solver=solver.name, deciding=STAND_IN.name, reason=str(error))
         return Choice(STAND_IN, refusal(solver, error))
-    log.info("the policy is loaded", solver=solver.name, version=loaded.version)
-    return Choice(solver.using(loaded))
+    if ready.policy is not None:
+        log.info("the policy is loaded", solver=solver.name, version=ready.policy.version)
+    return Choice(ready)
 
 
 def refusal(solver: Solver, error: PolicyError) -> str:

@@ -83,13 +83,15 @@ def decide(
     seed: int,
     time_limit_s: float | None = None,
     fallback: str | None = None,
+    paths: int | None = None,
 ) -> Decision:
-    """Where a job would go on what is offered. ``fallback``: why ``solver`` is not the one that was asked for."""
+    """Where a job would go on what is offered. ``fallback``: why ``solver`` is not the one that was asked for;
+    ``paths``: see problem_of."""
     if offer is None:
         return Decision(solver.name, 0.0, seed, time_limit_s, reason=NO_NODES, fallback=fallback)
     started = seconds()
     try:
-        problem = problem_of(name, tasks, flows, offer)
+        problem = problem_of(name, tasks, flows, offer, paths)
     except ProblemError as error:  # no reason to keep the other jobs waiting
         reason = Reason(code="impossible", text=f"the job makes no sense: {error}", forever=True)
         return Decision(solver.name, 0.0, seed, time_limit_s, reason=reason, fallback=fallback)

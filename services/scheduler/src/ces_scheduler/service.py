@@ -1,8 +1,10 @@
-"""Follow the state, propose a plan for each waiting job that has a place, say why the others have none."""
+"""Follow the state, propose a plan for each waiting job that has a place, say why the others have none; first of all,
+mend what runs where the network under it has changed; last of all, fill room that nobody waits for."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +32,9 @@ from ces_common.states import ALLOCATION_OVER, JOB_OVER
 from ces_core.kernels.jit import COMPILED
 from ces_core.solvers import Solver
 from ces_core.solvers.warm import warm_up
+from ces_scheduler.backoff import backoff_s
 from ces_scheduler.deciding import Decision, decide, queue_order, share_of
+from ces_scheduler.revisions import ANSWERS, Revisions
 from ces_scheduler.translate import Offer, Usage, offer_of
 
 log = structlog.get_logger()
@@ -38,18 +42,20 @@ SERVICE = "scheduler"
 REJECTIONS = subjects.events("plan", "rejected")
 EVENTS = [  # what may give a waiting job a place: jobs come and leave, workers are gone, the cluster changes
     REJECTIONS,
+    *ANSWERS,
     *(subjects.events("job", state) for state in ("queued", *JOB_OVER)),
     *(subjects.events("allocation", state) for state in ALLOCATION_OVER),
     subjects.events("node"),
     subjects.events("topology"),
+    subjects.events("link"),
 ]
 DECISION = Histogram("ces_decision_seconds", "Time of one placement decision", ["outcome"])
 PROPOSED = Counter("ces_plans_proposed_total", "Plans proposed")
 REJECTED = Counter("ces_plans_rejected_total", "Plans that the manager rejected")
 RETRY_S = 1.0
+REFILL_S = 5.0
 IN_FLIGHT_S = 20.0  # after this long without an answer a proposal counts as lost: the manager may be busy
 PER_STEP = 64  # proposals before the state is read again
-LONGEST_BACKOFF_S = 30.0
 Clock = Callable[[], float]  # seconds, steady
 
 
@@ -78,14 +84,10 @@ class Rejected:
     until: float  # not tried before
 
 
-def backoff_s(count: int) -> float:
-    """How long to leave a job alone after so many rejected plans: the first may have met a change, so not at all."""
-    return 0.0 if count < 2 else min(LONGEST_BACKOFF_S, 0.25 * 2.0 ** min(count, 16))
-
-
 class Scheduler:
     """``time_limit_s``: how long the jobs that wait at one time may take together to be placed; None: as the solver
-    sees fit. ``fallback``: why the solver is not the one that was asked for; every plan says so."""
+    sees fit. ``fallback``: why the solver is not the one that was asked for; every plan says so. ``refill_s``: see
+    Revisions. ``paths``: flows of new jobs may take any of so many shortest paths; None: any hop-shortest one."""
 
     def __init__(
         self,
@@ -96,15 +98,18 @@ class Scheduler:
         *,
         time_limit_s: float | None = None,
         fallback: str | None = None,
+        refill_s: float = REFILL_S,
+        paths: int | None = None,
     ) -> None:
         self._bus, self._solver, self._resync_s, self._clock = bus, solver, resync_s, clock
-        self._time_limit_s, self._fallback = time_limit_s, fallback
+        self._time_limit_s, self._fallback, self._paths = time_limit_s, fallback, paths
         self._compiling = False
         self.reader = StateReader(bus, SERVICE)
         self._committed: Offer | None = None  # the latest offer, for what the next one shares with it
         self._in_flight: dict[str, InFlight] = {}
         self._refused: dict[str, Refused] = {}
         self._rejected: dict[str, Rejected] = {}
+        self._revisions = Revisions(bus, SERVICE, clock, refill_s)
         bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
@@ -128,6 +133,13 @@ class Scheduler:
             return RETRY_S
         self._forget_settled()
         version, offer = self.reader.view.version, self._offer()
+        revision_s = math.inf
+        if offer is not None:
+            try:
+                revision_s = await self._revisions.mend(self.reader.view, offer)
+            except BusError as error:
+                log.warning("a revision could not be announced", error=str(error))
+                return RETRY_S
         due = [job for job in queue_order(self.reader.view.jobs.values()) if self._is_due(job, offer)]
         time_limit_s = share_of(self._time_limit_s, len(due))
         proposed = 0
@@ -153,7 +165,14 @@ class Scheduler:
             except BusError as error:
                 log.warning("a decision could not be announced", job=job.id, error=str(error))
                 return RETRY_S
-        return min(RETRY_S, self._resync_s) if self._in_flight or self._rejected else self._resync_s
+        if offer is not None and not (proposed or self._in_flight):
+            try:
+                revision_s = min(revision_s, await self._revisions.refill(self.reader.view, offer))
+            except BusError as error:
+                log.warning("a re-fill could not be announced", error=str(error))
+                return RETRY_S
+        wait_s = min(self._resync_s, revision_s)
+        return min(RETRY_S, wait_s) if self._in_flight or self._rejected else wait_s
 
     async def _warm_up(self) -> None:
         """Have everything compiled before the first decision: it can take longer than a job should wait for a place."""
@@ -172,7 +191,12 @@ class Scheduler:
         question = (job.name, job.tasks, job.flows, offer, self._solver, time.perf_counter)
         try:
             decision = await asyncio.to_thread(
-                decide, *question, seed=job.attempt, time_limit_s=time_limit_s, fallback=self._fallback
+                decide,
+                *question,
+                seed=job.attempt,
+                time_limit_s=time_limit_s,
+                fallback=self._fallback,
+                paths=self._paths,
             )
         except Exception as error:
             log.exception("the solver failed", job=job.id, solver=self._solver.name)
@@ -250,12 +274,18 @@ class Scheduler:
         self._refused[job.id] = Refused(job.attempt, reason, offer)  # only now: it must not count as said before it is
 
     def _event(self, delivery: Delivery) -> None:
-        if not subjects.matches(REJECTIONS, delivery.subject):
+        if not any(subjects.matches(pattern, delivery.subject) for pattern in (REJECTIONS, *ANSWERS)):
             return
         try:
-            data: PlanRejected = parse_event(delivery.data).data
+            data = parse_event(delivery.data).data
         except MalformedEvent as error:
             raise Reject(str(error)) from error
+        if isinstance(data, PlanRejected):
+            self._plan_rejected(data)
+        else:
+            self._revisions.answered(data)
+
+    def _plan_rejected(self, data: PlanRejected) -> None:
         REJECTED.inc()
         log.info("a plan was rejected", job=data.job, plan=data.plan, reason=data.reason)
         entry = self._in_flight.get(data.job)
@@ -280,6 +310,7 @@ class Scheduler:
             seed=1,
             time_limit_s=self._time_limit_s,
             fallback=self._fallback,
+            paths=self._paths,
         )
         return PlanAnswer(
             feasible=decision.reason is None,
@@ -301,4 +332,5 @@ class Scheduler:
     async def _reconnected(self) -> None:
         """The broker may have lost what was proposed. The manager takes no plan twice."""
         self._in_flight.clear()
+        self._revisions.forget()
         self.reader.hint.set()

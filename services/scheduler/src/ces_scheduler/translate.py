@@ -66,7 +66,8 @@ class Usage:
 
 
 def offer_of(view: StateView, earlier: Offer | None = None) -> Offer:
-    """The cluster as committed. A link is there only between nodes that have joined and are within reach.
+    """The cluster as committed. A link is there only while it is up and between nodes that have joined and
+    are within reach.
 
     Where nodes and links are those of an ``earlier`` offer, only what is in use is looked at anew: at ten thousand
     nodes that is what makes a change cheap.
@@ -81,7 +82,7 @@ def offer_of(view: StateView, earlier: Offer | None = None) -> Offer:
                 task = job.tasks[allocation.rank]
                 nodes[:, topology.node_index[allocation.node]] += (task.cpu, task.memory, task.gpu)
         for flow in job.reserved if not job.released else ():
-            for link in _links_of(flow, topology):
+            for link in links_of(flow, topology):
                 links[link] += flow.bandwidth
     return Offer(cluster.with_used(nodes, links), dict(view.nodes), view.topology)
 
@@ -103,14 +104,14 @@ def _cluster_of(view: StateView) -> Cluster:
     nodes = [Node(n.name, n.cpu, n.memory, n.gpu) for n in sorted(view.nodes.values(), key=lambda n: n.name)]
     within_reach = {name for name, node in view.nodes.items() if node.state == "ready"}
     links = [
-        Link(link.src, link.dst, reservable(link.bandwidth), medium=link.medium)
+        Link(link.src, link.dst, reservable(link.capacity), medium=link.medium)
         for link in view.topology.links
-        if link.src in within_reach and link.dst in within_reach
+        if link.up and link.src in within_reach and link.dst in within_reach
     ]
     return Cluster.make(nodes, links, {medium.name: reservable(medium.bandwidth) for medium in view.topology.media})
 
 
-def _links_of(flow: FlowRecord, topology: Topology) -> list[int]:
+def links_of(flow: FlowRecord, topology: Topology) -> list[int]:
     """The links of the flow's path that are there now."""
     ends = [topology.node_index.get(name, -1) for name in flow.path]
     links = (topology.link_index.get(hop) for hop in pairwise(ends))
@@ -141,7 +142,8 @@ def refusals(tasks: list[Task], offer: Offer) -> dict[str, dict[str, str]]:
     return found
 
 
-def problem_of(name: str, tasks: list[Task], flows: list[Flow], offer: Offer) -> Problem:
+def problem_of(name: str, tasks: list[Task], flows: list[Flow], offer: Offer, paths: int | None = None) -> Problem:
+    """``paths``: flows may take any of so many shortest simple paths; None: any hop-shortest one."""
     barred = refusals(tasks, offer)
     candidates = sorted(name for name, node in offer.nodes.items() if node.cpu)
 
@@ -154,6 +156,7 @@ def problem_of(name: str, tasks: list[Task], flows: list[Flow], offer: Offer) ->
         [CoreTask(task.name, task.cpu, task.memory, task.gpu, allowed(task)) for task in tasks],
         [CoreFlow(flow.src, flow.dst, flow.min, flow.max) for flow in flows],
         name=name,
+        paths=paths,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stamina.instrumentation
 import typer
 
-from ces_client.cli import cluster, jobs, machine
+from ces_client.cli import cluster, flows, jobs, machine, probing
 from ces_client.cli.patience import Patience
 from ces_client.cli.plugins import BenchGroup, CesGroup
 
@@ -26,11 +26,13 @@ app.command()(jobs.wait)
 app.command()(jobs.plan)
 app.add_typer(get, name="get")
 app.add_typer(describe, name="describe")
+app.command("flows")(flows.flows)
 app.command()(jobs.logs)
 app.command()(cluster.events)
 app.command()(jobs.cancel)
 app.command()(jobs.pause)
 app.command()(jobs.resume)
+app.command()(probing.probe)
 app.add_typer(node, name="node")
 app.add_typer(topology, name="topology")
 app.add_typer(bench, name="bench")

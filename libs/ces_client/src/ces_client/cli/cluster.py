@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,11 +10,11 @@ from typing import Annotated, TypeVar
 import typer
 from pydantic import BaseModel
 from rich.console import RenderableType
-from rich.live import Live
 from rich.text import Text
 
 from ces_client.cli import session
 from ces_client.cli.output import Output, OutputOption, console, show, show_json, show_json_line
+from ces_client.cli.watching import WatchOption, watch_changes
 from ces_client.client import Client
 from ces_client.errors import bad_field
 from ces_client.files import load_topology
@@ -23,8 +22,6 @@ from ces_client.stream import StreamEvent
 from ces_client.view import job_table, link_table, node_detail, node_table, queue_table
 
 M = TypeVar("M", bound=BaseModel)
-WATCH_S = 2.0
-WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="show it again whenever it changes; Ctrl-C ends")]
 CREDENTIAL = {
     "revoked": "its credential is refused from now on",
     "pending": "NATS could not be told yet to refuse its credential; the manager goes on trying",
@@ -71,30 +68,7 @@ def _list(
             else:
                 show(table(items))
             return
-        try:
-            _watch(lambda: list(fetch(client)), items, table, output)
-        except KeyboardInterrupt:
-            return
-
-
-def _watch(
-    fetch: Callable[[], list[M]], items: list[M], table: Callable[[Sequence[M]], RenderableType], output: Output
-) -> None:
-    screen = console()
-    if output == Output.TABLE and screen.is_terminal:
-        with Live(table(items), console=screen, auto_refresh=False) as live:
-            while True:
-                time.sleep(WATCH_S)
-                live.update(table(fetch()), refresh=True)
-    while True:
-        if output == Output.JSON:
-            show_json_line(items)
-        else:
-            screen.print(table(items), Text())
-        before = items
-        while items == before:
-            time.sleep(WATCH_S)
-            items = fetch()
+        watch_changes(lambda: list(fetch(client)), items, table, output)
 
 
 def describe_node(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 from ces_client.view.facts import fact_grid
 from ces_client.view.plan import plain_table, reason_text
 from ces_client.view.words import DASH, cpu_share, memory_share, rate, since, state_text
-from ces_common.messages.api import JobSummary, LinkView, NodeView, QueueEntry
+from ces_common.messages.api import JobSummary, LinkProbeView, LinkView, NodeView, QueueEntry
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 
 
@@ -49,28 +49,60 @@ def node_table(nodes: Sequence[NodeView], now: datetime) -> Table:
 
 
 def link_table(links: Sequence[LinkView]) -> Table:
+    """ERROR: packets that were dropped or had an error since the device was made."""
     table = plain_table(
         "LINK",
+        "STATE",
         "CAPACITY",
         "RESERVED",
         "USED",
-        "DROPS",
+        "ERROR",
+        "RTT",
         "KIND",
         "MEDIUM",
-        right=("CAPACITY", "RESERVED", "USED", "DROPS"),
+        right=("CAPACITY", "RESERVED", "USED", "ERROR", "RTT"),
     )
     for link in links:
         share = f" ({link.reserved / link.bandwidth:.0%})" if link.bandwidth and link.reserved else ""
         table.add_row(
             f"{link.src} › {link.dst}",
-            show_bandwidth(link.bandwidth),
+            _link_state(link),
+            _capacity(link),
             rate(link.reserved) + share,
             rate(link.used),
-            DASH if link.drops is None else str(link.drops),
+            DASH if link.drops is None else str(link.drops + (link.errors or 0)),
+            DASH if link.round_trip_s is None else f"{link.round_trip_s * 1000:.3g} ms",
             link.kind,
             link.medium or DASH,
         )
     return table
+
+
+def probe_table(probes: Sequence[LinkProbeView]) -> Table:
+    columns = ("CONFIGURED", "SENT", "RECEIVED", "MEASURED", "ROUND TRIP")
+    table = plain_table("LINK", *columns, right=columns)
+    for probe in probes:
+        table.add_row(
+            f"{probe.src} › {probe.dst}",
+            show_bandwidth(probe.bandwidth),
+            rate(probe.sent),
+            rate(probe.received),
+            f"at least {rate(probe.received)}" if probe.measured is None else show_bandwidth(probe.measured),
+            DASH if probe.round_trip_s is None else f"{probe.round_trip_s * 1000:.3g} ms",
+        )
+    return table
+
+
+def _link_state(link: LinkView) -> Text:
+    text = state_text(link.state)
+    return text.append(f" ({link.reason})") if link.reason and link.state == "down" else text
+
+
+def _capacity(link: LinkView) -> str:
+    """``80 Mbit/s of 100 Mbit/s`` where less was measured than is configured."""
+    if link.measured is None or link.measured >= link.bandwidth:
+        return show_bandwidth(link.bandwidth)
+    return f"{show_bandwidth(link.measured)} of {show_bandwidth(link.bandwidth)}"
 
 
 def queue_table(entries: Sequence[QueueEntry], now: datetime) -> Table:

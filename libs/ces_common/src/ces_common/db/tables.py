@@ -85,7 +85,8 @@ class MediumRow(Base):
 
 
 class LinkRow(Base):
-    """A directed link. Its ends need not have joined yet: a topology may be drawn up before."""
+    """A directed link. Its ends need not have joined yet: a topology may be drawn up before. ``state``: as its source
+    says, up until it has said so. ``measured``: capacity found by the last active probe, with the round-trip time."""
 
     __tablename__ = "links"
     src: Mapped[str] = mapped_column(String(63), primary_key=True)
@@ -93,6 +94,12 @@ class LinkRow(Base):
     bandwidth: Mapped[int] = mapped_column(BigInteger)
     kind: Mapped[str] = mapped_column(String(16))
     medium: Mapped[str | None] = mapped_column(ForeignKey("media.name"), index=True)
+    state: Mapped[str] = mapped_column(String(8), default="up", server_default="up")
+    state_since: Mapped[datetime | None] = mapped_column(UtcTime)
+    state_reason: Mapped[str | None] = mapped_column(Text)
+    measured: Mapped[int | None] = mapped_column(BigInteger)
+    measured_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    round_trip_us: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class JobRow(Base):

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from ces_common.jobfile import Document, NodeName
+from ces_common.jobfile import Document, FlowMode, NodeName
 from ces_common.messages.base import Message
 from ces_common.messages.events import Reason
+from ces_common.messages.records import LinkState
 from ces_common.quantities import LARGEST, Bandwidth
 from ces_common.states import AllocationState, JobState
 
@@ -49,6 +50,7 @@ class FlowView(Message):
 
     src: str
     dst: str
+    mode: FlowMode = "strict"
     min: int
     max: int
     bandwidth: int | None = None
@@ -96,6 +98,51 @@ class PlanView(Message):
     flows: list[FlowView] = []
 
 
+class FlowSample(Message):
+    """A node's report about a flow that it sends over a link: mean rate since the report before and what its class
+    guaranteed, in bit/s; ``waited``: share of the looks in between at which it had more to send, 0 to 1."""
+
+    at: datetime
+    rate: float
+    waited: float = 0.0
+    given: int = 0
+
+
+class FlowHop(Message):
+    """A link of a flow's path, and what its source reported of the flow, the oldest first."""
+
+    src: str
+    dst: str
+    samples: list[FlowSample] = []
+
+
+class FlowShortfall(Message):
+    """Which link of a flow's path does not carry what the flow was given, and how much it carries, in bit/s."""
+
+    src: str
+    dst: str
+    rate: float
+    text: str
+
+
+class FlowRates(FlowView):
+    """A flow with what it carried over time, link by link. ``shortfall`` is left out where all is well, and where the
+    program sends less than it might."""
+
+    hops: list[FlowHop] = []
+    shortfall: FlowShortfall | None = None
+
+
+class JobFlowsView(Message):
+    """A job's flows over time. ``at``: the manager's time, by which the samples are dated."""
+
+    id: str
+    name: str
+    state: JobState
+    at: datetime
+    flows: list[FlowRates] = []
+
+
 class NodeView(Message):
     """A node with what it has, what is allocated and what its last heartbeat measured."""
 
@@ -121,7 +168,9 @@ class NodeView(Message):
 
 
 class LinkView(Message):
-    """A directed link, in bit/s: capacity, what flows reserved, what the last report measured."""
+    """A directed link, rates in bit/s: ``bandwidth`` as configured, what flows reserved, what the last report measured.
+    ``state`` is what its source last said, with the reason why it is down; ``measured`` is the capacity that the last
+    active probe found: the lower of the two capacities counts."""
 
     src: str
     dst: str
@@ -129,8 +178,35 @@ class LinkView(Message):
     reserved: int
     used: float | None = None
     drops: int | None = None
+    errors: int | None = None
     kind: str
     medium: str | None = None
+    state: LinkState = "up"
+    state_since: datetime | None = None
+    reason: str | None = None
+    measured: int | None = None
+    measured_at: datetime | None = None
+    round_trip_s: float | None = None
+
+
+class LinkProbeRequest(Document):
+    """``seconds``: how long the link is filled."""
+
+    seconds: Annotated[float, Field(ge=0.2, le=5)] = 1.0
+
+
+class LinkProbeView(Message):
+    """What an active probe found, in bit/s: what the near end sent (everything on the link, the probe among it), what
+    the far end received, and the capacity that follows; None where the sender could not fill the link, which then
+    carries no less than was received."""
+
+    src: str
+    dst: str
+    bandwidth: int  # configured
+    sent: float
+    received: float
+    measured: int | None = None
+    round_trip_s: float | None = None
 
 
 class TopologyView(Message):

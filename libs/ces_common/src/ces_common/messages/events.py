@@ -10,10 +10,11 @@ from ulid import ULID
 
 from ces_common import subjects
 from ces_common.messages.base import Message
-from ces_common.messages.records import AllocationRecord, FlowRecord
+from ces_common.messages.records import AllocationRecord, FlowRecord, LinkState
 from ces_common.states import AllocationState, JobState
 
 D = TypeVar("D", bound=Message)
+RevisionCause = Literal["link", "room"]
 
 
 class Reason(Message):
@@ -89,6 +90,53 @@ class PlanRejected(Message):
     reason: str
 
 
+class JobRevision(Message):
+    """New bandwidth and paths for some flows of a job; its tasks stay where they are."""
+
+    job: str
+    attempt: int
+    flows: list[FlowPlan]
+
+
+class RevisionProposed(Message):
+    """A scheduler's proposal for flows of jobs that have their place; only the manager's commit makes all of it true.
+    ``cause``: a ``link`` that is down or too slow, or ``room`` that appeared."""
+
+    revision: str
+    version: int  # of the snapshot it was made from
+    cause: RevisionCause
+    jobs: list[JobRevision]
+
+
+class RevisionRejected(Message):
+    """``stale``: a job of it is not as it was at the revision's version; whether it would fit is not said."""
+
+    revision: str
+    reason: str
+    stale: bool = False
+
+
+class ShortFlow(Message):
+    """A flow that has less than its minimum; rates in bit/s, 0 where no way is left."""
+
+    src: str
+    dst: str
+    min: int
+    bandwidth: int
+
+
+class PlanRevised(Message):
+    """What a revision changed for one job. ``flows``: those with a new path or rate, as they are now; ``short``: the
+    job's flows that now have less than their minimum."""
+
+    revision: str
+    job: str
+    attempt: int
+    cause: RevisionCause
+    flows: list[FlowRecord] = []
+    short: list[ShortFlow] = []
+
+
 class JobChanged(Message):
     job: str
     name: str
@@ -140,6 +188,17 @@ class NetworkPreparing(Message):
     attempt: int
 
 
+class LinkChanged(Message):
+    """A directed link went down, came up, or was measured. Rates in bit/s."""
+
+    src: str
+    dst: str
+    state: LinkState
+    reason: str | None = None
+    bandwidth: int  # configured
+    measured: int | None = None
+
+
 class TopologyChanged(Message):
     links: int
     media: int
@@ -154,10 +213,14 @@ EVENTS: dict[tuple[str, str], type[Message]] = {
     ("plan", "refused"): PlanRefused,
     ("plan", "committed"): PlanCommitted,
     ("plan", "rejected"): PlanRejected,
+    ("plan", "revised"): PlanRevised,
+    ("revision", "proposed"): RevisionProposed,
+    ("revision", "rejected"): RevisionRejected,
     ("node", "changed"): NodeChanged,
     ("network", "preparing"): NetworkPreparing,
     ("network", "ready"): NetworkReady,
     ("topology", "changed"): TopologyChanged,
+    ("link", "changed"): LinkChanged,
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from ces_common.jobfile import JobFile
@@ -45,6 +47,23 @@ class LogQuery(Message):
     allocation: str
     offset: int = Field(default=0, ge=0)
     limit: int = Field(default=256 * 1024, ge=1, le=2**20)
+
+
+class LinkProbe(Message):
+    """Ask an agent to measure the wire to a neighbour: to send as much as the link's shaping lets through, or to count
+    what comes over it."""
+
+    peer: str
+    part: Literal["send", "receive"]
+    seconds: float = Field(ge=0.1, le=10)
+
+
+class LinkProbed(Message):
+    """``rate``: the highest in bit/s over half of the time or more, of all that the link carried, in Ethernet frames.
+    ``round_trip_s``: median of the last echoes from before."""
+
+    rate: float
+    round_trip_s: float | None = None
 
 
 class LogAnswer(Message):

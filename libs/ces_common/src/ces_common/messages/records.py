@@ -10,7 +10,10 @@ from pydantic import Field
 
 from ces_common.jobfile import Flow, Restart, Task
 from ces_common.messages.base import Message
+from ces_common.shares import usable
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
+
+LinkState = Literal["up", "down"]
 
 
 class NodeRecord(Message):
@@ -32,13 +35,26 @@ class NodeRecord(Message):
 
 
 class LinkRecord(Message):
-    """A directed link; ``bandwidth`` is its capacity in bit/s as HTB counts (Ethernet frames)."""
+    """A directed link; ``bandwidth`` is its configured capacity in bit/s as HTB counts (Ethernet frames), ``measured``
+    what an active probe found. Nothing may be placed on one that is down; it stays where it is, so that it can come up.
+    """
 
     src: str
     dst: str
     bandwidth: int = Field(gt=0)
     kind: Literal["veth", "vxlan"] = "veth"
     medium: str | None = None
+    state: LinkState = "up"
+    measured: int | None = Field(default=None, gt=0)
+
+    @property
+    def up(self) -> bool:
+        return self.state == "up"
+
+    @property
+    def capacity(self) -> int:
+        """What it carries in bit/s."""
+        return usable(self.bandwidth, self.measured)
 
 
 class MediumRecord(Message):

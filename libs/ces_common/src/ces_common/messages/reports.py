@@ -7,10 +7,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ces_common.messages.base import Message
+from ces_common.messages.records import LinkState
 
 # What one report may hold: far more than a node has, and little enough that no node can fill the manager's memory.
 MAX_WORKERS = 4096
 MAX_LINKS = 4096
+MAX_LINK_REASON = 500  # characters
 MAX_FLOW_NUMBER = 32767  # each has two of the 65535 traffic classes of a device
 
 WorkerState = Literal["starting", "running", "paused", "exited", "refused"]
@@ -50,6 +52,21 @@ class Applied(Message):
     failed: dict[str, str] = {}
 
 
+class LinkStatus(Message):
+    """An outgoing link as its agent sees it; ``reason`` tells why it is down."""
+
+    peer: str
+    state: LinkState
+    reason: Annotated[str | None, Field(max_length=MAX_LINK_REASON)] = None
+
+
+class LinkReport(Message):
+    """All links of a node that shapes traffic, said at once when one changes and repeated."""
+
+    node: str
+    links: Annotated[list[LinkStatus], Field(max_length=MAX_LINKS)] = []
+
+
 class WorkerUsage(Message):
     allocation: str
     cpu: float  # millicores, since the last report
@@ -57,21 +74,31 @@ class WorkerUsage(Message):
 
 
 class LinkUsage(Message):
-    """Rates in bit/s since the last report, drops since the device was made."""
+    """Rates in bit/s since the last report; packets dropped, by the device or a queue, and packets with an error since
+    the device was made. ``round_trip_s``: median of the last echoes."""
 
     peer: str
     sent: float
     received: float
     drops: int = 0
+    errors: int = 0
+    round_trip_s: float | None = None
 
 
 class FlowUsage(Message):
-    """A flow's class at its source node: bit/s since the last report, the busiest second, bytes in all."""
+    """A flow's class at a node that it begins at or passes: bit/s since the last report, the busiest second, bytes and
+    dropped packets in all. ``job``: the attempt that it is part of; numbers are used again. ``waited``: share of the
+    looks since the last report, 0 to 1, at which something waited in the class's queue or had been dropped. ``given``:
+    the class's guaranteed rate in bit/s, 0 if unknown."""
 
     number: Annotated[int, Field(ge=1, le=MAX_FLOW_NUMBER)]
+    job: str = ""
     rate: float
     peak: float
     total: int
+    drops: int = 0
+    waited: Annotated[float, Field(ge=0, le=1)] = 0.0
+    given: int = 0
 
 
 class Heartbeat(Message):

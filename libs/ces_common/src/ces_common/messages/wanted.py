@@ -63,6 +63,7 @@ class LinkDevice(Message):
     bandwidth: int
     unreserved: int  # rate that all traffic without a reservation shares
     gateway: str  # the neighbour's router address: next hop on this link
+    two_way: bool = True  # whether the neighbour has a link back, over which it can answer
     vxlan: VxlanTunnel | None = None
 
 
@@ -103,7 +104,8 @@ class PolicyRoute(Message):
 class FlowClass(Message):
     """A traffic class on the device towards ``via``. kind ``data``: everything from src to dst. kind ``return``: what
     answers flow ``number`` on its way back; with ``small_only`` just its small TCP packets (acknowledgements), the
-    rest being unreserved traffic or another flow's."""
+    rest being unreserved traffic or another flow's. ``ceiling``: what it may send in all, in bit/s, where nobody else
+    uses the link; left out, its rate is its cap."""
 
     job: str
     number: int
@@ -111,7 +113,8 @@ class FlowClass(Message):
     via: str
     src: str
     dst: str
-    rate: int  # bit/s; guarantee and cap
+    rate: int  # bit/s, guaranteed
+    ceiling: int | None = None
     small_only: bool = False
 
 

@@ -119,7 +119,11 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
     ),
     "scheduler": _service(
         "scheduler",
-        publish=(subjects.events("plan", "proposed"), subjects.events("plan", "refused")),
+        publish=(
+            subjects.events("plan", "proposed"),
+            subjects.events("plan", "refused"),
+            subjects.events("revision", "proposed"),
+        ),
     ),
     "compute-ctl": _controller("compute-ctl", "compute", publish=(), subscribe=(_APPLIED,)),
     "network-ctl": _controller(

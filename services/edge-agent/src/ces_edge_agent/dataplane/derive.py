@@ -22,6 +22,7 @@ from ces_edge_agent.dataplane.objects import (
     Tunnel,
     WorkerEnd,
 )
+from ces_edge_agent.dataplane.probe_shape import probe_shape
 from ces_edge_agent.dataplane.shaping import GSO_MAX, flow_shape, gso_size, link_shape, lowest_rates
 
 VXLAN_OVERHEAD = 50  # outer Ethernet, IPv4, UDP and VXLAN headers
@@ -69,6 +70,10 @@ def derive(wanted: NetworkWanted, facts: Facts) -> Derived:
     links = {link.peer: link for link in wanted.links}
     mtus = {link.device: _link_mtu(link, facts) for link in wanted.links}
     result.add(NODE, _node(wanted, links, mtus))
+    users = {link.device: _users(wanted, link.peer) for link in wanted.links}
+    for key, item in result.items.items():  # a link that is not there is no matter of jobs that do not use it
+        device = item.name if isinstance(item, Device) else getattr(item, "device", "")
+        result.owners[key] = users.get(device, {NODE})
     for subnet in wanted.subnets:
         if link := links.get(subnet.via):
             result.add(NODE, [Route(MAIN_TABLE, subnet.subnet, link.device, link.gateway)])
@@ -118,6 +123,13 @@ def mac(owner: str, end: str) -> str:
     return ":".join(["02", *(digest[place : place + 2] for place in range(0, 10, 2))])
 
 
+def _users(wanted: NetworkWanted, peer: str) -> set[str]:
+    """The attempts that use the link to a neighbour."""
+    through = {policy.job for policy in wanted.policies if policy.via == peer}
+    through |= {flow.job for flow in wanted.classes if flow.via == peer}
+    return through | {end.job for end in wanted.endpoints if any(route.via == peer for route in end.peers)}
+
+
 def _link(links: Mapping[str, LinkDevice], peer: str) -> LinkDevice:
     try:
         return links[peer]
@@ -144,6 +156,8 @@ def _node(wanted: NetworkWanted, links: Mapping[str, LinkDevice], mtus: Mapping[
             yield Device(link.device, "vxlan", mtu, mac=mac(wanted.node, link.device), tunnel=tunnel)
         yield Route(address_table(link.gateway), ANYWHERE, link.device, link.gateway)
         yield from link_shape(link, mtu)
+        if wanted.router and link.gateway:
+            yield from probe_shape(link, wanted.router, mtu)
 
 
 def _endpoint(

@@ -21,10 +21,11 @@ from ces_edge_agent.dataplane.objects import (
     WorkerEnd,
 )
 
-# Each kind needs some of those before it; they go in the opposite order.
+# Each kind needs some of those before it, and a way is there only once its traffic has a class; they go in the opposite
+# order.
 _ORDER: dict[type, int] = {
     kind: place
-    for place, kind in enumerate((Device, Address, WorkerEnd, Route, Rule, Shaper, ShapedClass, Queue, Filter))
+    for place, kind in enumerate((Device, Address, WorkerEnd, Shaper, ShapedClass, Queue, Filter, Route, Rule))
 }
 _NODE_IDS = range(1, 0x1000)  # a u32 filter's number within its table has 12 bits
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from socket import AF_INET
@@ -17,7 +17,7 @@ from ces_edge_agent.dataplane import observe
 from ces_edge_agent.dataplane.derive import LOCAL_RULE, Facts
 from ces_edge_agent.dataplane.diff import Step
 from ces_edge_agent.dataplane.errors import DataPlaneError
-from ces_edge_agent.dataplane.meter import LinkCounters
+from ces_edge_agent.dataplane.meter import ClassCounters, LinkCounters
 from ces_edge_agent.dataplane.objects import HTB_MAJOR, MAIN_TABLE, Device, KernelObject, Key, Shaper, WorkerEnd
 from ces_edge_agent.dataplane.steps import Site, opened, perform
 
@@ -34,6 +34,7 @@ PARAMETERS = {
     "net/ipv4/conf/default/accept_redirects": "0",
     "net/ipv6/conf/all/disable_ipv6": "1",
     "net/ipv6/conf/default/disable_ipv6": "1",
+    "net/ipv4/ping_group_range": "0\t2147483647",  # who may probe: whoever is in here, which is nobody but the agent
 }
 
 
@@ -59,6 +60,15 @@ class Kernel:
         # looking at each costs a visit to its namespace.
         self._settled: dict[Key, tuple[WorkerEnd, int]] = {}
 
+    @property
+    def path(self) -> Path:
+        return namespaces.DIRECTORY / self._name
+
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        """Of the namespace that was opened last."""
+        return self._identity
+
     def open(self) -> None:
         """Make the namespace what a data plane needs, unless it is. Raises DataPlaneError."""
         path = namespaces.ensure(self._name)
@@ -81,7 +91,7 @@ class Kernel:
 
     def remove(self) -> None:
         """Delete what is ours one by one, so that it is gone at once, then the namespace. Raises DataPlaneError."""
-        if (namespaces.DIRECTORY / self._name).exists():
+        if self.path.exists():
             self.open()
             try:
                 for message in self._list("get_links"):
@@ -112,14 +122,13 @@ class Kernel:
             self._settled[step.item.key] = step.item, site.index(step.item.device)
 
     def site(self, snapshot: Snapshot) -> Site:
-        path = namespaces.DIRECTORY / self._name
-        return Site(self._socket, path, self._underlay, snapshot.holders, dict(snapshot.indices))
+        return Site(self._socket, self.path, self._underlay, snapshot.holders, dict(snapshot.indices))
 
-    def class_bytes(self, device: str) -> dict[int, int]:
-        """Class minor -> bytes sent; empty for a device that is not there. Raises DataPlaneError."""
+    def class_counters(self, device: str) -> dict[int, ClassCounters]:
+        """By class minor; empty for a device that is not there. Raises DataPlaneError."""
         try:
             return dict(
-                observe.class_bytes(message)
+                observe.class_counters(message)
                 for index in self._socket.link_lookup(ifname=device)
                 for message in self._list("get_classes", index=index)
             )
@@ -141,6 +150,17 @@ class Kernel:
             }
         except NetlinkError as error:
             raise DataPlaneError(f"counters cannot be read: {error}") from error
+
+    def shown(self, devices: Collection[str]) -> dict[str, observe.Shown]:
+        """Those of these devices that are there, as they are. Raises DataPlaneError."""
+        try:
+            return {
+                name: observe.shown(message)
+                for message in self._list("get_links")
+                if (name := message.get_attr("IFLA_IFNAME")) in devices
+            }
+        except NetlinkError as error:
+            raise DataPlaneError(f"links cannot be read: {error}") from error
 
     @property
     def _socket(self) -> IPRoute:

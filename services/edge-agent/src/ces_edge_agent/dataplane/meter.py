@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ces_common.messages.reports import FlowUsage, LinkUsage
 from ces_common.messages.wanted import NetworkWanted
@@ -51,20 +51,65 @@ class Counter:
 
 @dataclass(frozen=True)
 class LinkCounters:
-    """Of a device: bytes sent and received, packets dropped by its queues and by itself."""
+    """Of a device: bytes sent and received, packets dropped by its queues and by itself, packets with an error."""
 
     sent: int
     received: int
     drops: int
+    errors: int = 0
+
+
+@dataclass(frozen=True)
+class ClassCounters:
+    """Of a traffic class: bytes sent, packets dropped, bytes that wait in its queue now."""
+
+    sent: int
+    drops: int = 0
+    waiting: int = 0
+
+
+@dataclass
+class FlowMeter:
+    """A flow's class on one device. ``given``: its guaranteed rate, in bit/s."""
+
+    number: int
+    job: str
+    given: int
+    begins_here: bool
+    counter: Counter = field(default_factory=Counter)
+    drops: int | None = None
+    looks: int = 0
+    waited: int = 0  # looks at which more was there than the class had sent
+
+    def see(self, now: float, counters: ClassCounters) -> None:
+        self.counter.see(now, counters.sent)
+        lost = self.drops is not None and counters.drops > self.drops
+        self.looks, self.waited = self.looks + 1, self.waited + (lost or counters.waiting > 0)
+        self.drops = counters.drops
+
+    def report(self) -> FlowUsage:
+        rate, peak = self.counter.report()
+        waited = self.waited / self.looks if self.looks else 0.0
+        self.looks = self.waited = 0
+        return FlowUsage(
+            number=self.number,
+            job=self.job,
+            rate=rate,
+            peak=peak,
+            total=self.counter.total,
+            drops=self.drops or 0,
+            waited=waited,
+            given=self.given,
+        )
 
 
 class Meters:
-    """What a node measures: its links, and the flows that begin here."""
+    """What a node measures: its links, and the flows that it sends over them."""
 
     def __init__(self) -> None:
         self._links: dict[str, tuple[str, Counter, Counter]] = {}  # device -> peer, sent, received
-        self._drops: dict[str, int] = {}
-        self._flows: dict[tuple[str, int], tuple[int, Counter]] = {}  # device and class minor -> flow number
+        self._lost: dict[str, tuple[int, int]] = {}  # device -> drops, errors
+        self._flows: dict[tuple[str, int], FlowMeter] = {}  # by device and class minor
 
     def watch(self, wanted: NetworkWanted) -> None:
         """Measure what this document has; what is measured already goes on."""
@@ -74,11 +119,15 @@ class Meters:
             link.device: (link.peer, *self._links.get(link.device, (link.peer, Counter(), Counter()))[1:])
             for link in wanted.links
         }
+        before = {(meter.number, meter.job): meter for meter in self._flows.values()}
         flows = {}
         for flow in wanted.classes:
-            if flow.kind == "data" and flow.src in here and flow.via in devices:
-                key = devices[flow.via], data_minor(flow.number)
-                flows[key] = self._flows.get(key, (flow.number, Counter()))
+            if flow.kind == "data" and flow.via in devices:
+                news = FlowMeter(flow.number, flow.job, flow.rate, flow.src in here)
+                known = before.get((flow.number, flow.job), news)  # maybe over another device
+                flows[devices[flow.via], data_minor(flow.number)] = replace(
+                    known, given=news.given, begins_here=news.begins_here
+                )
         self._flows = flows
 
     @property
@@ -87,29 +136,33 @@ class Meters:
 
     @property
     def flow_devices(self) -> set[str]:
-        """Devices whose classes are to be read."""
+        """Devices whose classes are to be read for a report."""
         return {device for device, _ in self._flows}
+
+    @property
+    def source_devices(self) -> set[str]:
+        """Those of them where flows begin, whose busiest seconds are looked for between reports too."""
+        return {device for (device, _), flow in self._flows.items() if flow.begins_here}
 
     def see_link(self, now: float, device: str, counters: LinkCounters) -> None:
         if device in self._links:
             _, sent, received = self._links[device]
             sent.see(now, counters.sent)
             received.see(now, counters.received)
-            self._drops[device] = counters.drops
+            self._lost[device] = counters.drops, counters.errors
 
-    def see_classes(self, now: float, device: str, sent: Mapping[int, int]) -> None:
-        """``sent``: class minor -> bytes."""
-        for (of_device, minor), (_, counter) in self._flows.items():
-            if of_device == device and minor in sent:
-                counter.see(now, sent[minor])
+    def see_classes(self, now: float, device: str, classes: Mapping[int, ClassCounters]) -> None:
+        """``classes``: by their minor numbers."""
+        for (of_device, minor), flow in self._flows.items():
+            if of_device == device and minor in classes:
+                flow.see(now, classes[minor])
 
     def report(self) -> tuple[list[LinkUsage], list[FlowUsage]]:
-        links = [
-            LinkUsage(peer=peer, sent=sent.report()[0], received=received.report()[0], drops=self._drops.get(device, 0))
-            for device, (peer, sent, received) in self._links.items()
-        ]
-        flows = []
-        for number, counter in self._flows.values():
-            rate, peak = counter.report()
-            flows.append(FlowUsage(number=number, rate=rate, peak=peak, total=counter.total))
-        return links, flows
+        links = []
+        for device, (peer, sent, received) in self._links.items():
+            drops, errors = self._lost.get(device, (0, 0))
+            usage = LinkUsage(
+                peer=peer, sent=sent.report()[0], received=received.report()[0], drops=drops, errors=errors
+            )
+            links.append(usage)
+        return links, [flow.report() for flow in self._flows.values()]

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ces_common.messages.reports import FlowUsage, LinkUsage
+from ces_common.messages.queries import LinkProbe, LinkProbed
+from ces_common.messages.reports import FlowUsage, LinkStatus, LinkUsage
 from ces_common.messages.wanted import NetworkWanted
+from ces_common.service import Hint
+from ces_edge_agent.dataplane.errors import DataPlaneError
 
 
 class NoNetwork:
@@ -14,6 +17,7 @@ class NoNetwork:
 
     def __init__(self, node: str) -> None:
         self.node = node
+        self.link_news = Hint()
 
     async def open(self) -> None:
         """Nothing to prepare."""
@@ -26,6 +30,12 @@ class NoNetwork:
 
     async def usage(self) -> tuple[list[LinkUsage], list[FlowUsage]]:
         return [], []
+
+    async def links(self) -> list[LinkStatus]:
+        return []
+
+    async def probe(self, query: LinkProbe) -> LinkProbed:
+        raise DataPlaneError("a node with network none measures nothing")
 
     async def remove(self) -> None:
         """Nothing was made."""

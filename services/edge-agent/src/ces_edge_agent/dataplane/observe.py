@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from socket import ntohs
 from typing import Any
 
-from ces_edge_agent.dataplane.meter import LinkCounters
+from ces_edge_agent.dataplane.meter import ClassCounters, LinkCounters
 from ces_edge_agent.dataplane.objects import (
     ANYWHERE,
     HTB_MAJOR,
@@ -27,6 +28,7 @@ from ces_edge_agent.dataplane.objects import (
 
 OWNER = 0xCE  # marks our routes and rules (their protocol field), rt_protos(5)
 IFF_UP = 1
+ETHERNET = 14  # bytes of a header
 TC_ROOT = 0xFFFFFFFF
 TABLE_UNSPEC = 0
 TO_TABLE = 1  # FR_ACT_TO_TBL
@@ -67,6 +69,23 @@ def device(message: Message) -> Device | None:
 def has_carrier(message: Message) -> bool:
     """Both ends of the veth are up."""
     return bool(message.get_attr("IFLA_CARRIER"))
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a link's device shows. ``fault``: why nothing can pass it, None where something can. (A VXLAN always has a
+    carrier.)"""
+
+    index: int
+    mtu: int
+    fault: str | None
+
+
+def shown(message: Message) -> Shown:
+    fault = None if message.get_attr("IFLA_CARRIER") else "has no carrier"
+    if not message["flags"] & IFF_UP:
+        fault = "is down"
+    return Shown(message["index"], message.get_attr("IFLA_MTU"), fault)
 
 
 def address(message: Message, names: dict[int, str]) -> Address | None:
@@ -139,9 +158,12 @@ def _microseconds(ticks: int) -> int:
     return round(ticks * TICK_S * 1e6)
 
 
-def class_bytes(message: Message) -> tuple[int, int]:
-    """Minor, bytes sent."""
-    return message["handle"] & 0xFFFF, message.get_attr("TCA_STATS2").get_attr("TCA_STATS_BASIC")["bytes"]
+def class_counters(message: Message) -> tuple[int, ClassCounters]:
+    """Minor, and what it counted."""
+    stats = message.get_attr("TCA_STATS2")
+    queue = stats.get_attr("TCA_STATS_QUEUE")
+    counters = ClassCounters(stats.get_attr("TCA_STATS_BASIC")["bytes"], queue["drops"], queue["backlog"])
+    return message["handle"] & 0xFFFF, counters
 
 
 def qdisc_drops(message: Message) -> int:
@@ -150,8 +172,11 @@ def qdisc_drops(message: Message) -> int:
 
 
 def link_counters(message: Message, queue_drops: int) -> LinkCounters:
-    stats = message.get_attr("IFLA_STATS64")
-    return LinkCounters(stats["tx_bytes"], stats["rx_bytes"], stats["tx_dropped"] + queue_drops)
+    stats, info = message.get_attr("IFLA_STATS64"), message.get_attr("IFLA_LINKINFO")
+    # A VXLAN counts what it receives without Ethernet headers, and a veth with them.
+    headers = stats["rx_packets"] * ETHERNET if info and info.get_attr("IFLA_INFO_KIND") == "vxlan" else 0
+    drops = stats["tx_dropped"] + stats["rx_dropped"] + queue_drops
+    return LinkCounters(stats["tx_bytes"], stats["rx_bytes"] + headers, drops, stats["tx_errors"] + stats["rx_errors"])
 
 
 def shaping_filter(message: Message, name: str) -> Filter | None:

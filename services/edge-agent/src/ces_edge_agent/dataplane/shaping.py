@@ -1,6 +1,8 @@
 """How a link is shared: HTB classes, their queues and filters, computed from rates.
 
-Every class has rate = ceil, so none borrows and none can take what another was given. Minor numbers come from flow
+A class has rate = ceil, so it borrows nothing and cannot take what another was given. That of an elastic flow has a
+higher ceil: it sends beyond its rate while all classes together stay below the link's, and HTB asks for those that
+borrow only when no class has anything to send within its own rate. Minor numbers come from flow
 numbers: 2n for a flow's data, 2n+1 for its return class.
 """
 
@@ -11,6 +13,7 @@ from ipaddress import IPv4Address
 from math import ceil
 
 from ces_common.messages.wanted import FlowClass, LinkDevice
+from ces_common.shares import LEAST_RATE
 from ces_edge_agent.dataplane.errors import DataPlaneError
 from ces_edge_agent.dataplane.objects import ROOT, Filter, KernelObject, Match, Queue, ShapedClass, Shaper
 
@@ -20,9 +23,12 @@ UNRESERVED = 0xFFFE
 ARP = 0xFFFD
 
 ARP_RATE = 32_000  # bytes/s
-BURST_S = 0.001  # what may pass at line speed, as time at the class's rate
+BURST_S = 0.015  # what may pass at line speed, as time at the class's rate: as late as a busy machine's timer
+QUANTUM_S = 0.001  # what a class that borrows may send in its turn
 QUEUE_S = 0.05  # the longest that a packet waits in a class's queue
-GSO_S = 0.025  # the longest that one burst of a sender occupies its class; two fit into the queue
+ELASTIC_QUEUE_S = 0.2  # of a class that borrows: what fits its highest rate may wait so long once nothing is idle
+QUEUE_FRAMES = 16  # but at least so many: TCP needs some on the way to find a loss without waiting for a timer
+GSO_S = 0.005  # the longest that one burst of a sender occupies its class; ten fit into the queue
 GSO_MAX = 65536
 FRAME_OVERHEAD = 14  # Ethernet header: HTB counts it
 QUANTUM_MAX = 60_000
@@ -30,12 +36,13 @@ QUANTUM_MAX = 60_000
 ETH_IP = 0x0800
 ETH_ARP = 0x0806
 SMALL = 128  # an IP packet shorter than this is an acknowledgement or the like; a power of two, to fit a mask
+SMALL_QUEUE = 8 * (SMALL + FRAME_OVERHEAD)  # bytes
 TCP = 6
 
 
 def gso_size(rate: int, mtu: int) -> int:
     """Largest burst in bytes that a sender may hand down at once if its flow has ``rate`` bit/s. A 64 KiB burst would
-    keep a 1 Mbit/s class busy for half a second."""
+    keep a 1 Mbit/s class busy for half a second, and one that does not fit into the queue is lost altogether."""
     return max(2 * mtu, min(GSO_MAX, int(rate / 8 * GSO_S)))
 
 
@@ -65,8 +72,11 @@ def flow_shape(flow: FlowClass, device: str, mtu: int) -> Iterator[KernelObject]
     """A flow's class on a device. Raises DataPlaneError for a number that has no class."""
     minor = flow_minor(flow)
     frame = mtu + FRAME_OVERHEAD
-    smallest_queue = 2 * gso_size(flow.rate, mtu)
-    yield from _leaf(device, minor, flow.rate // 8, frame, smallest_queue, priority=1 if flow.kind == "data" else 0)
+    # Acknowledgements that waited for seconds in a slow return class would set off their senders' timers.
+    smallest_queue = SMALL_QUEUE if flow.small_only else max(2 * gso_size(flow.rate, mtu), QUEUE_FRAMES * frame)
+    most = None if flow.ceiling is None else flow.ceiling // 8
+    priority = 1 if flow.kind == "data" else 0
+    yield from _leaf(device, minor, flow.rate // 8, frame, smallest_queue, priority, most)
     yield Filter(device, 1 if flow.small_only else 2, ETH_IP, pair_match(flow.src, flow.dst, flow.small_only), minor)
 
 
@@ -88,22 +98,33 @@ def lowest_rates(flows: Iterable[FlowClass]) -> dict[str, int]:
     return rates
 
 
-def _leaf(device: str, minor: int, rate: int, frame: int, smallest_queue: int, priority: int) -> Iterator[KernelObject]:
-    yield _class(device, minor, ENVELOPE, rate, frame, priority)
-    yield Queue(device, minor, max(int(rate * QUEUE_S), smallest_queue))
+def _leaf(
+    device: str, minor: int, rate: int, frame: int, smallest_queue: int, priority: int, most: int | None = None
+) -> Iterator[KernelObject]:
+    yield _class(device, minor, ENVELOPE, rate, frame, priority, most)
+    longest = int(rate * QUEUE_S) if most is None else int(min(most * QUEUE_S, rate * ELASTIC_QUEUE_S))
+    yield Queue(device, minor, max(longest, smallest_queue))
 
 
-def _class(device: str, minor: int, parent: int, rate: int, frame: int, priority: int) -> ShapedClass:
-    rate = max(rate, 1)
-    burst = ceil(max(BURST_S, frame / rate) * 1e6)
+def _class(
+    device: str, minor: int, parent: int, rate: int, frame: int, priority: int, most: int | None = None
+) -> ShapedClass:
+    """Rates in bytes/s; ``most``: what it may send in all while others leave room."""
+    rate = max(rate, LEAST_RATE // 8)  # the kernel counts a burst's time in 32 bits
+    most = max(rate, most or 0)
     return ShapedClass(
         device=device,
         minor=minor,
         parent=parent,
         rate=rate,
-        ceil=rate,
-        burst=burst,
-        cburst=burst,
-        quantum=min(max(int(rate * BURST_S), frame), QUANTUM_MAX),
+        ceil=most,
+        burst=_burst(rate, frame),
+        cburst=_burst(most, frame),
+        quantum=min(max(int(rate * QUANTUM_S), frame), QUANTUM_MAX),
         priority=priority,
     )
+
+
+def _burst(rate: int, frame: int) -> int:
+    """In microseconds at the rate; a whole frame at least."""
+    return ceil(max(BURST_S, frame / rate) * 1e6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -70,6 +71,8 @@ def perform(step: Step, site: Site) -> None:
         raise DataPlaneError(f"cannot {step}: {os.strerror(error.code)}") from error
     except OSError as error:
         raise DataPlaneError(f"cannot {step}: {error.strerror}") from error
+    except struct.error as error:
+        raise DataPlaneError(f"cannot {step}: netlink has no room for a number of it: {error}") from error
 
 
 @contextmanager

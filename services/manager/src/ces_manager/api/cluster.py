@@ -13,6 +13,8 @@ from ces_common.messages.api import (
     JoinRequest,
     JoinToken,
     JoinTokenRequest,
+    LinkProbeRequest,
+    LinkProbeView,
     LinkView,
     NodeView,
     Page,
@@ -41,6 +43,14 @@ async def links(request: Request, limit: Limit = 100, cursor: str | None = None)
     """Directed links with capacity, reservations and what was last measured."""
     context = context_of(request)
     return await context.desk.read(lambda tx: views.list_links(tx, context.measurements, cursor=cursor, limit=limit))
+
+
+@router.post("/links/{src}/{dst}/probe")
+async def probe(request: Request, src: str, dst: str, wanted: LinkProbeRequest | None = None) -> LinkProbeView:
+    """Fill what is idle of a link for a moment, to measure its capacity; a measured one counts where it is lower than
+    configured. Reserved flows keep their rates, unless the wire carries less than is configured."""
+    seconds = (wanted or LinkProbeRequest()).seconds
+    return await context_of(request).probing.probe(src, dst, seconds)
 
 
 @router.get("/topology")

@@ -14,6 +14,7 @@ from ces_manager.desk import Desk
 from ces_manager.liveness import Vigil
 from ces_manager.measurements import Measurements
 from ces_manager.policy import Policy
+from ces_manager.probing import Probing
 from ces_manager.revoking import Revoking
 
 
@@ -25,6 +26,7 @@ class Context:
     measurements: Measurements
     vigil: Vigil
     revoking: Revoking
+    probing: Probing
     bell: Bell
     agent_signing_key: SigningKey
     agents_nats_urls: list[str]

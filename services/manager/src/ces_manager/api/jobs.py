@@ -7,15 +7,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic import AwareDatetime
 from sse_starlette import EventSourceResponse
 
 from ces_common import subjects
 from ces_common.db.outbox import StoredEvent, events_after
 from ces_common.jobfile import JobFile
-from ces_common.messages.api import JobSummary, JobView, Page, PlanView, QueueEntry
+from ces_common.messages.api import JobFlowsView, JobSummary, JobView, Page, PlanView, QueueEntry
 from ces_common.messages.queries import PlanAnswer, PlanQuery
 from ces_common.states import JobState
-from ces_manager import jobs, views
+from ces_manager import flow_rates, jobs, views
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.logs import follow_logs
 from ces_manager.api.streams import LONGEST_NUMBER, event_stream, last_event_id
@@ -65,6 +66,15 @@ async def get_job(request: Request, job: str) -> JobView:
 async def get_plan(request: Request, job: str) -> PlanView:
     """The committed plan of the job's current attempt, with what was considered."""
     return await context_of(request).desk.read(lambda tx: views.plan_view(tx, job))
+
+
+@router.get("/jobs/{job}/flows")
+async def get_flows(request: Request, job: str, since: AwareDatetime | None = None) -> JobFlowsView:
+    """A job's flows: asked, given and carried, link by link, from `since` on: the last minute if left out, the last
+    five at most."""
+    context = context_of(request)
+    now = context.desk.clock.now()
+    return await context.desk.read(lambda tx: flow_rates.job_flows_view(tx, job, context.measurements, now, since))
 
 
 @router.delete("/jobs/{job}", status_code=202)

@@ -1,0 +1,69 @@
+"""A job's flows over time as a table: what was asked, given, and carried, link by link."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from statistics import fmean
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ces_client.view.plan import plain_table, unenforced_note
+from ces_client.view.words import DASH, path_text, rate, state_text
+from ces_common.messages.api import FlowRates, FlowSample, JobFlowsView
+
+BARS = "▁▂▃▄▅▆▇█"
+LATE = timedelta(seconds=10)  # a report older than this says nothing of now
+COLUMNS = ("FLOW", "MODE", "MIN", "MAX", "GIVEN", "PATH", "NOW", "MEAN", "LAST MINUTE")
+
+
+def job_flows(view: JobFlowsView, *, hops: bool) -> RenderableType:
+    """``hops``: with a line for each link of a path that has more than one."""
+    head = Text(f"{view.name} {view.id}  ").append_text(state_text(view.state))
+    if not view.flows:
+        return Group(head, Text("the job has no flows"))
+    parts: list[RenderableType] = [head, Text(), _table(view, hops)]
+    short = [flow for flow in view.flows if flow.shortfall is not None]
+    if short:
+        parts.append(Text())
+    for flow in short:
+        assert flow.shortfall is not None
+        parts.append(Text(f"warning: {flow.src} → {flow.dst} {flow.shortfall.text}", style="yellow"))
+    note = unenforced_note(view.flows)
+    return Group(*parts, *([Text(), note] if note is not None else []))
+
+
+def sparkline(rates: Sequence[float], top: float) -> str:
+    """A bar for each rate; the highest stands for ``top``, and for everything above."""
+    if top <= 0:
+        return BARS[0] * len(rates)
+    return "".join(BARS[min(int(min(value, top) / top * len(BARS)), len(BARS) - 1)] for value in rates)
+
+
+def _table(view: JobFlowsView, hops: bool) -> Table:
+    table = plain_table(*COLUMNS, right=("MIN", "MAX", "GIVEN", "NOW", "MEAN"))
+    for flow in view.flows:
+        given = Text(rate(flow.bandwidth))
+        if flow.bandwidth is not None and not flow.enforced:
+            given.append("*", style="yellow")
+        asked = (f"{flow.src} → {flow.dst}", flow.mode, rate(flow.min), rate(flow.max), given)
+        samples = flow.hops[0].samples if flow.hops else []
+        table.add_row(*asked, path_text(flow.path), *_carried(samples, flow, view.at))
+        if hops and len(flow.hops) > 1:
+            for hop in flow.hops:
+                table.add_row(*[""] * 5, f"  {hop.src} › {hop.dst}", *_carried(hop.samples, flow, view.at))
+    return table
+
+
+def _carried(samples: Sequence[FlowSample], flow: FlowRates, at: datetime) -> tuple[str, str, str]:
+    """Now, mean, and over time; bars of all links of a flow have one scale."""
+    if len(flow.path) == 1:
+        return "no link", DASH, ""
+    if not samples:
+        return DASH, DASH, ""
+    rates = [sample.rate for sample in samples]
+    most = max(sample.rate for hop in flow.hops for sample in hop.samples)
+    now = rate(rates[-1]) if at - samples[-1].at <= LATE else DASH
+    return now, rate(fmean(rates)), sparkline(rates, max(most, flow.bandwidth or 0))

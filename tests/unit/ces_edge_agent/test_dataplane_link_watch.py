@@ -1,0 +1,49 @@
+"""Watching links, with a kernel that does as it is told."""
+
+import asyncio
+from collections.abc import Callable, Collection
+
+import pytest
+
+from ces_common.messages.wanted import LinkDevice
+from ces_edge_agent.dataplane.errors import DataPlaneError
+from ces_edge_agent.dataplane.link_watch import LinkWatch
+from ces_edge_agent.dataplane.observe import Shown
+
+LINK = LinkDevice(peer="n2", device="to-n2", kind="veth", bandwidth=10**8, unreserved=10**6, gateway="10.2.0.1")
+PATIENCE_S = 20.0
+
+
+async def here(function: Callable[[], None]) -> None:
+    function()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_a_watch_that_has_ended_does_not_pass_for_one_that_goes_on() -> None:
+    looks = 0
+
+    def look(devices: Collection[str]) -> dict[str, Shown]:
+        nonlocal looks
+        looks += 1
+        raise DataPlaneError("busy") if looks == 1 else RuntimeError("nobody foresaw this")
+
+    watch = LinkWatch(look, here, lambda: 0.0)
+    watch.open()
+    watch.want("", [LINK])
+    await until(lambda: looks == 1)
+    watch.check()
+    watch.want("", [LINK])
+    await until(lambda: looks == 2)
+
+    def ended() -> bool:
+        watch.check()
+        return False
+
+    with pytest.raises(RuntimeError, match="nobody foresaw"):
+        await until(ended)
+    await watch.close()
