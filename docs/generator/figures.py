@@ -15,8 +15,10 @@ from ces_core.bench import (
     quality_report,
     scale_report,
     thesis_report,
+    warm_start_report,
 )
 from ces_core.bench.results import provenance
+from ces_testbed.bench.network import report as network_report
 from ces_train import curves_report
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -29,7 +31,9 @@ REPORTS = {
     "quality": quality_report.grids,
     "generalise": generalise_report.grids,
     "pareto": pareto_report.grids,
+    "warm-start": warm_start_report.grids,
     "curves": curves_report.grids,
+    "network": network_report.grids,
 }
 
 

@@ -78,7 +78,12 @@ def _wanted() -> str:
 
 
 def _reports() -> str:
-    models = {"status": reports.Status, "applied": reports.Applied, "progress": reports.Progress}
+    models = {
+        "status": reports.Status,
+        "applied": reports.Applied,
+        "progress": reports.Progress,
+        "links": reports.LinkReport,
+    }
     rows = [
         (_subject(subjects.report(NODE, kind)), ", ".join(_listeners(subjects.report(NODE, kind))), _link(models[kind]))
         for kind in subjects.REPORT_KINDS
@@ -99,6 +104,7 @@ def _queries() -> str:
         (subjects.rpc("manager", "snapshot"), "every service", "manager", queries.SnapshotQuery, records.Snapshot),
         (subjects.rpc("scheduler", "plan"), "manager", "scheduler", queries.PlanQuery, queries.PlanAnswer),
         (subjects.agent_rpc(NODE, "logs"), "manager", "agent", queries.LogQuery, queries.LogAnswer),
+        (subjects.agent_rpc(NODE, "probe"), "manager", "agent", queries.LinkProbe, queries.LinkProbed),
     ]
     return "\n## Queries\n\nRequest and reply.\n\n" + table(
         ("subject", "asked by", "answered by", "request", "reply"),

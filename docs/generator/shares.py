@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ces_common.quantities import format_bandwidth
 from ces_common.shares import HEADROOM, LEAST_RATE, RETURN, RETURN_BASE, UNRESERVED
+from ces_edge_agent.dataplane.probe_shape import PROBE_RATE
 from ces_edge_agent.dataplane.shaping import ARP_RATE, SMALL
 from generator.markdown import table
 
@@ -18,7 +19,12 @@ def classes() -> str:
             f"{RETURN * 100:g} % of the flow and {format_bandwidth(RETURN_BASE)}; less where there is no room",
         ),
         ("`2n`, data class of flow n", "IPv4 packets from the flow's source to its destination", "what was allocated"),
-        ("ARP", "address resolution", format_bandwidth(ARP_RATE * 8)),
+        (
+            "active probes",
+            "UDP between the two nodes' own addresses: `ces probe`",
+            f"{format_bandwidth(PROBE_RATE * 8)}, and what is idle of the link",
+        ),
+        ("ARP", "address resolution, probes of the neighbour and answers to its own", format_bandwidth(ARP_RATE * 8)),
         (
             "unreserved",
             "everything else",

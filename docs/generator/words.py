@@ -27,7 +27,9 @@ SETTINGS = {
     # scheduler
     "CES_SOLVER": "A solver that `ces solvers` lists.",
     "CES_SOLVE_TIME_LIMIT_S": "Seconds that waiting jobs share to make their plans better; 0: as the solver sees fit.",
-    "CES_POLICY": "File with the policy of a learned solver; left out, the one that ships with CES.",
+    "CES_REFILL_S": "Least seconds between two looks at whether room that appeared is worth more to running flows.",
+    "CES_PATHS": "Flows of new jobs may take any of so many shortest simple paths; 0: only hop-shortest ones.",
+    "CES_POLICY": "File with the policy of a learned solver; left out, the one that ships with CES (`default`: none).",
     # edge-agent
     "CES_NODE": "The node's name: letters, digits, `_` and `-`, at most 63.",
     "CES_MANAGER_URL": "Where to join; used until the node has joined.",
@@ -86,6 +88,11 @@ JOB_FIELDS = {
     "Flows.topology": ("Who sends to whom; see below.", "topology: ring"),
     "Flows.direction": ("Of a ring: `forward` is i to i+1, `reverse` is i to i-1.", "direction: reverse"),
     "Flows.bandwidth": ("Range of every flow; not with `edges`.", "bandwidth: {min: 10Mbit, max: 50Mbit}"),
+    "Flows.mode": (
+        "Whether what a flow was given is its cap (`strict`), or it may also borrow what is idle up to its `max`, and"
+        " gives that back at once (`elastic`).",
+        "mode: elastic",
+    ),
     "Flows.edges": ("The flows one by one; only with `topology: edges`.", ""),
     "Edge.src": ("The sending task.", "src: worker-0"),
     "Edge.dst": ("The receiving task. At most one flow per ordered pair.", "dst: worker-1"),
