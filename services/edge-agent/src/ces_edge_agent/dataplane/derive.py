@@ -12,6 +12,7 @@ from ces_common.naming import endpoint_device
 from ces_edge_agent.dataplane.errors import DataPlaneError
 from ces_edge_agent.dataplane.objects import (
     ANYWHERE,
+    LOCAL_TABLE,
     MAIN_TABLE,
     Address,
     Device,
@@ -30,7 +31,8 @@ DEFAULT_MTU = 1500
 NODE = ""  # the owner of what concerns every job
 
 # Rules are tried in this order. The kernel's own rule for local addresses is moved behind those of the endpoints, so
-# that a worker cannot reach its node.
+# that a worker cannot reach its node, but for one that reads its data.
+DATA_RULE = 90
 ENDPOINT_RULE = 100
 CONFINE_RULE = 200
 POLICY_RULE = 300
@@ -91,7 +93,7 @@ def derive(wanted: NetworkWanted, facts: Facts) -> Derived:
         rate = lowest.get(endpoint.address)
         gso = GSO_MAX if rate is None else gso_size(rate, mtu)
         try:
-            result.add(endpoint.job, _endpoint(endpoint, holder, mtu, gso, links, local))
+            result.add(endpoint.job, _endpoint(endpoint, holder, mtu, gso, links, local, wanted.router))
         except DataPlaneError as error:
             result.fail(endpoint.job, str(error))
 
@@ -167,6 +169,7 @@ def _endpoint(
     gso: int,
     links: Mapping[str, LinkDevice],
     local: Mapping[str, str],
+    router: str,
 ) -> Iterator[KernelObject]:
     """What comes from a worker is looked up in its own table, which knows its peers and nothing else."""
     device = endpoint_device(endpoint.allocation)
@@ -182,6 +185,8 @@ def _endpoint(
         if peer.via is not None:
             link = _link(links, peer.via)
             yield Route(table, f"{peer.address}/32", link.device, link.gateway)
+        elif peer.address == router:
+            yield Rule(DATA_RULE, LOCAL_TABLE, device=device, source=endpoint.address, destination=router)
         elif peer.address in local:
             yield Route(table, f"{peer.address}/32", local[peer.address])
         else:

@@ -14,6 +14,7 @@ from ces_common.messages.wanted import NetworkWanted
 from ces_common.naming import endpoint_device
 from ces_edge_agent.dataplane import namespace as namespaces
 from ces_edge_agent.dataplane import observe
+from ces_edge_agent.dataplane.counter_reader import CounterReader
 from ces_edge_agent.dataplane.derive import LOCAL_RULE, Facts
 from ces_edge_agent.dataplane.diff import Step
 from ces_edge_agent.dataplane.errors import DataPlaneError
@@ -54,6 +55,7 @@ class Kernel:
     def __init__(self, name: str, underlay: Path = namespaces.OWN) -> None:
         self._name, self._underlay = name, underlay
         self._ipr: IPRoute | None = None
+        self._counters = CounterReader(self.path)
         self._identity: tuple[int, int] | None = None
         self._numbers: dict[tuple[int, int], int] = {}  # identity of a holder's namespace -> its number
         # Worker's ends set up by this run, with the index of the node's end: nobody but us can change them, and
@@ -86,6 +88,7 @@ class Kernel:
         if self._ipr is not None:
             self._ipr.close()
         self._ipr = None
+        self._counters.close()
         self._settled.clear()
         self._numbers.clear()
 
@@ -126,30 +129,11 @@ class Kernel:
 
     def class_counters(self, device: str) -> dict[int, ClassCounters]:
         """By class minor; empty for a device that is not there. Raises DataPlaneError."""
-        try:
-            return dict(
-                observe.class_counters(message)
-                for index in self._socket.link_lookup(ifname=device)
-                for message in self._list("get_classes", index=index)
-            )
-        except NetlinkError as error:
-            raise DataPlaneError(f"counters of {device} cannot be read: {error}") from error
+        return self._counters.classes(device)
 
     def link_counters(self, devices: set[str]) -> dict[str, LinkCounters]:
-        """Raises DataPlaneError."""
-        try:
-            drops = {
-                message["index"]: observe.qdisc_drops(message)
-                for message in self._list("get_qdiscs")
-                if message["parent"] == observe.TC_ROOT
-            }
-            return {
-                message.get_attr("IFLA_IFNAME"): observe.link_counters(message, drops.get(message["index"], 0))
-                for message in self._list("get_links")
-                if message.get_attr("IFLA_IFNAME") in devices
-            }
-        except NetlinkError as error:
-            raise DataPlaneError(f"counters cannot be read: {error}") from error
+        """Without devices that are not there. Raises DataPlaneError."""
+        return self._counters.links(devices)
 
     def shown(self, devices: Collection[str]) -> dict[str, observe.Shown]:
         """Those of these devices that are there, as they are. Raises DataPlaneError."""

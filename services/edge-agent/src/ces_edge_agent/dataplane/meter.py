@@ -114,7 +114,7 @@ class Meters:
     def watch(self, wanted: NetworkWanted) -> None:
         """Measure what this document has; what is measured already goes on."""
         devices = {link.peer: link.device for link in wanted.links}
-        here = {endpoint.address for endpoint in wanted.endpoints}
+        here = {wanted.router, *(endpoint.address for endpoint in wanted.endpoints)}
         self._links = {
             link.device: (link.peer, *self._links.get(link.device, (link.peer, Counter(), Counter()))[1:])
             for link in wanted.links

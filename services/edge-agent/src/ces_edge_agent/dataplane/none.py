@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import socket
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 
 from ces_common.messages.queries import LinkProbe, LinkProbed
@@ -10,6 +11,7 @@ from ces_common.messages.reports import FlowUsage, LinkStatus, LinkUsage
 from ces_common.messages.wanted import NetworkWanted
 from ces_common.service import Hint
 from ces_edge_agent.dataplane.errors import DataPlaneError
+from ces_edge_agent.dataplane.listening import open_listener
 
 
 class NoNetwork:
@@ -36,6 +38,13 @@ class NoNetwork:
 
     async def probe(self, query: LinkProbe) -> LinkProbed:
         raise DataPlaneError("a node with network none measures nothing")
+
+    @property
+    def ground(self) -> Hashable:
+        return None
+
+    async def listen(self, address: str, port: int) -> socket.socket:
+        return open_listener(address, port)
 
     async def remove(self) -> None:
         """Nothing was made."""

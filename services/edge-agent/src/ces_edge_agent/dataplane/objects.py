@@ -12,6 +12,7 @@ MAIN_TABLE = 254  # rt_tables(5)
 ANYWHERE = "0.0.0.0/0"
 HTB_MAJOR = 1  # handle of the root qdisc that shapes a link
 ROOT = 0  # stands for "the device itself" where a class minor names the parent
+TC_ROOT = 0xFFFFFFFF  # the same in the kernel's messages, TC_H_ROOT
 
 Key = tuple[object, ...]
 # Bytes of a packet, counted from the start of its network header: (offset, mask, value).

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from socket import ntohs
 from typing import Any
 
-from ces_edge_agent.dataplane.meter import ClassCounters, LinkCounters
 from ces_edge_agent.dataplane.objects import (
     ANYWHERE,
     HTB_MAJOR,
     MAIN_TABLE,
     ROOT,
+    TC_ROOT,
     Address,
     Device,
     Filter,
@@ -28,8 +28,6 @@ from ces_edge_agent.dataplane.objects import (
 
 OWNER = 0xCE  # marks our routes and rules (their protocol field), rt_protos(5)
 IFF_UP = 1
-ETHERNET = 14  # bytes of a header
-TC_ROOT = 0xFFFFFFFF
 TABLE_UNSPEC = 0
 TO_TABLE = 1  # FR_ACT_TO_TBL
 UNREACHABLE = 7  # RTN_UNREACHABLE
@@ -156,27 +154,6 @@ def shaped_class(message: Message, name: str) -> ShapedClass | None:
 
 def _microseconds(ticks: int) -> int:
     return round(ticks * TICK_S * 1e6)
-
-
-def class_counters(message: Message) -> tuple[int, ClassCounters]:
-    """Minor, and what it counted."""
-    stats = message.get_attr("TCA_STATS2")
-    queue = stats.get_attr("TCA_STATS_QUEUE")
-    counters = ClassCounters(stats.get_attr("TCA_STATS_BASIC")["bytes"], queue["drops"], queue["backlog"])
-    return message["handle"] & 0xFFFF, counters
-
-
-def qdisc_drops(message: Message) -> int:
-    """Packets that the qdisc, or any below it, dropped."""
-    return int(message.get_attr("TCA_STATS2").get_attr("TCA_STATS_QUEUE")["drops"])
-
-
-def link_counters(message: Message, queue_drops: int) -> LinkCounters:
-    stats, info = message.get_attr("IFLA_STATS64"), message.get_attr("IFLA_LINKINFO")
-    # A VXLAN counts what it receives without Ethernet headers, and a veth with them.
-    headers = stats["rx_packets"] * ETHERNET if info and info.get_attr("IFLA_INFO_KIND") == "vxlan" else 0
-    drops = stats["tx_dropped"] + stats["rx_dropped"] + queue_drops
-    return LinkCounters(stats["tx_bytes"], stats["rx_bytes"] + headers, drops, stats["tx_errors"] + stats["rx_errors"])
 
 
 def shaping_filter(message: Message, name: str) -> Filter | None:

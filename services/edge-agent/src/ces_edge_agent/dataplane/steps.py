@@ -24,6 +24,7 @@ from ces_edge_agent.dataplane.namespace import netlink
 from ces_edge_agent.dataplane.objects import (
     HTB_MAJOR,
     ROOT,
+    TC_ROOT,
     Address,
     Device,
     Filter,
@@ -35,7 +36,7 @@ from ces_edge_agent.dataplane.objects import (
     Shaper,
     WorkerEnd,
 )
-from ces_edge_agent.dataplane.observe import OWNER, TC_ROOT, match_keys
+from ces_edge_agent.dataplane.observe import OWNER, match_keys
 
 plugins.setdefault("bfifo", sched_pfifo)  # pyroute2 knows only its twin, which counts packets; the option is the same
 

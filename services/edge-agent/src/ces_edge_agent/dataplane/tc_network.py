@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -22,6 +23,7 @@ from ces_edge_agent.dataplane.errors import DataPlaneError
 from ces_edge_agent.dataplane.kernel import Kernel
 from ces_edge_agent.dataplane.link_probe import LinkProber
 from ces_edge_agent.dataplane.link_watch import LinkWatch
+from ces_edge_agent.dataplane.listening import open_listener
 from ces_edge_agent.dataplane.meter import Meters
 from ces_edge_agent.dataplane.namespace import OWN
 
@@ -96,6 +98,13 @@ class TcNetwork:
 
     async def probe(self, query: LinkProbe) -> LinkProbed:
         return await self._prober.probe(query)
+
+    @property
+    def ground(self) -> Hashable:
+        return self._kernel.identity
+
+    async def listen(self, address: str, port: int) -> socket.socket:
+        return await self._run(lambda: open_listener(address, port, self._kernel.path))
 
     async def remove(self) -> None:
         """Raises DataPlaneError."""
