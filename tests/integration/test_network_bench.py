@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import socket
+import time
 
 import pytest
 
 from ces_testbed.bench.network.experiment import MBIT, changes, rate_of_flows
-from ces_testbed.bench.network.row import PREFIX
-from ces_testbed.netlink import namespaces
+from ces_testbed.bench.network.row import PREFIX, row_of
+from ces_testbed.bench.network.traffic import DATAGRAM, DATAGRAM_FRAME, FLOOD_PORT, Datagrams, inside
+from ces_testbed.netlink import namespaces, routing
 
 pytestmark = pytest.mark.needs("root")
+PATIENCE_S = 20.0
 
 
 def test_flows_are_measured_and_namespaces_removed() -> None:
@@ -26,3 +30,29 @@ def test_changes_break_no_connection() -> None:
     assert found["broken_connections"] == 0
     assert len(found["by_udp_ms"]) == len(found["by_tcp_ms"]) == 2
     assert namespaces(f"{PREFIX}{os.getpid()}-") == []
+
+
+def test_datagrams_count_from_when_the_kernel_had_them() -> None:
+    grain_s = 1e-3
+    with row_of(100 * MBIT) as row:
+        worker = row.worker("one", 1, "a")
+        with routing(worker.namespace) as ip:
+            ip.link("set", index=1, state="up")
+            ip.addr("add", index=1, address=worker.address, prefixlen=32)
+        sent = []
+        with inside(worker.namespace, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as sender:
+            counted = Datagrams(worker)
+            try:
+                for _ in range(3):
+                    before = time.monotonic()
+                    sender.sendto(bytes(DATAGRAM), (worker.address, FLOOD_PORT))
+                    sent.append((before, time.monotonic()))
+                    time.sleep(3 * grain_s)
+                deadline = time.monotonic() + PATIENCE_S
+                while len(came := counted.since(sent[1][0] - grain_s)) < 2 and time.monotonic() < deadline:
+                    time.sleep(grain_s)
+            finally:
+                counted.close()
+    assert [count for _, count in came] == [2 * DATAGRAM_FRAME, 3 * DATAGRAM_FRAME]
+    for (before, after), (arrived, _) in zip(sent[1:], came, strict=True):
+        assert before - grain_s <= arrived <= after + grain_s

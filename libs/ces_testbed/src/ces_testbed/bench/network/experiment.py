@@ -189,11 +189,11 @@ def changes(count: int, seed: int) -> dict[str, Any]:
             stream.start()
         time.sleep(SETTLE_S)
         for rate in rates[1:]:
-            with _watched(datagrams) as udp, _watched(opened[0]) as tcp:
+            with _watched(opened[0]) as tcp:
                 commanded, answered = site.allocate([rate, rate, beside, beside])
                 time.sleep(CHANGE_S)
             applied.append(answered - commanded)
-            by_udp.append(in_force_after(udp, commanded, rate))
+            by_udp.append(in_force_after(datagrams.since(commanded), commanded, rate))
             by_tcp.append(in_force_after(tcp, commanded, rate))
         broken = sum(stream.broken is not None for stream in opened)
     return {
@@ -256,7 +256,7 @@ def _accuracy(seen: Sequence[Sequence[Sample]], rate: int) -> dict[str, Any]:
 
 
 @contextmanager
-def _watched(stream: Stream | Datagrams) -> Iterator[list[Sample]]:
+def _watched(stream: Stream) -> Iterator[list[Sample]]:
     """Count what arrives every few milliseconds."""
     samples: list[Sample] = []
     stop = threading.Event()

@@ -6,11 +6,13 @@ import socket
 import struct
 import threading
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ces_testbed.bench.network.rates import Sample
 from ces_testbed.bench.network.row import Worker
 from ces_testbed.enter import enter
 
@@ -24,6 +26,10 @@ DATAGRAM = 1472
 DATAGRAMS_AT_ONCE = 40
 DATAGRAM_FRAME = DATAGRAM + 42
 KNOCK_TIMEOUT_S = 5.0
+SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35  # socket(7)
+LATE = 1 << 24  # bytes of a socket's buffer: what comes while this program does not read
+STAMP = struct.Struct("@ll")
+STAMP_SPACE = socket.CMSG_SPACE(STAMP.size)
 # struct tcp_info, linux/tcp.h: tcpi_rcv_mss; tcpi_total_retrans; tcpi_data_segs_in
 RECEIVED = struct.Struct("=20xI128xI")
 RETRANSMITTED = struct.Struct("=100xI")
@@ -124,23 +130,29 @@ class Stream:
 
 
 class Datagrams:
-    """Counts what a worker gets of a ``flood``: traffic that no congestion control holds back."""
+    """Counts what a worker gets of a ``flood``: traffic that no congestion control holds back. The kernel says when
+    each came: this program reads it late where others have the core, or its own threads."""
 
     def __init__(self, dst: Worker) -> None:
         def bound() -> socket.socket:
             receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            receiver.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, LATE)
+            receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
             receiver.bind((dst.address, FLOOD_PORT))
             receiver.settimeout(0.2)
             return receiver
 
         self._receiver = inside(dst.namespace, bound)
-        self._count, self._stopping = 0, False
+        self._came: list[float] = []  # on the wall's clock
+        self._stopping = False
         self._thread = threading.Thread(target=self._receive)
         self._thread.start()
 
-    def frames(self) -> int:
-        """Bytes of Ethernet frames that have arrived."""
-        return self._count * DATAGRAM_FRAME
+    def since(self, moment: float) -> list[Sample]:
+        """The bytes of Ethernet frames that had arrived at each arrival from a moment on."""
+        ahead = max(time.time() - time.monotonic() for _ in range(5))  # a pause between the two makes it less
+        first = bisect_left(self._came, moment + ahead)
+        return [(came - ahead, count * DATAGRAM_FRAME) for count, came in enumerate(self._came[first:], first + 1)]
 
     def close(self) -> None:
         self._stopping = True
@@ -148,11 +160,12 @@ class Datagrams:
         self._receiver.close()
 
     def _receive(self) -> None:
-        nothing = bytearray(1)
+        nothing = [bytearray(1)]
         while not self._stopping:
             with suppress(TimeoutError):
-                self._receiver.recv_into(nothing)
-                self._count += 1
+                _, ((_, _, stamp),), _, _ = self._receiver.recvmsg_into(nothing, STAMP_SPACE)
+                seconds, nanoseconds = STAMP.unpack(stamp)
+                self._came.append(seconds + nanoseconds * 1e-9)
 
 
 @contextmanager
