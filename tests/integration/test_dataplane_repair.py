@@ -26,10 +26,11 @@ async def row() -> AsyncIterator[Row]:
 
 
 def state(row: Row) -> dict[str, list[str]]:
-    """Without the numbers that the kernel gives to tables of filters, and without the order of classes: the kernel's
-    table of them grows and never shrinks."""
+    """Without the numbers that the kernel gives to tables of filters, without what passed before there were classes,
+    and without the order of classes: the kernel's table of them grows and never shrinks."""
     name = row.name(1)
     found = {what: sorted(tc("-n", name, what, "show", "dev", "to-n2").splitlines()) for what in ("qdisc", "class")}
+    found["qdisc"] = [re.sub(r"direct_packets_stat \d+", "", line) for line in found["qdisc"]]
     filters = tc("-n", name, "filter", "show", "dev", "to-n2").splitlines()
     found["filter"] = [re.sub(r"(fh|ht) [0-9a-f:]+", "", line) for line in filters if re.search("flowid|match", line)]
     found["route"] = ip("-n", name, "route", "show", "table", "all").splitlines()

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from fake_kernel import take
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ces_edge_agent.dataplane.diff import Step, diff
+from ces_edge_agent.dataplane.diff import Step, diff, lowers, shortens
 from ces_edge_agent.dataplane.objects import (
     ROOT,
     Address,
@@ -48,32 +49,10 @@ OBJECTS: list[KernelObject] = [
 
 
 def after(steps: list[Step], observed: list[KernelObject]) -> dict[Key, KernelObject]:
-    """What the kernel would have: each step must find what it needs, and takes along what hangs on it."""
+    """What the kernel would have."""
     state = {item.key: item for item in observed}
     for step in steps:
-        item = step.item
-        if step.action == "add":
-            assert item.key not in state
-        else:
-            assert item.key in state
-        if step.action in ("remake", "delete"):
-            gone = {item.name} if isinstance(item, Device) else set()
-            bare = {item.device} if isinstance(item, Shaper) else set()
-            state = {
-                key: other
-                for key, other in state.items()
-                if isinstance(other, Rule)
-                or not (
-                    getattr(other, "device", None) in gone
-                    or (getattr(other, "device", None) in bare and isinstance(other, (ShapedClass, Queue, Filter)))
-                )
-            }
-            if isinstance(item, ShapedClass):
-                state.pop(("queue", item.device, item.minor), None)
-        if step.action == "delete":
-            state.pop(item.key, None)
-        else:
-            state[item.key] = item
+        take(step, state)
     return state
 
 
@@ -110,6 +89,32 @@ def test_a_rate_is_changed_in_place() -> None:
     faster = shaped("to-n2", 2, rate=9000)
     wanted = [faster if item.key == faster.key else item for item in OBJECTS]
     assert diff(wanted, OBJECTS) == [Step("change", faster)]
+
+
+def test_room_is_made_before_it_is_given_away() -> None:
+    """A queue is shortened before its class is lowered, and that comes before another is raised."""
+    before = [*OBJECTS, shaped("to-n2", 4), Queue("to-n2", 4, 4000)]
+    change: dict[Key, KernelObject] = {
+        item.key: item
+        for item in (
+            shaped("to-n2", 2, rate=9000),
+            Queue("to-n2", 2, 36000),
+            shaped("to-n2", 4, rate=500),
+            Queue("to-n2", 4, 2000),
+        )
+    }
+    steps = diff([change.get(item.key, item) for item in before], before)
+    assert [step.item for step in steps] == [
+        change["queue", "to-n2", 4],
+        change["class", "to-n2", 4],
+        change["class", "to-n2", 2],
+        change["queue", "to-n2", 2],
+    ]
+    assert [shortens(step) is not None for step in steps] == [True, False, False, False]
+    assert [lowers(step) is not None for step in steps] == [False, True, False, False]
+    less = replace(shaped("to-n2", 4), ceil=999)
+    assert lowers(Step("change", less, shaped("to-n2", 4))) == less
+    assert lowers(Step("add", less)) is None
 
 
 def test_what_hangs_on_a_device_comes_again_with_it() -> None:

@@ -110,3 +110,17 @@ def test_a_flow_that_takes_another_way_goes_on_counting() -> None:
     used_again = [flow.model_copy(update={"job": "c.1"}) if flow.number == 3 else flow for flow in away]
     meters.watch(both.model_copy(update={"classes": used_again}))
     assert next(each for each in meters.report()[1] if each.number == 3).total == 0
+
+
+def test_a_job_whose_change_failed_is_measured_as_it_was() -> None:
+    other = LINK.model_copy(update={"peer": "n3", "device": "to-n3"})
+    both = WANTED.model_copy(update={"links": [LINK, other]})
+    meters = Meters()
+    meters.watch(both)
+    moved = [flow.model_copy(update={"via": "n3", "rate": 7}) for flow in both.classes]
+    meters.watch(both.model_copy(update={"classes": moved}), unchanged={"a.1", "c.1"})
+    assert meters.flow_devices == {"to-n2", "to-n3"}
+    meters.see_classes(0.0, "to-n2", {6: ClassCounters(300)})
+    meters.see_classes(0.0, "to-n3", {10: ClassCounters(200)})
+    found = {flow.job: (flow.given, flow.total) for flow in meters.report()[1]}
+    assert found == {"a.1": (10**6, 300), "b.1": (7, 200)}

@@ -12,7 +12,6 @@ from ces_common.naming import endpoint_device
 from ces_edge_agent.dataplane.errors import DataPlaneError
 from ces_edge_agent.dataplane.objects import (
     ANYWHERE,
-    LOCAL_TABLE,
     MAIN_TABLE,
     Address,
     Device,
@@ -37,6 +36,7 @@ ENDPOINT_RULE = 100
 CONFINE_RULE = 200
 POLICY_RULE = 300
 LOCAL_RULE = 1000
+LOCAL_TABLE = 255  # rt_tables(5): the node's own addresses
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,12 @@ class Facts:
 
 @dataclass
 class Derived:
-    """The objects, who fails when one of them fails, and what could not be derived."""
+    """The objects, who fails when one of them fails, and what could not be derived. ``common``: what is there whoever
+    needs it."""
 
     items: dict[Key, KernelObject] = field(default_factory=dict)
     owners: dict[Key, set[str]] = field(default_factory=dict)
+    common: set[Key] = field(default_factory=set)
     failed: dict[str, str] = field(default_factory=dict)
 
     def add(self, owner: str, items: Iterable[KernelObject]) -> None:
@@ -65,6 +67,11 @@ class Derived:
 
     def fail(self, owner: str, reason: str) -> None:
         self.failed.setdefault(owner, reason)
+
+    @property
+    def shares(self) -> dict[Key, set[str]]:
+        """Whose an object is, where it is not common."""
+        return {key: owners for key, owners in self.owners.items() if key not in self.common}
 
 
 def derive(wanted: NetworkWanted, facts: Facts) -> Derived:
@@ -81,6 +88,7 @@ def derive(wanted: NetworkWanted, facts: Facts) -> Derived:
             result.add(NODE, [Route(MAIN_TABLE, subnet.subnet, link.device, link.gateway)])
         else:
             result.fail(NODE, f"no link to {subnet.via}, on the way to {subnet.subnet}")
+    result.common = set(result.items)
 
     local = {endpoint.address: endpoint_device(endpoint.allocation) for endpoint in wanted.endpoints}
     lowest = lowest_rates(wanted.classes)

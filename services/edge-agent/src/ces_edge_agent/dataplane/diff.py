@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ces_edge_agent.dataplane.objects import (
@@ -32,10 +32,12 @@ _NODE_IDS = range(1, 0x1000)  # a u32 filter's number within its table has 12 bi
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``remake``: the object cannot be changed in place; it goes and comes again with all that hangs on it."""
+    """``remake``: the object cannot be changed in place; it goes and comes again with all that hangs on it. ``old``:
+    what is there, where that is changed in place."""
 
     action: Literal["add", "change", "remake", "delete"]
     item: KernelObject
+    old: KernelObject | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"{self.action} {self.item}"
@@ -68,10 +70,10 @@ def diff(wanted: Iterable[KernelObject], observed: Iterable[KernelObject]) -> li
         elif _must_remake(old, item):
             forward.append(Step("remake", item))
         elif isinstance(item, Filter) and isinstance(old, Filter):
-            forward.append(Step("change", replace(item, handle=old.handle)))
+            forward.append(Step("change", replace(item, handle=old.handle), old))
         else:
-            forward.append(Step("change", item))
-    forward.sort(key=lambda step: _place(step.item))
+            forward.append(Step("change", item, old))
+    forward.sort(key=_turn)
     forward = _with_handles(forward, [*have.values(), *surplus])
 
     backward = [*surplus, *(item for key, item in have.items() if key not in want and not _is_cable(item))]
@@ -81,6 +83,27 @@ def diff(wanted: Iterable[KernelObject], observed: Iterable[KernelObject]) -> li
     backward = [item for item in backward if not _goes_along(item, devices, shapers, classes)]
     backward.sort(key=lambda item: _place(item), reverse=True)
     return forward + [Step("delete", item) for item in backward]
+
+
+def shortens(step: Step) -> Queue | None:
+    """The queue that may hold less from now on."""
+    item, old = step.item, step.old
+    return item if isinstance(item, Queue) and isinstance(old, Queue) and item.limit < old.limit else None
+
+
+def lowers(step: Step) -> ShapedClass | None:
+    """The class that may send less from now on."""
+    item, old = step.item, step.old
+    if not isinstance(item, ShapedClass) or not isinstance(old, ShapedClass):
+        return None
+    return item if item.rate < old.rate or item.ceil < old.ceil else None
+
+
+def _turn(step: Step) -> tuple[int, int]:
+    """Room is made before it is given away: queues are shortened first, then classes lowered, then others raised."""
+    if shortens(step):
+        return _ORDER[ShapedClass], -2
+    return (_ORDER[ShapedClass], -1) if lowers(step) else _place(step.item)
 
 
 def _place(item: KernelObject) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from ces_common.messages.reports import FlowUsage, LinkUsage
@@ -111,8 +111,9 @@ class Meters:
         self._lost: dict[str, tuple[int, int]] = {}  # device -> drops, errors
         self._flows: dict[tuple[str, int], FlowMeter] = {}  # by device and class minor
 
-    def watch(self, wanted: NetworkWanted) -> None:
-        """Measure what this document has; what is measured already goes on."""
+    def watch(self, wanted: NetworkWanted, unchanged: Collection[str] = ()) -> None:
+        """Measure what this document has; what is measured already goes on. ``unchanged``: jobs whose flows are as they
+        were before it."""
         devices = {link.peer: link.device for link in wanted.links}
         here = {wanted.router, *(endpoint.address for endpoint in wanted.endpoints)}
         self._links = {
@@ -120,9 +121,9 @@ class Meters:
             for link in wanted.links
         }
         before = {(meter.number, meter.job): meter for meter in self._flows.values()}
-        flows = {}
+        flows = {place: meter for place, meter in self._flows.items() if meter.job in unchanged}
         for flow in wanted.classes:
-            if flow.kind == "data" and flow.via in devices:
+            if flow.kind == "data" and flow.via in devices and flow.job not in unchanged:
                 news = FlowMeter(flow.number, flow.job, flow.rate, flow.src in here)
                 known = before.get((flow.number, flow.job), news)  # maybe over another device
                 flows[devices[flow.via], data_minor(flow.number)] = replace(

@@ -18,7 +18,8 @@ from ces_common.messages.reports import FlowUsage, LinkStatus, LinkUsage
 from ces_common.messages.wanted import NetworkWanted
 from ces_common.naming import DATA_PLANE
 from ces_edge_agent.dataplane.derive import NODE, derive
-from ces_edge_agent.dataplane.diff import diff
+from ces_edge_agent.dataplane.diff import Step, diff, lowers, shortens
+from ces_edge_agent.dataplane.drain import Draining
 from ces_edge_agent.dataplane.errors import DataPlaneError
 from ces_edge_agent.dataplane.kernel import Kernel
 from ces_edge_agent.dataplane.link_probe import LinkProber
@@ -26,6 +27,8 @@ from ces_edge_agent.dataplane.link_watch import LinkWatch
 from ces_edge_agent.dataplane.listening import open_listener
 from ces_edge_agent.dataplane.meter import Meters
 from ces_edge_agent.dataplane.namespace import OWN
+from ces_edge_agent.dataplane.objects import Key
+from ces_edge_agent.dataplane.order import carry_out
 
 log = structlog.get_logger()
 SAMPLE_S = 0.5
@@ -51,6 +54,7 @@ class TcNetwork:
         self._thread: ThreadPoolExecutor | None = None  # one: netlink sockets are used by the thread that made them
         self._sampler: asyncio.Task[None] | None = None
         self._meters = Meters()
+        self._shares: dict[Key, set[str]] = {}  # whose an object is, by the orders of this run
         self._watch = LinkWatch(self._kernel.shown, self._run, clock)
         self.link_news = self._watch.news
         self._prober = LinkProber(self._kernel, self._run, self._watch)
@@ -134,20 +138,26 @@ class TcNetwork:
             return {NODE: str(error)}
         derived = derive(wanted, snapshot.facts)
         steps = diff(derived.items.values(), snapshot.objects)
+        present = {item.key for item in snapshot.objects}
+        self._shares = {key: who for key, who in self._shares.items() if key in present} | derived.shares
         site = self._kernel.site(snapshot)
-        for done, step in enumerate(steps):
-            if done and done == len(steps) // 2:
+        draining = Draining(self._kernel.class_counters)
+        half = steps[len(steps) // 2] if len(steps) > 1 else None
+
+        def perform(step: Step) -> None:
+            if step is half:
                 fault_point("network-half")
-            try:
-                self._kernel.perform(step, site)
-            except DataPlaneError as error:
-                log.warning("a step of the data plane failed", step=str(step), error=str(error))
-                for owner in derived.owners.get(step.item.key, {NODE}):
-                    derived.fail(owner, str(error))
+            if lowered := lowers(step):
+                draining.wait(lowered.device, lowered.minor)
+            self._kernel.perform(step, site)
+            if shortened := shortens(step):
+                draining.shortened(shortened)
+
+        failed = carry_out(steps, self._shares, derived.owners, derived.failed, perform)
         if steps:
             log.info("data plane changed", generation=wanted.generation, steps=len(steps))
-        self._meters.watch(wanted)
-        return derived.failed
+        self._meters.watch(wanted, failed.keys())
+        return failed
 
     async def _sample_for_ever(self) -> None:
         while True:

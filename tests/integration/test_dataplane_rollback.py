@@ -1,0 +1,118 @@
+"""A change that the kernel refuses half-way is taken back: what was in force before stays in force."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+
+import pytest
+from dataplane_row import MBIT, Row, row_of, tc
+from namespace_traffic import measure, streams
+
+from ces_edge_agent.dataplane.diff import Step
+from ces_edge_agent.dataplane.errors import DataPlaneError
+from ces_edge_agent.dataplane.kernel import Kernel
+from ces_edge_agent.dataplane.steps import Site
+
+pytestmark = pytest.mark.needs("root")
+HOST = 2  # in the middle
+
+
+@pytest.fixture
+async def row() -> AsyncIterator[Row]:
+    """Jobs a and b send from the middle to n1; nothing is sent to n3 yet."""
+    async with row_of(3) as row:
+        for job in "ab":
+            row.worker(f"{job}1", 1, job), row.worker(f"{job}2", 2, job), row.worker(f"{job}3", 3, job)
+        row.flow(1, worker(row, "a2"), worker(row, "a1"), 10 * MBIT)
+        row.flow(2, worker(row, "b2"), worker(row, "b1"), 20 * MBIT)
+        await row.apply()
+        yield row
+
+
+def worker(row: Row, name: str):  # type: ignore[no-untyped-def]
+    return next(each for each in row.workers if each.name == name)
+
+
+def rates(row: Row, device: str = "to-n1") -> dict[str, str]:
+    """Class -> rate and ceiling, of flows' data."""
+    shown = [line.split() for line in tc("-n", row.name(HOST), "class", "show", "dev", device).splitlines()]
+    found = {words[2]: " ".join(words[words.index("rate") :][:4]) for words in shown}
+    return {name: found[name] for name in ("1:2", "1:4", "1:6") if name in found}
+
+
+def change(row: Row, a_rate: int, b_rate: int) -> None:
+    row.flow(1, worker(row, "a2"), worker(row, "a1"), a_rate * MBIT)
+    row.flow(2, worker(row, "b2"), worker(row, "b1"), b_rate * MBIT)
+
+
+async def order(row: Row) -> dict[str, str]:
+    return await row.networks[HOST].apply(row.wanted(HOST), row.holders(HOST))
+
+
+def said(**rate: int) -> dict[str, str]:
+    minors = {"a": "1:2", "b": "1:4", "new": "1:6"}
+    return {minors[job]: f"rate {mbit}Mbit ceil {mbit}Mbit" for job, mbit in rate.items()}
+
+
+@pytest.mark.parametrize(("a_rate", "b_rate"), [(30, 5), (4, 40)])
+async def test_what_the_kernel_refuses_changes_nothing_of_its_job(row: Row, a_rate: int, b_rate: int) -> None:
+    """A filter that somebody else made keeps the kernel from taking that of a's new flow, when a's classes and queues
+    are already in place."""
+    on = ("-n", row.name(HOST))
+    tc(*on, "filter", "add", "dev", "to-n3", "parent", "1:", "prio", "2", "protocol", "arp", "u32",
+       "match", "u32", "0", "0", "flowid", "1:fffe")  # fmt: skip
+    assert rates(row) == said(a=10, b=20)
+    change(row, a_rate, b_rate)
+    row.flow(3, worker(row, "a2"), worker(row, "a3"), 15 * MBIT)
+    failed = await order(row)
+    assert set(failed) == {"a"}
+    assert "cannot add filter for class 6 of to-n3" in failed["a"]
+    assert rates(row) == said(a=10, b=b_rate)
+    assert rates(row, "to-n3") == {}
+    tc(*on, "filter", "del", "dev", "to-n3", "parent", "1:", "prio", "2")
+    assert await order(row) == {}
+    assert rates(row) == said(a=a_rate, b=b_rate)
+    assert rates(row, "to-n3") == said(new=15)
+
+
+async def test_a_failure_at_any_step_takes_nothing_from_a_running_flow(
+    row: Row, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    perform = Kernel.perform
+    steps: list[Step] = []
+
+    def refusing(at: int, kernel: Kernel, step: Step, site: Site) -> None:
+        steps.append(step)
+        if len(steps) - 1 == at:
+            raise DataPlaneError(f"cannot {step}: refused")
+        perform(kernel, step, site)
+
+    def refuse(at: int) -> None:
+        steps.clear()
+        bound: Callable[..., None] = partial(refusing, at)
+        monkeypatch.setattr(Kernel, "perform", lambda kernel, step, site: bound(kernel, step, site))
+
+    refuse(-1)
+    change(row, 30, 8)
+    assert await order(row) == {}
+    count = len(steps)
+    assert count > 4
+    ends = worker(row, "a2").namespace, worker(row, "a1").namespace, worker(row, "a1").address
+    with streams(ends) as opened:
+        for at in range(count):
+            change(row, 10, 20)
+            refuse(-1)
+            assert await order(row) == {}
+            change(row, 30, 8)
+            refuse(at)
+            failed = await order(row)
+            assert failed, at
+            assert rates(row) == said(a=10 if "a" in failed else 30, b=20 if "b" in failed else 8)
+        refuse(-1)
+        assert await order(row) == {}
+        assert rates(row) == said(a=30, b=8)
+        (measured,) = await asyncio.to_thread(measure, opened, 0.5)
+        assert opened[0].failed is None
+    assert measured > 10 * MBIT
