@@ -10,9 +10,15 @@ from ces_common.settings import ServiceSettings
 from ces_network_ctl.service import SERVICE, NetworkController
 
 
-async def run(settings: ServiceSettings, stop: asyncio.Event) -> None:
-    await follow(SERVICE, settings, stop, lambda bus: NetworkController(bus, settings.resync_s))
+class NetworkSettings(ServiceSettings):
+    reserve: bool = True  # False: no flow is promised anything; for comparisons
+
+
+async def run(settings: NetworkSettings, stop: asyncio.Event) -> None:
+    await follow(
+        SERVICE, settings, stop, lambda bus: NetworkController(bus, settings.resync_s, reserve=settings.reserve)
+    )
 
 
 if __name__ == "__main__":
-    run_service(SERVICE, ServiceSettings, run)
+    run_service(SERVICE, NetworkSettings, run)

@@ -17,7 +17,9 @@ from ces_common.messages.reports import Applied
 from ces_common.messages.wanted import NetworkWanted
 from ces_common.reading import StateReader
 from ces_common.states import JOB_OVER, JobState
+from ces_common.view import StateView
 from ces_common.wanting import WantedBoard
+from ces_network_ctl.plain import unreserved
 from ces_network_ctl.planning import Planner, involved_nodes
 
 log = structlog.get_logger()
@@ -51,8 +53,10 @@ def ready_jobs(jobs: list[JobRecord], applied: dict[str, Applied]) -> list[JobRe
 
 
 class NetworkController:
-    def __init__(self, bus: Bus, resync_s: float, clock: Clock = monotonic) -> None:
-        self._bus, self._resync_s, self._clock = bus, resync_s, clock
+    """``reserve``: False for a network that promises nothing to any flow."""
+
+    def __init__(self, bus: Bus, resync_s: float, clock: Clock = monotonic, *, reserve: bool = True) -> None:
+        self._bus, self._resync_s, self._clock, self._reserve = bus, resync_s, clock, reserve
         self.reader = StateReader(bus, SERVICE)
         self._board = WantedBoard(
             bus, "network", NetworkWanted, lambda node: subjects.wanted_key(node, "network"), resync_s
@@ -85,7 +89,7 @@ class NetworkController:
         self._seen = {key: since for key, since in self._seen.items() if key in keys}
         self._said = {said: when for said, when in self._said.items() if said[0] in keys}
         try:
-            DOCUMENTS.inc(len(await self._board.put(self._planner.plan(view), view.version)))
+            DOCUMENTS.inc(len(await self._board.put(self._documents(view), view.version)))
             ready = {job.id for job in ready_jobs(waiting, self._applied)}
             for job in waiting:
                 if job.id in ready:
@@ -96,6 +100,10 @@ class NetworkController:
             log.warning("the wanted network could not be announced", error=str(error))
             return RETRY_S
         return PREPARING_S if waiting else self._resync_s
+
+    def _documents(self, view: StateView) -> dict[str, NetworkWanted]:
+        planned = self._planner.plan(view)
+        return planned if self._reserve else {node: unreserved(each) for node, each in planned.items()}
 
     def _takes_long(self, job: JobRecord) -> bool:
         """Most networks are in place at once; that one is being prepared is worth saying only of the others."""

@@ -1,4 +1,4 @@
-"""``ces bench control-plane``, ``ces bench network`` and ``ces bench reroute``."""
+"""``ces bench control-plane``, ``ces bench network``, ``ces bench reroute`` and ``ces bench testbed``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ces_client.cli.output import console
+from ces_core.solvers import DEFAULT
 
 
 def control_plane(
@@ -66,3 +67,48 @@ def reroute(
     results = run(rounds, out, screen.print)
     screen.print(f"milliseconds from the loss of the wire to traffic on the other way: {results['until_ms']}")
     screen.print(f"written: {out}/results.json")
+
+
+def on_testbed(
+    schedulers: Annotated[
+        str, typer.Option(help="those compared, separated by commas: any that `ces solvers` lists")
+    ] = f"random,smart,flexitask,ppo-balance,ces-ppo,{DEFAULT},least-allocated-blind",
+    architectures: Annotated[
+        str, typer.Option(help="gossip, etree, parameter-server or ring, separated by commas")
+    ] = "gossip,etree,parameter-server",
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="so many seeds, from 1 on")] = 5,
+    accuracy: Annotated[float, typer.Option(min=0.2, max=0.95, help="at which a training is done")] = 0.9,
+    limit_s: Annotated[float, typer.Option("--limit-s", min=5, help="longest training, seconds")] = 90.0,
+    out: Annotated[Path, typer.Option(help="where results.json, tables.md and the plots go")] = Path(
+        "bench-results/testbed"
+    ),
+) -> None:
+    """Schedulers compared by what jobs get on ten emulated hosts: plans, bandwidth, time to an accuracy. As root."""
+    from ces_core.bench import asking
+    from ces_core.bench.results import write_tables
+    from ces_core.bench.shell import fail, measuring, show
+    from ces_core.solvers import available
+    from ces_testbed.bench.testbed.plots import testbed_plots
+    from ces_testbed.bench.testbed.question import Question
+    from ces_testbed.bench.testbed.report import grids
+    from ces_testbed.bench.testbed.run import run
+    from ces_testbed.bench.testbed.scenario import TRAINING
+    from ces_testbed.errors import TestbedError
+
+    question = Question(
+        schedulers=asking.names("--schedulers", schedulers, sorted(available())),
+        architectures=asking.names("--architectures", architectures, list(TRAINING)),
+        seeds=tuple(range(1, seeds + 1)),
+        accuracy=accuracy,
+        limit_s=limit_s,
+    )
+    with measuring(out, plots=True) as progress:
+        bar = progress.add_task("starting", total=question.runs)
+        try:
+            results = run(question, out, lambda name: progress.update(bar, advance=1, description=name))
+        except TestbedError as error:
+            fail(str(error))
+    tables = grids(results)
+    write_tables(out, results["machine"], tables)
+    testbed_plots(results, out)
+    show(tables, out, ("results.json", "tables.md", "planned.png", "time-to-accuracy.png"))

@@ -1,0 +1,140 @@
+"""What one run tells: the plan's figures, what its flows carried, how its training went. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import Any
+
+from ces_common.jobfile import JobFile
+from ces_common.messages.api import FlowRates, JobFlowsView, PlanView
+from ces_core.objective import composite
+
+CURVE_POINTS = 40
+
+
+@dataclass(frozen=True)
+class Planned:
+    """``load_imbalance`` and ``bandwidth_satisfaction`` as the thesis has them; ``local``: share of the flows that need
+    no link; ``nodes``: how many are used."""
+
+    load_imbalance: float
+    bandwidth_satisfaction: float
+    composite: float
+    local: float
+    nodes: int
+
+    @staticmethod
+    def of(plan: PlanView, job: JobFile) -> Planned:
+        """``job``: as its user wrote it. Where nothing was reserved, a flow may have less than it asked for: that
+        satisfies it not at all."""
+        asked = {(flow.src, flow.dst): flow for flow in job.expand_flows()}
+        shares = []
+        for given in plan.flows:
+            low, high = asked[given.src, given.dst].min, asked[given.src, given.dst].max
+            shares.append(min(1.0, max(0.0, ((given.bandwidth or 0) - low) / (high - low))) if high > low else 1.0)
+        imbalance, satisfaction = plan.metrics["load_imbalance"], fmean(shares)
+        return Planned(
+            imbalance,
+            satisfaction,
+            composite(imbalance, satisfaction),
+            fmean(len(flow.path) < 2 for flow in plan.flows),
+            len(set(plan.assignments.values())),
+        )
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A flow that crosses links. bit/s: what the plan gave it, what its source's counters saw from report to report
+    (the mean, and the most in one), over so many reports."""
+
+    src: str
+    dst: str
+    hops: int
+    given: int
+    mean: float
+    most: float
+    reports: int
+
+
+def carried(view: JobFlowsView) -> list[Carried]:
+    """Flows that cross no link have no counters, and are left out; so are those of which nothing was reported."""
+    found = []
+    for flow in view.flows:
+        rates = [sample.rate for sample in flow.hops[0].samples] if flow.hops else []
+        if rates:
+            given = flow.bandwidth or 0
+            found.append(Carried(flow.src, flow.dst, len(flow.hops), given, fmean(rates), max(rates), len(rates)))
+    return found
+
+
+def delivered(view: JobFlowsView) -> float | None:
+    """Of what background streams reserved, the share that went over their last link; None where nothing was told."""
+    shares = [
+        fmean(sample.rate for sample in flow.hops[-1].samples) / flow.bandwidth
+        for flow in view.flows
+        if flow.bandwidth and flow.hops and flow.hops[-1].samples
+    ]
+    return fmean(shares) if shares else None
+
+
+def promised(flow: FlowRates) -> int | None:
+    """What the classes of a flow guaranteed at the last report, in bit/s: less than was given where nothing is."""
+    last = [hop.samples[-1].given for hop in flow.hops if hop.samples]
+    return min(last) if flow.hops and len(last) == len(flow.hops) else None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """``seconds``: from the first round until the last worker stopped, having reached the accuracy or heard of it.
+    ``curve``: seconds and accuracy as the worker of rank 0 told them, some of its rounds."""
+
+    seconds: float
+    rounds: int
+    accuracy: float
+    megabytes: float
+    communicating: float
+    curve: list[tuple[float, float]]
+
+
+def trained(logs: Mapping[str, Iterable[str]]) -> Trained | None:
+    """From the lines of every worker's log, by rank's order; None unless all have told their result."""
+    told = [[json.loads(line) for line in lines if line.startswith("{")] for lines in logs.values()]
+    results = [next((line["result"] for line in lines if "result" in line), None) for lines in told]
+    known = [result for result in results if result is not None]
+    if not known or len(known) < len(results):
+        return None
+    rounds = [line["progress"] for line in told[0] if "progress" in line]
+    curve = [(each["seconds"], each["accuracy"]) for each in rounds]
+    return Trained(
+        max(result["seconds"] for result in known),
+        max(result["rounds"] for result in known),
+        min(result["accuracy"] for result in known),
+        sum(result["bytes_sent"] for result in known) / 1e6,
+        fmean(result["seconds_communicating"] / result["seconds"] for result in known),
+        thinned(curve, CURVE_POINTS),
+    )
+
+
+def thinned(points: Sequence[tuple[float, float]], most: int) -> list[tuple[float, float]]:
+    """So many of them, evenly, the first and the last included."""
+    if len(points) <= most:
+        return list(points)
+    return [points[round(i * (len(points) - 1) / (most - 1))] for i in range(most)]
+
+
+def record(
+    plan: PlanView, job: JobFile, flows: JobFlowsView | None, training: Trained | None, background: float | None
+) -> dict[str, Any]:
+    """A run whose job found a place, for ``results.json``."""
+    return {
+        "placed": True,
+        "solver": plan.solver,
+        "decision_ms": plan.considered.get("decision_ms"),
+        "planned": asdict(Planned.of(plan, job)),
+        "flows": [asdict(flow) for flow in carried(flows)] if flows is not None else [],
+        "training": asdict(training) if training is not None else None,
+        "background_delivered": background,
+    }

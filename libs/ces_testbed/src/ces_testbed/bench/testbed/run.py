@@ -1,0 +1,155 @@
+"""Run the experiment: for each seed its background load, under it each scheduler's jobs one after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+
+from ces_client import Client
+from ces_common.states import JOB_OVER, JobState
+from ces_core.bench.machine import describe
+from ces_core.bench.results import write_results
+from ces_core.solvers import DEFAULT, get_solver
+from ces_testbed.bench.testbed import scenario as scenarios
+from ces_testbed.bench.testbed.question import PLAIN, Question
+from ces_testbed.bench.testbed.trial import enforced, run_job, settled, wait_for
+from ces_testbed.capability import why_no_tc
+from ces_testbed.cluster import COMPILED_S, Cluster
+from ces_testbed.errors import TestbedError
+from ces_testbed.services import SCHEDULER
+from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
+
+NETWORK = "network-ctl"
+Step = Callable[[str], None]  # told of each run that is done
+
+
+class Bench:
+    """A cluster of the scenario's hosts, on which schedulers and the network's ways change while it runs."""
+
+    def __init__(self, cluster: Cluster, client: Client) -> None:
+        self._cluster, self._client = cluster, client
+        self._reserve = True
+        self._background: str | None = None
+        self._tasks = 0
+
+    def load(self, scenario: scenarios.Scenario) -> None:
+        """Put the scenario's background load on the hosts. The default scheduler places it: its places and rates are
+        fixed, so that any would do the same."""
+        self._decide(DEFAULT)
+        self._share(reserve=True)
+        job = self._client.jobs.submit(scenario.background).id
+        wait_for(lambda: self._client.jobs.get(job).state == JobState.RUNNING, "the background load runs")
+        self._background, self._tasks = job, len(scenario.background.tasks)
+        wait_for(lambda: enforced(self._client.jobs.flows(job), reserve=True), "its flows are measured")
+
+    def unload(self) -> None:
+        if self._background is not None:
+            self._client.jobs.cancel(self._background)
+            self._background = None
+            wait_for(lambda: settled(self._client, 0), "the background load is gone")
+
+    def prepare(self, scheduler: str) -> None:
+        self._decide(scheduler)
+        self._share(reserve=scheduler != PLAIN)
+
+    def run(self, scheduler: str, scenario: scenarios.Scenario, architecture: str, limit_s: float) -> dict[str, Any]:
+        assert self._background is not None
+        asked = scenario.jobs[architecture]
+        job = scenarios.without_reservations(asked) if scheduler == PLAIN else asked
+        found = run_job(self._client, job, asked, self._background, limit_s)
+        if found["placed"] and found["solver"] != get_solver(scheduler).name:
+            raise TestbedError(f"{found['solver']} decided, not {scheduler}: {SCHEDULER} has started anew by itself")
+        if self._client.jobs.get(self._background).state in JOB_OVER:
+            raise TestbedError("the background load has ended by itself: the run took too long")
+        wait_for(lambda: settled(self._client, self._tasks), "the job's workers are gone")
+        return found
+
+    def _decide(self, scheduler: str) -> None:
+        self._restart(SCHEDULER, {"CES_SOLVER": scheduler})
+
+    def _share(self, *, reserve: bool) -> None:
+        """Have the network keep reservations or not, and wait until every link does."""
+        if reserve == self._reserve:
+            return
+        self._restart(NETWORK, {"CES_RESERVE": str(reserve)})
+        self._reserve = reserve
+        if self._background is not None:
+            job = self._background
+            wait_for(lambda: enforced(self._client.jobs.flows(job), reserve), "every link knows what is reserved")
+
+    def _restart(self, service: str, env: dict[str, str]) -> None:
+        self._cluster.restart(service, env)
+        url = self._cluster.layout.ready_url(service)
+        with httpx.Client(timeout=2, trust_env=False) as http:
+            wait_for(lambda: _ready(http, url), f"{service} is ready", COMPILED_S)
+
+
+def _ready(http: httpx.Client, url: str) -> bool:
+    try:
+        return http.get(url).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def name_of(seed: int, architecture: str, scheduler: str) -> str:
+    return f"{seed} {architecture} {scheduler}"
+
+
+def measure(question: Question, step: Step) -> dict[str, Any]:
+    """Every run, by its name. Raises TestbedError."""
+    runs: dict[str, Any] = {}
+    longest_s = (question.limit_s + 60) * len(question.schedulers) * len(question.architectures) + 120
+    with _bench() as bench:
+        for place, seed in enumerate(question.seeds):
+            scenario = scenarios.scenario(seed, list(question.architectures), question.accuracy, longest_s)
+            bench.load(scenario)
+            for scheduler in question.in_turn(place):
+                bench.prepare(scheduler)
+                for architecture in question.architectures:
+                    found = bench.run(scheduler, scenario, architecture, question.limit_s)
+                    key = {"seed": seed, "architecture": architecture, "scheduler": scheduler}
+                    runs[name_of(seed, architecture, scheduler)] = key | found
+                    step(name_of(seed, architecture, scheduler))
+            bench.unload()
+    return runs
+
+
+def run(question: Question, out: Path, step: Step) -> dict[str, Any]:
+    """Measure and write ``results.json`` under ``out``. Raises TestbedError."""
+    if (reason := why_no_tc()) is not None:
+        raise TestbedError(f"ces bench testbed shapes real links: {reason}")
+    machine, started = describe(), time.monotonic()
+    runs = measure(question, step)
+    results = {
+        "question": asdict(question),
+        "setting": scenarios.setting(),
+        "machine": machine,
+        "took_s": round(time.monotonic() - started),
+        "runs": runs,
+    }
+    write_results(out, results)
+    return results
+
+
+@contextmanager
+def _bench() -> Iterator[Bench]:
+    with TemporaryDirectory(prefix="ces-testbed-") as folder:
+        spec = ClusterSpec(
+            name="testbed",
+            topology=scenarios.topology(),
+            network="tc",
+            api_port=free_port(LOCALHOST, set()),
+            save_context=False,
+            timing=Timing(lease_s=60, unreachable_s=30),
+            log_level="warning",
+        )
+        cluster = Cluster(spec, Files(Path(folder)))
+        with cluster, cluster.client() as client:
+            yield Bench(cluster, client)
