@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import socket
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,8 @@ class FakeTime:
 
 
 class FakeNetwork:
-    """Applies everything but what is in ``failing`` (attempt key, or "" for the node, -> reason)."""
+    """Applies everything but what is in ``failing`` (attempt key, or "" for the node, -> reason). ``listened``:
+    addresses and ports that were asked for; ``deaf``: none can be had; ``made``: how often the data plane was made."""
 
     def __init__(self) -> None:
         self.failing: dict[str, str] = {}
@@ -45,6 +47,8 @@ class FakeNetwork:
         self.holders: list[set[str]] = []
         self.link_news = Hint()
         self.states: list[LinkStatus] = []
+        self.made, self.deaf = 1, False
+        self.listened: list[tuple[str, int]] = []
 
     async def open(self) -> None:
         return None
@@ -67,6 +71,16 @@ class FakeNetwork:
         if query.peer != "b":
             raise DataPlaneError(f"no link to {query.peer}")
         return LinkProbed(rate=1e6 * query.seconds, round_trip_s=0.002)
+
+    @property
+    def ground(self) -> Hashable:
+        return self.made
+
+    async def listen(self, address: str, port: int) -> socket.socket:
+        if self.deaf:
+            raise DataPlaneError(f"nothing can listen on {address}, port {port}")
+        self.listened.append((address, port))
+        return socket.create_server(("127.0.0.1", 0))
 
     async def remove(self) -> None:
         return None

@@ -2,6 +2,7 @@
 
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ces_common.jobfile import MAX_TASKS, JobFile, topology_pairs
+from ces_common.jobfile import MAX_TASKS, Flow, JobFile, topology_pairs
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "jobs"
 TEN = {"min": "10Mbit", "max": "50Mbit"}
@@ -214,3 +215,44 @@ def test_a_job_file_survives_its_own_json(replicas: int, topology: str) -> None:
     again = JobFile.model_validate_json(written.model_dump_json())
     assert again == written
     assert again.expand_flows() == written.expand_flows()
+
+
+def with_inputs(*inputs: dict[str, Any], **flows: Any) -> dict[str, Any]:
+    group = {"name": "w", "replicas": 2, "command": ["true"]}
+    return {"name": "j", "tasks": [group], "flows": {"inputs": list(inputs), **flows}}
+
+
+SOURCE = {"node": "n3", "dst": "w-1", "bandwidth": {"min": "5Mbit", "max": "50Mbit"}}
+
+
+def test_data_of_a_node_is_a_flow_beside_those_between_tasks() -> None:
+    named = SOURCE | {"dst": "w-0", "datasets": ["mnist", "words.v2"]}
+    ring = {"topology": "ring", "mode": "elastic", "bandwidth": {"min": "1Mbit", "max": "2Mbit"}}
+    flows = JobFile.model_validate(with_inputs(SOURCE, named, **ring)).expand_flows()
+    assert [(flow.src, flow.dst, flow.data_node) for flow in flows[:2]] == [("w-0", "w-1", None), ("w-1", "w-0", None)]
+    assert flows[2:] == [
+        Flow(src="@n3", dst="w-1", min=5_000_000, max=50_000_000, mode="elastic"),
+        Flow(src="@n3", dst="w-0", min=5_000_000, max=50_000_000, mode="elastic", datasets=["mnist", "words.v2"]),
+    ]
+    assert {flow.data_node for flow in flows[2:]} == {"n3"}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        ([SOURCE | {"dst": "w-7"}], "flows.inputs[0].dst: no task is named 'w-7'; tasks are w-0, w-1..."),
+        ([SOURCE, SOURCE], "flows.inputs[1]: a second input from n3 to w-1; name all that it reads there"),
+        ([SOURCE | {"datasets": ["a", "a"]}], "flows.inputs[0].datasets: 'a' is named twice"),
+        ([SOURCE | {"datasets": ["../etc"]}], "'../etc' is no dataset's name"),
+        ([SOURCE | {"datasets": ["a/b"]}], "'a/b' is no dataset's name"),
+        ([SOURCE | {"datasets": [".hidden"]}], "'.hidden' is no dataset's name"),
+        ([SOURCE | {"datasets": ["a\n"]}], "is no dataset's name"),
+        ([SOURCE | {"node": "n/3"}], "flows.inputs.0.node"),
+        ([SOURCE | {"path": "x"}], "flows.inputs.0.path"),
+        ([SOURCE | {"bandwidth": {"min": "0", "max": "1Mbit"}}], "min must be more than zero"),
+    ],
+)
+def test_inputs_that_make_no_sense_are_refused(inputs: list[dict[str, Any]], said: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        JobFile.model_validate(with_inputs(*inputs))
+    assert said in str(refused.value)

@@ -8,7 +8,8 @@ from cluster_state import MBIT, job, node, view_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ces_common.messages.records import JobRecord, Snapshot
+from ces_common.jobfile import Flow
+from ces_common.messages.records import FlowRecord, JobRecord, Snapshot
 from ces_common.messages.wanted import ComputeWanted, WorkerWanted
 from ces_common.naming import WORKER_DEVICE
 from ces_common.states import AllocationState, JobState
@@ -48,6 +49,7 @@ def test_a_worker_is_told_all_that_a_stock_program_needs() -> None:
         "CES_ADDRESS": "10.77.2.2",
         "CES_PORT": "29500",
         "CES_INCARNATION": "1",
+        "CES_INPUTS": "[]",
     }
     assert json.loads(second.env["CES_PEERS"]) == [
         {"rank": 0, "task": "w-0", "address": "10.77.1.2", "port": 29500, "node": "a"},
@@ -134,3 +136,24 @@ def _fresh(view: StateView) -> StateView:
 
 def _unstamped(documents: dict[str, ComputeWanted]) -> dict[str, ComputeWanted]:
     return {name: document.model_copy(update={"generation": 0}) for name, document in documents.items()}
+
+
+def test_a_worker_is_told_where_its_data_is_read() -> None:
+    flows = [
+        Flow(src="@a", dst="w-0", min=1, max=MBIT, datasets=["mnist"]),
+        Flow(src="@c", dst="w-0", min=1, max=MBIT),
+        Flow(src="w-0", dst="w-1", min=1, max=MBIT),
+    ]
+    reserved = [
+        FlowRecord(number=i, src=flow.src, dst=flow.dst, min=1, max=MBIT, bandwidth=i, path=["a", "b"])
+        for i, flow in enumerate(flows, start=1)
+    ]
+    nodes = [node("a", 1, data_port=29401), node("b", 2), node("c", 3, network="none", data_port=4711)]
+    record = job("j", ["b", "b"], flows=(), **{"reserved": reserved}).model_copy(update={"flows": flows})
+    first, second = plan_workers(view_of(nodes, [], [record]))["b"].workers
+    assert json.loads(first.env["CES_INPUTS"]) == [
+        {"node": "a", "url": "http://10.77.1.1:29401/", "datasets": ["mnist"], "bandwidth": 1},
+        {"node": "c", "url": "http://192.0.2.3:4711/", "datasets": [], "bandwidth": 2},
+    ]
+    assert json.loads(second.env["CES_INPUTS"]) == []
+    assert json.loads(first.env["CES_FLOWS"]) == [{"src": "w-0", "dst": "w-1", "bandwidth": 3}], "peers alone"

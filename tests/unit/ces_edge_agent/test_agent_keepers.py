@@ -11,6 +11,7 @@ from ces_common.messages.wanted import ComputeWanted, Endpoint, NetworkWanted, W
 from ces_edge_agent.compute import LOOK_S, ComputeKeeper
 from ces_edge_agent.deadline import LEASE_OVER
 from ces_edge_agent.documents import Kept
+from ces_edge_agent.inputs.keeper import InputKeeper
 from ces_edge_agent.lease import Lease
 from ces_edge_agent.network import NetworkKeeper
 from ces_edge_agent.ports import RuntimeUnavailable
@@ -405,7 +406,10 @@ class NetworkNode:
         self.kept = Kept(folder / "wanted.json", NetworkWanted, "n")
         self.occupied: set[str] = set()
         self.changes = 0
-        self.keeper = NetworkKeeper("n", self.runtime, self.network, self.kept, lambda: self.occupied, self._changed)
+        inputs = InputKeeper("n", None, self.network, "127.0.0.1", folder / "data-port")
+        self.keeper = NetworkKeeper(
+            "n", self.runtime, self.network, self.kept, inputs, lambda: self.occupied, self._changed
+        )
 
     def _changed(self) -> None:
         self.changes += 1

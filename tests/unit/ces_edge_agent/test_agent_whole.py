@@ -13,6 +13,7 @@ from ces_common.bus import AccessRefused, MemoryBroker, MemoryBus, Message, Remo
 from ces_common.messages.queries import LinkProbe, LinkProbed, LogAnswer, LogQuery
 from ces_common.messages.reports import (
     Applied,
+    DataReport,
     Heartbeat,
     LeaseGrant,
     LinkReport,
@@ -30,7 +31,13 @@ from ces_edge_agent.settings import AgentSettings
 
 PATIENCE_S = 60.0
 BEAT_S = 0.02
-REPORTS: dict[str, type[Any]] = {"status": Status, "applied": Applied, "progress": Progress, "links": LinkReport}
+REPORTS: dict[str, type[Any]] = {
+    "status": Status,
+    "applied": Applied,
+    "progress": Progress,
+    "links": LinkReport,
+    "data": DataReport,
+}
 LEASE_S = 30.0
 
 
@@ -45,7 +52,7 @@ class World:
         self.host = FakeHost()
         self.there = True
         self.beats: list[Heartbeat] = []
-        self.said: dict[str, list[Any]] = {"status": [], "applied": [], "progress": [], "links": []}
+        self.said: dict[str, list[Any]] = {kind: [] for kind in REPORTS}
         self.tasks: list[asyncio.Task[None]] = []
         self.buses: list[MemoryBus] = []
 

@@ -9,8 +9,8 @@ from cluster_state import MBIT, job, node, view_of, wire
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ces_common.jobfile import FlowMode
-from ces_common.messages.records import JobRecord, LinkRecord, NodeRecord, Snapshot, Topology
+from ces_common.jobfile import Flow, FlowMode
+from ces_common.messages.records import FlowRecord, JobRecord, LinkRecord, NodeRecord, Snapshot, Topology
 from ces_common.messages.wanted import (
     Endpoint,
     FlowClass,
@@ -18,6 +18,7 @@ from ces_common.messages.wanted import (
     NetworkWanted,
     PeerRoute,
     PolicyRoute,
+    Reader,
     SubnetRoute,
     VxlanTunnel,
 )
@@ -502,3 +503,42 @@ def test_a_return_class_is_never_slower_than_a_handshake_needs() -> None:
     slow = job("j", ["a", "b"], [(0, 1, 1000, ["a", "s", "b"])], addresses=[ONE, TWO])
     planned = plan_networks(view_of([A, S, B], LINE, [slow]))
     assert [each.rate for each in planned["b"].classes] == [return_rate(1000)] == [40_025]
+
+
+def reading(place: str, path: list[str]) -> JobRecord:
+    """One worker that reads data of node a."""
+    flow = FlowRecord(
+        number=1, src="@a", dst="w-0", min=1, max=20 * MBIT, bandwidth=20 * MBIT if len(path) > 1 else 1, path=path
+    )
+    record = job("j", [place], addresses=[TWO], reserved=[flow])
+    asked = Flow(src="@a", dst="w-0", min=1, max=20 * MBIT, datasets=["mnist"])
+    return record.model_copy(update={"flows": [asked]})
+
+
+def test_data_of_a_node_takes_a_flow_of_its_own() -> None:
+    planned = plan_networks(view_of([A, S, B], LINE, [reading("b", ["a", "s", "b"])]))
+    source = planned["a"].router
+    assert source == "10.77.1.1"
+    assert planned["a"].readers == [Reader(job="j.1", address=TWO, datasets=["mnist"])]
+    assert planned["a"].endpoints == []
+    # A node has no routing table of its own for what it sends, as a worker has: the first hop needs a policy, too.
+    assert planned["a"].policies == [PolicyRoute(job="j.1", src=source, dst=TWO, via="s")]
+    assert planned["s"].policies == [
+        PolicyRoute(job="j.1", src=source, dst=TWO, via="b"),
+        PolicyRoute(job="j.1", src=TWO, dst=source, via="a"),
+    ]
+    (data,) = planned["a"].classes
+    assert (data.kind, data.src, data.dst, data.rate) == ("data", source, TWO, 20 * MBIT)
+    assert [(each.kind, each.small_only) for each in planned["b"].classes] == [("return", False)], "requests fit in it"
+    (worker,) = planned["b"].endpoints
+    assert worker.peers == [PeerRoute(address=source, via="s")]
+    assert planned["b"].readers == planned["s"].readers == []
+    assert all("j.1" in planned[name].jobs for name in "asb")
+
+
+def test_data_of_the_workers_own_node_takes_no_link() -> None:
+    planned = plan_networks(view_of([A, S, B], LINE, [reading("a", ["a"])]))
+    assert planned["a"].readers == [Reader(job="j.1", address=TWO, datasets=["mnist"])]
+    assert planned["a"].endpoints[0].peers == [PeerRoute(address="10.77.1.1", via=None)]
+    assert (planned["a"].policies, planned["a"].classes) == ([], [])
+    assert all(planned[name].jobs == set() for name in "sb")

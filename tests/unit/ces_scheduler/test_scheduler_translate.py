@@ -313,3 +313,50 @@ def test_usage_is_in_the_offers_columns() -> None:
     assert usage.links.sum() == 2 * 2 * MBIT
     assert offer.less(usage).cluster.node_used[0].tolist() == [3000, 3000, 0]
     assert not offer.cluster.node_used.any()
+
+
+def reading(*datasets: str) -> JobRecord:
+    """A job that waits, and reads data of node a."""
+    flow = Flow(src="@a", dst="w-0", min=MBIT, max=20 * MBIT, datasets=list(datasets))
+    return job("j", tasks=1).model_copy(update={"flows": [flow]})
+
+
+def nodes_with(**data: Any) -> list[Any]:
+    return [node("b", 3), node("a", 1, **data), node("s", 2, cpu=0, memory=0)]
+
+
+def test_data_and_the_task_that_reads_it_are_one_decision() -> None:
+    offer = offer_of(view_of(nodes_with(datasets=["mnist"]), LINE))
+    near = decided(reading("mnist"), offer)
+    assert (near.reason, near.flows[0].path[0]) == (None, "a")
+    busy = job("other", ["a"], task={"cpu": 4000})
+    far = decided(reading("mnist"), offer_of(view_of(nodes_with(datasets=["mnist"]), LINE, [busy])))
+    assert far.assignments == {"w-0": "b"}
+    assert [(flow.src, flow.path, flow.bandwidth) for flow in far.flows] == [("@a", ["a", "s", "b"], 20 * MBIT)]
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ({}, "offers no dataset mnist"),
+        ({"datasets": ["words"]}, "offers no dataset mnist"),
+        ({"datasets": ["mnist"], "state": "unreachable"}, "is unreachable"),
+    ],
+)
+def test_data_that_is_not_there_is_the_reason(data: dict[str, Any], why: str) -> None:
+    offer = offer_of(view_of(nodes_with(**data), LINE))
+    decision = decided(reading("mnist"), offer)
+    assert decision.reason is not None
+    assert (decision.reason.code, decision.reason.where) == ("no-data", "a")
+    assert decision.reason.text == f"node a, where data of w-0 lies, {why}"
+    mended = offer_of(view_of(nodes_with(datasets=["mnist"]), LINE), offer)
+    assert not mended.nothing_freed_since(offer), "then it is worth another look"
+
+
+def test_data_of_a_node_that_nobody_knows() -> None:
+    decision = decided(reading("mnist"), offer_of(view_of([node("b", 3)], [])))
+    assert decision.reason is not None
+    assert decision.reason.text == "node a, where data of w-0 lies, has not joined"
+    nothing = decided(reading(), offer_of(view_of(nodes_with(), LINE)))
+    assert nothing.reason is not None
+    assert nothing.reason.text.endswith("offers no data")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from itertools import permutations
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
+from ces_common.naming import NODE_MARK, node_end
 from ces_common.quantities import Bandwidth, Cpu, Memory
 
 MAX_TASKS = 512
+MAX_DATASETS = 64  # of one input
 MAX_FLOWS = 4096  # a plan and its commitment travel in one message each
 LONGEST_NAME = 63  # a task's name is its host name, and a host name's label has 63 characters
 
@@ -21,9 +24,20 @@ def _without_null(text: str) -> str:
     return text
 
 
+def _dataset_name(name: str) -> str:
+    """It becomes a folder's name on a node: nothing that could lead elsewhere."""
+    if not _DATASET.fullmatch(name):
+        raise ValueError(
+            f"{name!r} is no dataset's name: use 1 to 63 letters, digits, '.', '_' and '-', the first a letter or digit"
+        )
+    return name
+
+
+_DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 Plain = AfterValidator(_without_null)
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 NodeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,63}$")]
+DatasetName = Annotated[str, AfterValidator(_dataset_name)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=128), Plain]
 EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128)]
 
@@ -97,12 +111,22 @@ class Edge(Document):
     bandwidth: Range
 
 
+class Input(Document):
+    """Data that lies on a node, for one task to read; without ``datasets``, all that the node offers."""
+
+    node: NodeName
+    dst: str
+    bandwidth: Range
+    datasets: Annotated[list[DatasetName], Field(max_length=MAX_DATASETS)] = []
+
+
 class Flows(Document):
     topology: Literal["ring", "star", "tree", "full", "gossip", "edges"] = "edges"
     direction: Literal["forward", "reverse", "both"] = "forward"
     bandwidth: Range | None = None
     mode: FlowMode = "strict"
     edges: list[Edge] = []
+    inputs: list[Input] = []
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -142,8 +166,9 @@ class Task(BaseModel):
 
 
 class Flow(BaseModel):
-    """One directed flow between two tasks, with its bandwidth range in bit/s. ``mode``: what it is given is its cap,
-    or it may also borrow what is idle, up to ``max``."""
+    """One directed flow between two tasks, or from a node (``@n3``) whose data a task reads, with its bandwidth range
+    in bit/s. ``mode``: what it is given is its cap, or it may also borrow what is idle, up to ``max``. ``datasets``:
+    what is read; none named, all that the node offers."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -152,6 +177,12 @@ class Flow(BaseModel):
     min: int
     max: int
     mode: FlowMode = "strict"
+    datasets: list[str] = []
+
+    @property
+    def data_node(self) -> str | None:
+        """The node whose data the flow carries; None for a flow between tasks."""
+        return node_end(self.src)
 
 
 class JobFile(Document):
@@ -178,6 +209,7 @@ class JobFile(Document):
             )
         # Of the named topologies only the full one grows beyond the bound, and is counted without writing it out.
         count = len(names) * (len(names) - 1) if self.flows.topology == "full" else len(self.flows.edges)
+        count += len(self.flows.inputs)
         if count > MAX_FLOWS:
             raise ValueError(f"flows: {count} flows are more than the {MAX_FLOWS} that one job may have")
         pairs: set[tuple[str, str]] = set()
@@ -191,6 +223,19 @@ class JobFile(Document):
             if (edge.src, edge.dst) in pairs:
                 raise ValueError(f"flows.edges[{i}]: a second flow from {edge.src} to {edge.dst}")
             pairs.add((edge.src, edge.dst))
+        for i, data in enumerate(self.flows.inputs):
+            if data.dst not in names:
+                known = ", ".join(sorted(names)[:5])
+                raise ValueError(f"flows.inputs[{i}].dst: no task is named {data.dst!r}; tasks are {known}...")
+            if (f"{NODE_MARK}{data.node}", data.dst) in pairs:
+                raise ValueError(
+                    f"flows.inputs[{i}]: a second input from {data.node} to {data.dst}; "
+                    "name all that it reads there in the datasets of one"
+                )
+            pairs.add((f"{NODE_MARK}{data.node}", data.dst))
+            twice = sorted({name for name in data.datasets if data.datasets.count(name) > 1})
+            if twice:
+                raise ValueError(f"flows.inputs[{i}].datasets: {twice[0]!r} is named twice")
         return self
 
     def expand_tasks(self) -> list[Task]:
@@ -215,7 +260,21 @@ class JobFile(Document):
         return tasks
 
     def expand_flows(self) -> list[Flow]:
-        """Every directed flow, at most one per ordered pair of tasks."""
+        """Every directed flow, at most one per ordered pair of ends; those from nodes come last."""
+        inputs = [
+            Flow(
+                src=f"{NODE_MARK}{data.node}",
+                dst=data.dst,
+                min=data.bandwidth.min,
+                max=data.bandwidth.max,
+                mode=self.flows.mode,
+                datasets=data.datasets,
+            )
+            for data in self.flows.inputs
+        ]
+        return self._between_tasks() + inputs
+
+    def _between_tasks(self) -> list[Flow]:
         flows = self.flows
         if flows.topology == "edges":
             return [

@@ -23,8 +23,8 @@ WANTED_BUCKET: Final = "ces_wanted"
 WANTED_STREAM: Final = f"KV_{WANTED_BUCKET}"
 WANTED_PREFIX: Final = f"$KV.{WANTED_BUCKET}"
 
-ReportKind = Literal["status", "applied", "progress", "links"]
-REPORT_KINDS: Final[tuple[ReportKind, ...]] = ("status", "applied", "progress", "links")
+ReportKind = Literal["status", "applied", "progress", "links", "data"]
+REPORT_KINDS: Final[tuple[ReportKind, ...]] = ("status", "applied", "progress", "links", "data")
 WantedKind = Literal["compute", "network"]
 WANTED_KINDS: Final[tuple[WantedKind, ...]] = ("compute", "network")
 

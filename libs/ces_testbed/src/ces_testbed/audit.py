@@ -278,8 +278,9 @@ class Books:
             held.add(flow["number"])
             if not flow["min"] <= flow["bandwidth"] <= flow["max"]:
                 self._find(number, f"{who} gets {flow['bandwidth']}, outside of {flow['min']} to {flow['max']}")
-            path = flow["path"]
-            if not path or (path[0], path[-1]) != (places.get(flow["src"]), places.get(flow["dst"])):
+            path, src = flow["path"], flow["src"]
+            first = src[1:] if src.startswith("@") else places.get(src)  # a node's own data, or what a task sends
+            if not path or (path[0], path[-1]) != (first, places.get(flow["dst"])):
                 self._find(number, f"{who} goes by {path}, its tasks are elsewhere")
             for hop in pairwise(path):
                 if hop not in self._ground.links:

@@ -130,6 +130,8 @@ def agent_service(layout: Layout, node: TestbedNode, token: str, address: str) -
         # The administrator's token and every other node's secrets, which lie on the same disk here.
         "CES_HIDE": ",".join(str(path) for path in (layout.files.root, context_path())),
     }
+    if node.datasets is not None:
+        env["CES_DATASETS"] = str(node.datasets.absolute())
     if isolated:
         env["CES_DATA_PLANE"] = data_plane(spec.name, node.name)
     return Service(

@@ -22,7 +22,8 @@ class BadTopology(ValueError):
 
 
 class TestbedNode(Document):
-    """An edge host with its emulated capacity (``cpu`` in millicores, ``memory`` in bytes); a switch has ``cpu: 0``."""
+    """An edge host with its emulated capacity (``cpu`` in millicores, ``memory`` in bytes); a switch has ``cpu: 0``.
+    ``datasets``: the folder of this machine with what the host offers jobs to read."""
 
     __test__ = False  # not a test class, whatever pytest thinks of the name
 
@@ -31,6 +32,7 @@ class TestbedNode(Document):
     memory: Memory = 0
     gpu: Annotated[int, Field(ge=0, le=64)] = 0
     labels: dict[Label, Label] = {}
+    datasets: Path | None = None
 
     @field_validator("name")
     @classmethod

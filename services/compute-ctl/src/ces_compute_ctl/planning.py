@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 
 from ces_common.composing import Composer
-from ces_common.messages.records import AllocationRecord, JobRecord
+from ces_common.messages.records import AllocationRecord, JobRecord, NodeRecord
 from ces_common.messages.wanted import ComputeWanted, WorkerWanted
-from ces_common.naming import WORKER_DEVICE
+from ces_common.naming import WORKER_DEVICE, node_end, router_address
 from ces_common.states import AllocationState, JobState
 from ces_common.view import StateView
 
@@ -21,10 +21,12 @@ WANTED = frozenset({AllocationState.PENDING, AllocationState.RUNNING})
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """What every job's workers stand on: how each node's workers are networked, and the nodes' empty documents."""
+    """What every job's workers stand on: how each node's workers are networked, where each node's data is read, and the
+    nodes' empty documents."""
 
     epoch: str
     networks: Mapping[str, str]
+    data: Mapping[str, str]
     bases: Mapping[str, ComputeWanted]
 
 
@@ -38,9 +40,14 @@ class Planner:
 
     def plan(self, view: StateView) -> dict[str, ComputeWanted]:
         networks = {name: node.network for name, node in view.nodes.items()}
-        if self._ground is None or (self._ground.epoch, self._ground.networks) != (view.epoch, networks):
+        data = {name: data_url(node) for name, node in view.nodes.items()}
+        if self._ground is None or (self._ground.epoch, self._ground.networks, self._ground.data) != (
+            view.epoch,
+            networks,
+            data,
+        ):
             bases = {name: ComputeWanted(node=name, epoch=view.epoch, generation=view.version) for name in networks}
-            self._ground = Ground(view.epoch, networks, bases)
+            self._ground = Ground(view.epoch, networks, data, bases)
         return self._composer.compose(self._ground, self._ground.bases, view.jobs.values())
 
 
@@ -57,7 +64,8 @@ def share_of(job: JobRecord, ground: Ground) -> dict[str, list[WorkerWanted]]:
         for allocation in job.allocations:
             if allocation.node in ground.networks and allocation.state in WANTED:
                 network = ground.networks[allocation.node]
-                workers[allocation.node].append(_worker(job, allocation, network, shared))
+                inputs = _inputs_of(job.tasks[allocation.rank].name, job, ground.data)
+                workers[allocation.node].append(_worker(job, allocation, network, shared | {"CES_INPUTS": inputs}))
     return workers
 
 
@@ -123,13 +131,36 @@ def _shared_environment(job: JobRecord) -> dict[str, str]:
     }
 
 
+def data_url(node: NodeRecord) -> str:
+    """Where a node's data is read: at its own address in the data plane, or at its host's where there is none."""
+    address = router_address(node.subnet) if node.network == "tc" else node.host_address
+    return f"http://{f'[{address}]' if ':' in address else address}:{node.data_port}/"
+
+
+def _inputs_of(task: str, job: JobRecord, data: Mapping[str, str]) -> str:
+    """Where a task reads what it asked for, and how fast (bit/s)."""
+    given = {(flow.src, flow.dst): flow.bandwidth for flow in job.reserved}
+    return json.dumps(
+        [
+            {
+                "node": node,
+                "url": data.get(node, ""),
+                "datasets": flow.datasets,
+                "bandwidth": given.get((flow.src, flow.dst), 0),
+            }
+            for flow in job.flows
+            if flow.dst == task and (node := flow.data_node) is not None
+        ]
+    )
+
+
 def _flows_of(task: str, job: JobRecord) -> str:
-    """What the flows from and to a task were given (bit/s). Not those of the whole job: Linux lets no variable have
-    more than 128 KiB, and they would be repeated in every worker of a document."""
+    """What the flows between a task and others were given (bit/s). Not those of the whole job: Linux lets no variable
+    have more than 128 KiB, and they would be repeated in every worker of a document."""
     return json.dumps(
         [
             {"src": flow.src, "dst": flow.dst, "bandwidth": flow.bandwidth}
             for flow in job.reserved
-            if task in (flow.src, flow.dst)
+            if task in (flow.src, flow.dst) and node_end(flow.src) is None
         ]
     )

@@ -38,7 +38,7 @@ def make_runtime(settings: AgentSettings) -> Runtime:
         settings.node,
         isolate=settings.network == "tc",
         cluster=settings.cluster,
-        hide=settings.hide,
+        hide=[*settings.hide, *([settings.datasets] if settings.datasets else [])],
     )
 
 
@@ -65,6 +65,7 @@ async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
             await run_loops(stop, agent.keep(), communicate(agent))
     finally:
         await bus.close()
+        agent.close()
         await network.close()
         await runtime.close()
 

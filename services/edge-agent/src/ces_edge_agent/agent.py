@@ -22,6 +22,7 @@ from ces_common.service import Hint
 from ces_edge_agent.compute import ComputeKeeper
 from ces_edge_agent.dataplane.errors import DataPlaneError
 from ces_edge_agent.documents import Kept
+from ces_edge_agent.inputs.keeper import InputKeeper
 from ces_edge_agent.lease import Clocks, Lease
 from ces_edge_agent.logs import ProgressTail, answer_log, discard_old_logs
 from ces_edge_agent.network import NetworkKeeper
@@ -52,7 +53,10 @@ class Agent:
         self._compute_kept = Kept(folder / "wanted-compute.json", ComputeWanted, node)
         self._network_kept = Kept(folder / "wanted-network.json", NetworkWanted, node)
         self._report_hint = Hint()
-        self.network = NetworkKeeper(node, runtime, network, self._network_kept, self._occupied, self._network_changed)
+        self._inputs = InputKeeper(node, settings.datasets, network, settings.host_address, folder / "data-port")
+        self.network = NetworkKeeper(
+            node, runtime, network, self._network_kept, self._inputs, self._occupied, self._network_changed
+        )
         self.compute = ComputeKeeper(
             node,
             runtime,
@@ -73,6 +77,10 @@ class Agent:
         """What keeps it from being fully at work; None when ready."""
         return None if self._heard and self._lease.holds() else "word from the manager"
 
+    def close(self) -> None:
+        """Let go of what it holds open."""
+        self._inputs.close()
+
     async def keep(self) -> None:
         """Keep the node as wanted, connected or not."""
         await asyncio.gather(self.network.run(), self.compute.run(), self._housekeeping())
@@ -91,7 +99,12 @@ class Agent:
             probes = await self._bus.serve(subjects.agent_rpc(node, "probe"), self._probe)
             subscriptions.push_async_callback(probes.close)
             await asyncio.gather(
-                self._read_repeatedly(), self._heartbeats(), self._reports(), self._links(), self._progress()
+                self._read_repeatedly(),
+                self._heartbeats(),
+                self._reports(),
+                self._links(),
+                self._data(),
+                self._progress(),
             )
 
     # what is wanted
@@ -195,6 +208,17 @@ class Agent:
                 except BusError as error:
                     log.info("the state of links waits for the bus", error=str(error))
             await self._network.link_news.wait(self._settings.heartbeat_s)
+
+    async def _data(self) -> None:
+        """What can be read here, again and again: folders come and go."""
+        while True:
+            report = await self._inputs.report()
+            if report is not None:
+                try:
+                    await self._bus.publish(subjects.report(self._settings.node, "data"), report.encode())
+                except BusError as error:
+                    log.info("what is offered waits for the bus", error=str(error))
+            await asyncio.sleep(self._settings.heartbeat_s)
 
     async def _progress(self) -> None:
         while True:

@@ -11,6 +11,7 @@ from ces_common.messages.reports import Applied
 from ces_common.messages.wanted import Endpoint, NetworkWanted
 from ces_common.service import Hint
 from ces_edge_agent.documents import Kept
+from ces_edge_agent.inputs.keeper import InputKeeper
 from ces_edge_agent.ports import Network, Runtime, RuntimeUnavailable
 from ces_edge_agent.reconcile import networked_allocations, plan_holders
 
@@ -28,10 +29,12 @@ class NetworkKeeper:
         runtime: Runtime,
         network: Network,
         kept: Kept[NetworkWanted],
+        inputs: InputKeeper,
         occupied: Callable[[], set[str]],
         changed: Callable[[], None],
     ) -> None:
         self._node, self._runtime, self._network, self._kept = node, runtime, network, kept
+        self._inputs = inputs
         self._occupied, self._changed = occupied, changed
         self.hint = Hint()
         self.applied = Applied(node=node, generation=0)
@@ -64,7 +67,7 @@ class NetworkKeeper:
         whole_node = problems.pop("", None)
         if whole_node is not None:
             problems = dict.fromkeys(wanted.jobs, whole_node) | problems
-        problems |= failures
+        problems |= failures | await self._inputs.follow(wanted)
         self._report(wanted, problems)
         for allocation in stale:  # what is new need not wait for it
             await self._runtime.remove_holder(allocation)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import socket
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -86,6 +87,13 @@ class Network(Protocol):
 
     async def probe(self, query: LinkProbe) -> LinkProbed:
         """Measure the wire to a neighbour, of one link at a time. Raises DataPlaneError."""
+
+    @property
+    def ground(self) -> Hashable:
+        """Differs once what listens here hears nobody any more: the data plane was made anew."""
+
+    async def listen(self, address: str, port: int) -> socket.socket:
+        """A socket that listens at an address of this node in the data plane. Raises DataPlaneError."""
 
     async def remove(self) -> None:
         """Take down everything that CES made on this node."""

@@ -44,6 +44,7 @@ class AgentSettings(ServiceSettings):
     holder_image: str = "ces-holder"
     allowed_images: Annotated[list[str], NoDecode] = ["ces-worker-*"]
     pull_images: bool = False
+    datasets: Path | None = None  # each folder in it is a dataset that jobs may read
     hide: Annotated[list[Path], NoDecode] = []  # files and folders that sandboxed processes do not see
     heartbeat_s: Annotated[float, Field(gt=0)] = 2.0
     stop_grace_s: Annotated[float, Field(ge=0)] = 5.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -25,6 +25,7 @@ class NodeRoom:
     cpu: int
     memory: int
     gpu: int
+    datasets: Collection[str] = ()  # that it offers
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +60,12 @@ def misfit(
     wanted = {(flow.src, flow.dst): flow for flow in flows}
     if len(given) != len(wanted) or {(flow.src, flow.dst) for flow in given} != set(wanted):
         return "the plan does not give exactly the job's flows"
+    sources = {flow.src: node for flow in flows if (node := flow.data_node) is not None}
+    places = {**assignments, **sources}
     problems = (
         _nodes(tasks, assignments, room),
-        (reason for flow in given for reason in _flow(flow, wanted[flow.src, flow.dst], assignments, room)),
+        (reason for flow in given for reason in _flow(flow, wanted[flow.src, flow.dst], places, room)),
+        (reason for flow in flows for reason in _data(flow, room)),
         _links(given, room),
     )
     for problem in problems:
@@ -147,8 +151,19 @@ def _nodes(tasks: Sequence[Task], assignments: Mapping[str, str], room: Room) ->
             yield f"node {name} has {max(node.gpu, 0)} GPUs left, the plan asks for {gpu[name]}"
 
 
-def _flow(flow: FlowPlan, wanted: Flow, assignments: Mapping[str, str], room: Room | None) -> Iterator[str]:
-    """``room`` is None for a flow that uses nothing."""
+def _data(flow: Flow, room: Room) -> Iterator[str]:
+    """Whether the node that a flow comes from has what is to be read."""
+    name = flow.data_node
+    if name is None:
+        return
+    offered = room.nodes[name].datasets if name in room.nodes else ()
+    lacking = [dataset for dataset in flow.datasets if dataset not in offered]
+    if lacking or not offered:
+        yield f"node {name} offers {f'no dataset {lacking[0]}' if lacking else 'no data'}, which {flow.dst} reads"
+
+
+def _flow(flow: FlowPlan, wanted: Flow, places: Mapping[str, str], room: Room | None) -> Iterator[str]:
+    """``places``: the nodes of the flow's ends; ``room`` is None for a flow that uses nothing."""
     name = f"flow {flow.src} -> {flow.dst}"
     if not wanted.min <= flow.bandwidth <= wanted.max:
         yield (
@@ -156,8 +171,8 @@ def _flow(flow: FlowPlan, wanted: Flow, assignments: Mapping[str, str], room: Ro
             f"{show_bandwidth(wanted.min)} to {show_bandwidth(wanted.max)}"
         )
     path = flow.path
-    if not path or path[0] != assignments[flow.src] or path[-1] != assignments[flow.dst]:
-        yield f"the path of {name} does not lead from {assignments[flow.src]} to {assignments[flow.dst]}"
+    if not path or path[0] != places[flow.src] or path[-1] != places[flow.dst]:
+        yield f"the path of {name} does not lead from {places[flow.src]} to {places[flow.dst]}"
     if len(set(path)) != len(path):
         yield f"the path of {name} passes a node twice"
     if room is None:

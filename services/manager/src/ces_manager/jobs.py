@@ -13,6 +13,7 @@ from ces_common.jobfile import JobFile
 from ces_common.states import JOB_OVER, JobState
 from ces_manager import lifecycle
 from ces_manager.changes import change, emit_job, job_row
+from ces_manager.datasets import check_inputs
 from ces_manager.errors import Conflict, Invalid
 
 KEY_LENGTH = 255
@@ -21,7 +22,8 @@ KEY_LENGTH = 255
 def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None) -> JobRow:
     """A new queued job; with a key that was used before for the same job file, the job it made then.
 
-    Raises Conflict where the key came with another job file, Invalid for a key that is none."""
+    Raises Conflict where the key came with another job file, Invalid for a key that is none, and for data that no node
+    offers."""
     body_hash = sha256(jobfile.model_dump_json().encode()).hexdigest()
     if idempotency_key is not None:
         if not (0 < len(idempotency_key) <= KEY_LENGTH and idempotency_key.isprintable()):
@@ -31,6 +33,7 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
             if known.body_hash != body_hash:
                 raise Conflict("this Idempotency-Key came with another job before; use a new one")
             return known
+    check_inputs(tx, jobfile)
     row = JobRow(
         id=str(ULID.from_datetime(tx.now)),
         name=jobfile.name,

@@ -25,8 +25,8 @@ from ces_common.messages.events import (
     parse_event,
 )
 from ces_common.messages.queries import SnapshotQuery
-from ces_common.messages.reports import Heartbeat, LeaseGrant, LinkReport, Progress, Status
-from ces_manager import link_states, plans, records, reports, revisions
+from ces_common.messages.reports import DataReport, Heartbeat, LeaseGrant, LinkReport, Progress, Status
+from ces_manager import datasets, link_states, plans, records, reports, revisions
 from ces_manager.api.streams import Bell
 from ces_manager.batching import Batcher
 from ces_manager.desk import Desk
@@ -61,6 +61,7 @@ class Messaging:
         self._links = Reports(
             desk, "links", LinkReport.model_validate_json, link_states.matters, link_states.take_report
         )
+        self._data = Reports(desk, "data", DataReport.model_validate_json, datasets.matters, datasets.take_report)
 
     async def start(self) -> None:
         """Provision the broker and begin to listen."""
@@ -69,6 +70,7 @@ class Messaging:
         await self._bus.serve(subjects.ALL_HEARTBEATS, self._heartbeat, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("status"), self._statuses.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("links"), self._links.heard, queue=SERVICE)
+        await self._bus.subscribe(subjects.reports("data"), self._data.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("progress"), self._progress)
         for durable, facts in FACTS.items():
             await self._bus.consume(durable, facts, self._fact)

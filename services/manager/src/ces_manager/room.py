@@ -41,7 +41,14 @@ def room_for(tx: ReadTx, nodes: Collection[str], links: Collection[Hop]) -> Room
     for node in tx.session.scalars(_NODES, {"names": list(nodes)}):
         cpu, memory, gpu = used_nodes.get(node.name, (0, 0, 0))
         node_rooms[node.name] = NodeRoom(
-            node.state, node.cordoned, node.arch, node.labels, node.cpu - cpu, node.memory - memory, node.gpu - gpu
+            node.state,
+            node.cordoned,
+            node.arch,
+            node.labels,
+            node.cpu - cpu,
+            node.memory - memory,
+            node.gpu - gpu,
+            node.datasets,
         )
     if not links:
         return Room(node_rooms)

@@ -193,6 +193,7 @@ def _node_views(tx: ReadTx, measurements: Measurements, names: Collection[str] |
                 network=row.network,
                 host_address=row.host_address,
                 subnet=row.subnet,
+                datasets=row.datasets,
                 last_heartbeat=lease.heard_at if lease is not None and lease.boot else None,
                 allocations=placed[row.name],
             )

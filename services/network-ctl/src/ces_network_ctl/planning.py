@@ -7,10 +7,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from hashlib import blake2s
-from ipaddress import ip_network
 
 from ces_common.composing import Composer
-from ces_common.messages.records import AllocationRecord, JobRecord, LinkRecord, NodeRecord, Topology
+from ces_common.messages.records import JobRecord, LinkRecord, NodeRecord, Topology
 from ces_common.messages.wanted import (
     Endpoint,
     FlowClass,
@@ -18,10 +17,11 @@ from ces_common.messages.wanted import (
     NetworkWanted,
     PeerRoute,
     PolicyRoute,
+    Reader,
     SubnetRoute,
     VxlanTunnel,
 )
-from ces_common.naming import link_device
+from ces_common.naming import link_device, router_address
 from ces_common.shares import fitted, return_rate, unreserved_rate
 from ces_common.states import JOB_PLACED, JobState
 from ces_common.view import StateView
@@ -52,11 +52,7 @@ class Parts:
     endpoints: list[Endpoint] = field(default_factory=list)
     policies: list[PolicyRoute] = field(default_factory=list)
     classes: list[FlowClass] = field(default_factory=list)
-
-
-def router_address(node: NodeRecord) -> str:
-    """The first host of a node's worker subnet: its own address in the data plane."""
-    return str(next(ip_network(node.subnet).hosts())) if node.subnet else ""
+    readers: list[Reader] = field(default_factory=list)
 
 
 def needs_network(job: JobRecord) -> bool:
@@ -111,7 +107,7 @@ def ground_of(view: StateView) -> Ground:
             epoch=view.epoch,
             generation=view.version,
             mode=node.network,
-            router=router_address(node),
+            router=router_address(node.subnet),
             subnet=node.subnet,
             links=[_device(link, nodes, (link.dst, link.src) in capacities) for link in outgoing[name] if shaped],
             subnets=_subnets(nodes, hops.get(name, {})) if shaped else [],
@@ -157,6 +153,7 @@ def _document(base: NetworkWanted, parts: Sequence[Parts], capacities: Mapping[t
             "endpoints": [endpoint for part in parts for endpoint in part.endpoints],
             "policies": [policy for part in parts for policy in part.policies],
             "classes": _within_links(rooms, [each for part in parts for each in part.classes]),
+            "readers": [reader for part in parts for reader in part.readers],
         }
     )
 
@@ -187,7 +184,7 @@ def _device(link: LinkRecord, nodes: Mapping[str, NodeRecord], two_way: bool) ->
         kind=link.kind,
         bandwidth=link.bandwidth,
         unreserved=unreserved_rate(link.capacity),
-        gateway=router_address(peer),
+        gateway=router_address(peer.subnet),
         two_way=two_way,
         vxlan=tunnel,
     )
@@ -200,8 +197,12 @@ def _vni(one: str, other: str) -> int:
 
 
 def _add_job(job: JobRecord, ground: Ground, parts: dict[str, Parts]) -> None:
-    by_task = {allocation.task: allocation for allocation in job.allocations}
-    paths = _pair_paths(job, by_task, ground.hops)
+    places = {allocation.task: allocation.node for allocation in job.allocations}
+    addresses = {allocation.task: allocation.address for allocation in job.allocations}
+    sources = {flow.src: node for flow in job.flows if (node := flow.data_node) is not None}
+    paths = _pair_paths(job, places | sources, ground.hops)
+    addresses |= {source: router_address(ground.nodes[node].subnet) for source, node in sources.items()}
+    reserved = {(flow.src, flow.dst) for flow in job.reserved}
     elastic = {(flow.src, flow.dst) for flow in job.flows if flow.mode == "elastic"}
     hosts = {allocation.task: allocation.address for allocation in job.allocations}
     for allocation in job.allocations:
@@ -209,7 +210,11 @@ def _add_job(job: JobRecord, ground: Ground, parts: dict[str, Parts]) -> None:
         for peer in job.allocations:
             path = paths.get((allocation.task, peer.task))
             if peer is not allocation and path:
-                peers.append(PeerRoute(address=peer.address, via=path[1] if len(path) > 1 else None))
+                peers.append(PeerRoute(address=peer.address, via=_first_hop(path)))
+        for source in sources:
+            path = paths.get((allocation.task, source))
+            if (source, allocation.task) in reserved and path:
+                peers.append(PeerRoute(address=addresses[source], via=_first_hop(path)))
         parts[allocation.node].endpoints.append(
             Endpoint(
                 allocation=allocation.id,
@@ -220,18 +225,16 @@ def _add_job(job: JobRecord, ground: Ground, parts: dict[str, Parts]) -> None:
                 peers=peers,
             )
         )
-    reserved = {(flow.src, flow.dst) for flow in job.reserved}
     answers = {(flow.dst, flow.src) for flow in job.reserved}
     for src, dst in sorted(reserved | answers):
         path = paths.get((src, dst)) or []
-        for at, via in list(itertools.pairwise(path))[1:]:
-            parts[at].policies.append(
-                PolicyRoute(job=job.key, src=by_task[src].address, dst=by_task[dst].address, via=via)
-            )
+        own_table = src not in sources  # a worker's first hop is in its own routing table; a node has none of its own
+        for at, via in list(itertools.pairwise(path))[own_table:]:
+            parts[at].policies.append(PolicyRoute(job=job.key, src=addresses[src], dst=addresses[dst], via=via))
     for flow in job.reserved:
         if not flow.bandwidth:  # nothing is promised to it now: what it sends shares what reserved nothing
             continue
-        source, target = by_task[flow.src].address, by_task[flow.dst].address
+        source, target = addresses[flow.src], addresses[flow.dst]
         most = flow.max if (flow.src, flow.dst) in elastic and flow.max > flow.bandwidth else None
         for at, via in zip(flow.path, flow.path[1:], strict=False):
             parts[at].classes.append(
@@ -258,24 +261,34 @@ def _add_job(job: JobRecord, ground: Ground, parts: dict[str, Parts]) -> None:
                     dst=source,
                     rate=return_rate(flow.bandwidth),
                     ceiling=return_rate(most) if most and (at, via) in ground.wired else None,
-                    small_only=True,  # what else is sent back would delay the acknowledgements, and so the flow
+                    # What else is sent back would delay the acknowledgements, and so the flow; to a node nothing is
+                    # sent but requests, which are larger and must get through as well.
+                    small_only=flow.src not in sources,
                 )
             )
+    for asked in job.flows:
+        if asked.src in sources and asked.dst in addresses:
+            reader = Reader(job=job.key, address=addresses[asked.dst], datasets=asked.datasets)
+            parts[sources[asked.src]].readers.append(reader)
 
 
-def _pair_paths(job: JobRecord, by_task: dict[str, AllocationRecord], hops: Hops) -> dict[tuple[str, str], list[str]]:
-    """The path of every ordered pair of tasks: reserved flows as planned; what answers them back along the same
-    nodes where links allow; everything else by plain routes."""
+def _first_hop(path: list[str]) -> str | None:
+    return path[1] if len(path) > 1 else None
+
+
+def _pair_paths(job: JobRecord, places: Mapping[str, str], hops: Hops) -> dict[tuple[str, str], list[str]]:
+    """The path of every ordered pair of ends, whose nodes are ``places``: reserved flows as planned; what answers them
+    back along the same nodes where links allow; everything else by plain routes."""
     paths = {(flow.src, flow.dst): list(flow.path) for flow in job.reserved}
     for flow in job.reserved:
         back = list(reversed(flow.path))
         pair = (flow.dst, flow.src)
         if pair not in paths and all(_linked(hops, a, b) for a, b in itertools.pairwise(back)):
             paths[pair] = back
-    for src, one in by_task.items():
-        for dst, other in by_task.items():
+    for src, one in places.items():
+        for dst, other in places.items():
             if src != dst and (src, dst) not in paths:
-                path = plain_path(hops, one.node, other.node)
+                path = plain_path(hops, one, other)
                 if path is not None:
                     paths[(src, dst)] = path
     return paths

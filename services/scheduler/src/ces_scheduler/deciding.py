@@ -20,6 +20,7 @@ from ces_scheduler.translate import (
     Usage,
     explain_refusals,
     flow_plans,
+    lacking_data,
     problem_of,
     reason_of,
     usage_of,
@@ -89,6 +90,9 @@ def decide(
     ``paths``: see problem_of."""
     if offer is None:
         return Decision(solver.name, 0.0, seed, time_limit_s, reason=NO_NODES, fallback=fallback)
+    lacking = lacking_data(flows, offer)
+    if lacking is not None:
+        return Decision(solver.name, 0.0, seed, time_limit_s, reason=lacking, fallback=fallback)
     started = seconds()
     try:
         problem = problem_of(name, tasks, flows, offer, paths)

@@ -132,6 +132,30 @@ def refusal(task: Task, node: NodeRecord) -> str | None:
     return None
 
 
+def lacking_data(flows: list[Flow], offer: Offer) -> Reason | None:
+    """Why a job cannot have the data that it reads, wherever its tasks are; None where it can."""
+    for flow in flows:
+        name = flow.data_node
+        if name is None:
+            continue
+        node = offer.nodes.get(name)
+        lacking = [dataset for dataset in flow.datasets if node is None or dataset not in node.datasets]
+        if node is None:
+            why = "has not joined"
+        elif node.state != "ready":
+            why = f"is {node.state}"
+        elif lacking:
+            why = f"offers no dataset {lacking[0]}"
+        elif not node.datasets:
+            why = "offers no data"
+        else:
+            continue
+        return Reason(
+            code="no-data", text=f"node {name}, where data of {flow.dst} lies, {why}", where=name, forever=True
+        )
+    return None
+
+
 def refusals(tasks: list[Task], offer: Offer) -> dict[str, dict[str, str]]:
     """Task -> node -> why it may not run there. Switches are nobody's candidates and are left out."""
     found: dict[str, dict[str, str]] = {}
@@ -229,4 +253,4 @@ def explain_refusals(tasks: list[Task], offer: Offer, result: Result) -> dict[st
 
 
 def _filters(nodes: dict[str, NodeRecord]) -> dict[str, tuple[object, ...]]:
-    return {name: (node.state, node.cordoned, node.arch, node.labels) for name, node in nodes.items()}
+    return {name: (node.state, node.cordoned, node.arch, node.labels, node.datasets) for name, node in nodes.items()}

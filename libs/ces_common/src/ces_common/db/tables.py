@@ -62,6 +62,8 @@ class NodeRow(Base):
     public_key: Mapped[str] = mapped_column(String(56))
     cordoned: Mapped[bool] = mapped_column(Boolean, default=False)
     state: Mapped[str] = mapped_column(String(16))
+    datasets: Mapped[list[str]] = mapped_column(Json(list[str]), default=list, server_default="[]")
+    data_port: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     joined_at: Mapped[datetime] = mapped_column(UtcTime)
     version: Mapped[int] = mapped_column(BigInteger, index=True)
 

@@ -163,6 +163,7 @@ class NodeView(Message):
     network: str
     host_address: str
     subnet: str
+    datasets: list[str] = []  # what jobs may read there
     last_heartbeat: datetime | None = None
     allocations: list[str] = []  # "job/task"
 

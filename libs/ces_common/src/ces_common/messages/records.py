@@ -31,6 +31,8 @@ class NodeRecord(Message):
     subnet: str = ""  # its workers' addresses, CIDR; committed by the manager
     state: Literal["ready", "unreachable"] = "ready"
     cordoned: bool = False
+    datasets: list[str] = []  # what it offers to read
+    data_port: int = 0  # where; 0: nowhere
     version: int = 0
 
 

@@ -6,12 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ces_common.jobfile import DatasetName
 from ces_common.messages.base import Message
 from ces_common.messages.records import LinkState
 
 # What one report may hold: far more than a node has, and little enough that no node can fill the manager's memory.
 MAX_WORKERS = 4096
 MAX_LINKS = 4096
+MAX_OFFERED = 1024  # datasets
 MAX_LINK_REASON = 500  # characters
 MAX_FLOW_NUMBER = 32767  # each has two of the 65535 traffic classes of a device
 
@@ -65,6 +67,14 @@ class LinkReport(Message):
 
     node: str
     links: Annotated[list[LinkStatus], Field(max_length=MAX_LINKS)] = []
+
+
+class DataReport(Message):
+    """The datasets that a node offers, and the port at which it serves them; 0 where it serves nothing."""
+
+    node: str
+    port: Annotated[int, Field(ge=0, le=65535)] = 0
+    datasets: Annotated[list[DatasetName], Field(max_length=MAX_OFFERED)] = []
 
 
 class WorkerUsage(Message):

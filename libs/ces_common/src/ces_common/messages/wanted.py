@@ -75,7 +75,8 @@ class SubnetRoute(Message):
 
 
 class PeerRoute(Message):
-    """Where an endpoint's traffic to a peer leaves this node: a neighbour, or None for a worker on this node."""
+    """Where an endpoint's traffic to a peer leaves this node: a neighbour, or None for a worker on this node, or for
+    the node itself, whose data it reads."""
 
     address: str
     via: str | None = None
@@ -118,6 +119,14 @@ class FlowClass(Message):
     small_only: bool = False
 
 
+class Reader(Message):
+    """A worker's address, from which datasets of this node may be read; none named, all that it offers."""
+
+    job: str
+    address: str
+    datasets: list[str] = []
+
+
 class NetworkWanted(WantedDocument):
     """A node's data plane."""
 
@@ -129,6 +138,7 @@ class NetworkWanted(WantedDocument):
     endpoints: list[Endpoint] = []
     policies: list[PolicyRoute] = []
     classes: list[FlowClass] = []
+    readers: list[Reader] = []
 
     @property
     def jobs(self) -> set[str]:
@@ -136,4 +146,5 @@ class NetworkWanted(WantedDocument):
         keys = {endpoint.job for endpoint in self.endpoints}
         keys.update(policy.job for policy in self.policies)
         keys.update(flow_class.job for flow_class in self.classes)
+        keys.update(reader.job for reader in self.readers)
         return keys

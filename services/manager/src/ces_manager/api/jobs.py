@@ -20,6 +20,7 @@ from ces_manager import flow_rates, jobs, views
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.logs import follow_logs
 from ces_manager.api.streams import LONGEST_NUMBER, event_stream, last_event_id
+from ces_manager.datasets import check_inputs
 from ces_manager.errors import Invalid
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
@@ -138,6 +139,7 @@ async def events(
 async def dry_run(request: Request, job: JobFile) -> PlanAnswer:
     """What would happen to a job if it were submitted now, and why. Nothing is stored."""
     context = context_of(request)
+    await context.desk.read(lambda tx: check_inputs(tx, job))
     raw = await context.bus.request(
         subjects.rpc("scheduler", "plan"), PlanQuery(job=job).encode(), timeout_s=PLAN_TIMEOUT_S
     )

@@ -1,0 +1,101 @@
+"""Keeps serving this node's data to whom its wanted network names."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from pathlib import Path
+
+import structlog
+
+from ces_common.messages.reports import DataReport
+from ces_common.messages.wanted import NetworkWanted
+from ces_common.naming import DATA_PORT
+from ces_edge_agent.dataplane.errors import DataPlaneError
+from ces_edge_agent.files import write_atomically
+from ces_edge_agent.inputs.server import Grant, InputServer
+from ces_edge_agent.inputs.store import Store, Unreadable
+from ces_edge_agent.ports import Network
+
+log = structlog.get_logger()
+
+
+def grants_of(wanted: NetworkWanted) -> dict[str, Grant]:
+    """By a reader's address: what it may read, at the rate of its flow's class here, or the most that it may borrow.
+    Pure."""
+    rates = {
+        flow.dst: flow.ceiling or flow.rate
+        for flow in wanted.classes
+        if flow.kind == "data" and flow.src == wanted.router
+    }
+    return {reader.address: Grant(frozenset(reader.datasets), rates.get(reader.address)) for reader in wanted.readers}
+
+
+class InputKeeper:
+    """``root``: the folder with the datasets, None where the node offers none. ``host_address``: where to serve on a
+    node without a data plane, and ``port_file`` keeps the port there, so that a restart does not move it."""
+
+    def __init__(self, node: str, root: Path | None, network: Network, host_address: str, port_file: Path) -> None:
+        self._node, self._network, self._host_address, self._port_file = node, network, host_address, port_file
+        self._server = None if root is None else InputServer(Store(root))
+        self._bound: tuple[Hashable, str] | None = None  # what it listens on: the data plane, and the address in it
+        self._port = 0
+        self._settled = False  # whether it has been told what is wanted, and serves if it can
+
+    async def follow(self, wanted: NetworkWanted) -> dict[str, str]:
+        """Serve those whom the document names, and nobody else. Returns attempt key -> reason where that cannot be."""
+        problem = None
+        if self._server is None:
+            problem = "this node offers no data: CES_DATASETS is not set" if wanted.readers else None
+        else:
+            self._server.admit(grants_of(wanted))
+            problem = await self._listen(self._server, wanted)
+        self._settled = True
+        return {} if problem is None else {reader.job: problem for reader in wanted.readers}
+
+    async def report(self) -> DataReport | None:
+        """What the node offers; None before that is known."""
+        if not self._settled:
+            return None
+        names: list[str] = []
+        if self._server is not None and self._port:
+            try:
+                names = await asyncio.to_thread(self._server.store.names)
+            except Unreadable as error:
+                log.warning("no data is offered", error=str(error), folder=str(self._server.store.root))
+        return DataReport(node=self._node, port=self._port if names else 0, datasets=names)
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+    async def _listen(self, server: InputServer, wanted: NetworkWanted) -> str | None:
+        """Why it cannot listen where it should; None where it does."""
+        own = wanted.mode == "tc"
+        address = wanted.router if own else self._host_address
+        place = (self._network.ground, address)
+        if place == self._bound:
+            return None
+        ports = [DATA_PORT] if own else [self._kept_port(), 0]
+        for port in ports:
+            try:
+                listener = await self._network.listen(address, port)
+            except DataPlaneError as error:
+                problem = f"data cannot be served: {error}"
+                continue
+            self._port = listener.getsockname()[1]
+            self._bound = place
+            server.listen(listener)
+            if not own:
+                await asyncio.to_thread(write_atomically, self._port_file, str(self._port))
+            log.info("data is served", address=address, port=self._port)
+            return None
+        self._port, self._bound = 0, None
+        log.warning("data cannot be served", error=problem)
+        return problem
+
+    def _kept_port(self) -> int:
+        try:
+            return int(self._port_file.read_text())
+        except (OSError, ValueError):
+            return 0

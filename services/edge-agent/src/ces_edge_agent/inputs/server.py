@@ -1,0 +1,226 @@
+"""Serves datasets over HTTP: one thread for each connection, so that a slow disk keeps neither the agent nor another
+reader waiting, and few of them. Files go out by sendfile(2), at the reader's own pace.
+
+Who is not admitted is hung up on before a word is read.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+import structlog
+
+from ces_edge_agent.inputs.requests import BadRequest, OutOfRange, may_read, parse_range, parse_target
+from ces_edge_agent.inputs.store import File, Store, Unreadable
+
+log = structlog.get_logger()
+MOST_EACH = 4  # connections of one reader
+MOST = 64  # of all
+SILENCE_S = 300.0  # for which a reader may take nothing, or ask nothing: a paused worker's connection outlives a while
+BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+SO_MAX_PACING_RATE = 47  # socket(7); not in Python's socket module
+FASTEST = 2**31  # bytes/s: what is faster is not paced
+UNPACED = -1
+
+
+@dataclass(frozen=True)
+class Grant:
+    """What a reader may read (nothing named: all), and how fast it is sent, in bit/s; None: as fast as it goes."""
+
+    datasets: frozenset[str] = frozenset()
+    rate: int | None = None
+
+
+class InputServer:
+    """Thread-safe. Serves from when it is given a socket until it is closed."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._lock = threading.Lock()
+        self._grants: Mapping[str, Grant] = {}
+        self._connections: dict[socket.socket, str] = {}  # -> the reader's address
+        self._listener: socket.socket | None = None
+
+    def listen(self, listener: socket.socket) -> None:
+        """Serve at this socket from now on, and at no other."""
+        self.close()
+        self._listener = listener
+        threading.Thread(target=self._accept, args=(listener,), name="ces-inputs", daemon=True).start()
+
+    def admit(self, grants: Mapping[str, Grant]) -> None:
+        """By a reader's address: these and no others; what others are reading ends at once."""
+        with self._lock:
+            self._grants = dict(grants)
+            current = list(self._connections.items())
+            for connection, address in current:
+                if address in grants:
+                    _pace(connection, grants[address].rate)
+                else:
+                    _hang_up(connection)
+
+    def grant(self, address: str) -> Grant | None:
+        with self._lock:
+            return self._grants.get(address)
+
+    def close(self) -> None:
+        """Everybody is hung up on."""
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            _hang_up(listener)
+            listener.close()
+        with self._lock:
+            for connection in self._connections:
+                _hang_up(connection)
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, (address, *_) = listener.accept()
+            except OSError as error:
+                if self._listener is not listener:
+                    return
+                log.warning("a reader could not be let in", error=str(error))
+                threading.Event().wait(0.1)  # out of descriptors, say
+                continue
+            self._let_in(connection, address)
+
+    def _let_in(self, connection: socket.socket, address: str) -> None:
+        with self._lock:
+            grant = self._grants.get(address)
+            busy = len(self._connections) >= MOST or Counter(self._connections.values())[address] >= MOST_EACH
+            if grant is not None and not busy:
+                self._connections[connection] = address
+                _pace(connection, grant.rate)
+        if grant is None or busy:
+            if grant is not None:
+                with suppress(OSError):
+                    connection.send(BUSY)
+            _hang_up(connection)
+            connection.close()
+            return
+        threading.Thread(target=self._serve, args=(connection, address), name="ces-input", daemon=True).start()
+
+    def _serve(self, connection: socket.socket, address: str) -> None:
+        try:
+            _Handler(connection, address, self)
+        except OSError as error:  # the reader has gone, or takes nothing
+            log.info("a reader was lost", reader=address, error=str(error))
+        except Exception:
+            log.exception("a request for data failed", reader=address)
+        finally:
+            with self._lock:
+                self._connections.pop(connection, None)
+                _hang_up(connection)
+                connection.close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version, sys_version = "ces", ""
+    timeout = SILENCE_S
+
+    def __init__(self, connection: socket.socket, address: str, server: InputServer) -> None:
+        self.inputs, self.reader = server, address
+        super().__init__(connection, (address, 0), server)  # type: ignore[arg-type]
+
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        log.debug("data", reader=self.reader, what=format % args)
+
+    def _answer(self, with_body: bool) -> None:
+        grant = self.inputs.grant(self.reader)
+        if grant is None:
+            self.close_connection = True
+            return
+        try:
+            names = parse_target(self.path)
+            if not names:
+                there = [name for name in self.inputs.store.names() if may_read(name, grant.datasets)]
+                self._say(HTTPStatus.OK, {"datasets": there}, with_body)
+                return
+            dataset, *path = names
+            if not may_read(dataset, grant.datasets):
+                allowed = ", ".join(sorted(grant.datasets))
+                why = f"{dataset!r} is not among the datasets of this input, which are: {allowed}"
+                self._say(HTTPStatus.FORBIDDEN, {"error": f"{why}; name it in the job file's flows.inputs"}, with_body)
+                return
+            with self.inputs.store.open(dataset, path) as found:
+                if isinstance(found, File):
+                    self._send_file(found, with_body)
+                    return
+                listing = {
+                    "files": [{"name": name, "size": size} for name, size in found.files.items()],
+                    "folders": found.folders,
+                    "complete": found.complete,
+                }
+            self._say(HTTPStatus.OK, listing, with_body)
+        except BadRequest as error:
+            self._say(HTTPStatus.BAD_REQUEST, {"error": str(error)}, with_body)
+        except Unreadable as error:
+            self._say(HTTPStatus.NOT_FOUND, {"error": str(error)}, with_body)
+
+    def _send_file(self, file: File, with_body: bool) -> None:
+        mark = f'"{file.mark}"'
+        asked = self.headers.get("Range") if self.headers.get("If-Range", mark) == mark else None
+        try:
+            span = parse_range(asked, file.size)
+        except OutOfRange:
+            self._say(
+                HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
+                {"error": f"it has {file.size} bytes"},
+                with_body,
+                {"Content-Range": f"bytes */{file.size}"},
+            )
+            return
+        self.send_response(HTTPStatus.PARTIAL_CONTENT if span.partial else HTTPStatus.OK)
+        self.send_header("Content-Type", "application/octet-stream")
+        self.send_header("Content-Length", str(span.count))
+        self.send_header("Accept-Ranges", "bytes")
+        self.send_header("ETag", mark)
+        if span.partial:
+            self.send_header("Content-Range", f"bytes {span.start}-{span.start + span.count - 1}/{file.size}")
+        self.end_headers()
+        if with_body and span.count:
+            sent = self.connection.sendfile(file.content, span.start, span.count)
+            if sent < span.count:  # it was cut short meanwhile: the reader sees that by the missing bytes
+                self.close_connection = True
+
+    def _say(
+        self, status: HTTPStatus, content: object, with_body: bool, headers: Mapping[str, str] | None = None
+    ) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)
+
+
+def _pace(connection: socket.socket, rate: int | None) -> None:
+    """Hand packets down no faster than the flow's class takes them. Sent in large bursts, as TCP does on a fast device,
+    they would not fit into a slow class's queue. A little faster than the class, so that its rate is what counts."""
+    bytes_s = FASTEST if rate is None else max(rate // 8 * 5 // 4, 1)
+    with suppress(OSError):
+        connection.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, bytes_s if bytes_s < FASTEST else UNPACED)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,143 @@
+"""The datasets of a node: each folder directly in one folder is one, called as the folder is.
+
+Whatever is asked for, nothing outside of a dataset can be reached: a path is walked name by name, each opened within
+the one before, and no symbolic link is followed anywhere. Names that begin with a dot are not there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+from pydantic import TypeAdapter, ValidationError
+
+from ces_common.jobfile import DatasetName
+from ces_common.messages.reports import MAX_OFFERED
+
+MAX_LISTED = 10_000  # entries of one folder
+_NAME = TypeAdapter(DatasetName)
+_STEP = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO must not keep us waiting for its writer
+_LINK = {errno.ELOOP, errno.EMLINK}
+
+
+class Unreadable(Exception):
+    """There is nothing of that name that may be read; the text says why, without telling more of the disk."""
+
+
+@dataclass(frozen=True)
+class File:
+    """An open regular file. ``mark`` changes whenever its content does."""
+
+    content: BinaryIO
+    size: int
+    mark: str
+
+
+@dataclass(frozen=True)
+class Folder:
+    """What a folder holds; ``complete``: it holds no more than is listed."""
+
+    files: dict[str, int]  # name -> bytes
+    folders: list[str]
+    complete: bool
+
+
+class Store:
+    """Its content may change at any time: nothing is remembered."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def names(self) -> list[str]:
+        """The datasets that are there, as many as a report may hold. Raises Unreadable."""
+        try:
+            with os.scandir(self.root) as entries:
+                found = sorted(entry.name for entry in entries if _is_dataset(entry))
+        except OSError as error:
+            raise Unreadable(f"the folder of all datasets cannot be read: {error.strerror}") from error
+        return found[:MAX_OFFERED]
+
+    @contextmanager
+    def open(self, dataset: str, path: Sequence[str]) -> Iterator[File | Folder]:
+        """What ``path`` names within a dataset. Raises Unreadable."""
+        descriptor = self._walk([dataset, *path])
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            try:
+                yield _listing(descriptor)
+            finally:
+                os.close(descriptor)
+        elif stat.S_ISREG(status.st_mode):
+            with os.fdopen(descriptor, "rb", buffering=0) as content:
+                mark = f"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"
+                yield File(content, status.st_size, mark)
+        else:
+            os.close(descriptor)
+            raise Unreadable("it is neither a file nor a folder")
+
+    def _walk(self, names: Sequence[str]) -> int:
+        """A descriptor of what the last name is. Raises Unreadable."""
+        at = -1
+        try:
+            at = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            for name in names:
+                if not name or name.startswith(".") or "/" in name or "\0" in name:
+                    raise Unreadable(f"{name!r} is no name of a file or folder here")
+                before, at = at, _step(at, name)
+                os.close(before)
+        except OSError as error:
+            _close(at)
+            raise Unreadable(_why(error, names)) from error
+        except Unreadable:
+            _close(at)
+            raise
+        return at
+
+
+def _step(folder: int, name: str) -> int:
+    return os.open(name, _STEP, dir_fd=folder)
+
+
+def _close(descriptor: int) -> None:
+    if descriptor >= 0:
+        os.close(descriptor)
+
+
+def _why(error: OSError, names: Sequence[str]) -> str:
+    what = "/".join(names)
+    if error.errno in _LINK:
+        return f"{what} is, or lies behind, a symbolic link, and none is followed"
+    if error.errno in (errno.ENOENT, errno.ENOTDIR):
+        return f"{what} is not there"
+    return f"{what} cannot be opened: {error.strerror}"
+
+
+def _is_dataset(entry: os.DirEntry[str]) -> bool:
+    try:
+        _NAME.validate_python(entry.name)
+    except ValidationError:
+        return False
+    return entry.is_dir(follow_symlinks=False)
+
+
+def _listing(descriptor: int) -> Folder:
+    files: dict[str, int] = {}
+    folders: list[str] = []
+    with os.scandir(descriptor) as entries:
+        seen = list(islice((entry for entry in entries if not entry.name.startswith(".")), MAX_LISTED + 1))
+    for entry in sorted(seen[:MAX_LISTED], key=lambda entry: entry.name):
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            elif entry.is_file(follow_symlinks=False):
+                files[entry.name] = entry.stat(follow_symlinks=False).st_size
+        except OSError:
+            continue  # it has just gone
+    return Folder(files, folders, len(seen) <= MAX_LISTED)

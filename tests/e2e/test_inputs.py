@@ -1,0 +1,172 @@
+"""Data that lies on a node is read by the workers that may read it, as fast as was reserved, and by nobody else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fault_cluster import FaultCluster, program, running, star, wait_for
+
+from ces_client.errors import CesError
+from ces_testbed.topology import Topology
+
+FILE = "mnist/train/images"
+CONTENT = random.Random(7).randbytes(12_000_000)
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+RATE = 20_000_000
+TOLERANCE = 0.10
+
+PROCESS = pytest.param("process", marks=pytest.mark.needs("root"))
+DOCKER = pytest.param("docker", marks=pytest.mark.needs("root", "engine"))
+
+
+def hosts(root: Path) -> Topology:
+    """Three around a switch, of which n1 has data."""
+    topology = star(3)
+    first, *others = topology.nodes
+    return topology.model_copy(update={"nodes": [first.model_copy(update={"datasets": root}), *others]})
+
+
+@pytest.fixture(scope="module", params=[PROCESS, DOCKER])
+def started(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
+    if request.param == "docker":
+        from worker_images import ensure_images
+
+        ensure_images()
+    root = tmp_path_factory.mktemp("datasets")
+    for name in ("mnist/train", "words"):
+        (root / name).mkdir(parents=True)
+    (root / FILE).write_bytes(CONTENT)
+    (root / "words" / "list").write_text("one two")
+    folder = tmp_path_factory.mktemp("inp")
+    with running(f"inp{request.param[0]}", folder, hosts(root), runtime=request.param) as cluster:
+        wait_for(lambda: offered(cluster) == ["mnist", "words"], "n1 tells what it offers")
+        yield cluster
+
+
+@pytest.fixture
+def cluster(started: FaultCluster) -> Iterator[FaultCluster]:
+    yield started
+    started.check()
+
+
+def offered(cluster: FaultCluster) -> list[str]:
+    return next(node.datasets for node in cluster.client.nodes.list() if node.name == "n1")
+
+
+def reader(name: str, host: str, *arguments: str) -> dict[str, Any]:
+    """A task that reads on ``host``."""
+    return {
+        "name": name,
+        "image": "ces-worker-test",
+        "resources": {"cpu": "200m", "memory": "128Mi"},
+        "constraints": {"labels": {"host": host}},
+        **program("reader", *arguments),
+    }
+
+
+def reading(name: str, host: str, *arguments: str, **data: Any) -> dict[str, Any]:
+    """A job of one task on ``host`` that reads data of n1."""
+    exactly = {"min": str(RATE), "max": str(RATE)}
+    source = {"node": "n1", "dst": "r-0", "bandwidth": exactly, "datasets": ["mnist"], **data}
+    return {"name": name, "tasks": [reader("r", host, *arguments)], "flows": {"inputs": [source]}}
+
+
+def said(cluster: FaultCluster, job: str, task: str = "r-0") -> list[dict[str, Any]]:
+    """What a worker printed, but for the first line, which tells its inputs."""
+    lines = [json.loads(line) for line in cluster.client.jobs.logs(job, task) if line.startswith("{")]
+    return lines[1:]
+
+
+def test_the_right_bytes_come_at_the_reserved_rate(cluster: FaultCluster) -> None:
+    job = cluster.submit(reading("far", "n2", FILE, "once"))
+    carried: dict[str, float] = {}  # by the node that sent it on
+
+    def over() -> bool:
+        for flow in cluster.client.jobs.flows(job).flows:
+            for hop in flow.hops:
+                carried[hop.src] = max([carried.get(hop.src, 0.0), *(sample.rate for sample in hop.samples)])
+        return cluster.client.jobs.get(job).state == "succeeded"
+
+    wait_for(over, "the data is read", pause_s=0.5)
+    view = cluster.client.jobs.get(job)
+    (flow,) = view.flows
+    assert (flow.src, flow.dst, flow.path, flow.bandwidth) == ("@n1", "r-0", ["n1", "s1", "n2"], RATE)
+    assert flow.enforced
+    (answer,) = said(cluster, job)
+    assert (answer["status"], answer["bytes"], answer["sha256"]) == (200, len(CONTENT), DIGEST)
+    (t0, b0), (t1, b1) = answer["samples"][0], answer["samples"][-1]
+    rate = (b1 - b0) * 8 / (t1 - t0)
+    print(f"{rate / 1e6:.2f} Mbit/s of payload; classes carried {carried}")
+    assert RATE * 0.5 <= rate <= RATE * (1 + TOLERANCE)
+    assert carried.keys() == {"n1", "s1"}, "the class of the flow carried it on both links"
+    assert all(RATE * 0.5 <= found <= RATE * (1 + TOLERANCE) for found in carried.values())
+
+
+def test_a_task_beside_the_data_reads_it_alike(cluster: FaultCluster) -> None:
+    view = cluster.finish(cluster.submit(reading("near", "n1", FILE, "once")))
+    assert view.flows[0].path == ["n1"]
+    (answer,) = said(cluster, view.id)
+    assert (answer["status"], answer["sha256"]) == (200, DIGEST)
+
+
+def address_of(cluster: FaultCluster, job: str) -> str:
+    lines = [json.loads(line) for line in cluster.client.jobs.logs(job, "r-0") if line.startswith("{")]
+    url: str = lines[0]["inputs"][0]["url"]
+    return url.removeprefix("http://").strip("/")
+
+
+def test_what_was_not_asked_for_cannot_be_read(cluster: FaultCluster) -> None:
+    words = cluster.finish(cluster.submit(reading("words", "n2", FILE, "once", datasets=["words"])))
+    assert [line["status"] for line in said(cluster, words.id)] == [403]
+    everything = reading("all", "n2", "words/list", "once")
+    del everything["flows"]["inputs"][0]["datasets"]
+    done = cluster.finish(cluster.submit(everything))
+    assert [line["bytes"] for line in said(cluster, done.id)] == [len("one two")]
+
+
+def test_another_jobs_worker_reads_nothing(cluster: FaultCluster) -> None:
+    owner = cluster.submit(reading("owner", "n2", "words/list", "forever", datasets=["words"]))
+    cluster.await_state(owner, "running")
+    wait_for(lambda: any(line.get("status") == 200 for line in said(cluster, owner)), "its own worker reads")
+    address = address_of(cluster, owner)
+    # Beside the data, beside the reader, elsewhere; and a worker of the job of another that reads itself.
+    tasks = [reader(f"t{i}", f"n{i}", "words/list", "once", address) for i in (1, 2, 3)]
+    strangers = cluster.finish(cluster.submit({"name": "strangers", "tasks": tasks}))
+    for task in strangers.placement:
+        (tried,) = said(cluster, strangers.id, task.name)
+        assert "error" in tried, tried
+    job = reading("half", "n2", "words/list", "once", datasets=["words"])
+    job["tasks"].append(reader("without", "n3", "words/list", "once", address))
+    half = cluster.finish(cluster.submit(job))
+    assert said(cluster, half.id)[0]["status"] == 200
+    assert "error" in said(cluster, half.id, "without-0")[0], "the same job's task that did not ask for it"
+    cluster.client.jobs.cancel(owner)
+
+
+def test_readers_outlive_the_agent_that_serves_them(cluster: FaultCluster) -> None:
+    job = cluster.submit(reading("patient", "n2", "words/list", "forever", datasets=["words"]))
+    cluster.await_state(job, "running")
+    wait_for(lambda: any(line.get("status") == 200 for line in said(cluster, job)), "it reads")
+    service = "agent-n1"
+    starts = cluster.cluster.supervisor.starts(service)
+    cluster.cluster.kill(service, stay_down=True)
+    wait_for(lambda: "error" in said(cluster, job)[-1], "nobody serves")
+    cluster.cluster.restart(service)
+    cluster.await_start_of(service, starts + 1)
+    wait_for(lambda: said(cluster, job)[-1].get("status") == 200, "it reads again, at the same address")
+    view = cluster.client.jobs.get(job)
+    assert (view.state, view.attempt, view.restarts) == ("running", 1, 0)
+    cluster.client.jobs.cancel(job)
+
+
+def test_data_that_nobody_offers_is_refused_by_name(cluster: FaultCluster) -> None:
+    with pytest.raises(CesError, match=r"flows.inputs\[0\].datasets\[0\].*offers no dataset birds, only mnist, words"):
+        cluster.client.jobs.submit(reading("birds", "n2", FILE, "once", datasets=["birds"]))
+    with pytest.raises(CesError, match=r"flows.inputs\[0\].node.*n2 offers no data: set CES_DATASETS"):
+        cluster.client.jobs.submit(reading("elsewhere", "n3", FILE, "once", node="n2"))

@@ -1,0 +1,312 @@
+"""Serving data: to whom, what, and how much at once; and an agent that keeps doing so."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_parts import FakeNetwork
+
+from ces_common.messages.wanted import FlowClass, NetworkWanted, Reader
+from ces_common.naming import DATA_PORT
+from ces_edge_agent.inputs import server as servers
+from ces_edge_agent.inputs.keeper import InputKeeper, grants_of
+from ces_edge_agent.inputs.server import Grant, InputServer
+from ces_edge_agent.inputs.store import Store
+
+ME = "127.0.0.1"
+CONTENT = os.urandom(1 << 20)
+PATIENCE_S = 20.0
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "datasets"
+    (root / "mnist" / "train").mkdir(parents=True)
+    (root / "words").mkdir()
+    (root / "mnist" / "images").write_bytes(CONTENT)
+    (root / "mnist" / "empty").touch()
+    return root
+
+
+class Served:
+    def __init__(self, root: Path) -> None:
+        self.server = InputServer(Store(root))
+        listener = socket.create_server((ME, 0))
+        self.port: int = listener.getsockname()[1]
+        self.server.admit({ME: Grant()})
+        self.server.listen(listener)
+
+    def connection(self) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(ME, self.port, timeout=PATIENCE_S)
+
+    def ask(self, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
+        connection = self.connection()
+        try:
+            connection.request(method, path, headers={name.replace("_", "-"): text for name, text in headers.items()})
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read()
+        finally:
+            connection.close()
+
+    def stalled(self) -> socket.socket:
+        """A reader that asks for everything and takes nothing."""
+        reader = socket.create_connection((ME, self.port), PATIENCE_S)
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.sendall(b"GET /mnist/images HTTP/1.1\r\nHost: x\r\n\r\n")
+        return reader
+
+
+@pytest.fixture
+def served(root: Path) -> Iterator[Served]:
+    served = Served(root)
+    yield served
+    served.server.close()
+
+
+def test_files_and_parts_of_them(served: Served) -> None:
+    status, headers, body = served.ask("/mnist/images")
+    assert (status, body) == (200, CONTENT)
+    assert headers["Accept-Ranges"] == "bytes"
+    status, part, body = served.ask("/mnist/images", Range="bytes=1000-1999", If_Range=headers["ETag"])
+    assert (status, body, part["Content-Range"]) == (206, CONTENT[1000:2000], f"bytes 1000-1999/{len(CONTENT)}")
+    status, _, body = served.ask("/mnist/images", Range="bytes=1000-1999", If_Range='"another"')
+    assert (status, body) == (200, CONTENT), "it has changed since: a part of it would not fit the rest"
+    assert served.ask("/mnist/images", Range=f"bytes={len(CONTENT)}-")[0] == 416
+    status, headers, body = served.ask("/mnist/images", method="HEAD")
+    assert (status, headers["Content-Length"], body) == (200, str(len(CONTENT)), b"")
+    assert served.ask("/mnist/empty")[::2] == (200, b"")
+
+
+def test_folders_are_listed(served: Served) -> None:
+    assert json.loads(served.ask("/")[2]) == {"datasets": ["mnist", "words"]}
+    assert json.loads(served.ask("/mnist/")[2]) == {
+        "files": [{"name": "empty", "size": 0}, {"name": "images", "size": len(CONTENT)}],
+        "folders": ["train"],
+        "complete": True,
+    }
+
+
+def test_what_is_wrong_is_said(served: Served) -> None:
+    status, _, body = served.ask("/mnist/none")
+    assert (status, json.loads(body)) == (404, {"error": "mnist/none is not there"})
+    assert served.ask("/mnist/%2e%2e/%2e%2e/etc/passwd")[0] == 404
+    assert served.ask("/mnist/%ff")[0] == 400
+    assert served.ask("/mnist/images", method="PUT")[0] == 501
+    assert served.ask("/mnist/images", method="DELETE")[0] == 501
+    served.server.admit({ME: Grant(frozenset({"words"}))})
+    status, _, body = served.ask("/mnist/images")
+    assert status == 403
+    assert json.loads(body)["error"].startswith("'mnist' is not among the datasets of this input, which are: words")
+    assert json.loads(served.ask("/")[2]) == {"datasets": ["words"]}
+
+
+def test_one_connection_serves_many_requests(served: Served) -> None:
+    connection = served.connection()
+    for path, status in (("/mnist/images", 200), ("/mnist/none", 404), ("/mnist/images", 200)):
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        assert answer.status == status
+    connection.close()
+
+
+def test_who_is_not_admitted_is_hung_up_on(served: Served) -> None:
+    served.server.admit({"127.0.0.2": Grant()})
+    with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
+        served.ask("/mnist/images")
+    stranger = socket.create_connection((ME, served.port), PATIENCE_S)
+    assert stranger.recv(100) == b"", "not a word, and none waited for"
+    stranger.close()
+
+
+def test_a_reader_that_is_no_longer_admitted_is_cut_off(served: Served) -> None:
+    reader = served.stalled()
+    assert reader.recv(10, socket.MSG_WAITALL) == b"HTTP/1.1 2"
+    served.server.admit({})
+    received = 0
+    try:
+        while chunk := reader.recv(65536):
+            received += len(chunk)
+    except ConnectionError:
+        pass
+    assert received < len(CONTENT)
+    reader.close()
+
+
+def test_a_reader_has_few_connections_and_others_have_theirs(served: Served) -> None:
+    served.server.admit({ME: Grant(), "127.0.0.2": Grant()})
+    stalled = [served.stalled() for _ in range(servers.MOST_EACH)]
+    for reader in stalled:
+        assert reader.recv(1)
+    status, headers, _ = served.ask("/mnist/images")
+    assert (status, headers["Retry-After"]) == (503, "1")
+    other = http.client.HTTPConnection(ME, served.port, timeout=PATIENCE_S, source_address=("127.0.0.2", 0))
+    other.request("GET", "/mnist/images")
+    assert other.getresponse().read() == CONTENT
+    other.close()
+    for reader in stalled:
+        reader.close()
+    wait_for(lambda: served.ask("/")[0] == 200)
+
+
+def test_a_file_that_shrinks_meanwhile_is_seen_to_be_short(served: Served, root: Path) -> None:
+    big = root / "mnist" / "big"
+    with big.open("wb") as file:
+        file.truncate(1 << 26)
+    reader = served.connection()
+    reader.request("GET", "/mnist/big")
+    answer = reader.getresponse()
+    answer.read(10)
+    with big.open("wb") as file:
+        file.truncate(1 << 10)
+    with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+        answer.read()
+    reader.close()
+
+
+def test_a_silent_reader_is_let_go(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers._Handler, "timeout", 0.05)
+    served = Served(root)
+    silent = socket.create_connection((ME, served.port), PATIENCE_S)
+    assert silent.recv(1) == b""
+    silent.close()
+    served.server.close()
+
+
+def test_whoever_serves_anew_serves_there_alone(served: Served) -> None:
+    again = socket.create_server((ME, 0))
+    old, served.port = served.port, again.getsockname()[1]
+    served.server.listen(again)
+    assert served.ask("/mnist/images")[2] == CONTENT
+    with pytest.raises(ConnectionError):
+        socket.create_connection((ME, old), PATIENCE_S)
+
+
+# the keeper
+
+
+def wanted(*readers: Reader, **fields: Any) -> NetworkWanted:
+    return NetworkWanted(node="n", generation=1, readers=list(readers), **{"router": "10.0.0.1"} | fields)
+
+
+def reader(address: str = ME, *datasets: str, job: str = "j.1") -> Reader:
+    return Reader(job=job, address=address, datasets=list(datasets))
+
+
+def flow_class(kind: Any, src: str, dst: str, rate: int, ceiling: int | None = None) -> FlowClass:
+    return FlowClass(job="j.1", number=1, kind=kind, via="s", src=src, dst=dst, rate=rate, ceiling=ceiling)
+
+
+def test_a_reader_is_sent_to_as_fast_as_its_class_lets() -> None:
+    classes = [
+        flow_class("data", "10.0.0.1", "10.1.0.2", 20),
+        flow_class("data", "10.0.0.1", "10.1.0.3", 20, ceiling=50),
+        flow_class("data", "10.0.0.9", "10.1.0.4", 20),
+        flow_class("return", "10.0.0.1", "10.1.0.4", 20),
+    ]
+    readers = [reader(f"10.1.0.{i}", "mnist") for i in (2, 3, 4)]
+    grants = grants_of(wanted(*readers, classes=classes))
+    assert {address: grant.rate for address, grant in grants.items()} == {
+        "10.1.0.2": 20,
+        "10.1.0.3": 50,
+        "10.1.0.4": None,
+    }
+    assert {grant.datasets for grant in grants.values()} == {frozenset({"mnist"})}
+
+
+@pytest.fixture
+def network() -> FakeNetwork:
+    return FakeNetwork()
+
+
+def keeper_of(root: Path | None, network: FakeNetwork, folder: Path) -> InputKeeper:
+    return InputKeeper("n", root, network, "192.0.2.1", folder / "data-port")
+
+
+async def test_what_is_offered_is_told_once_it_is_served(root: Path, network: FakeNetwork, tmp_path: Path) -> None:
+    keeper = keeper_of(root, network, tmp_path)
+    assert await keeper.report() is None, "nothing that is not so must be told, nor taken back"
+    assert await keeper.follow(wanted(reader())) == {}
+    assert network.listened == [("10.0.0.1", DATA_PORT)], "at the node's address in the data plane, and nowhere else"
+    report = await keeper.report()
+    assert report is not None
+    assert (report.node, report.datasets) == ("n", ["mnist", "words"])
+    assert report.port
+    connection = http.client.HTTPConnection(ME, report.port, timeout=PATIENCE_S)
+    connection.request("GET", "/mnist/images")
+    assert connection.getresponse().read() == CONTENT
+    connection.close()
+    await keeper.follow(wanted(reader()))
+    assert len(network.listened) == 1
+    network.made += 1
+    await keeper.follow(wanted(reader()))
+    assert len(network.listened) == 2, "the data plane was made anew"
+    (root / "birds").mkdir()
+    report = await keeper.report()
+    assert report is not None
+    assert report.datasets == ["birds", "mnist", "words"]
+    keeper.close()
+
+
+async def test_without_a_data_plane_the_port_stays_over_a_restart(
+    root: Path, network: FakeNetwork, tmp_path: Path
+) -> None:
+    first = keeper_of(root, network, tmp_path)
+    await first.follow(wanted(mode="none"))
+    assert network.listened == [("192.0.2.1", 0)]
+    report = await first.report()
+    first.close()
+    again = keeper_of(root, network, tmp_path)
+    await again.follow(wanted(mode="none"))
+    assert report is not None
+    assert network.listened[1] == ("192.0.2.1", report.port)
+    again.close()
+
+
+async def test_a_node_that_cannot_serve_says_so(root: Path, network: FakeNetwork, tmp_path: Path) -> None:
+    keeper = keeper_of(root, network, tmp_path)
+    network.deaf = True
+    failed = await keeper.follow(wanted(reader(), reader("10.0.0.9", job="k.1")))
+    assert failed.keys() == {"j.1", "k.1"}
+    assert failed["j.1"] == f"data cannot be served: nothing can listen on 10.0.0.1, port {DATA_PORT}"
+    report = await keeper.report()
+    assert report is not None
+    assert (report.port, report.datasets) == (0, [])
+    network.deaf = False
+    assert await keeper.follow(wanted(reader())) == {}
+    keeper.close()
+
+
+async def test_a_node_without_data_offers_none(network: FakeNetwork, tmp_path: Path) -> None:
+    keeper = keeper_of(None, network, tmp_path)
+    assert await keeper.follow(wanted()) == {}
+    report = await keeper.report()
+    assert report is not None
+    assert (report.port, report.datasets, network.listened) == (0, [], [])
+    assert await keeper.follow(wanted(reader())) == {"j.1": "this node offers no data: CES_DATASETS is not set"}
+
+
+async def test_a_folder_that_is_gone_is_no_longer_offered(root: Path, network: FakeNetwork, tmp_path: Path) -> None:
+    keeper = keeper_of(root, network, tmp_path)
+    await keeper.follow(wanted())
+    await asyncio.to_thread(root.rename, tmp_path / "away")
+    report = await keeper.report()
+    assert report is not None
+    assert (report.port, report.datasets) == (0, [])
+    keeper.close()
