@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ class Subject:
 
     make: Callable[[], Network]
     wanted: Callable[[], NetworkWanted]
-    holders: Callable[[], dict[str, Path | None]]
+    holders: Callable[[], Mapping[str, Path | None]]
     state: Callable[[], list[str]]
     enforces: bool
     row: Row
@@ -63,14 +63,14 @@ async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
             return
         await asyncio.to_thread(row.build)
         near, here, far = row.worker("near", 1, "a"), row.worker("here", 2, "a"), row.worker("far", 3, "b")
-        row.flow(1, near, here, 10 * MBIT)
-        row.flow(2, here, near, 10 * MBIT)
-        row.flow(3, near, far, 20 * MBIT)
+        row.reserve(1, near, here, 10 * MBIT)
+        row.reserve(2, here, near, 10 * MBIT)
+        row.reserve(3, near, far, 20 * MBIT)
         yield Subject(
             make=lambda: row.network(2),
             wanted=lambda: row.wanted(2),
             holders=lambda: row.holders(2),
-            state=lambda: kernel_state(row.name(2)),
+            state=lambda: kernel_state(row.namespace(2)),
             enforces=True,
             row=row,
         )
@@ -127,7 +127,7 @@ def answer(row: Row, host: int) -> None:
         ["link", "set", "to-n2", "up"],
         ["route", "add", "10.2.0.1/32", "dev", "to-n2"],
     ):
-        ip("-n", row.name(host), *command)
+        ip("-n", row.namespace(host), *command)
 
 
 async def test_links_are_up_while_the_neighbour_answers_over_them(subject: Subject, network: Network) -> None:
@@ -139,7 +139,7 @@ async def test_links_are_up_while_the_neighbour_answers_over_them(subject: Subje
     assert await network.link_news.wait(PATIENCE_S)
     assert await network.links() == [LinkStatus(peer="n1", state="up")], "of the other nothing is known yet"
     for cut, reason in (("set", "has no carrier"), ("del", "is not there")):
-        await asyncio.to_thread(ip, "-n", subject.row.name(1), "link", cut, "to-n2", *["down"] * (cut == "set"))
+        await asyncio.to_thread(ip, "-n", subject.row.namespace(1), "link", cut, "to-n2", *["down"] * (cut == "set"))
         assert await network.link_news.wait(PATIENCE_S)
         assert await network.links() == [LinkStatus(peer="n1", state="down", reason=f"device to-n1 {reason}")]
 
@@ -157,7 +157,7 @@ async def test_removal_leaves_nothing(subject: Subject, network: Network) -> Non
     await network.remove()
     await network.remove()
     if subject.enforces:
-        assert not (DIRECTORY / subject.row.name(2)).exists()
+        assert not (DIRECTORY / subject.row.namespace(2)).exists()
         for holder in subject.holders().values():
             assert holder is not None
             assert WORKER_DEVICE not in ip("-n", holder.name, "link")

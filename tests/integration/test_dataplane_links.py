@@ -63,12 +63,12 @@ async def test_a_dead_tunnel_shows_at_both_ends_and_no_other_does(row: Row) -> N
 
 async def test_tunnels_fit_into_the_lan_and_carry_full_frames_across_two_hops(row: Row) -> None:
     one, two = row.worker("one", 1, "a"), row.worker("two", 3, "a")
-    row.flow(1, one, two, 10 * MBIT)
+    row.reserve(1, one, two, 10 * MBIT)
     await row.apply()
     for a, b in pairwise(row.hosts):
-        assert f"mtu {LAN_MTU - 50} " in ip("-n", row.name(a), "link", "show", f"to-n{b}")
-    assert await asyncio.to_thread(reaches, one.namespace, two.namespace, two.address)
-    assert await asyncio.to_thread(reaches, two.namespace, one.namespace, one.address)
+        assert f"mtu {LAN_MTU - 50} " in ip("-n", row.namespace(a), "link", "show", f"to-n{b}")
+    assert await asyncio.to_thread(reaches, one.file, two.file, two.address)
+    assert await asyncio.to_thread(reaches, two.file, one.file, one.address)
 
 
 async def probe(row: Row, src: int, dst: int) -> tuple[float, float]:

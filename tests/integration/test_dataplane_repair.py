@@ -20,7 +20,7 @@ pytestmark = pytest.mark.needs("root")
 async def row() -> AsyncIterator[Row]:
     async with row_of(2) as row:
         one, two = row.worker("one", 1, "a"), row.worker("two", 2, "a")
-        row.flow(1, one, two, 10 * MBIT)
+        row.reserve(1, one, two, 10 * MBIT)
         await row.apply()
         yield row
 
@@ -28,7 +28,7 @@ async def row() -> AsyncIterator[Row]:
 def state(row: Row) -> dict[str, list[str]]:
     """Without the numbers that the kernel gives to tables of filters, without what passed before there were classes,
     and without the order of classes: the kernel's table of them grows and never shrinks."""
-    name = row.name(1)
+    name = row.namespace(1)
     found = {what: sorted(tc("-n", name, what, "show", "dev", "to-n2").splitlines()) for what in ("qdisc", "class")}
     found["qdisc"] = [re.sub(r"direct_packets_stat \d+", "", line) for line in found["qdisc"]]
     filters = tc("-n", name, "filter", "show", "dev", "to-n2").splitlines()
@@ -59,48 +59,48 @@ DAMAGE = {
 async def test_damage_is_repaired(row: Row, damage: str) -> None:
     before = state(row)
     command = DAMAGE[damage].format(
-        host=row.name(1), holder=row.workers[0].namespace.name, endpoint=endpoint_device("one")
+        host=row.namespace(1), holder=row.workers[0].namespace, endpoint=endpoint_device("one")
     )
     await asyncio.to_thread(subprocess.run, command.split(), check=True)
     await row.apply()
     assert state(row) == before
     one, two = row.workers
-    assert await asyncio.to_thread(reaches, one.namespace, two.namespace, two.address)
+    assert await asyncio.to_thread(reaches, one.file, two.file, two.address)
 
 
 async def test_a_holder_made_anew_is_connected_again(row: Row) -> None:
     one, two = row.workers
-    ip("netns", "del", one.namespace.name)
-    ip("netns", "add", one.namespace.name)
+    ip("netns", "del", one.namespace)
+    ip("netns", "add", one.namespace)
     await row.apply()
-    assert await asyncio.to_thread(reaches, one.namespace, two.namespace, two.address)
+    assert await asyncio.to_thread(reaches, one.file, two.file, two.address)
 
 
 async def test_a_data_plane_that_vanished_is_made_again() -> None:
     async with row_of(1) as row:
         one, beside = row.worker("one", 1, "a"), row.worker("beside", 1, "a")
         await row.apply()
-        ip("netns", "del", row.name(1))
+        ip("netns", "del", row.namespace(1))
         await row.apply()
-        assert await asyncio.to_thread(reaches, one.namespace, beside.namespace, beside.address)
+        assert await asyncio.to_thread(reaches, one.file, beside.file, beside.address)
 
 
 async def test_what_a_job_had_goes_with_it(row: Row) -> None:
     before = state(row)
     extra = [row.worker("three", 1, "b"), row.worker("four", 2, "b")]
-    row.flow(7, extra[0], extra[1], 5 * MBIT)
-    row.flow(8, extra[1], extra[0], 5 * MBIT)
+    row.reserve(7, extra[0], extra[1], 5 * MBIT)
+    row.reserve(8, extra[1], extra[0], 5 * MBIT)
     await row.apply()
     assert state(row) != before
     row.workers = [worker for worker in row.workers if worker not in extra]
-    row.flows = [flow for flow in row.flows if flow.number == 1]
+    row.flows = {1: row.flows[1]}
     await row.apply()
     assert state(row) == before
-    assert endpoint_device(extra[0].name) not in ip("-n", row.name(1), "link")
+    assert endpoint_device(extra[0].name) not in ip("-n", row.namespace(1), "link")
 
 
 def sent_bytes(row: Row, minor: str) -> int:
-    shown = tc("-s", "-n", row.name(1), "class", "show", "dev", "to-n2", "classid", minor)
+    shown = tc("-s", "-n", row.namespace(1), "class", "show", "dev", "to-n2", "classid", minor)
     found = re.search(r"Sent (\d+) bytes", shown)
     assert found, shown
     return int(found.group(1))
@@ -110,14 +110,14 @@ async def test_a_restarted_agent_keeps_what_is_right_and_removes_what_is_stale(r
     before = state(row)
     one, two = row.workers
     extra = [row.worker("three", 1, "b"), row.worker("four", 2, "b")]
-    row.flow(7, extra[0], extra[1], 5 * MBIT)
+    row.reserve(7, extra[0], extra[1], 5 * MBIT)
     await row.apply()
-    with streams((one.namespace, two.namespace, two.address)) as opened:
+    with streams((one.file, two.file, two.address)) as opened:
         await asyncio.to_thread(measure, opened, 0.2)
         counted = sent_bytes(row, "1:2")
         await row.networks[1].close()
         row.workers = [one, two]
-        row.flows = [flow for flow in row.flows if flow.number == 1]
+        row.flows = {1: row.flows[1]}
         row.networks[1] = row.network(1)
         await row.networks[1].open()
         await row.apply()
@@ -129,7 +129,7 @@ async def test_a_restarted_agent_keeps_what_is_right_and_removes_what_is_stale(r
 
 
 async def test_a_missing_link_device_fails_the_node(row: Row) -> None:
-    ip("-n", row.name(1), "link", "del", "to-n2")
+    ip("-n", row.namespace(1), "link", "del", "to-n2")
     failed = await row.networks[1].apply(row.wanted(1), row.holders(1))
     assert "to-n2" in failed[""]
     assert "to-n2" in failed["a"]

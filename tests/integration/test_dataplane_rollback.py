@@ -25,8 +25,8 @@ async def row() -> AsyncIterator[Row]:
     async with row_of(3) as row:
         for job in "ab":
             row.worker(f"{job}1", 1, job), row.worker(f"{job}2", 2, job), row.worker(f"{job}3", 3, job)
-        row.flow(1, worker(row, "a2"), worker(row, "a1"), 10 * MBIT)
-        row.flow(2, worker(row, "b2"), worker(row, "b1"), 20 * MBIT)
+        row.reserve(1, worker(row, "a2"), worker(row, "a1"), 10 * MBIT)
+        row.reserve(2, worker(row, "b2"), worker(row, "b1"), 20 * MBIT)
         await row.apply()
         yield row
 
@@ -37,14 +37,14 @@ def worker(row: Row, name: str):  # type: ignore[no-untyped-def]
 
 def rates(row: Row, device: str = "to-n1") -> dict[str, str]:
     """Class -> rate and ceiling, of flows' data."""
-    shown = [line.split() for line in tc("-n", row.name(HOST), "class", "show", "dev", device).splitlines()]
+    shown = [line.split() for line in tc("-n", row.namespace(HOST), "class", "show", "dev", device).splitlines()]
     found = {words[2]: " ".join(words[words.index("rate") :][:4]) for words in shown}
     return {name: found[name] for name in ("1:2", "1:4", "1:6") if name in found}
 
 
 def change(row: Row, a_rate: int, b_rate: int) -> None:
-    row.flow(1, worker(row, "a2"), worker(row, "a1"), a_rate * MBIT)
-    row.flow(2, worker(row, "b2"), worker(row, "b1"), b_rate * MBIT)
+    row.reserve(1, worker(row, "a2"), worker(row, "a1"), a_rate * MBIT)
+    row.reserve(2, worker(row, "b2"), worker(row, "b1"), b_rate * MBIT)
 
 
 async def order(row: Row) -> dict[str, str]:
@@ -60,12 +60,12 @@ def said(**rate: int) -> dict[str, str]:
 async def test_what_the_kernel_refuses_changes_nothing_of_its_job(row: Row, a_rate: int, b_rate: int) -> None:
     """A filter that somebody else made keeps the kernel from taking that of a's new flow, when a's classes and queues
     are already in place."""
-    on = ("-n", row.name(HOST))
+    on = ("-n", row.namespace(HOST))
     tc(*on, "filter", "add", "dev", "to-n3", "parent", "1:", "prio", "2", "protocol", "arp", "u32",
        "match", "u32", "0", "0", "flowid", "1:fffe")  # fmt: skip
     assert rates(row) == said(a=10, b=20)
     change(row, a_rate, b_rate)
-    row.flow(3, worker(row, "a2"), worker(row, "a3"), 15 * MBIT)
+    row.reserve(3, worker(row, "a2"), worker(row, "a3"), 15 * MBIT)
     failed = await order(row)
     assert set(failed) == {"a"}
     assert "cannot add filter for class 6 of to-n3" in failed["a"]
@@ -99,7 +99,7 @@ async def test_a_failure_at_any_step_takes_nothing_from_a_running_flow(
     assert await order(row) == {}
     count = len(steps)
     assert count > 4
-    ends = worker(row, "a2").namespace, worker(row, "a1").namespace, worker(row, "a1").address
+    ends = worker(row, "a2").file, worker(row, "a1").file, worker(row, "a1").address
     with streams(ends) as opened:
         for at in range(count):
             change(row, 10, 20)

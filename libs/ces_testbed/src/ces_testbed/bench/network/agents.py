@@ -32,7 +32,8 @@ class DataPlane:
     def order(self, generation: int) -> float:
         """Have the host's document applied; gives the moment of the command. Raises TestbedError."""
         document = self._row.wanted(self._host, generation).model_dump(mode="json")
-        line = json.dumps({"wanted": document, "holders": self._row.holders(self._host)}).encode() + b"\n"
+        holders = {allocation: str(file) for allocation, file in self._row.holders(self._host).items()}
+        line = json.dumps({"wanted": document, "holders": holders}).encode() + b"\n"
         commanded = time.monotonic()
         answer = asked(self._process, line, f"the data plane of n{self._host}")
         if answer["failed"]:

@@ -1,11 +1,12 @@
-"""Three hosts in a row as network namespaces, n1 - n2 - n3, workers on them, and the documents their agents get."""
+"""Hosts in a row as network namespaces, n1 - n2 - ..., workers on them, and the documents their agents get."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from ces_common.messages.wanted import (
@@ -33,6 +34,11 @@ class Worker:
     address: str
     namespace: str
 
+    @property
+    def file(self) -> Path:
+        """Of its network namespace."""
+        return NAMESPACES / self.namespace
+
 
 @dataclass(frozen=True)
 class Flow:
@@ -47,21 +53,45 @@ class Flow:
 
 @dataclass
 class Row:
-    """``bandwidth`` of every link and direction, in bit/s."""
+    """``bandwidth`` of every link and direction, in bit/s. All names begin with the prefix."""
 
     prefix: str
     bandwidth: int
+    hosts: Sequence[int] = HOSTS
     workers: list[Worker] = field(default_factory=list)
     flows: dict[int, Flow] = field(default_factory=dict)
 
+    @property
+    def unreserved(self) -> int:
+        """What all traffic without a reservation has of a link."""
+        return unreserved_rate(self.bandwidth)
+
     def namespace(self, host: int) -> str:
+        """Of a host's data plane."""
         return f"{self.prefix}n{host}"
+
+    def add_namespace(self, name: str) -> None:
+        ensure_namespace(name)
+
+    def build(self) -> None:
+        """The hosts with their wires."""
+        for host in self.hosts:
+            self.add_namespace(self.namespace(host))
+        for near, far in pairwise(self.hosts):
+            with routing(self.namespace(near)) as ip:
+                peer = {"ifname": link_device(f"n{near}"), "net_ns_fd": self.namespace(far)}
+                ip.link("add", ifname=link_device(f"n{far}"), kind="veth", peer=peer)
+
+    def destroy(self) -> None:
+        """Whatever it was made of, if it was."""
+        for name in namespaces(self.prefix):
+            remove_namespace(name)
 
     def worker(self, name: str, host: int, job: str) -> Worker:
         """A holder on a host; its address is the next of the host's subnet."""
         number = 2 + sum(worker.host == host for worker in self.workers)
         worker = Worker(name, host, job, f"10.{host}.0.{number}", f"{self.prefix}{name}")
-        ensure_namespace(worker.namespace)
+        self.add_namespace(worker.namespace)
         self.workers.append(worker)
         return worker
 
@@ -69,13 +99,13 @@ class Row:
         """A new flow, or another rate for the flow of that number."""
         self.flows[number] = Flow(number, src, dst, rate, ceiling)
 
-    def holders(self, host: int) -> dict[str, str]:
+    def holders(self, host: int) -> dict[str, Path]:
         """Allocation -> the file of its network namespace."""
-        return {w.name: str(NAMESPACES / w.namespace) for w in self.workers if w.host == host}
+        return {worker.name: worker.file for worker in self.workers if worker.host == host}
 
-    def wanted(self, host: int, generation: int) -> NetworkWanted:
+    def wanted(self, host: int, generation: int = 1) -> NetworkWanted:
         """What network-ctl would ask of a host for these flows."""
-        links = [self._link(peer) for peer in (host - 1, host + 1) if peer in HOSTS]
+        links = [self.link(host, peer) for peer in (host - 1, host + 1) if peer in self.hosts]
         classes = [each for link in links for each in self._classes(host, link)]
         passing = [each for each in classes if each.src not in {w.address for w in self.workers if w.host == host}]
         policies = {(c.src, c.dst): PolicyRoute(job=c.job, src=c.src, dst=c.dst, via=c.via) for c in passing}
@@ -85,7 +115,7 @@ class Row:
             router=f"10.{host}.0.1",
             subnet=f"10.{host}.0.0/24",
             links=links,
-            subnets=[SubnetRoute(subnet=f"10.{far}.0.0/24", via=via) for far in HOSTS if (via := _hop(host, far))],
+            subnets=[SubnetRoute(subnet=f"10.{far}.0.0/24", via=via) for far in self.hosts if (via := _hop(host, far))],
             endpoints=[self._endpoint(worker) for worker in self.workers if worker.host == host],
             policies=list(policies.values()),
             classes=classes,
@@ -101,13 +131,14 @@ class Row:
             allocation=worker.name, job=worker.job, address=worker.address, hostname=worker.name, peers=peers
         )
 
-    def _link(self, peer: int) -> LinkDevice:
+    def link(self, host: int, peer: int) -> LinkDevice:
+        """A host's link to a neighbour."""
         return LinkDevice(
             peer=f"n{peer}",
             device=link_device(f"n{peer}"),
             kind="veth",
             bandwidth=self.bandwidth,
-            unreserved=unreserved_rate(self.bandwidth),
+            unreserved=self.unreserved,
             gateway=f"10.{peer}.0.1",
         )
 
@@ -142,16 +173,10 @@ def row_of(bandwidth: int) -> Iterator[Row]:
     _sweep()
     row = Row(f"{PREFIX}{os.getpid()}-", bandwidth)
     try:
-        for host in HOSTS:
-            ensure_namespace(row.namespace(host))
-        for near, far in ((1, 2), (2, 3)):
-            with routing(row.namespace(near)) as ip:
-                peer = {"ifname": link_device(f"n{near}"), "net_ns_fd": row.namespace(far)}
-                ip.link("add", ifname=link_device(f"n{far}"), kind="veth", peer=peer)
+        row.build()
         yield row
     finally:
-        for name in namespaces(row.prefix):
-            remove_namespace(name)
+        row.destroy()
 
 
 def _sweep() -> None:
