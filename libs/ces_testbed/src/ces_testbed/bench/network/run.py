@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from rich.console import Console
@@ -16,6 +11,7 @@ from rich.console import Console
 from ces_core.bench.drawing import require_plots
 from ces_core.bench.machine import describe
 from ces_core.bench.results import write_results
+from ces_testbed.bench.ending import ended_tidily
 from ces_testbed.bench.network.experiment import Question, measure
 from ces_testbed.bench.network.plots import network_plots
 from ces_testbed.capability import why_no_tc
@@ -28,26 +24,8 @@ def run(question: Question, out: Path, screen: Console) -> dict[str, Any]:
         raise TestbedError(f"ces bench network shapes real links: {reason}")
     require_plots()
     machine = describe()
-    with _ended_tidily():
+    with ended_tidily():
         results = {"question": asdict(question), "machine": machine, **measure(question, screen.print)}
     write_results(out, results)
     network_plots(results, out)
     return results
-
-
-@contextmanager
-def _ended_tidily() -> Iterator[None]:
-    """SIGTERM ends the program as Ctrl-C does: what was made goes away."""
-
-    this = os.getpid()
-
-    def end(number: int, frame: FrameType | None) -> None:
-        if os.getpid() != this:  # pyroute2's helpers are forked off with this handler, and ended by this signal
-            os._exit(1)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

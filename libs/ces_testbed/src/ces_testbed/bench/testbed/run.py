@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from ces_common.states import JOB_OVER, JobState
 from ces_core.bench.machine import describe
 from ces_core.bench.results import write_results
 from ces_core.solvers import DEFAULT, get_solver
+from ces_testbed.bench.ending import ended_tidily
 from ces_testbed.bench.testbed import scenario as scenarios
 from ces_testbed.bench.testbed.question import PLAIN, Question
 from ces_testbed.bench.testbed.trial import enforced, run_job, settled, wait_for
@@ -106,7 +108,7 @@ def measure(question: Question, step: Step) -> dict[str, Any]:
     """Every run, by its name. Raises TestbedError."""
     runs: dict[str, Any] = {}
     longest_s = (question.limit_s + 60) * len(question.schedulers) * len(question.architectures) + 120
-    with _bench() as bench:
+    with ended_tidily(), _bench() as bench:
         for place, seed in enumerate(question.seeds):
             scenario = scenarios.scenario(seed, list(question.architectures), question.accuracy, longest_s)
             bench.load(scenario)
@@ -142,7 +144,7 @@ def run(question: Question, out: Path, step: Step) -> dict[str, Any]:
 def _bench() -> Iterator[Bench]:
     with TemporaryDirectory(prefix="ces-testbed-") as folder:
         spec = ClusterSpec(
-            name="testbed",
+            name=f"testbed{os.getpid()}",
             topology=scenarios.topology(),
             network="tc",
             api_port=free_port(LOCALHOST, set()),
