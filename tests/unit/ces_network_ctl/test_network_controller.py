@@ -11,6 +11,7 @@ from ces_common.bus import BusUnavailable, MemoryBroker, MemoryBus
 from ces_common.messages.records import JobRecord
 from ces_common.messages.reports import Applied
 from ces_common.messages.wanted import NetworkWanted
+from ces_common.shares import LEAST_RATE
 from ces_common.states import JobState
 from ces_network_ctl.service import PREPARING_S, RETRY_S, NetworkController, ready_jobs
 
@@ -142,6 +143,18 @@ async def test_an_agent_that_lost_its_share_takes_its_word_back(
     await controller.step()
     await manager.settled()
     assert manager.told("network.ready") == []
+
+
+async def test_a_network_that_reserves_nothing_promises_nothing(
+    broker: MemoryBroker, bus: MemoryBus, manager: FakeManager, controller: NetworkController
+) -> None:
+    manager.change(jobs=[placed()])
+    await controller.step()
+    assert {flow.rate for flow in document(broker, "a").classes if flow.kind == "data"} == {MBIT}
+    await NetworkController(bus, RESYNC_S, reserve=False).step()
+    plain = document(broker, "a")
+    assert {flow.rate for flow in plain.classes} == {LEAST_RATE}
+    assert {flow.ceiling for flow in plain.classes} == {LINKS[0].bandwidth}
 
 
 async def test_without_a_manager_it_tries_again_soon(bus: MemoryBus) -> None:

@@ -37,7 +37,7 @@ class Bench:
 
     def __init__(self, cluster: Cluster, client: Client) -> None:
         self._cluster, self._client = cluster, client
-        self._reserve = True
+        self._scheduler, self._reserve = DEFAULT, True  # as a cluster starts
         self._background: str | None = None
         self._tasks = 0
 
@@ -74,7 +74,9 @@ class Bench:
         return found
 
     def _decide(self, scheduler: str) -> None:
-        self._restart(SCHEDULER, {"CES_SOLVER": scheduler})
+        if scheduler != self._scheduler:
+            self._restart(SCHEDULER, {"CES_SOLVER": scheduler})
+            self._scheduler = scheduler
 
     def _share(self, *, reserve: bool) -> None:
         """Have the network keep reservations or not, and wait until every link does."""
