@@ -8,13 +8,13 @@ from databases import KINDS, new_database
 from manager_world import World, full_mesh, ring
 
 from ces_common.db.tables import EventRow
-from ces_common.messages.api import TopologyFile
+from ces_common.messages.api import JoinRequest, JoinTokenRequest, TopologyFile
 from ces_common.messages.events import LinkChanged, parse_event
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import LinkRecord
 from ces_common.messages.reports import LinkReport, LinkStatus
 from ces_common.shares import reservable
-from ces_manager import link_states, views
+from ces_manager import cluster, link_states, views
 from ces_manager.errors import NotFound
 from ces_manager.measurements import Measurements
 
@@ -69,6 +69,28 @@ def test_a_link_that_its_source_sees_down_takes_no_plan_until_it_is_up(world: Wo
     assert say(world, "a", "b", "up")
     assert link(world).up
     assert world.commit(world.propose(job, ["a", "b"])) is None
+
+
+@pytest.mark.parametrize("network", ["none", "tc"])
+def test_a_node_that_joins_again_without_a_data_plane_takes_its_word_back(world: World, network: str) -> None:
+    for src, dst in (("a", "b"), ("b", "a")):
+        assert say(world, src, dst, "down", "no carrier")
+        world.write(lambda tx, src=src, dst=dst: link_states.take_measurement(tx, src, dst, 40 * MBIT, 0.002))
+    before = world.snapshot()
+    token = world.write(lambda tx: cluster.create_token(tx, JoinTokenRequest(node="a"))).token
+    again = JoinRequest.model_validate(
+        {"name": "a", "token": token, "public_key": f"U{'A' * 55}", "cpu": 2000, "memory": 2**30, "network": network}
+    )
+    world.write(lambda tx: cluster.join_node(tx, again))
+    known = [(each.up, each.capacity) for each in (link(world), link(world, "b", "a"))]
+    if network == "tc":
+        assert known == [(False, 40 * MBIT)] * 2, "its agent will say how they are"
+        return
+    assert known == [(True, 100 * MBIT), (False, 40 * MBIT)], "its own alone"
+    change = world.snapshot(SnapshotQuery(since=before.version, epoch=before.epoch)).topology
+    assert change is not None, "who follows the network hears of it"
+    assert not say(world, "a", "b", "down", "said before, heard after")
+    assert link(world).up
 
 
 def test_a_capacity_that_was_measured_counts_where_it_is_lower(world: World) -> None:

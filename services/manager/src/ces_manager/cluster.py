@@ -25,11 +25,10 @@ from ces_common.db.tables import (
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest, TopologyFile
 from ces_common.messages.events import NodeChanged, TopologyChanged
-from ces_manager import lifecycle
+from ces_manager import lifecycle, link_states
 from ces_manager.addressing import Exhausted, next_subnet
 from ces_manager.changes import change
 from ces_manager.errors import Conflict, Forbidden, Invalid, NotFound
-from ces_manager.link_states import live_states
 from ces_manager.links import directed_links, uncarried
 
 Change = Literal["joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed", "forgotten"]
@@ -71,6 +70,8 @@ def join_node(tx: WriteTx, request: JoinRequest) -> NodeRow:
     tx.session.flush()
     if joined:
         tx.session.add(LeaseRow(node=row.name, boot="", heard_at=tx.now, beats=0))
+    if row.network == "none":
+        link_states.forget(tx, row.name)
     emit_node(tx, row, "joined" if joined else "changed")
     return row
 
@@ -99,7 +100,7 @@ def put_topology(tx: WriteTx, file: TopologyFile) -> None:
     """Replace all links and media; jobs that these can no longer carry are placed anew. What is known of a link that
     stays is kept. Raises Invalid."""
     links = directed_links(file)
-    known = live_states(tx, links)
+    known = link_states.live_states(tx, links)
     for table in (LinkRow, MediumRow):
         tx.session.execute(delete(table), execution_options={"synchronize_session": False})
     if file.media:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import select
 
 from ces_common import subjects
-from ces_common.db.tables import LinkRow
+from ces_common.db.tables import LinkRow, NodeRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.events import LinkChanged
 from ces_common.messages.records import LinkRecord
@@ -27,8 +27,8 @@ def matters(tx: ReadTx, report: LinkReport) -> bool:
 
 
 def take_report(tx: WriteTx, report: LinkReport) -> list[Hop]:
-    """Write down the states of a node's outgoing links as its agent sees them; gives those that changed. A link that no
-    topology has is ignored."""
+    """Write down the states of a node's outgoing links as its agent sees them; gives those that changed. Ignored are
+    links that no topology has, and what a node said before it joined again without a data plane."""
     moved = _moved_by(tx, report)
     for row, status in moved:
         row.state, row.state_since, row.state_reason = status.state, tx.now, _legible(status.reason)
@@ -49,6 +49,17 @@ def take_measurement(tx: WriteTx, src: str, dst: str, bandwidth: int | None, rou
         _changed(tx, row)
 
 
+def forget(tx: WriteTx, node: str) -> None:
+    """Nobody looks after a node's outgoing links any more: they count as up, and for what is configured."""
+    for row in tx.session.scalars(select(LinkRow).where(LinkRow.src == node)):
+        before = row.state, row.measured
+        if row.state != "up":
+            row.state, row.state_since, row.state_reason = "up", tx.now, None
+        row.measured = row.measured_at = row.round_trip_us = None
+        if before != ("up", None):
+            _changed(tx, row)
+
+
 def live_states(tx: ReadTx, links: Iterable[LinkRecord]) -> dict[Hop, dict[str, Any]]:
     """For each of these links, what the rows that are there know of it, as columns; a link that is not there is up. A
     measurement is void where the capacity, the kind or the medium is another."""
@@ -63,6 +74,9 @@ def live_states(tx: ReadTx, links: Iterable[LinkRecord]) -> dict[Hop, dict[str, 
 
 
 def _moved_by(tx: ReadTx, report: LinkReport) -> list[tuple[LinkRow, LinkStatus]]:
+    node = tx.session.get(NodeRow, report.node)
+    if node is not None and node.network == "none":
+        return []
     rows = {row.dst: row for row in tx.session.scalars(select(LinkRow).where(LinkRow.src == report.node))}
     said = {status.peer: status for status in report.links}
     return [(rows[peer], status) for peer, status in said.items() if peer in rows and rows[peer].state != status.state]
