@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from ces_core.bandwidth import allocation_of
 from ces_core.instance import read_instance
-from ces_core.kernels.anneal import anneal, back_to_best, keep
+from ces_core.kernels.anneal import keep
 from ces_core.kernels.compact import Compact, compact
+from ces_core.kernels.desk import begin, cool, grow, mend, return_to_best
 from ces_core.kernels.fill import exchange, fill
-from ces_core.kernels.improve import better_paths, improve
-from ces_core.kernels.order import task_order
-from ces_core.kernels.rebuild import Caution, rebuild
+from ces_core.kernels.improve import better_paths
+from ces_core.kernels.rebuild import Caution
 from ces_core.kernels.refuse import refusals
 from ces_core.kernels.state import State, accept, attempt, install
 from ces_core.objective import evaluate
@@ -108,21 +108,21 @@ def test_whatever_is_done_the_state_stays_in_step(
 ) -> None:
     problem = startable(instance, paths, basis)
     bench = bench_of(problem, seed)
-    view, work, state, walk, tree = bench.view, bench.work, bench.state, bench.walk, bench.tree
+    view, work, state, desk = bench.view, bench.work, bench.state, bench.desk
     for again in range(2):
         install(view, work, state, somewhere(view, seed + again))
         is_in_step(problem, view, state)
-    tree.order[:] = task_order(view)
-    rebuild(view, work, state, tree, HOPEFUL, len(view.fits), 40, 5)
+    begin(desk)
+    grow(desk, HOPEFUL, len(view.fits), 40, 5)
     is_in_step(problem, view, state)
     before = float(state.score[0]) if state.fits[0] else -math.inf
-    keep(state, walk)
-    anneal(view, work, state, walk, 60, 0.1, 1e-3, 0, 60)
+    keep(state, bench.walk)
+    cool(desk, 60, 0.1, 1e-3, 0, 60)
     is_in_step(problem, view, state)
-    back_to_best(view, work, state, walk)
-    improve(view, work, state, walk, tree, HOPEFUL, min(3, len(view.fits)), 30, 5, 3, 60)
+    return_to_best(desk)
+    mend(desk, HOPEFUL, min(3, len(view.fits)), 30, 5, 3, 60)
     is_in_step(problem, view, state)
-    back_to_best(view, work, state, walk)
+    return_to_best(desk)
     better_paths(view, work, state)
     is_in_step(problem, view, state)
     if before > -math.inf:
@@ -202,10 +202,10 @@ def test_a_tree_without_caution_finds_the_best_placement(instance: dict[str, Any
         if every.state.fits[0]:
             best = max(best, float(every.state.score[0]))
     install(view, work, state, somewhere(view, 0))
-    tree.order[:] = task_order(view)
+    begin(bench.desk)
     tasks = len(view.fits)
     for _ in range(3000):  # a slice at a time: that must not make a difference
-        rebuild(view, work, state, tree, CERTAIN, tasks, slice_, len(view.nodes))
+        grow(bench.desk, CERTAIN, tasks, slice_, len(view.nodes))
         if tree.level[0] < 0:
             break
     assert tree.level[0] < 0

@@ -1,7 +1,13 @@
 """Which constraint `search` blames where a job has no place."""
 
-import pytest
+from typing import Any
 
+import pytest
+from core_instances import instances, mild
+from hypothesis import given, settings
+
+from ces_core import diagnosis
+from ces_core.instance import read_instance
 from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
 from ces_core.solvers import search
 
@@ -16,3 +22,13 @@ def test_little_time_puts_the_blame_on_no_other_constraint(monkeypatch: pytest.M
     result = search.SEARCH.solve(Problem.make(cluster, [Task(name, cpu=1.5) for name in "xyz"], flows))
     assert result.reason is not None
     assert (result.reason.code, result.reason.resource) == ("bandwidth-together", "bandwidth")
+
+
+@settings(max_examples=200, deadline=None)
+@given(instance=instances() | instances().map(mild))
+def test_seeing_at_once_that_nothing_stands_in_the_way_hides_no_obstacle(instance: dict[str, Any]) -> None:
+    problem = read_instance(instance)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(diagnosis, "unhindered", lambda *_: False)
+        looked_closer = diagnosis.obstacle(problem)
+    assert diagnosis.obstacle(problem) == looked_closer

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from ces_core.errors import ValueFileError
 from ces_core.generate import REGIMES, random_instance
 from ces_core.instance import read_instance
-from ces_core.kernels.anneal import anneal, keep
+from ces_core.kernels.anneal import keep
 from ces_core.kernels.compact import compact
-from ces_core.kernels.improve import better_paths, improve
+from ces_core.kernels.desk import cool, mend
+from ces_core.kernels.improve import better_paths
 from ces_core.kernels.state import install
 from ces_core.objective import bandwidth_satisfaction, load_imbalance
 from ces_core.paths import Path as Route
@@ -76,11 +77,11 @@ def test_the_score_is_what_the_plan_earns_by_definition(value: Value, instance: 
     assume(problem.homes.any(axis=1).all())
     view = value.on(problem, compact(problem))
     bench = Bench.of(view, seed)
-    work, state, walk, tree = bench.work, bench.state, bench.walk, bench.tree
+    work, state, desk = bench.work, bench.state, bench.desk
     install(view, work, state, np.argmax(view.fits, axis=1))
-    keep(state, walk)
-    anneal(view, work, state, walk, 60, 0.1, 1e-3, 0, 60)
-    improve(view, work, state, walk, tree, HOPEFUL, min(3, len(problem.tasks)), 50, 6, 60, 60)
+    keep(state, bench.walk)
+    cool(desk, 60, 0.1, 1e-3, 0, 60)
+    mend(desk, HOPEFUL, min(3, len(problem.tasks)), 50, 6, 60, 60)
     better_paths(view, work, state)
     assume(state.fits[0])
     allocation = allocation_of(problem, view, state)

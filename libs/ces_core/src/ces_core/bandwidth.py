@@ -36,7 +36,7 @@ def complete(problem: Problem, assignment: Sequence[int]) -> Allocation | None:
     """
     nodes = np.asarray(assignment, dtype=np.int64)
     few = all_if_few(problem)  # the same for every placement: their paths are known from the first time on
-    view = compact(problem, nodes if few is None else np.union1d(few, nodes))
+    view = compact(problem, np.unique(nodes) if few is None else np.union1d(few, nodes))
     # Where the tasks fit is the caller's matter: the room on nodes must not keep flows from their paths.
     view = view._replace(free=view.free + problem.demand.sum(axis=0)[:, None])
     state, work = new_state(view), fill_work(view)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ces_core.kernels.unhindered import unhindered
 from ces_core.paths import Path
 from ces_core.plan import REFUSALS, Considered
 from ces_core.problem import RESOURCES, SLACK, FloatArray, Problem
@@ -61,6 +62,8 @@ Search = Callable[[Problem], tuple[object | None, SearchTrace]]
 
 def obstacle(problem: Problem) -> Reason | None:
     """A reason that needs no search, or None. Where it holds on the empty cluster too, it says so."""
+    if _unhindered(problem):
+        return None
     now = _obstacle(problem)
     if now is None or now.code == "no-allowed-node":
         return now if now is None else replace(now, permanent=True)
@@ -101,6 +104,23 @@ def _bandwidth_together(problem: Problem, trace: SearchTrace, *, permanent: bool
         needed=float(flow.min) if met else None,
         available=max(0.0, trace.widest[worst]) if met else None,
         flow=(flow.src, flow.dst),
+    )
+
+
+def _unhindered(problem: Problem) -> bool:
+    cluster, topology = problem.cluster, problem.cluster.topology
+    return unhindered(
+        problem.homes,
+        problem.demand,
+        cluster.node_capacity,
+        cluster.node_free,
+        problem.flow_src,
+        problem.flow_dst,
+        problem.flow_min,
+        topology.link_src,
+        topology.link_dst,
+        topology.link_medium,
+        cluster.bandwidth_free,
     )
 
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ces_core.bench.online import Question, paced, summary
 from ces_core.candidates import candidates
 from ces_core.diagnosis import SearchTrace, obstacle
-from ces_core.kernels.anneal import anneal, back_to_best, keep
+from ces_core.kernels.anneal import keep
 from ces_core.kernels.compact import compact
-from ces_core.kernels.improve import better_paths, improve
-from ces_core.kernels.order import task_order
-from ces_core.kernels.rebuild import rebuild
-from ces_core.kernels.state import install
+from ces_core.kernels.desk import begin, cool, grow, mend, return_to_best, spread_out
+from ces_core.kernels.improve import better_paths
 from ces_core.plan import Result
 from ces_core.problem import Problem
 from ces_core.reason import Reason
@@ -55,19 +51,17 @@ class Hasty:
 
 
 def _search(bench: Bench) -> None:
-    view, work, state, walk, tree = bench.view, bench.work, bench.state, bench.walk, bench.tree
-    tasks = len(view.fits)
-    install(view, work, state, np.argmax(np.where(view.fits, view.free[0], -1.0), axis=1))
-    tree.order[:] = task_order(view)
-    tree.level[0] = -1
+    desk, tasks = bench.desk, len(bench.view.fits)
+    spread_out(desk)
+    begin(desk)
     for _ in range(DIVES):
-        if rebuild(view, work, state, tree, HOPEFUL, tasks, tasks, BREADTH) < tasks:
+        if grow(desk, HOPEFUL, tasks, tasks, BREADTH) < tasks:
             break
-    keep(state, walk)
-    anneal(view, work, state, walk, COOLING, HOT, COLD, 0, COOLING)
-    back_to_best(view, work, state, walk)
-    improve(view, work, state, walk, tree, HOPEFUL, min(NEIGHBOURHOOD, tasks), LIMIT, BREADTH, NEARBY, NEARBY)
-    better_paths(view, work, state)
+    keep(bench.state, bench.walk)
+    cool(desk, COOLING, HOT, COLD, 0, COOLING)
+    return_to_best(desk)
+    mend(desk, HOPEFUL, min(NEIGHBOURHOOD, tasks), LIMIT, BREADTH, NEARBY, NEARBY)
+    better_paths(bench.view, bench.work, bench.state)
 
 
 @dataclass(frozen=True)

@@ -31,15 +31,29 @@ class Walk(NamedTuple):
     stalled: IntArray  # (1,) neighbourhoods in a row that gained nothing
 
 
-def new_walk(view: Compact, seed: int) -> Walk:
-    """A search that has found nothing yet."""
-    tasks, flows = len(view.fits), len(view.low)
+def random_of(seed: int) -> int:
+    """Where the walk's generator begins."""
+    return (seed * 2654435761 + 88172645463325) % 2**48
+
+
+@compiled
+def new_walk(view: Compact, random: int) -> Walk:
+    """A search that has found nothing yet. ``random``: see :func:`random_of`."""
+    tasks, nodes = view.fits.shape
+    flows = len(view.low)
     choices_first = np.zeros(tasks + 1, dtype=np.int64)
-    np.cumsum(view.fits.sum(axis=1), out=choices_first[1:])
+    choices = np.zeros(int(view.fits.sum()), dtype=np.int64)
+    count = 0
+    for t in range(tasks):
+        for n in range(nodes):
+            if view.fits[t, n]:
+                choices[count] = n
+                count += 1
+        choices_first[t + 1] = count
     return Walk(
-        random=np.array([(seed * 2654435761 + 88172645463325) % 2**48], dtype=np.int64),
+        random=np.full(1, random, dtype=np.int64),
         choices_first=choices_first,
-        choices=np.ascontiguousarray(np.nonzero(view.fits)[1], dtype=np.int64),
+        choices=choices,
         trial=np.zeros(tasks, dtype=np.int64),
         changed=np.zeros(tasks, dtype=np.int64),
         best=np.zeros(tasks, dtype=np.int64),
@@ -58,7 +72,7 @@ def uniform(random: IntArray) -> float:
     return state / 281474976710656.0
 
 
-@compiled
+@inner
 def anneal(
     view: Compact, work: FillWork, state: State, walk: Walk, steps: int, hot: float, cold: float, first: int, last: int
 ) -> int:

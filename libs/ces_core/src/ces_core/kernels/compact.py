@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ces_core.kernels.jit import compiled
 from ces_core.paths import Path
 from ces_core.problem import SLACK, FloatArray, Problem
 from ces_core.topology import IntArray
@@ -54,55 +55,45 @@ class Compact(NamedTuple):
 
 
 def compact(problem: Problem, candidates: IntArray | None = None) -> Compact:
-    """The problem over ``candidates`` (indices in the cluster; all nodes that some task may use where None).
+    """The problem over ``candidates`` (indices in the cluster, ascending; all nodes that some task may use where
+    None).
 
     Nodes that flows name as their ends are always among the candidates, whether or not a task may run there.
     """
     cluster = problem.cluster
-    free = cluster.node_free + SLACK * cluster.node_capacity
     if candidates is None:
         candidates = np.flatnonzero(problem.homes.any(axis=0))
-    fixed = -1 - np.concatenate([problem.flow_src, problem.flow_dst])
-    nodes = np.union1d(candidates, fixed[fixed >= 0]).astype(np.int64)
-    local = np.full(len(cluster.topology.nodes), -1, dtype=np.int64)
-    local[nodes] = np.arange(len(nodes))
-    system = 1.0 if problem.basis == "system" else 0.0
-    node_inverse = _inverse(cluster.node_capacity[:2])
-    node_use = cluster.node_used[:2] * node_inverse * system
-    media = np.zeros(len(cluster.medium_capacity))
-    link_inverse = np.concatenate([_inverse(cluster.link_capacity), media])
-    link_use = np.concatenate([cluster.link_used * system, media]) * link_inverse
+    ends = np.concatenate([problem.flow_src, problem.flow_dst])
+    fixed = -1 - ends[ends < 0]
+    nodes = np.union1d(candidates, fixed).astype(np.int64) if len(fixed) else candidates.astype(np.int64)
     paths = problem.routes.flat(nodes)
-    flows_first, flows_of = _flows_of(problem)
+    measured = _measured(
+        cluster.node_capacity,
+        cluster.node_used,
+        cluster.node_free,
+        cluster.link_capacity,
+        cluster.link_used,
+        cluster.bandwidth_capacity,
+        cluster.bandwidth_free,
+        problem.homes,
+        candidates,
+        nodes,
+        problem.basis == "system",
+    )
+    linked = _linked(problem.flow_src, problem.flow_dst, nodes, len(problem.tasks))
     return Compact(
         nodes=nodes,
-        free=np.ascontiguousarray(free[:, nodes]),
-        use=np.ascontiguousarray(node_use[:, nodes]),
-        inverse=np.ascontiguousarray(node_inverse[:, nodes]),
-        node_count=np.maximum((node_inverse > 0).sum(axis=1), 1).astype(np.float64),
-        node_sum=node_use.sum(axis=1),
-        node_squares=(node_use**2).sum(axis=1),
         demand=np.ascontiguousarray(problem.demand),
-        fits=np.ascontiguousarray(problem.homes[:, nodes] & np.isin(nodes, candidates)),
-        flow_src=_ends(problem.flow_src, local),
-        flow_dst=_ends(problem.flow_dst, local),
         low=problem.flow_min,
         high=problem.flow_max,
-        flows_first=flows_first,
-        flows_of=flows_of,
         pair_first=paths.pair_first,
         path_first=paths.path_first,
         path_resource=paths.resource,
         path_times=paths.times,
-        # None where more is in use than there is: nobody may add to that, not even what rounding would forgive.
-        room=np.where(cluster.bandwidth_free > 0, cluster.bandwidth_free + SLACK * cluster.bandwidth_capacity, 0.0),
-        link_use=link_use,
-        link_inverse=link_inverse,
-        link_count=float(max(int((cluster.link_capacity > 0).sum()), 1)),
-        link_sum=float(link_use.sum()),
-        link_squares=float((link_use**2).sum()),  # a product of vectors would wake threads that cost more
         weights=np.array(problem.weights),
         worth=np.zeros(0),
+        **measured._asdict(),
+        **linked._asdict(),
     )
 
 
@@ -112,23 +103,130 @@ def path_of(problem: Problem, view: Compact, src: int, dst: int, path: int) -> P
     return problem.routes.between(int(view.nodes[src]), int(view.nodes[dst]))[path - first]
 
 
-def _inverse(capacity: FloatArray) -> FloatArray:
-    return np.divide(1.0, capacity, out=np.zeros_like(capacity), where=capacity > 0)
+class _Measured(NamedTuple):
+    """What :class:`Compact` says of nodes and links."""
+
+    free: FloatArray
+    use: FloatArray
+    inverse: FloatArray
+    node_count: FloatArray
+    node_sum: FloatArray
+    node_squares: FloatArray
+    fits: NDArray[np.bool_]
+    room: FloatArray
+    link_use: FloatArray
+    link_inverse: FloatArray
+    link_count: float
+    link_sum: float
+    link_squares: float
 
 
-def _ends(ends: IntArray, local: IntArray) -> IntArray:
-    fixed = ends < 0
-    result = ends.copy()
-    result[fixed] = -1 - local[-1 - ends[fixed]]
-    return result
+class _Linked(NamedTuple):
+    """What :class:`Compact` says of flows and their ends."""
+
+    flow_src: IntArray
+    flow_dst: IntArray
+    flows_first: IntArray
+    flows_of: IntArray
 
 
-def _flows_of(problem: Problem) -> tuple[IntArray, IntArray]:
-    """Per task the flows that begin or end at it."""
-    flows = np.arange(len(problem.flows), dtype=np.int64)
-    ends = np.concatenate([problem.flow_src, problem.flow_dst])
-    both = np.concatenate([flows, flows])
-    order = np.argsort(ends, kind="stable")
-    order = order[ends[order] >= 0]
-    first = np.searchsorted(ends[order], np.arange(len(problem.tasks) + 1)).astype(np.int64)
-    return first, both[order]
+@compiled
+def _measured(
+    node_capacity: FloatArray,
+    node_used: FloatArray,
+    node_free: FloatArray,
+    link_capacity: FloatArray,
+    link_used: FloatArray,
+    bandwidth_capacity: FloatArray,
+    bandwidth_free: FloatArray,
+    homes: NDArray[np.bool_],
+    candidates: IntArray,
+    nodes: IntArray,
+    system: bool,
+) -> _Measured:
+    everywhere, count, tasks = node_capacity.shape[1], len(nodes), len(homes)
+    for c in range(1, count):
+        if nodes[c] <= nodes[c - 1]:
+            raise ValueError("candidates must be ascending")
+    free, use, inverse = np.zeros((3, count)), np.zeros((2, count)), np.zeros((2, count))
+    node_count, node_sum, node_squares = np.ones(2), np.zeros(2), np.zeros(2)
+    for row in range(2):
+        there = 0.0
+        for n in range(everywhere):
+            capacity = node_capacity[row, n]
+            if capacity > 0.0:
+                there += 1.0
+                used = node_used[row, n] / capacity if system else 0.0
+                node_sum[row] += used
+                node_squares[row] += used * used
+        node_count[row] = max(there, 1.0)
+    fits = np.zeros((tasks, count), dtype=np.bool_)
+    at = 0
+    for c in range(count):
+        n = nodes[c]
+        for row in range(3):
+            free[row, c] = node_free[row, n] + SLACK * node_capacity[row, n]
+        for row in range(2):
+            if node_capacity[row, n] > 0.0:
+                inverse[row, c] = 1.0 / node_capacity[row, n]
+                use[row, c] = node_used[row, n] / node_capacity[row, n] if system else 0.0
+        while at < len(candidates) and candidates[at] < n:
+            at += 1
+        if at < len(candidates) and candidates[at] == n:
+            for t in range(tasks):
+                fits[t, c] = homes[t, n]
+    resources, links = len(bandwidth_free), len(link_capacity)
+    room, link_use, link_inverse = np.zeros(resources), np.zeros(resources), np.zeros(resources)
+    link_count, link_sum, link_squares = 0.0, 0.0, 0.0
+    for r in range(resources):
+        # None where more is in use than there is: nobody may add to that, not even what rounding would forgive.
+        if bandwidth_free[r] > 0.0:
+            room[r] = bandwidth_free[r] + SLACK * bandwidth_capacity[r]
+        if r < links and link_capacity[r] > 0.0:
+            link_inverse[r] = 1.0 / link_capacity[r]
+            link_use[r] = link_used[r] / link_capacity[r] if system else 0.0
+            link_count += 1.0
+            link_sum += link_use[r]
+            link_squares += link_use[r] * link_use[r]
+    return _Measured(
+        free,
+        use,
+        inverse,
+        node_count,
+        node_sum,
+        node_squares,
+        fits,
+        room,
+        link_use,
+        link_inverse,
+        max(link_count, 1.0),
+        link_sum,
+        link_squares,
+    )
+
+
+@compiled
+def _linked(flow_src: IntArray, flow_dst: IntArray, nodes: IntArray, tasks: int) -> _Linked:
+    """Ends that are nodes become candidates; each task's flows: those that begin at it, then those that end there."""
+    flows = len(flow_src)
+    ends = np.zeros((2, flows), dtype=np.int64)
+    first = np.zeros(tasks + 1, dtype=np.int64)
+    for f in range(flows):
+        ends[0, f], ends[1, f] = flow_src[f], flow_dst[f]
+        for side in range(2):
+            end = ends[side, f]
+            if end < 0:
+                ends[side, f] = -1 - np.searchsorted(nodes, -1 - end)
+            else:
+                first[end + 1] += 1
+    for t in range(tasks):
+        first[t + 1] += first[t]
+    flows_of = np.zeros(first[tasks], dtype=np.int64)
+    filled = first[:tasks].copy()
+    for side in range(2):
+        for f in range(flows):
+            end = ends[side, f]
+            if end >= 0:
+                flows_of[filled[end]] = f
+                filled[end] += 1
+    return _Linked(ends[0].copy(), ends[1].copy(), first, flows_of)

@@ -22,7 +22,7 @@ FILLED = 20_000
 """So many rates, over all paths that are tried, are settled to find better ones."""
 
 
-@compiled
+@inner
 def improve(
     view: Compact,
     work: FillWork,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ces_core.kernels.compact import Compact
-from ces_core.kernels.jit import inner
+from ces_core.kernels.jit import compiled, inner
 from ces_core.problem import FloatArray
 from ces_core.topology import IntArray
 
@@ -30,6 +30,7 @@ class FillWork(NamedTuple):
     sums: FloatArray  # [sum of utilisations, sum of their squares] over all links
 
 
+@compiled
 def fill_work(view: Compact) -> FillWork:
     resources, flows = len(view.room), len(view.low)
     return FillWork(

@@ -88,6 +88,7 @@ class Tree(NamedTuple):
     best_rates: FloatArray  # (F,)
 
 
+@compiled
 def new_tree(view: Compact) -> Tree:
     tasks, candidates = view.fits.shape
     flows = len(view.low)
@@ -114,16 +115,24 @@ def new_tree(view: Compact) -> Tree:
     )
 
 
+@inner
 def _shares(view: Compact) -> FloatArray:
     """Of each resource and task the least and the largest share of a node that fits."""
-    shares = view.demand.T[:2, :, None] * view.inverse[:, None, :]
-    least = np.where(view.fits, shares, np.inf).min(axis=2, initial=np.inf)
-    most = np.where(view.fits, shares, 0.0).max(axis=2, initial=0.0)
-    both = np.stack([np.where(np.isfinite(least), least, 0.0), most], axis=1)
-    return np.ascontiguousarray(both)  # another layout would be another type, and compiled once more
+    tasks, candidates = view.fits.shape
+    shares = np.zeros((2, 2, tasks))
+    for row in range(2):
+        for t in range(tasks):
+            least, most = math.inf, 0.0
+            for n in range(candidates):
+                if view.fits[t, n]:
+                    share = view.demand[t, row] * view.inverse[row, n]
+                    least, most = min(least, share), max(most, share)
+            shares[row, 0, t] = least if least < math.inf else 0.0
+            shares[row, 1, t] = most
+    return shares
 
 
-@compiled
+@inner
 def rebuild(
     view: Compact, work: FillWork, state: State, tree: Tree, caution: Caution, count: int, limit: int, breadth: int
 ) -> int:

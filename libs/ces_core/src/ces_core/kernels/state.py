@@ -59,6 +59,7 @@ class State(NamedTuple):
     is_affected: NDArray[np.bool_]  # (F,)
 
 
+@compiled
 def new_state(view: Compact) -> State:
     """Room for a state; :func:`install` fills it."""
     tasks, candidates = view.fits.shape

@@ -18,14 +18,14 @@ import numpy as np
 
 from ces_core.candidates import BY_HAND, Rule, candidates
 from ces_core.diagnosis import SearchTrace, explain, obstacle
-from ces_core.kernels.anneal import Walk, anneal, back_to_best, keep, new_walk
+from ces_core.kernels.anneal import Walk, keep, random_of
 from ces_core.kernels.compact import Compact, compact
-from ces_core.kernels.fill import FillWork, fill_work
-from ces_core.kernels.improve import better_paths, improve
+from ces_core.kernels.desk import Desk, begin, cool, desk_for, grow, mend, return_to_best, spread_out
+from ces_core.kernels.fill import FillWork
+from ces_core.kernels.improve import better_paths
 from ces_core.kernels.jit import COMPILED
-from ces_core.kernels.order import task_order
-from ces_core.kernels.rebuild import Caution, Tree, new_tree, rebuild
-from ces_core.kernels.state import State, install, new_state
+from ces_core.kernels.rebuild import Caution, Tree
+from ces_core.kernels.state import State
 from ces_core.plan import Result
 from ces_core.problem import Problem
 from ces_core.solvers import greedy
@@ -114,10 +114,12 @@ class Bench:
     state: State
     walk: Walk
     tree: Tree
+    desk: Desk
+    """All of these, for compiled code."""
 
     @staticmethod
     def of(view: Compact, seed: int) -> Bench:
-        return Bench(view, fill_work(view), new_state(view), new_walk(view, seed), new_tree(view))
+        return Bench(view, *desk_for(view, random_of(seed)))
 
 
 Propose = Callable[[Problem, Bench, Effort], None]
@@ -184,13 +186,11 @@ def first_plan(view: Compact) -> float | None:
 
 def _dive(bench: Bench, late: Callable[[], bool]) -> None:
     """The first plan, and one more if it is not late; more while none fits."""
-    view, work, state, tree = bench.view, bench.work, bench.state, bench.tree
-    tasks = len(view.fits)
-    install(view, work, state, np.argmax(np.where(view.fits, view.free[0], -1.0), axis=1))
-    tree.order[:] = task_order(view)
-    tree.level[0] = -1
+    desk, state, tasks = bench.desk, bench.state, len(bench.view.fits)
+    spread_out(desk)
+    begin(desk)
     for number in range(DIVES):
-        seen = rebuild(view, work, state, tree, HOPEFUL, tasks, tasks, DIVE_BREADTH)
+        seen = grow(desk, HOPEFUL, tasks, tasks, DIVE_BREADTH)
         if seen < tasks or (state.fits[0] and (number > 0 or late())):
             break
 
@@ -202,53 +202,46 @@ def _search(
     propose: Callable[[Bench, Effort], None] | None = None,
 ) -> None:
     """Leaves the best placement found in ``bench.state``."""
-    view, work, state, walk, tree = bench.view, bench.work, bench.state, bench.walk, bench.tree
+    view, state, desk = bench.view, bench.state, bench.desk
     tasks = len(view.fits)
     if not view.fits.any(axis=1).all():
         return
     effort = Effort(deadline, clock)
-    order = task_order(view)
 
-    def whole(caution: Caution, breadth: int) -> Callable[[int], int]:
-        tree.order[:] = order
-        tree.level[0] = -1
-
-        def go_on(limit: int) -> int:
-            return rebuild(view, work, state, tree, caution, tasks, limit, breadth)
-
-        return go_on
+    def whole(caution: Caution) -> Callable[[int], int]:
+        begin(desk)
+        return lambda limit: grow(desk, caution, tasks, limit, len(view.nodes))
 
     def parts(limit: int) -> int:
-        size = min(NEIGHBOURHOOD, tasks)
-        return improve(view, work, state, walk, tree, HOPEFUL, size, LIMIT, BREADTH, PATIENCE, limit)
+        return mend(desk, HOPEFUL, min(NEIGHBOURHOOD, tasks), LIMIT, BREADTH, PATIENCE, limit)
 
     _dive(bench, lambda: effort.left() <= 0)
-    keep(state, walk)
+    keep(state, bench.walk)
     if propose is not None:
         propose(bench, effort)
-        back_to_best(view, work, state, walk)
+        return_to_best(desk)
     cooled = 0
 
-    def cool(limit: int) -> int:
+    def cooling(limit: int) -> int:
         nonlocal cooled
         cooled += limit
-        return anneal(view, work, state, walk, COOLING, HOT, COLD, cooled - limit, cooled)
+        return cool(desk, COOLING, HOT, COLD, cooled - limit, cooled)
 
     if deadline is None or not state.fits[0] or effort.left() > COOLED_S * (tasks + len(view.low)):
-        effort.spend(cool, most=COOLING)
-        back_to_best(view, work, state, walk)
+        effort.spend(cooling, most=COOLING)
+        return_to_best(desk)
     effort.spend(parts, most=_first(view, state), until=KEPT * effort.left())
-    back_to_best(view, work, state, walk)
+    return_to_best(desk)
     settled = False
     for caution in TREES:
         half = effort.left() / 2
-        effort.spend(whole(caution, len(view.nodes)), until=half)
-        settled = caution is HOPEFUL and tree.level[0] < 0 and effort.left() > half
+        effort.spend(whole(caution), until=half)
+        settled = caution is HOPEFUL and bench.tree.level[0] < 0 and effort.left() > half
     if not settled:
-        keep(state, walk)
+        keep(state, bench.walk)
         effort.spend(parts)
-        back_to_best(view, work, state, walk)
-    better_paths(view, work, state)
+        return_to_best(desk)
+    better_paths(view, bench.work, state)
 
 
 def _first(view: Compact, state: State) -> int:
