@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import psutil
 import pytest
@@ -20,26 +21,38 @@ def starts(cluster: FaultCluster, job: str) -> Counter[str]:
     return Counter(life.task for life in cluster.lives(job))
 
 
+@pytest.fixture
+def hold(tmp_path: Path) -> Path:
+    """While this file is there, workers that are given it live on."""
+    file = tmp_path / "hold"
+    file.touch()
+    return file
+
+
 @pytest.mark.parametrize("victim", ["worker", "shim"])
-def test_the_whole_gang_starts_anew(cluster: FaultCluster, victim: str) -> None:
-    job = running_job(cluster, recorded_job(f"gang-{victim}", 3))
+def test_the_whole_gang_starts_anew(cluster: FaultCluster, victim: str, hold: Path) -> None:
+    job = running_job(cluster, recorded_job(f"gang-{victim}", 0.5, 0, hold))
     pid = cluster.worker_pids(job)[0]
     kill_worker(pid if victim == "worker" else psutil.Process(pid).ppid())
+    wait_for(lambda: len(cluster.lives(job)) == 6, "all three live again")
+    hold.unlink()
     view = cluster.finish(job)
     assert (view.attempt, view.restarts) == (1, 1)
     assert starts(cluster, job) == {"w-0": 2, "w-1": 2, "w-2": 2}
 
 
-def test_one_task_alone_starts_anew(cluster: FaultCluster) -> None:
-    job = running_job(cluster, recorded_job("task-scope", 4, restart={"scope": "task"}))
+def test_one_task_alone_starts_anew(cluster: FaultCluster, hold: Path) -> None:
+    job = running_job(cluster, recorded_job("task-scope", 0.5, 0, hold, restart={"scope": "task"}))
     kill_worker(cluster.worker_pids(job)[0])
+    wait_for(lambda: len(cluster.lives(job)) == 4, "the killed worker lives again")
+    hold.unlink()
     view = cluster.finish(job)
     assert (view.attempt, view.restarts) == (1, 1)
     assert sorted(starts(cluster, job).values()) == [1, 1, 2]
 
 
 def test_never_means_never(cluster: FaultCluster) -> None:
-    job = running_job(cluster, recorded_job("never", 30, restart={"policy": "never"}))
+    job = running_job(cluster, recorded_job("never", 0, "hang", restart={"policy": "never"}))
     kill_worker(cluster.worker_pids(job)[0])
     view = cluster.await_state(job, "failed")
     assert view.restarts == 0
