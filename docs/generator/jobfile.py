@@ -8,7 +8,7 @@ import yaml
 from pydantic import TypeAdapter
 from pydantic.fields import FieldInfo
 
-from ces_common.jobfile import Constraints, Document, Edge, Flows, JobFile, Range, Resources, Restart, TaskGroup
+from ces_common.jobfile import Constraints, Document, Edge, Flows, Input, JobFile, Range, Resources, Restart, TaskGroup
 from ces_common.quantities import format_cpu, format_memory
 from generator.markdown import code, default_text, quantity, table, type_text
 from generator.words import JOB_FIELDS
@@ -20,7 +20,8 @@ PARTS: dict[str, type[Document]] = {
     "`tasks[].constraints`": Constraints,
     "`flows`": Flows,
     "`flows.edges[]`": Edge,
-    "`bandwidth` (of `flows`, or of an edge)": Range,
+    "`flows.inputs[]`": Input,
+    "`bandwidth` (of `flows`, an edge, or an input)": Range,
     "`restart`": Restart,
 }
 _LIMITS = {
@@ -71,11 +72,17 @@ def _check(field: FieldInfo, name: str, example: str) -> None:
 
 def _type(field: FieldInfo, schema: dict[str, Any]) -> str:
     text = quantity(field) or type_text(field.annotation)
-    text = {"list of TaskGroup": "list of groups", "list of Edge": "list of edges", "Range": "range"}.get(text, text)
+    text = _LISTS.get(text, text)
     notes = [said.format(schema[key]) for key, said in _LIMITS.items() if key in schema]
     return f"{text} ({', '.join(notes)})" if notes else text.lower() if text in _SECTIONS else text
 
 
+_LISTS = {
+    "list of TaskGroup": "list of groups",
+    "list of Edge": "list of edges",
+    "list of Input": "list of inputs",
+    "Range": "range",
+}
 _SECTIONS = {"Flows", "Restart", "Resources", "Constraints"}
 
 

@@ -83,6 +83,7 @@ def _reports() -> str:
         "applied": reports.Applied,
         "progress": reports.Progress,
         "links": reports.LinkReport,
+        "data": reports.DataReport,
     }
     rows = [
         (_subject(subjects.report(NODE, kind)), ", ".join(_listeners(subjects.report(NODE, kind))), _link(models[kind]))

@@ -7,6 +7,7 @@ from pydantic.fields import FieldInfo
 from ces_common.settings import ServiceSettings
 from ces_edge_agent.settings import AgentSettings
 from ces_manager.settings import ManagerSettings
+from ces_network_ctl.__main__ import NetworkSettings
 from ces_scheduler.__main__ import SchedulerSettings
 from generator.markdown import code, default_text, quantity, table, type_text
 from generator.words import SETTINGS
@@ -14,6 +15,7 @@ from generator.words import SETTINGS
 SERVICES: dict[str, type[ServiceSettings]] = {
     "manager": ManagerSettings,
     "scheduler": SchedulerSettings,
+    "network-ctl": NetworkSettings,
     "edge-agent": AgentSettings,
 }
 

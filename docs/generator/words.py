@@ -30,6 +30,8 @@ SETTINGS = {
     "CES_REFILL_S": "Least seconds between two looks at whether room that appeared is worth more to running flows.",
     "CES_PATHS": "Flows of new jobs may take any of so many shortest simple paths; 0: only hop-shortest ones.",
     "CES_POLICY": "File with the policy of a learned solver; left out, the one that ships with CES (`default`: none).",
+    # network-ctl
+    "CES_RESERVE": "Whether flows get what was planned. `false`: none is promised anything, all share links alike.",
     # edge-agent
     "CES_NODE": "The node's name: letters, digits, `_` and `-`, at most 63.",
     "CES_MANAGER_URL": "Where to join; used until the node has joined.",
@@ -50,6 +52,7 @@ SETTINGS = {
     "CES_ALLOWED_IMAGES": "Patterns of the images that workers may use, separated by commas (`docker` runtime).",
     "CES_PULL_IMAGES": "Whether an allowed image that the engine lacks may be pulled.",
     "CES_HIDE": "Files and folders that workers of the `process` runtime do not see, separated by commas.",
+    "CES_DATASETS": "Folder with the data that jobs may read here (`inputs`): each folder directly in it is a dataset.",
     "CES_HEARTBEAT_S": "Seconds between heartbeats.",
     "CES_STOP_GRACE_S": "Seconds between SIGTERM and SIGKILL when a worker is stopped.",
     "CES_LOG_KEEP_S": "Seconds for which logs of ended workers are kept.",
@@ -97,6 +100,11 @@ JOB_FIELDS = {
     "Edge.src": ("The sending task.", "src: worker-0"),
     "Edge.dst": ("The receiving task. At most one flow per ordered pair.", "dst: worker-1"),
     "Edge.bandwidth": ("Its range.", "bandwidth: {min: 5Mbit, max: 20Mbit}"),
+    "Flows.inputs": ("Data that lies on nodes, for tasks to read; with any topology.", ""),
+    "Input.node": ("The node whose data it is; it must have joined.", "node: edge-1"),
+    "Input.dst": ("The task that reads it. At most one input per node and task.", "dst: worker-0"),
+    "Input.bandwidth": ("Range of the flow from the node to the task.", "bandwidth: {min: 5Mbit, max: 50Mbit}"),
+    "Input.datasets": ("What is read; left out, all that the node offers.", "datasets: [mnist]"),
     "Range.min": ("Guaranteed; the job waits until there is room for it.", "min: 10Mbit"),
     "Range.max": ("Never exceeded. What is given lies in between.", "max: 50Mbit"),
     "Restart.policy": ("Whether a failed worker is started again.", "policy: never"),

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import random
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import yaml
 from fault_cluster import FaultCluster, program, running, star, wait_for
 
 from ces_client.errors import CesError
 from ces_testbed.topology import Topology
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "jobs"
 FILE = "mnist/train/images"
 CONTENT = random.Random(7).randbytes(12_000_000)
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -23,6 +28,12 @@ TOLERANCE = 0.10
 
 PROCESS = pytest.param("process", marks=pytest.mark.needs("root"))
 DOCKER = pytest.param("docker", marks=pytest.mark.needs("root", "engine"))
+
+
+def idx(values: np.ndarray) -> bytes:
+    """A file in MNIST's format."""
+    header = bytes((0, 0, 8, values.ndim)) + struct.pack(f">{values.ndim}I", *values.shape)
+    return gzip.compress(header + values.astype(np.uint8).tobytes())
 
 
 def hosts(root: Path) -> Topology:
@@ -43,6 +54,12 @@ def started(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         (root / name).mkdir(parents=True)
     (root / FILE).write_bytes(CONTENT)
     (root / "words" / "list").write_text("one two")
+    generator = np.random.default_rng(0)
+    for name, values in (
+        ("t10k-images-idx3-ubyte.gz", generator.integers(0, 256, (60, 4, 6))),
+        ("t10k-labels-idx1-ubyte.gz", generator.integers(0, 10, 60)),
+    ):
+        (root / "mnist" / name).write_bytes(idx(values))
     folder = tmp_path_factory.mktemp("inp")
     with running(f"inp{request.param[0]}", folder, hosts(root), runtime=request.param) as cluster:
         wait_for(lambda: offered(cluster) == ["mnist", "words"], "n1 tells what it offers")
@@ -113,6 +130,19 @@ def test_a_task_beside_the_data_reads_it_alike(cluster: FaultCluster) -> None:
     assert view.flows[0].path == ["n1"]
     (answer,) = said(cluster, view.id)
     assert (answer["status"], answer["sha256"]) == (200, DIGEST)
+
+
+@pytest.mark.parametrize("started", [PROCESS], indirect=True)
+def test_training_reads_its_images_where_they_lie(cluster: FaultCluster) -> None:
+    job = yaml.safe_load((EXAMPLES / "mnist-inputs.yaml").read_text())
+    (group,) = job["tasks"]
+    group["replicas"] = 2
+    group["command"] += ["--rounds", "2", "--hidden", "8"]
+    job["flows"]["inputs"] = [each | {"node": "n1"} for each in job["flows"]["inputs"][:2]]
+    view = cluster.finish(cluster.submit(job))
+    for task in view.placement:
+        lines = cluster.client.jobs.logs(view.id, task.name)
+        assert any("mnist on node n1 (CES_INPUTS): 48 images to train on, 12 held out" in line for line in lines)
 
 
 def address_of(cluster: FaultCluster, job: str) -> str:

@@ -151,6 +151,16 @@ def test_flows_within_a_node_use_no_link(samples):
     assert shown[8].split() == ["worker-1", "n1", "–", "–", "–", "–", "–"]
 
 
+def test_data_of_a_node_has_a_row_of_its_own(samples):
+    view = samples.job("running")
+    data = view.flows[0].model_copy(update={"src": "@n2", "path": ["n2", "s0", "n1"]})
+    shown = lines(job_live(view.model_copy(update={"flows": [*view.flows, data]}), samples.submitted))
+    assert shown[9].split()[:4] == ["(data)", "n2", "→", "worker-1"]
+    assert "n2 › s0 › n1" in shown[9]
+    detail = lines(node_detail(node(datasets=["mnist", "words"]), [], samples.submitted))
+    assert ["data", "mnist,", "words"] in [line.split() for line in detail]
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

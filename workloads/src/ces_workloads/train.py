@@ -63,7 +63,7 @@ def _run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
         reporter.log(
             f"{options.algorithm}: {members.me.task} on {members.me.node}, job {members.job}, "
             f"{members.world_size} workers; "
-            f"{options.data}: {len(images.train)} images to train on, {len(images.test)} held out"
+            f"{options.data} {images.origin}: {len(images.train)} images to train on, {len(images.test)} held out"
         )
         for peer in neighbours.sends:
             reporter.log(f"sends to {peer}, {(members.bandwidth_to(peer) or 0) / 1e6:g} Mbit/s reserved")
@@ -95,8 +95,8 @@ def _parser() -> argparse.ArgumentParser:
         "--data",
         choices=["digits", "mnist", "fashion-mnist"],
         default="digits",
-        help="digits comes with scikit-learn; the others are folders of CES_DATA_DIR with the 10,000 test "
-        "images in IDX format, split 8000/2000 (default: %(default)s)",
+        help="digits comes with scikit-learn; the others are datasets of the job's inputs, or folders of CES_DATA_DIR, "
+        "with the 10,000 test images in IDX format, split 8000/2000 (default: %(default)s)",
     )
     parser.add_argument("--rounds", type=_positive, default=40, help="at most (default: %(default)s)")
     parser.add_argument(

@@ -130,6 +130,7 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
         ("address", f"{node.host_address}, workers in {node.subnet}"),
         ("last heard", DASH if node.last_heartbeat is None else f"{since(node.last_heartbeat, now)} ago"),
         ("tasks", ", ".join(node.allocations) or DASH),
+        ("data", ", ".join(node.datasets) or DASH),
     ]
     parts: list[RenderableType] = [head, fact_grid(facts)]
     if links:

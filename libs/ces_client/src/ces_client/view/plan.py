@@ -17,6 +17,9 @@ from ces_common.jobfile import JobFile
 from ces_common.messages.api import FlowView, PlanView
 from ces_common.messages.events import PolicyAdvice, Reason
 from ces_common.messages.queries import PlanAnswer
+from ces_common.naming import node_end
+
+DATA = "(data)"  # in place of a task's name: a node's data is sent by no task
 
 
 class _PlainTable(Table):
@@ -35,13 +38,15 @@ def plain_table(*columns: str, right: Sequence[str] = ()) -> Table:
 
 
 def flow_table(nodes: dict[str, str | None], flows: Sequence[FlowView], *, measured: bool = True) -> Table:
-    """A row for each flow beside its sending task and that task's node; tasks that send nothing come too."""
+    """A row for each flow beside its sending task and that task's node; tasks that send nothing come too. Last come
+    nodes whose data is read."""
     columns = ["TASK", "NODE", "FLOW", "PATH", "ASKED", "GIVEN"] + (["MEASURED"] if measured else [])
     table = plain_table(*columns, right=("ASKED", "GIVEN", "MEASURED"))
-    for task, node in nodes.items():
+    sources = {flow.src: node_end(flow.src) for flow in flows if node_end(flow.src) is not None}
+    for task, node in {**nodes, **sources}.items():
         sent = [flow for flow in flows if flow.src == task]
         for index, flow in enumerate(sent):
-            head = (task, node or DASH) if index == 0 else ("", "")
+            head = (DATA if task in sources else task, node or DASH) if index == 0 else ("", "")
             table.add_row(*head, *_flow_cells(flow, measured))
         if not sent:
             table.add_row(task, node or DASH, *[DASH] * (len(columns) - 2))
