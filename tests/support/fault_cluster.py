@@ -54,7 +54,7 @@ def program(name: str, *arguments: object) -> dict[str, Any]:
 
 
 def recorded_job(name: str, *arguments: object, replicas: int = 3, **more: Any) -> dict[str, Any]:
-    """A ring of workers that record their lives. ``arguments``: seconds to live, how to end."""
+    """A ring of workers that record their lives. ``arguments``: seconds to live, how to end, a file that holds them."""
     return {
         "name": name,
         "tasks": [
