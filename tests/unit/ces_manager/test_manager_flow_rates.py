@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,21 @@ def beat(*numbers: int, rate: float = 1.0, waited: float = 0.0, node: str = "a")
 
 def rates(history: FlowHistory, number: int = 7) -> list[float]:
     return [sample.rate for sample in history.samples("a", number, START)]
+
+
+def test_a_report_may_arrive_while_history_is_read() -> None:
+    history = FlowHistory()
+    for _ in range(3):
+        history.heard(beat(7), START)
+
+    class Arriving(datetime):
+        """A moment at which, as it is looked at, another thread hears of the node."""
+
+        def __le__(self, other: datetime) -> bool:
+            history.heard(beat(7), START)
+            return True
+
+    assert len(history.samples("a", 7, Arriving(2026, 1, 1, tzinfo=UTC))) == 3
 
 
 def test_history_ends_by_age_and_by_length(monkeypatch: pytest.MonkeyPatch) -> None:

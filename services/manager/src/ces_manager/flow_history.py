@@ -41,7 +41,7 @@ class FlowHistory:
     def samples(self, node: str, number: int, since: datetime) -> list[FlowSample]:
         """What ``node`` sent of a flow from ``since`` on, the oldest first."""
         found = []
-        for report in self._reports.get(node, ()):
+        for report in tuple(self._reports.get(node, ())):  # more may arrive meanwhile: readers are in threads
             if report.at >= since and number in report.flows:
                 rate, waited, given = report.flows[number]
                 found.append(FlowSample(at=report.at, rate=rate, waited=waited, given=given))
