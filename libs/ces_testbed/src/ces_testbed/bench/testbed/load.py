@@ -14,6 +14,7 @@ import time
 
 PAYLOAD = 0.95  # of a rate counted in Ethernet frames: what TCP leaves of it
 TURN_S = 0.1
+WAKE_BYTES = 16384
 CONNECT_S = 30.0
 
 
@@ -22,6 +23,7 @@ def listen(address: str, port: int) -> None:
 
     def discard(connection: socket.socket) -> None:
         with contextlib.suppress(OSError):
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, WAKE_BYTES)  # not for each packet
             while connection.recv(65536):
                 pass
 

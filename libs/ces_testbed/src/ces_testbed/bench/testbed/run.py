@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +21,7 @@ from ces_core.solvers import DEFAULT, get_solver
 from ces_testbed.bench.ending import ended_tidily
 from ces_testbed.bench.testbed import scenario as scenarios
 from ces_testbed.bench.testbed.question import PLAIN, Question
-from ces_testbed.bench.testbed.trial import enforced, run_job, settled, wait_for
+from ces_testbed.bench.testbed.trial import PATIENCE_S, enforced, run_job, settled, wait_for
 from ces_testbed.capability import why_no_tc
 from ces_testbed.cluster import COMPILED_S, Cluster
 from ces_testbed.errors import TestbedError
@@ -106,12 +106,12 @@ def name_of(seed: int, architecture: str, scheduler: str) -> str:
     return f"{seed} {architecture} {scheduler}"
 
 
-def measure(question: Question, step: Step) -> dict[str, Any]:
-    """Every run, by its name. Raises TestbedError."""
-    runs: dict[str, Any] = {}
-    longest_s = (question.limit_s + 60) * len(question.schedulers) * len(question.architectures) + 120
+def measure(question: Question, step: Step) -> Generator[dict[str, Any]]:
+    """The runs of one seed after the other, by their names. Raises TestbedError."""
+    longest_s = (question.limit_s + PATIENCE_S) * len(question.schedulers) * len(question.architectures) + PATIENCE_S
     with ended_tidily(), _bench() as bench:
         for place, seed in enumerate(question.seeds):
+            runs = {}
             scenario = scenarios.scenario(seed, list(question.architectures), question.accuracy, longest_s)
             bench.load(scenario)
             for scheduler in question.in_turn(place):
@@ -122,23 +122,23 @@ def measure(question: Question, step: Step) -> dict[str, Any]:
                     runs[name_of(seed, architecture, scheduler)] = key | found
                     step(name_of(seed, architecture, scheduler))
             bench.unload()
-    return runs
+            yield runs
 
 
 def run(question: Question, out: Path, step: Step) -> dict[str, Any]:
-    """Measure and write ``results.json`` under ``out``. Raises TestbedError."""
+    """Measure, and write ``results.json`` under ``out`` after each seed: whatever comes, what is known is kept. Raises
+    TestbedError."""
     if (reason := why_no_tc()) is not None:
         raise TestbedError(f"ces bench testbed shapes real links: {reason}")
-    machine, started = describe(), time.monotonic()
-    runs = measure(question, step)
-    results = {
-        "question": asdict(question),
-        "setting": scenarios.setting(),
-        "machine": machine,
-        "took_s": round(time.monotonic() - started),
-        "runs": runs,
-    }
-    write_results(out, results)
+    started = time.monotonic()
+    results: dict[str, Any] = {"question": asdict(question), "setting": scenarios.setting(), "machine": describe()}
+    results["runs"] = {}
+    with closing(measure(question, step)) as measured:
+        for done, runs in enumerate(measured, 1):
+            results["runs"] |= runs
+            results["question"]["seeds"] = question.seeds[:done]
+            results["took_s"] = round(time.monotonic() - started)
+            write_results(out, results)
     return results
 
 

@@ -15,7 +15,7 @@ from ces_testbed.bench.testbed.readings import delivered, promised, record, trai
 from ces_testbed.errors import TestbedError
 
 LOOK_S = 0.25
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 REFUSED_S = 3.0  # a job that has had no place for so long will have none: nothing else changes
 
 
