@@ -19,6 +19,7 @@ from ces_core.bench import (
 )
 from ces_core.bench.results import provenance
 from ces_testbed.bench.network import report as network_report
+from ces_testbed.bench.testbed import report as testbed_report
 from ces_train import curves_report
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -34,6 +35,7 @@ REPORTS = {
     "warm-start": warm_start_report.grids,
     "curves": curves_report.grids,
     "network": network_report.grids,
+    "testbed": testbed_report.grids,
 }
 
 
@@ -43,8 +45,10 @@ def regions() -> dict[str, tuple[str, Callable[[], str]]]:
 
 
 def figures(name: str) -> str:
-    """All tables, which command made them, and the pictures."""
+    """All tables, which command made them, and the pictures; which command will, where nobody has measured yet."""
     folder = FOLDER / name
+    if not folder.is_dir():
+        return f"There are none yet: `ces bench {name} --out docs/benchmarks/{name}`, then `make docs`."
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     pictures = [f"![{path.stem.replace('-', ' ')}]({name}/{path.name})" for path in sorted(folder.glob("*.png"))]
     parts = [provenance(results["machine"]), *(grid.as_markdown() for grid in REPORTS[name](results)), *pictures]

@@ -44,10 +44,10 @@ def run_job(client: Client, job: JobFile, asked: JobFile, background: str, limit
     A training that is not at its end ``limit_s`` after it began is ended."""
     began = datetime.now(UTC)
     submitted = client.jobs.submit(job)
-    view = _placed(client, submitted.id)
-    if view is None:
-        reason = client.jobs.cancel(submitted.id)
-        return {"placed": False, "reason": reason.waiting.text if reason.waiting else reason.reason}
+    view = _decided(client, submitted.id)
+    if view.state == JobState.QUEUED:
+        client.jobs.cancel(submitted.id)
+        return {"placed": False, "reason": view.waiting.text if view.waiting else None}
     flows = None
     deadline = time.monotonic() + limit_s + PATIENCE_S  # the job must start, too
     started: float | None = None
@@ -73,17 +73,15 @@ def run_job(client: Client, job: JobFile, asked: JobFile, background: str, limit
     return found
 
 
-def _placed(client: Client, job: str) -> JobView | None:
-    """The job once it has a place; None where it will have none."""
+def _decided(client: Client, job: str) -> JobView:
+    """The job once it has a place, or will have none: then it is still queued."""
     deadline, refused = time.monotonic() + PATIENCE_S, None
     while True:
         view = client.jobs.get(job)
-        if view.state != JobState.QUEUED:
-            return view
         now = time.monotonic()
         refused = (refused or now) if view.waiting is not None else None
-        if refused is not None and now - refused > REFUSED_S:
-            return None
+        if view.state != JobState.QUEUED or (refused is not None and now - refused > REFUSED_S):
+            return view
         if now > deadline:
             raise TestbedError(f"job {view.name} is still queued after {PATIENCE_S:g} s")
         time.sleep(LOOK_S)
