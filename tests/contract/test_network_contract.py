@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from dataplane_row import MBIT, Row, ip, tc
 from ces_common.messages.reports import LinkStatus
 from ces_common.messages.wanted import NetworkWanted
 from ces_common.naming import WORKER_DEVICE
-from ces_edge_agent.dataplane import NoNetwork
+from ces_edge_agent.dataplane import DataPlaneError, NoNetwork
 from ces_edge_agent.dataplane.namespace import DIRECTORY
 from ces_edge_agent.ports import Network
 
@@ -150,6 +151,27 @@ async def test_a_missing_holder_is_reported_and_mended(subject: Subject, network
     assert await network.apply(subject.wanted(), subject.holders()) == {}
     await network.apply(subject.wanted(), {name: Path("/run/netns/nowhere") for name in subject.holders()})
     assert await network.apply(subject.wanted(), subject.holders()) == {}
+
+
+async def test_what_listens_on_the_node_is_heard_in_its_data_plane(subject: Subject, network: Network) -> None:
+    await network.apply(subject.wanted(), subject.holders())
+    ground = network.ground
+    address = subject.wanted().router or "127.0.0.1"
+    with await network.listen(address, 0) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(
+            DataPlaneError, match=f"nothing can listen on {address}, port {port}: Address already in use"
+        ):
+            await network.listen(address, port)
+        if subject.enforces:
+            with pytest.raises(OSError, match=r"refused|unreachable|timed out"):
+                socket.create_connection((address, port), timeout=0.2).close()  # from the host, which is elsewhere
+        await network.apply(subject.wanted(), subject.holders())
+        assert network.ground == ground
+        if subject.enforces:
+            await network.remove()
+            await network.open()
+            assert network.ground != ground, "whoever listens must listen anew"
 
 
 async def test_removal_leaves_nothing(subject: Subject, network: Network) -> None:

@@ -79,6 +79,15 @@ def test_a_worker_may_reach_its_peers_and_nothing_else() -> None:
     assert derived.owners[Device(ONE, "endpoint", 1500).key] == {"a.1"}
 
 
+def test_a_worker_beside_the_data_that_it_reads_may_reach_its_node() -> None:
+    reader = ENDPOINT.model_copy(update={"peers": [PeerRoute(address="10.1.0.1")]})
+    derived = derive(document(endpoints=[reader, LOCAL_PEER]), FACTS)
+    assert derived.failed == {}
+    rules = [item for item in derived.items.values() if isinstance(item, Rule) and item.destination == "10.1.0.1"]
+    # Before the rule that confines it; the table of the node's own addresses, for this worker and this address alone.
+    assert rules == [Rule(90, 255, device=ONE, source="10.1.0.2", destination="10.1.0.1")]
+
+
 def test_what_passes_through_follows_its_policy() -> None:
     policy = PolicyRoute(job="b.1", src="10.5.0.2", dst="10.6.0.2", via="n2")
     derived = derive(document(endpoints=[], policies=[policy]), FACTS)

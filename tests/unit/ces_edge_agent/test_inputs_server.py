@@ -135,7 +135,10 @@ def test_who_is_not_admitted_is_hung_up_on(served: Served) -> None:
     stranger.close()
 
 
-def test_a_reader_that_is_no_longer_admitted_is_cut_off(served: Served) -> None:
+def test_a_reader_that_is_no_longer_admitted_is_cut_off(served: Served, root: Path) -> None:
+    size = 1 << 28  # more than all buffers on the way hold
+    with (root / "mnist" / "images").open("wb") as file:
+        file.truncate(size)
     reader = served.stalled()
     assert reader.recv(10, socket.MSG_WAITALL) == b"HTTP/1.1 2"
     served.server.admit({})
@@ -145,7 +148,7 @@ def test_a_reader_that_is_no_longer_admitted_is_cut_off(served: Served) -> None:
             received += len(chunk)
     except ConnectionError:
         pass
-    assert received < len(CONTENT)
+    assert received < size
     reader.close()
 
 
@@ -290,6 +293,14 @@ async def test_a_node_that_cannot_serve_says_so(root: Path, network: FakeNetwork
     assert (report.port, report.datasets) == (0, [])
     network.deaf = False
     assert await keeper.follow(wanted(reader())) == {}
+    keeper.close()
+
+
+async def test_no_address_is_not_every_address(root: Path, network: FakeNetwork, tmp_path: Path) -> None:
+    keeper = keeper_of(root, network, tmp_path)
+    failed = await keeper.follow(wanted(reader(), router=""))
+    assert failed == {"j.1": "data cannot be served: the node has no address in the data plane"}
+    assert network.listened == []
     keeper.close()
 
 

@@ -40,6 +40,7 @@ class InputKeeper:
         self._server = None if root is None else InputServer(Store(root))
         self._bound: tuple[Hashable, str] | None = None  # what it listens on: the data plane, and the address in it
         self._port = 0
+        self._complaint = ""  # what was last said of the folder: it is looked at every other second
         self._settled = False  # whether it has been told what is wanted, and serves if it can
 
     async def follow(self, wanted: NetworkWanted) -> dict[str, str]:
@@ -61,8 +62,11 @@ class InputKeeper:
         if self._server is not None and self._port:
             try:
                 names = await asyncio.to_thread(self._server.store.names)
+                self._complaint = ""
             except Unreadable as error:
-                log.warning("no data is offered", error=str(error), folder=str(self._server.store.root))
+                if self._complaint != str(error):
+                    self._complaint = str(error)
+                    log.warning("no data is offered", error=self._complaint, folder=str(self._server.store.root))
         return DataReport(node=self._node, port=self._port if names else 0, datasets=names)
 
     def close(self) -> None:
@@ -73,6 +77,8 @@ class InputKeeper:
         """Why it cannot listen where it should; None where it does."""
         own = wanted.mode == "tc"
         address = wanted.router if own else self._host_address
+        if not address:  # which would mean every address
+            return "data cannot be served: the node has no address in the data plane"
         place = (self._network.ground, address)
         if place == self._bound:
             return None
