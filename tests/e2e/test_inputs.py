@@ -22,12 +22,14 @@ from ces_testbed.topology import Topology
 EXAMPLES = Path(__file__).parents[2] / "examples" / "jobs"
 FILE = "mnist/train/images"
 CONTENT = random.Random(7).randbytes(12_000_000)
-DIGEST = hashlib.sha256(CONTENT).hexdigest()
-RATE = 20_000_000
 TOLERANCE = 0.10
 
 PROCESS = pytest.param("process", marks=pytest.mark.needs("root"))
 DOCKER = pytest.param("docker", marks=pytest.mark.needs("root", "engine"))
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def idx(values: np.ndarray) -> bytes:
@@ -89,8 +91,7 @@ def reader(name: str, host: str, *arguments: str) -> dict[str, Any]:
 
 def reading(name: str, host: str, *arguments: str, **data: Any) -> dict[str, Any]:
     """A job of one task on ``host`` that reads data of n1."""
-    exactly = {"min": str(RATE), "max": str(RATE)}
-    source = {"node": "n1", "dst": "r-0", "bandwidth": exactly, "datasets": ["mnist"], **data}
+    source = {"node": "n1", "dst": "r-0", "bandwidth": {"min": "5Mbit", "max": "20Mbit"}, "datasets": ["mnist"], **data}
     return {"name": name, "tasks": [reader("r", host, *arguments)], "flows": {"inputs": [source]}}
 
 
@@ -101,7 +102,13 @@ def said(cluster: FaultCluster, job: str, task: str = "r-0") -> list[dict[str, A
 
 
 def test_the_right_bytes_come_at_the_reserved_rate(cluster: FaultCluster) -> None:
-    job = cluster.submit(reading("far", "n2", FILE, "once"))
+    """While strangers send as much as they can, both ways, over the same links."""
+    rate = 20_000_000
+    strangers = [reader(f"s{i}", f"n{i}") | program("traffic", 60, "flood") for i in (1, 2)]
+    flooding = cluster.submit({"name": "flooding", "tasks": strangers})
+    cluster.await_state(flooding, "running")
+    exactly = {"min": str(rate), "max": str(rate)}
+    job = cluster.submit(reading("far", "n2", FILE, "once", bandwidth=exactly))
     carried: dict[str, float] = {}  # by the node that sent it on
 
     def over() -> bool:
@@ -111,25 +118,26 @@ def test_the_right_bytes_come_at_the_reserved_rate(cluster: FaultCluster) -> Non
         return cluster.client.jobs.get(job).state == "succeeded"
 
     wait_for(over, "the data is read", pause_s=0.5)
+    cluster.client.jobs.cancel(flooding)
     view = cluster.client.jobs.get(job)
     (flow,) = view.flows
-    assert (flow.src, flow.dst, flow.path, flow.bandwidth) == ("@n1", "r-0", ["n1", "s1", "n2"], RATE)
+    assert (flow.src, flow.dst, flow.path, flow.bandwidth) == ("@n1", "r-0", ["n1", "s1", "n2"], rate)
     assert flow.enforced
     (answer,) = said(cluster, job)
-    assert (answer["status"], answer["bytes"], answer["sha256"]) == (200, len(CONTENT), DIGEST)
+    assert (answer["status"], answer["bytes"], answer["sha256"]) == (200, len(CONTENT), digest(CONTENT))
     (t0, b0), (t1, b1) = answer["samples"][0], answer["samples"][-1]
-    rate = (b1 - b0) * 8 / (t1 - t0)
-    print(f"{rate / 1e6:.2f} Mbit/s of payload; classes carried {carried}")
-    assert RATE * 0.5 <= rate <= RATE * (1 + TOLERANCE)
+    payload = (b1 - b0) * 8 / (t1 - t0)
+    print(f"{payload / 1e6:.3f} of {rate / 1e6:g} Mbit/s as payload; classes carried {carried}")
+    assert rate * 0.5 <= payload <= rate * (1 + TOLERANCE)
     assert carried.keys() == {"n1", "s1"}, "the class of the flow carried it on both links"
-    assert all(RATE * 0.5 <= found <= RATE * (1 + TOLERANCE) for found in carried.values())
+    assert all(rate * 0.5 <= found <= rate * (1 + TOLERANCE) for found in carried.values())
 
 
 def test_a_task_beside_the_data_reads_it_alike(cluster: FaultCluster) -> None:
     view = cluster.finish(cluster.submit(reading("near", "n1", FILE, "once")))
     assert view.flows[0].path == ["n1"]
     (answer,) = said(cluster, view.id)
-    assert (answer["status"], answer["sha256"]) == (200, DIGEST)
+    assert (answer["status"], answer["sha256"]) == (200, digest(CONTENT))
 
 
 @pytest.mark.parametrize("started", [PROCESS], indirect=True)
@@ -167,8 +175,11 @@ def test_another_jobs_worker_reads_nothing(cluster: FaultCluster) -> None:
     address = address_of(cluster, owner)
     # Beside the data, beside the reader, elsewhere; and a worker of the job of another that reads itself.
     tasks = [reader(f"t{i}", f"n{i}", "words/list", "once", address) for i in (1, 2, 3)]
+    folder = cluster.cluster.spec.topology.nodes[0].datasets
+    looking = {"command": ["python", "-c", f"import os; raise SystemExit(os.path.exists('{folder}/words'))"], "env": {}}
+    tasks.append(reader("l", "n1") | looking)  # nor does it see the disk
     strangers = cluster.finish(cluster.submit({"name": "strangers", "tasks": tasks}))
-    for task in strangers.placement:
+    for task in strangers.placement[:3]:
         (tried,) = said(cluster, strangers.id, task.name)
         assert "error" in tried, tried
     job = reading("half", "n2", "words/list", "once", datasets=["words"])
