@@ -27,7 +27,7 @@ TASKS = 5
 TASK_CPU = (400, 2_400)  # millicores
 TASK_MEMORY = (410, 2_458)  # MiB
 FLOW_MIN = (400, 800)  # kbit/s
-FLOW_MAX = (2_000, 4_000)
+FLOW_MAX = (4_000, 8_000)
 LEAST = 8 * KBIT  # asked as minimum where nothing is reserved: nobody is refused for want of bandwidth there
 
 IN_USE = (0.1, 0.5)  # share of each node's CPU and memory that others hold
@@ -139,7 +139,7 @@ def training(seed: int, architecture: str, accuracy: float) -> JobFile:
         {
             "name": f"{architecture}-{seed}",
             "tasks": tasks,
-            "flows": {"topology": "edges", "edges": edges},
+            "flows": {"topology": "edges", "mode": "elastic", "edges": edges},
             "restart": {"policy": "never"},
         }
     )
