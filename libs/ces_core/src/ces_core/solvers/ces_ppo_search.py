@@ -33,6 +33,8 @@ DIVES = 4
 LOST = 0.003
 """They are made where the first plan loses more of the composite than this by unsatisfied flows: where it loses less,
 the nodes' balance is all that is left to improve, and time serves the search better."""
+AMPLE_S = 4e-5
+"""With more time than this for each task on each node, too (docs/benchmarks/warm-start.md)."""
 DIVING = 0.5
 """Share of the time that all but the first may take."""
 ASKING = 0.1
@@ -66,9 +68,10 @@ class CesPpoSearch:
 
     def _propose(self, boards: list[Board], problem: Problem, bench: Bench, effort: Effort) -> None:
         """Leaves the policy's board, if it was asked and came to a plan, in ``boards``."""
-        if _lost(bench) > LOST:
-            _dive(Diver.of(problem, bench.view, shipped()), bench, effort)
         tasks, nodes = len(problem.tasks), int(bench.view.fits.any(axis=0).sum())
+        lost = _lost(bench)
+        if lost == math.inf or (lost > LOST and effort.left() <= AMPLE_S * tasks * nodes):
+            _dive(Diver.of(problem, bench.view, shipped()), bench, effort)
         if self.policy is not None and tasks * (TASK_S + NODE_S * nodes) <= ASKING * effort.left():
             found = greedy(bench.view, self.policy.scores)
             if isinstance(found, Board):
