@@ -36,10 +36,10 @@ CROWD = (0.0, 0.9)  # share of a link that background streams may send together,
 BURN = 0.01  # share of a core that background work really burns on each host
 
 TRAINING = {
-    "gossip": 64,
+    "gossip": 96,
     "etree": 48,
     "parameter-server": 48,
-    "ring": 64,
+    "ring": 96,
 }  # architecture -> width of both hidden layers
 
 
