@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -11,20 +13,41 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
+from click import unstyle
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from ces_common.jobfile import JobFile
-from ces_common.messages.api import FlowHop, FlowRates, FlowSample, FlowView, JobFlowsView, PlanView
+from ces_common.messages.api import FlowHop, FlowRates, FlowSample, FlowView, JobFlowsView, JobView, PlanView
 from ces_common.shares import LEAST_RATE, reservable
 from ces_common.states import JobState
+from ces_testbed.bench.commands import on_testbed
+from ces_testbed.bench.ending import SIGNALS, ended_tidily, undisturbed
 from ces_testbed.bench.testbed import scenario as scenarios
 from ces_testbed.bench.testbed.plots import testbed_plots as draw
 from ces_testbed.bench.testbed.question import PLAIN, Question
-from ces_testbed.bench.testbed.readings import Planned, carried, delivered, promised, thinned, trained
+from ces_testbed.bench.testbed.readings import (
+    Planned,
+    carried,
+    delivered,
+    promised,
+    record,
+    thinned,
+    trained,
+)
 from ces_testbed.bench.testbed.report import grids
-from ces_testbed.bench.testbed.summary import by_seed, sooner, summary, times
-from ces_testbed.bench.testbed.trial import enforced
+from ces_testbed.bench.testbed.summary import (
+    LeftOut,
+    by_seed,
+    left_out,
+    reached,
+    sooner,
+    summary,
+    times,
+)
+from ces_testbed.bench.testbed.trial import enforced, failure
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MBIT = 1_000_000
@@ -107,10 +130,29 @@ def test_without_reservations_only_the_minimum_changes(seed: int, architecture: 
     assert plain.expand_tasks() == job.expand_tasks()
 
 
-def test_each_scheduler_comes_first_in_its_turn() -> None:
-    question = Question(schedulers=("a", "b", "c"), architectures=("ring",), seeds=(1, 2, 3, 4))
-    assert ["".join(question.in_turn(place)) for place in range(4)] == ["abc", "bca", "cab", "abc"]
-    assert question.runs == 12
+def test_the_order_of_schedulers_is_drawn_by_the_seed() -> None:
+    question = Question(schedulers=("a", "b", "c"), architectures=("ring",), seeds=tuple(range(100)))
+    orders = {seed: "".join(question.in_order(seed)) for seed in question.seeds}
+    assert orders == {seed: "".join(question.in_order(seed)) for seed in question.seeds}
+    assert set(orders.values()) == {"abc", "acb", "bac", "bca", "cab", "cba"}
+    assert question.runs == 300
+
+
+def test_the_usual_seeds_are_not_those_of_trials() -> None:
+    assert Question().seeds == (6, 7, 8, 9, 10)
+
+
+def test_the_same_choice_of_nodes_is_compared_with_and_without_bandwidth_control() -> None:
+    assert {"least-allocated", PLAIN} <= set(Question().schedulers)
+
+
+@pytest.mark.parametrize("limit", ["inf", "nan", "3601", "4"])
+def test_a_limit_that_is_none_is_refused(limit: str) -> None:
+    app = typer.Typer()
+    app.command()(on_testbed)
+    answer = CliRunner().invoke(app, ["--limit-s", limit])
+    assert answer.exit_code == 2
+    assert "--limit-s" in unstyle(answer.output)
 
 
 def flow(src: str, dst: str, bandwidth: int, path: list[str], rates: list[list[float]], given: int = 0) -> FlowRates:
@@ -163,18 +205,29 @@ def test_reservations_are_in_force_once_every_link_says_so() -> None:
     shared = flow("a", "b", 4 * MBIT, ["n1", "s", "n2"], [[1.0], [1.0]], given=LEAST_RATE)
     unknown = flow("a", "b", 4 * MBIT, ["n1", "s", "n2"], [[1.0], []], given=4 * MBIT)
     local = flow("a", "b", 4 * MBIT, ["n1"], [])
-    assert [promised(each) for each in (kept, shared, unknown, local)] == [4 * MBIT, LEAST_RATE, None, None]
+    whole, least = [4 * MBIT] * 2, [LEAST_RATE] * 2
+    assert [promised(each) for each in (kept, shared, unknown, local)] == [whole, least, None, None]
     assert enforced(flows_view(kept, local), reserve=True)
     assert not enforced(flows_view(kept, shared), reserve=True)
     assert not enforced(flows_view(kept, shared), reserve=False)
     assert enforced(flows_view(shared, local), reserve=False)
     assert not enforced(flows_view(unknown), reserve=True)
+    assert not enforced(flows_view(unknown), reserve=False)
+
+
+def test_a_network_of_which_one_link_still_reserves_is_neither() -> None:
+    half = flow("a", "b", 4 * MBIT, ["n1", "s", "n2"], [[1.0], [1.0]])
+    half.hops[0].samples[0] = FlowSample(at=NOW, rate=1.0, given=LEAST_RATE)
+    half.hops[1].samples[0] = FlowSample(at=NOW, rate=1.0, given=4 * MBIT)
+    assert not enforced(flows_view(half), reserve=True)
+    assert not enforced(flows_view(half), reserve=False)
 
 
 def log(rounds: int, seconds: float, *, over: bool = True) -> Iterator[str]:
     yield "rank 0: some words"
     for i in range(1, rounds + 1):
-        yield json.dumps({"progress": {"round": i, "seconds": i, "accuracy": i / rounds}})
+        told = {"bytes_sent": 1000 * i, "seconds_communicating": i / 2}
+        yield json.dumps({"progress": {"round": i, "seconds": i, "accuracy": i / rounds} | told})
     result = {
         "rounds": rounds, "seconds": seconds, "accuracy": 0.9, "bytes_sent": 500_000, "seconds_communicating": 1.0
     }  # fmt: skip
@@ -187,8 +240,46 @@ def test_a_training_is_done_when_its_last_worker_is() -> None:
     assert found is not None
     assert (found.seconds, found.rounds, found.megabytes) == (5.0, 3, 1.0)
     assert found.curve == [(1, 1 / 3), (2, 2 / 3), (3, 1.0)]
-    assert trained({"w-0": log(3, 4.0), "w-1": log(2, 5.0, over=False)}) is None
+    assert found.ended
+    assert (found.accuracy, found.best) == (0.9, 1.0)
     assert trained({}) is None
+
+
+def test_a_training_that_was_cut_has_the_time_that_its_workers_told_of() -> None:
+    found = trained({"w-0": log(3, 4.0), "w-1": log(7, 5.0, over=False), "w-2": iter(["", '{"progress": {"rou'])})
+    assert found is not None
+    assert not found.ended
+    assert (found.seconds, found.rounds, found.best, len(found.curve)) == (7.0, 7, 1.0, 3)
+    assert trained({"w-0": iter(["words", '{"progress": {"rou']), "w-1": iter([])}) is None
+
+
+def job_view(state: JobState, reason: str | None = None) -> JobView:
+    return JobView(
+        id="1", name="j", state=state, reason=reason, priority=1, tasks=5, attempt=1, restarts=0, submitted_at=NOW
+    )
+
+
+def test_a_job_that_came_to_nothing_is_told_with_its_reason() -> None:
+    whole, cut = trained({"w-0": log(3, 4.0)}), trained({"w-0": log(3, 4.0, over=False)})
+    assert failure(job_view(JobState.SUCCEEDED), whole, ran=False) is None
+    assert failure(job_view(JobState.CANCELLED), cut, ran=True) is None
+    assert failure(job_view(JobState.CANCELLED), None, ran=True) is None
+    assert failure(job_view(JobState.FAILED, "worker 1 ended with 1"), cut, ran=True) == "worker 1 ended with 1"
+    assert "not all started" in str(failure(job_view(JobState.CANCELLED), None, ran=False))
+    assert "log" in str(failure(job_view(JobState.SUCCEEDED), cut, ran=True))
+
+
+def test_a_failed_job_is_kept_as_placed_without_a_training() -> None:
+    job = scenarios.training(1, "ring", 0.9)
+    flows = [FlowView(src=f.src, dst=f.dst, min=0, max=f.max, bandwidth=f.max, path=["a"]) for f in job.expand_flows()]
+    plan = PlanView(
+        plan="p", job="1", attempt=1, solver="x", version=1, committed_at=NOW, metrics={"load_imbalance": 0.2},
+        flows=flows, assignments={"worker0-0": "a"},
+    )  # fmt: skip
+    cut = trained({"w-0": log(3, 4.0, over=False)})
+    lost = record(plan, job, None, cut, None, "a worker ended")
+    assert (lost["placed"], lost["training"], lost["failed"]) == (True, None, "a worker ended")
+    assert record(plan, job, None, cut, None, None)["training"]["curve"] == [(1, 1 / 3), (2, 2 / 3), (3, 1.0)]
 
 
 def test_a_long_curve_keeps_its_ends() -> None:
@@ -198,9 +289,11 @@ def test_a_long_curve_keeps_its_ends() -> None:
     assert (kept[0], kept[-1]) == (points[0], points[-1])
 
 
-def run_of(seed: int, architecture: str, scheduler: str, seconds: float | None, *, placed: bool = True) -> Any:
-    """``seconds`` None: the accuracy was not reached."""
-    key = {"seed": seed, "architecture": architecture, "scheduler": scheduler, "placed": placed}
+def run_of(
+    seed: int, architecture: str, scheduler: str, seconds: float | None, *, placed: bool = True, best: float = 0.91
+) -> Any:
+    """``seconds`` None: it was ended in its first round; ``best`` below 0.9: the accuracy was not reached."""
+    key = {"seed": seed, "architecture": architecture, "scheduler": scheduler, "accuracy": 0.9, "placed": placed}
     if not placed:
         return key | {"reason": "no room"}
     planned = {
@@ -208,13 +301,15 @@ def run_of(seed: int, architecture: str, scheduler: str, seconds: float | None, 
     }  # fmt: skip
     carried = {"src": "a", "dst": "b", "hops": 2, "given": 2 * MBIT, "mean": 1e6, "most": 1.8e6, "reports": 3}
     training = {
-        "seconds": seconds, "rounds": 9, "accuracy": 0.9, "megabytes": 1, "communicating": 0.9, "curve": []
+        "ended": True, "seconds": seconds, "rounds": 9, "accuracy": 0.9, "best": best, "megabytes": 1,
+        "communicating": 0.9, "curve": [],
     }  # fmt: skip
     return key | {
         "solver": scheduler,
         "planned": planned,
         "flows": [carried],
         "training": training if seconds is not None else None,
+        "failed": None,
         "background_delivered": 0.98,
     }
 
@@ -254,8 +349,49 @@ def test_how_much_sooner_pairs_runs_by_seed_and_architecture(results: dict[str, 
     assert whole is not None
     assert (whole.pairs, whole.cut_mine, whole.cut_other) == (4, 1, 1)
     assert whole.mean == pytest.approx((2 * 4 * 9 * 20 / 90) ** 0.25)
-    assert by_seed(runs, "ces-ppo", PLAIN, 90) == pytest.approx({1: 18**0.5, 2: (4 * 20 / 90) ** 0.5})
+    each = by_seed(runs, "ces-ppo", PLAIN, ["gossip", "etree"], 90)
+    assert {seed: found and found.mean for seed, found in each.items()} == pytest.approx(
+        {1: 18**0.5, 2: (4 * 20 / 90) ** 0.5}
+    )
     assert sooner(runs, "random", PLAIN, 90) is None
+
+
+def test_only_an_accuracy_that_was_told_is_reached() -> None:
+    assert reached(run_of(1, "gossip", "x", 5.0, best=0.9))
+    assert not reached(run_of(1, "gossip", "x", 5.0, best=0.8999))  # its rounds were used up
+    assert not reached(run_of(1, "gossip", "x", None))
+    assert not reached(run_of(1, "gossip", "x", None, placed=False))
+    cut = run_of(1, "gossip", "x", 88.0)
+    cut["training"]["ended"] = False
+    assert not reached(cut)
+    exact = run_of(1, "gossip", "x", 5.0, best=0.9139) | {"accuracy": 0.91388889}  # workers tell four digits
+    assert reached(exact)
+
+
+def test_a_run_that_was_cut_counts_with_the_time_that_it_had(results: dict[str, Any]) -> None:
+    runs = results["runs"]
+    runs[f"1 etree {PLAIN}"] = run_of(1, "etree", PLAIN, 80.0)
+    runs[f"1 etree {PLAIN}"]["training"]["ended"] = False
+    found = sooner([runs["1 etree ces-ppo"], runs[f"1 etree {PLAIN}"]], "ces-ppo", PLAIN, 90)
+    assert found is not None
+    assert (found.mean, found.cut_mine, found.cut_other) == (pytest.approx(8), 0, 1)
+
+
+def test_pairs_that_no_mean_has_are_counted(results: dict[str, Any]) -> None:
+    runs = results["runs"]
+    assert left_out(runs.values(), "random", PLAIN) == LeftOut(4, 0, 0)
+    assert left_out(runs.values(), "ces-ppo", PLAIN) == LeftOut(0, 0, 0)
+    runs[f"1 gossip {PLAIN}"] = run_of(1, "gossip", PLAIN, None, placed=False)
+    runs["2 etree ces-ppo"] |= {"training": None, "failed": "a worker ended"}
+    assert left_out(runs.values(), "ces-ppo", PLAIN) == LeftOut(0, 1, 1)
+    whole = sooner(runs.values(), "ces-ppo", PLAIN, 90)
+    assert whole is not None
+    assert whole.pairs == 2
+    assert by_seed(runs.values(), "ces-ppo", PLAIN, ["gossip", "etree"], 90) == {1: None, 2: None}
+    row = grids(results)[0].rows[1]
+    assert row[-4:] == ["-, -", "0", "1", "1"]
+    failed = summary(results)["etree"]["ces-ppo"]
+    assert (failed["placed"], failed["reached"], failed["failed"], failed["seconds"]["n"]) == (2, 1, 1, 1)
 
 
 def test_what_was_not_placed_or_not_reached_is_counted_as_that(results: dict[str, Any]) -> None:
@@ -270,8 +406,9 @@ def test_what_was_not_placed_or_not_reached_is_counted_as_that(results: dict[str
 def test_tables_and_plots_hold_every_scheduler(results: dict[str, Any], tmp_path: Path) -> None:
     sooner_table, planned, measured, took = grids(results)
     assert [row[0] for row in sooner_table.rows] == ["random", "ces-ppo"]
-    assert sooner_table.rows[0][1:] == ["-", "-", "-", "-"]
-    assert sooner_table.rows[1][1:4] == ["2.83 (2)", "~1.41 (2)", "~2.00 (4)"]
+    assert sooner_table.rows[0][1:] == ["-", "-", "-", "-, -", "4", "0", "0"]
+    assert sooner_table.rows[1][1:] == ["2.83 (2)", "~1.41 (2)", "~2.00 (4)", ">4.24, <0.94", "0", "0", "0"]
+    assert "both had a place" in sooner_table.title
     assert len(planned.rows) == len(took.rows) == 9
     assert [row[0] for row in measured.rows] == ["random", "ces-ppo", PLAIN]
     assert all(len(row) == len(table.columns) for table in grids(results) for row in table.rows)
@@ -282,3 +419,56 @@ def test_tables_and_plots_hold_every_scheduler(results: dict[str, Any], tmp_path
 def test_without_the_plain_network_nothing_is_compared_with_it(results: dict[str, Any]) -> None:
     results["question"]["schedulers"].remove(PLAIN)
     assert len(grids(results)) == 3
+
+
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """Signals as a program has them that was started from a terminal."""
+    before = {each: signal.getsignal(each) for each in SIGNALS}
+    for each in SIGNALS:
+        signal.signal(each, signal.default_int_handler)
+    yield
+    for each, was in before.items():
+        signal.signal(each, was)
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize("number", SIGNALS)
+def test_the_first_signal_ends_and_a_second_changes_nothing(number: signal.Signals) -> None:
+    cleaned = False
+
+    def work() -> None:
+        nonlocal cleaned
+        try:
+            signal.raise_signal(number)
+        finally:
+            for each in SIGNALS:
+                signal.raise_signal(each)
+            cleaned = True
+
+    with pytest.raises(KeyboardInterrupt), ended_tidily():
+        work()
+    assert cleaned
+    assert {signal.getsignal(each) for each in SIGNALS} == {signal.default_int_handler}
+
+
+@pytest.mark.usefixtures("handlers")
+def test_a_signal_takes_effect_after_what_must_not_be_disturbed() -> None:
+    done: list[str] = []
+
+    def work() -> None:
+        with undisturbed():
+            os.kill(os.getpid(), signal.SIGTERM)
+            done.append("all of it")
+        done.append("more")
+
+    with pytest.raises(KeyboardInterrupt), ended_tidily():
+        work()
+    assert done == ["all of it"]
+
+
+@pytest.mark.usefixtures("handlers")
+def test_what_is_ignored_stays_ignored() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with ended_tidily():
+        signal.raise_signal(signal.SIGHUP)

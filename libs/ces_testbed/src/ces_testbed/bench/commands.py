@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ces_client.cli.output import console
-from ces_core.solvers import DEFAULT
+from ces_testbed.bench.testbed.question import ARCHITECTURES, FIRST_SEED, SCHEDULERS
 
 
 def control_plane(
@@ -69,16 +70,28 @@ def reroute(
     screen.print(f"written: {out}/results.json")
 
 
+def _number(value: float) -> float:
+    """A NaN is within any bounds."""
+    if math.isnan(value):
+        raise typer.BadParameter("nan is no number")
+    return value
+
+
 def on_testbed(
     schedulers: Annotated[
         str, typer.Option(help="those compared, separated by commas: any that `ces solvers` lists")
-    ] = f"random,smart,flexitask,ppo-balance,ces-ppo,{DEFAULT},least-allocated-blind",
+    ] = ",".join(SCHEDULERS),
     architectures: Annotated[
         str, typer.Option(help="gossip, etree, parameter-server or ring, separated by commas")
-    ] = "gossip,etree,parameter-server",
-    seeds: Annotated[int, typer.Option(min=1, max=1000, help="so many seeds, from 1 on")] = 5,
-    accuracy: Annotated[float, typer.Option(min=0.2, max=0.95, help="at which a training is done")] = 0.9,
-    limit_s: Annotated[float, typer.Option("--limit-s", min=5, help="longest training, seconds")] = 90.0,
+    ] = ",".join(ARCHITECTURES),
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="so many seeds")] = 5,
+    first_seed: Annotated[int, typer.Option("--first-seed", min=0, help="the first of them")] = FIRST_SEED,
+    accuracy: Annotated[
+        float, typer.Option(min=0.2, max=0.95, callback=_number, help="at which a training is done")
+    ] = 0.9,
+    limit_s: Annotated[
+        float, typer.Option("--limit-s", min=5, max=3600, callback=_number, help="longest training, seconds")
+    ] = 90.0,
     out: Annotated[Path, typer.Option(help="where results.json, tables.md and the plots go")] = Path(
         "bench-results/testbed"
     ),
@@ -98,7 +111,7 @@ def on_testbed(
     question = Question(
         schedulers=asking.names("--schedulers", schedulers, sorted(available())),
         architectures=asking.names("--architectures", architectures, list(TRAINING)),
-        seeds=tuple(range(1, seeds + 1)),
+        seeds=tuple(range(first_seed, first_seed + seeds)),
         accuracy=accuracy,
         limit_s=limit_s,
     )

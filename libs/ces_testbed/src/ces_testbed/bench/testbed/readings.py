@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
@@ -80,42 +80,62 @@ def delivered(view: JobFlowsView) -> float | None:
     return fmean(shares) if shares else None
 
 
-def promised(flow: FlowRates) -> int | None:
-    """What the classes of a flow guaranteed at the last report, in bit/s: less than was given where nothing is."""
+def promised(flow: FlowRates) -> list[int] | None:
+    """What the classes of a flow guaranteed at the last report, link by link, in bit/s: less than was given where
+    nothing is. None where it crosses no link, or not all have told."""
     last = [hop.samples[-1].given for hop in flow.hops if hop.samples]
-    return min(last) if flow.hops and len(last) == len(flow.hops) else None
+    return last if last and len(last) == len(flow.hops) else None
 
 
 @dataclass(frozen=True)
 class Trained:
-    """``seconds``: from the first round until the last worker stopped, having reached the accuracy or heard of it.
-    ``curve``: seconds and accuracy as the worker of rank 0 told them, some of its rounds."""
+    """``ended``: every worker told its result. ``seconds``: from the first round until the last worker stopped, having
+    reached the accuracy or heard of it; of a training that was cut, until the last round that a worker told of.
+    ``accuracy``: the least of the workers' last ones; ``best``: the most that any of them told in any round. ``curve``:
+    seconds and accuracy as the worker of rank 0 told them, some of its rounds."""
 
+    ended: bool
     seconds: float
     rounds: int
     accuracy: float
+    best: float
     megabytes: float
     communicating: float
     curve: list[tuple[float, float]]
 
 
 def trained(logs: Mapping[str, Iterable[str]]) -> Trained | None:
-    """From the lines of every worker's log, by rank's order; None unless all have told their result."""
-    told = [[json.loads(line) for line in lines if line.startswith("{")] for lines in logs.values()]
-    results = [next((line["result"] for line in lines if "result" in line), None) for lines in told]
-    known = [result for result in results if result is not None]
-    if not known or len(known) < len(results):
+    """From the lines of every worker's log, by rank's order; None where no worker has come through a round."""
+    told = [list(_told(lines)) for lines in logs.values()]
+    every = [line for lines in told for line in lines]
+    if not every:
         return None
-    rounds = [line["progress"] for line in told[0] if "progress" in line]
-    curve = [(each["seconds"], each["accuracy"]) for each in rounds]
+    last = [lines[-1] for lines in told if lines]
     return Trained(
-        max(result["seconds"] for result in known),
-        max(result["rounds"] for result in known),
-        min(result["accuracy"] for result in known),
-        sum(result["bytes_sent"] for result in known) / 1e6,
-        fmean(result["seconds_communicating"] / result["seconds"] for result in known),
-        thinned(curve, CURVE_POINTS),
+        all(lines and not lines[-1]["going"] for lines in told),
+        max(line["seconds"] for line in last),
+        max(line["done"] for line in last),
+        min(line["accuracy"] for line in last),
+        max(line["accuracy"] for line in every),
+        sum(line["bytes_sent"] for line in last) / 1e6,
+        fmean(line["seconds_communicating"] / line["seconds"] for line in last),
+        thinned([(line["seconds"], line["accuracy"]) for line in told[0] if line["going"]], CURVE_POINTS),
     )
+
+
+def _told(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """What a worker said of its rounds and of its end; ``done``: how many rounds that is, ``going``: it went on."""
+    for line in lines:
+        if not line.startswith("{"):
+            continue
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue  # it was ended while it wrote
+        if "progress" in found:
+            yield found["progress"] | {"done": found["progress"]["round"], "going": True}
+        elif "result" in found:
+            yield found["result"] | {"done": found["result"]["rounds"], "going": False}
 
 
 def thinned(points: Sequence[tuple[float, float]], most: int) -> list[tuple[float, float]]:
@@ -126,15 +146,22 @@ def thinned(points: Sequence[tuple[float, float]], most: int) -> list[tuple[floa
 
 
 def record(
-    plan: PlanView, job: JobFile, flows: JobFlowsView | None, training: Trained | None, background: float | None
+    plan: PlanView,
+    job: JobFile,
+    flows: JobFlowsView | None,
+    training: Trained | None,
+    background: float | None,
+    failed: str | None,
 ) -> dict[str, Any]:
-    """A run whose job found a place, for ``results.json``."""
+    """A run whose job found a place, for ``results.json``. ``failed``: why it came to nothing; what its workers said
+    until then is no training."""
     return {
         "placed": True,
         "solver": plan.solver,
         "decision_ms": plan.considered.get("decision_ms"),
         "planned": asdict(Planned.of(plan, job)),
         "flows": [asdict(flow) for flow in carried(flows)] if flows is not None else [],
-        "training": asdict(training) if training is not None else None,
+        "training": asdict(training) if training is not None and failed is None else None,
+        "failed": failed,
         "background_delivered": background,
     }

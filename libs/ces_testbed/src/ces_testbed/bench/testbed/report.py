@@ -8,7 +8,7 @@ from typing import Any
 from ces_core.bench.results import Grid
 from ces_core.bench.spread import figure, percent, plus_minus
 from ces_testbed.bench.testbed.question import PLAIN
-from ces_testbed.bench.testbed.summary import ALL, Sooner, by_seed, of, sooner, summary
+from ces_testbed.bench.testbed.summary import ALL, Sooner, by_seed, left_out, of, sooner, summary
 
 AIM = 1.5
 
@@ -22,31 +22,40 @@ def grids(results: Mapping[str, Any]) -> list[Grid]:
 
 def _sooner(results: Mapping[str, Any]) -> Grid:
     question, runs = results["question"], list(results["runs"].values())
-    limit, rows = question["limit_s"], []
+    limit, architectures, rows = question["limit_s"], question["architectures"], []
     for scheduler in question["schedulers"]:
         if scheduler == PLAIN:
             continue
         cells = [
-            _ratio(sooner(of(runs, architecture), scheduler, PLAIN, limit))
-            for architecture in (*question["architectures"], ALL)
+            _ratio(sooner(of(runs, architecture), scheduler, PLAIN, limit)) for architecture in (*architectures, ALL)
         ]
-        seeds = by_seed(runs, scheduler, PLAIN, limit)
-        worst = f"{min(seeds.values()):.2f} to {max(seeds.values()):.2f}" if seeds else "-"
-        rows.append([scheduler, *cells, worst])
+        seeds = by_seed(runs, scheduler, PLAIN, architectures, limit).values()
+        missing = left_out(runs, scheduler, PLAIN)
+        others = [str(missing.unplaced), str(missing.other_unplaced), str(missing.failed)]
+        rows.append(
+            [scheduler, *cells, ", ".join(f"{_mark(each)}{each.mean:.2f}" if each else "-" for each in seeds), *others]
+        )
     title = (
         f"How many times sooner accuracy {question['accuracy']:g} is reached than with {PLAIN} on a network without "
-        f"bandwidth control (aim: {AIM:g}): geometric mean over seeds of the ratio of times, in brackets how many "
-        "pairs of runs; `>` or `<` where in some of them one side was ended before its end, so that the true mean is "
-        "beyond. The last column: the mean over architectures, of the worst to the best seed."
+        f"bandwidth control (aim: {AIM:g}), of pairs of runs in which both had a place and neither failed: geometric "
+        "mean over seeds of the ratio of times, in brackets how many pairs; `>` or `<` where in some of them the "
+        "other's or the scheduler's own did not reach it, so that the true mean is beyond, `~` where both. Each seed: "
+        f"the mean over architectures, of {_seeds(results)} in this order; `-` where one of them lacks its pair. The "
+        "last columns: pairs left out, since the scheduler had no place for the job, only the other had none, or one "
+        "of the two trainings failed."
     )
-    return Grid(title, ("scheduler", *question["architectures"], ALL, "single seeds"), rows)
+    columns = ("scheduler", *architectures, ALL, "each seed", "no place", "other no place", "failed")
+    return Grid(title, columns, rows)
 
 
 def _ratio(found: Sooner | None) -> str:
-    if found is None:
-        return "-"
-    mark = "~" if found.cut_mine and found.cut_other else ">" if found.cut_other else "<" if found.cut_mine else ""
-    return f"{mark}{found.mean:.2f} ({found.pairs})"
+    return f"{_mark(found)}{found.mean:.2f} ({found.pairs})" if found is not None else "-"
+
+
+def _mark(found: Sooner) -> str:
+    if found.cut_mine and found.cut_other:
+        return "~"
+    return ">" if found.cut_other else "<" if found.cut_mine else ""
 
 
 def _planned(results: Mapping[str, Any], found: Mapping[str, Any]) -> Grid:
@@ -96,18 +105,23 @@ def _measured(results: Mapping[str, Any], found: Mapping[str, Any]) -> Grid:
 
 
 def _times(results: Mapping[str, Any], found: Mapping[str, Any]) -> Grid:
-    limit = results["question"]["limit_s"]
+    question = results["question"]
     rows = [
         [
             f"{architecture}, {scheduler}",
             f"{each['reached']} of {each['placed']}",
+            str(each["failed"]),
             *(figure(each["seconds"], key, 1) for key in ("mean", "std", "min", "p50", "max")),
         ]
         for architecture, schedulers in found.items()
         for scheduler, each in schedulers.items()
     ]
-    title = f"Seconds until the accuracy was reached, of the jobs placed; those that were ended count with {limit:g} s."
-    return Grid(title, ("jobs", "reached", "mean", "std", "least", "median", "most"), rows)
+    title = (
+        f"Seconds until accuracy {question['accuracy']:g} was reached, of the jobs placed. Those that were ended after "
+        f"{question['limit_s']:g} s, or used up their rounds, count with the seconds until their last round; those "
+        "that failed do not count."
+    )
+    return Grid(title, ("jobs", "reached", "failed", "mean", "std", "least", "median", "most"), rows)
 
 
 def _seeds(results: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
@@ -18,7 +19,7 @@ from ces_common.states import JOB_OVER, JobState
 from ces_core.bench.machine import describe
 from ces_core.bench.results import write_results
 from ces_core.solvers import DEFAULT, get_solver
-from ces_testbed.bench.ending import ended_tidily
+from ces_testbed.bench.ending import ended_tidily, undisturbed
 from ces_testbed.bench.testbed import scenario as scenarios
 from ces_testbed.bench.testbed.question import PLAIN, Question
 from ces_testbed.bench.testbed.trial import PATIENCE_S, enforced, run_job, settled, wait_for
@@ -29,6 +30,7 @@ from ces_testbed.services import SCHEDULER
 from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
 
 NETWORK = "network-ctl"
+STILL_S = 10.0  # a node that has just missed a report tells again in this time
 Step = Callable[[str], None]  # told of each run that is done
 
 
@@ -71,7 +73,17 @@ class Bench:
         if self._client.jobs.get(self._background).state in JOB_OVER:
             raise TestbedError("the background load has ended by itself: the run took too long")
         wait_for(lambda: settled(self._client, self._tasks), "the job's workers are gone")
+        self._unchanged(self._background)
         return found
+
+    def _unchanged(self, background: str) -> None:
+        """Raises TestbedError where the network is no longer as it was set before the run."""
+        kept = "keeps" if self._reserve else "ignores"
+        wait_for(
+            lambda: enforced(self._client.jobs.flows(background), self._reserve),
+            f"after the run, as before it, every link {kept} what is reserved: {NETWORK} has started anew by itself?",
+            STILL_S,
+        )
 
     def _decide(self, scheduler: str) -> None:
         if scheduler != self._scheduler:
@@ -106,39 +118,38 @@ def name_of(seed: int, architecture: str, scheduler: str) -> str:
     return f"{seed} {architecture} {scheduler}"
 
 
-def measure(question: Question, step: Step) -> Generator[dict[str, Any]]:
-    """The runs of one seed after the other, by their names. Raises TestbedError."""
+def measure(question: Question) -> Generator[dict[str, Any]]:
+    """One run after the other. Raises TestbedError."""
     longest_s = (question.limit_s + PATIENCE_S) * len(question.schedulers) * len(question.architectures) + PATIENCE_S
     with ended_tidily(), _bench() as bench:
-        for place, seed in enumerate(question.seeds):
-            runs = {}
+        for seed in question.seeds:
             scenario = scenarios.scenario(seed, list(question.architectures), question.accuracy, longest_s)
             bench.load(scenario)
-            for scheduler in question.in_turn(place):
+            for scheduler in question.in_order(seed):
                 bench.prepare(scheduler)
                 for architecture in question.architectures:
                     found = bench.run(scheduler, scenario, architecture, question.limit_s)
                     key = {"seed": seed, "architecture": architecture, "scheduler": scheduler}
-                    runs[name_of(seed, architecture, scheduler)] = key | found
-                    step(name_of(seed, architecture, scheduler))
+                    yield key | {"accuracy": question.accuracy} | found
             bench.unload()
-            yield runs
 
 
 def run(question: Question, out: Path, step: Step) -> dict[str, Any]:
-    """Measure, and write ``results.json`` under ``out`` after each seed: whatever comes, what is known is kept. Raises
+    """Measure, and write ``results.json`` under ``out`` after each run: whatever comes, what is known is kept. Raises
     TestbedError."""
     if (reason := why_no_tc()) is not None:
         raise TestbedError(f"ces bench testbed shapes real links: {reason}")
     started = time.monotonic()
     results: dict[str, Any] = {"question": asdict(question), "setting": scenarios.setting(), "machine": describe()}
     results["runs"] = {}
-    with closing(measure(question, step)) as measured:
-        for done, runs in enumerate(measured, 1):
-            results["runs"] |= runs
-            results["question"]["seeds"] = question.seeds[:done]
+    with closing(measure(question)) as measured:
+        for found in measured:
+            name = name_of(found["seed"], found["architecture"], found["scheduler"])
+            results["runs"][name] = found
+            results["question"]["seeds"] = list(dict.fromkeys(each["seed"] for each in results["runs"].values()))
             results["took_s"] = round(time.monotonic() - started)
             write_results(out, results)
+            step(name)
     return results
 
 
@@ -155,5 +166,11 @@ def _bench() -> Iterator[Bench]:
             log_level="warning",
         )
         cluster = Cluster(spec, Files(Path(folder)))
-        with cluster, cluster.client() as client:
-            yield Bench(cluster, client)
+        try:
+            cluster.start()
+            with cluster.client() as client:
+                yield Bench(cluster, client)
+        finally:
+            with undisturbed():
+                for what in cluster.stop():
+                    print(f"could not be removed: {what}", file=sys.stderr)

@@ -1,12 +1,13 @@
 """From single runs to what is told of them: each scheduler's figures, and how much sooner than the plain network. Pure.
 
-Times are of trainings that reached their accuracy. One that did not in its time counts with the time it had, which
-flatters it: where that is so, a table says it.
+A training has reached its accuracy where one of its workers told of it and all came to their end. One that was cut, or
+had used up its rounds, counts with the time it had, which flatters it: where that is so, a table says it. A job that
+had no place, or failed, has no time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from statistics import fmean
@@ -17,6 +18,7 @@ from ces_core.bench.spread import spread
 Run = Mapping[str, Any]
 Runs = Iterable[Run]
 ALL = "all"
+TOLD_DIGITS = 4  # of an accuracy, in what workers tell
 
 
 def summary(results: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,30 +45,38 @@ def figures(runs: Runs, limit_s: float) -> dict[str, Any]:
     placed = [run for run in runs if run["placed"]]
     flows = [flow for run in placed for flow in run["flows"] if flow["given"]]
     delivered = [run["background_delivered"] for run in placed if run["background_delivered"] is not None]
-    found: dict[str, Any] = {"runs": len(runs), "placed": len(placed), "reached": sum(map(reached, placed))}
+    found: dict[str, Any] = {"runs": len(runs), "placed": len(placed)}
+    found |= {"reached": sum(map(reached, placed)), "failed": sum(map(failed, placed))}
     for what in ("composite", "load_imbalance", "bandwidth_satisfaction", "local"):
         found[what] = spread(run["planned"][what] for run in placed)
     found["rate"] = spread(flow["mean"] for flow in flows)
     found["measured"] = spread(flow["mean"] / flow["given"] for flow in flows)
     found["busiest"] = spread(flow["most"] / flow["given"] for flow in flows)
     found["background"] = spread(delivered)
-    found["seconds"] = spread(seconds(run, limit_s) for run in placed)
+    found["seconds"] = spread(seconds(run, limit_s) for run in placed if not failed(run))
     return found
 
 
 def reached(run: Run) -> bool:
-    return bool(run["placed"] and run["training"] is not None)
+    training = run["training"] if run["placed"] else None
+    if training is None or not training["ended"]:
+        return False
+    return bool(training["best"] >= round(run["accuracy"], TOLD_DIGITS))
+
+
+def failed(run: Run) -> bool:
+    return bool(run["placed"] and run["failed"] is not None)
 
 
 def seconds(run: Run, limit_s: float) -> float:
-    """Of a run that had a place."""
-    return float(run["training"]["seconds"]) if reached(run) else limit_s
+    """Of a run that had a place and did not fail. One that was cut in its first round had at least the limit."""
+    return float(run["training"]["seconds"]) if run["training"] is not None else limit_s
 
 
 @dataclass(frozen=True)
 class Sooner:
     """How many times as long as a scheduler's the other's trainings took, seed by seed: the geometric mean, the least
-    and the most. ``cut_mine``, ``cut_other``: pairs in which that side was ended before its end."""
+    and the most. ``cut_mine``, ``cut_other``: pairs in which that side did not reach its accuracy."""
 
     pairs: int
     mean: float
@@ -77,34 +87,59 @@ class Sooner:
 
 
 def sooner(runs: Runs, scheduler: str, other: str, limit_s: float) -> Sooner | None:
-    """Over the runs that both have; None where that is none."""
-    runs = list(runs)
-    mine, theirs = by_instance(runs, scheduler), by_instance(runs, other)
-    both = [(run, theirs[key]) for key, run in mine.items() if key in theirs]
-    placed = [(run, against) for run, against in both if run["placed"] and against["placed"]]
-    if not placed:
+    """Over the pairs of runs in which both had a place and neither failed; None where there are none."""
+    timed = [pair for pair in pairs(runs, scheduler, other) if all(run["placed"] and not failed(run) for run in pair)]
+    if not timed:
         return None
-    ratios = [seconds(against, limit_s) / seconds(run, limit_s) for run, against in placed]
+    ratios = [seconds(against, limit_s) / seconds(run, limit_s) for run, against in timed]
     return Sooner(
-        len(placed),
+        len(timed),
         exp(fmean(map(log, ratios))),
         min(ratios),
         max(ratios),
-        sum(not reached(run) for run, _ in placed),
-        sum(not reached(against) for _, against in placed),
+        sum(not reached(run) for run, _ in timed),
+        sum(not reached(against) for _, against in timed),
     )
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Pairs that no mean has. ``unplaced``: the scheduler had no place; ``other_unplaced``: it had one, the other had
+    none; ``failed``: both had one, and one of them failed."""
+
+    unplaced: int
+    other_unplaced: int
+    failed: int
+
+
+def left_out(runs: Runs, scheduler: str, other: str) -> LeftOut:
+    both = pairs(runs, scheduler, other)
+    placed = [pair for pair in both if pair[0]["placed"]]
+    each_placed = [pair for pair in placed if pair[1]["placed"]]
+    some_failed = sum(any(map(failed, pair)) for pair in each_placed)
+    return LeftOut(len(both) - len(placed), len(placed) - len(each_placed), some_failed)
+
+
+def pairs(runs: Runs, scheduler: str, other: str) -> list[tuple[Run, Run]]:
+    """Two schedulers' runs of the same job under the same load."""
+    runs = list(runs)
+    mine, theirs = by_instance(runs, scheduler), by_instance(runs, other)
+    return [(run, theirs[key]) for key, run in mine.items() if key in theirs]
 
 
 def by_instance(runs: Runs, scheduler: str) -> dict[tuple[int, str], Run]:
     return {(run["seed"], run["architecture"]): run for run in runs if run["scheduler"] == scheduler}
 
 
-def by_seed(runs: Runs, scheduler: str, other: str, limit_s: float) -> dict[int, float]:
-    """Seed -> the geometric mean over the architectures of how many times as long the other took."""
+def by_seed(
+    runs: Runs, scheduler: str, other: str, architectures: Sequence[str], limit_s: float
+) -> dict[int, Sooner | None]:
+    """Seed -> over the architectures, how many times as long the other took; None where one of them lacks its pair:
+    means over different architectures cannot be compared."""
     runs = list(runs)
     parts = {seed: [run for run in runs if run["seed"] == seed] for seed in sorted({run["seed"] for run in runs})}
     found = {seed: sooner(part, scheduler, other, limit_s) for seed, part in parts.items()}
-    return {seed: each.mean for seed, each in found.items() if each is not None}
+    return {seed: each if each and each.pairs == len(architectures) else None for seed, each in found.items()}
 
 
 def times(runs: Runs) -> tuple[list[float], int]:

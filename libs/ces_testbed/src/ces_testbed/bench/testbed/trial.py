@@ -11,7 +11,7 @@ from ces_client import Client
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import JobFlowsView, JobView
 from ces_common.states import JOB_OVER, JobState
-from ces_testbed.bench.testbed.readings import delivered, promised, record, trained
+from ces_testbed.bench.testbed.readings import Trained, delivered, promised, record, trained
 from ces_testbed.errors import TestbedError
 
 LOOK_S = 0.25
@@ -34,14 +34,19 @@ def settled(client: Client, tasks: int) -> bool:
 
 
 def enforced(view: JobFlowsView, reserve: bool) -> bool:
-    """Whether all flows over links are promised what they were given, or none is."""
-    known = [(promised(flow), flow.bandwidth) for flow in view.flows if len(flow.path) > 1]
-    return all(now is not None and (now == given) is reserve for now, given in known)
+    """Whether every link promises all flows that cross it what they were given, or none does so for any."""
+    for flow in view.flows:
+        if len(flow.path) < 2:
+            continue
+        rates = promised(flow)
+        if rates is None or (min(rates) != flow.bandwidth if reserve else flow.bandwidth in rates):
+            return False
+    return True
 
 
 def run_job(client: Client, job: JobFile, asked: JobFile, background: str, limit_s: float) -> dict[str, Any]:
     """``job``: what is submitted; ``asked``: as its user wrote it; ``background``: the id of the background's job.
-    A training that is not at its end ``limit_s`` after it began is ended."""
+    A job that runs for longer than ``limit_s`` is ended; one that fails is told with the reason."""
     began = datetime.now(UTC)
     submitted = client.jobs.submit(job)
     view = _decided(client, submitted.id)
@@ -62,15 +67,24 @@ def run_job(client: Client, job: JobFile, asked: JobFile, background: str, limit
     others = delivered(client.jobs.flows(background, since=view.started_at or began))
     if view.state not in JOB_OVER:
         client.jobs.cancel(submitted.id)
+        view = client.jobs.get(submitted.id)  # it may have come to its end before
     plan = client.jobs.plan(submitted.id)
-    tasks = [task.name for task in job.expand_tasks()]
-    logs = {task: list(client.jobs.logs(submitted.id, task)) for task in tasks} if view.state in JOB_OVER else {}
-    found = record(plan, asked, flows, trained(logs), others)
     if plan.considered.get("fallback"):
         raise TestbedError(f"another solver decided: {plan.considered['fallback']}")
+    tasks = [task.name for task in job.expand_tasks()]
+    training = trained({task: list(client.jobs.logs(submitted.id, task)) for task in tasks})
+    return record(plan, asked, flows, training, others, failure(view, training, ran=started is not None))
+
+
+def failure(view: JobView, training: Trained | None, *, ran: bool) -> str | None:
+    """Why a job that is over came to nothing; None where it did not. ``ran``: it was seen running."""
     if view.state == JobState.FAILED:
-        raise TestbedError(f"job {job.name} failed: {view.reason}")
-    return found
+        return view.reason or "no reason was told"
+    if view.state == JobState.SUCCEEDED and not (training and training.ended):
+        return "it succeeded, but not every worker's log holds a result"
+    if view.state == JobState.CANCELLED and not ran:
+        return "its workers were not all started in time"
+    return None
 
 
 def _decided(client: Client, job: str) -> JobView:
