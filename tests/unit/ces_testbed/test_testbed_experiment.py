@@ -25,6 +25,7 @@ from ces_common.shares import LEAST_RATE, reservable
 from ces_common.states import JobState
 from ces_testbed.bench.commands import on_testbed
 from ces_testbed.bench.ending import SIGNALS, ended_tidily, undisturbed
+from ces_testbed.bench.testbed import run as running
 from ces_testbed.bench.testbed import scenario as scenarios
 from ces_testbed.bench.testbed.plots import testbed_plots as draw
 from ces_testbed.bench.testbed.question import PLAIN, Question
@@ -48,6 +49,7 @@ from ces_testbed.bench.testbed.summary import (
     times,
 )
 from ces_testbed.bench.testbed.trial import enforced, failure
+from ces_testbed.errors import TestbedError
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MBIT = 1_000_000
@@ -472,3 +474,38 @@ def test_what_is_ignored_stays_ignored() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with ended_tidily():
         signal.raise_signal(signal.SIGHUP)
+
+
+def test_what_is_known_is_kept_whatever_comes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def two_runs(question: Question) -> Iterator[Any]:
+        yield run_of(6, "gossip", "ces-ppo", 5.0)
+        yield run_of(6, "gossip", PLAIN, 7.0)
+        raise TestbedError("a link is gone")
+
+    monkeypatch.setattr(running, "measure", two_runs)
+    monkeypatch.setattr(running, "why_no_tc", lambda: None)
+    monkeypatch.setattr(running, "describe", dict)
+    told: list[str] = []
+    with pytest.raises(TestbedError, match="a link is gone"):
+        running.run(Question(("ces-ppo", PLAIN), ("gossip",)), tmp_path, told.append)
+    kept = json.loads((tmp_path / "results.json").read_text())
+    assert list(kept["runs"]) == told == ["6 gossip ces-ppo", f"6 gossip {PLAIN}"]
+    assert kept["question"]["seeds"] == [6]
+
+
+def test_what_a_cluster_leaves_behind_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Stuck:
+        def __init__(self, *_: object) -> None: ...
+
+        def start(self) -> None:
+            raise TestbedError("a service ends again and again")
+
+        def stop(self) -> list[str]:
+            return ["namespace x", "process 7"]
+
+    monkeypatch.setattr(running, "Cluster", Stuck)
+    with pytest.raises(TestbedError, match="again and again"), running._bench():
+        pass
+    assert capsys.readouterr().err.splitlines() == [f"could not be removed: {x}" for x in ("namespace x", "process 7")]
