@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -48,7 +49,7 @@ from ces_testbed.bench.testbed.summary import (
     summary,
     times,
 )
-from ces_testbed.bench.testbed.trial import enforced, failure
+from ces_testbed.bench.testbed.trial import enforced, failure, run_job
 from ces_testbed.errors import TestbedError
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -509,3 +510,64 @@ def test_what_a_cluster_leaves_behind_is_told(
     with pytest.raises(TestbedError, match="again and again"), running._bench():
         pass
     assert capsys.readouterr().err.splitlines() == [f"could not be removed: {x}" for x in ("namespace x", "process 7")]
+
+
+class Jobs:
+    """The jobs of a cluster on which a training runs for ever, until it is cancelled: then it is ``at_last``, and its
+    logs are whole or not."""
+
+    def __init__(self, job: JobFile, at_last: JobState) -> None:
+        self._job, self._at_last, self._state = job, at_last, JobState.RUNNING
+
+    def submit(self, job: JobFile) -> JobView:
+        return self.get("1")
+
+    def get(self, job: str) -> JobView:
+        return job_view(self._state)
+
+    def cancel(self, job: str) -> None:
+        self._state = self._at_last
+
+    def flows(self, job: str, since: datetime | None = None) -> JobFlowsView:
+        return flows_view()
+
+    def plan(self, job: str) -> PlanView:
+        flows = [
+            FlowView(src=f.src, dst=f.dst, min=0, max=f.max, bandwidth=f.max, path=["a"])
+            for f in self._job.expand_flows()
+        ]
+        return PlanView(
+            plan="p", job=job, attempt=1, solver="x", version=1, committed_at=NOW, metrics={"load_imbalance": 0.2},
+            flows=flows, assignments={"worker0-0": "a"},
+        )  # fmt: skip
+
+    def logs(self, job: str, task: str) -> Iterator[str]:
+        return log(4, 5.0, over=self._state == JobState.SUCCEEDED)
+
+
+@pytest.mark.parametrize(
+    ("at_last", "ended", "seconds"), [(JobState.CANCELLED, False, 4), (JobState.SUCCEEDED, True, 5)]
+)
+def test_a_job_that_ended_just_before_it_was_cut_is_not_cut(at_last: JobState, ended: bool, seconds: float) -> None:
+    job = scenarios.training(1, "ring", 0.9)
+    client: Any = SimpleNamespace(jobs=Jobs(job, at_last))
+    found = run_job(client, job, job, "2", limit_s=0)
+    assert found["failed"] is None
+    assert (found["training"]["ended"], found["training"]["seconds"]) == (ended, seconds)
+    assert len(found["training"]["curve"]) == 4
+
+
+@pytest.mark.parametrize("guaranteed", [4 * MBIT, LEAST_RATE])
+def test_a_run_counts_only_where_the_network_is_still_as_it_was_set(
+    guaranteed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = flows_view(flow("a", "b", 4 * MBIT, ["n1", "n2"], [[1.0]], given=guaranteed))
+    client: Any = SimpleNamespace(jobs=SimpleNamespace(flows=lambda job: view))
+    cluster: Any = None
+    bench = running.Bench(cluster, client)  # keeps reservations, as a cluster starts
+    monkeypatch.setattr(running, "STILL_S", 0.0)
+    if guaranteed == LEAST_RATE:
+        with pytest.raises(TestbedError, match="network-ctl"):
+            bench._unchanged("2")
+    else:
+        bench._unchanged("2")
