@@ -52,7 +52,8 @@ SETTINGS = {
     "CES_ALLOWED_IMAGES": "Patterns of the images that workers may use, separated by commas (`docker` runtime).",
     "CES_PULL_IMAGES": "Whether an allowed image that the engine lacks may be pulled.",
     "CES_HIDE": "Files and folders that workers of the `process` runtime do not see, separated by commas.",
-    "CES_DATASETS": "Folder with the data that jobs may read here (`inputs`): each folder directly in it is a dataset.",
+    "CES_DATASETS": "Absolute path of the folder with the data that jobs may read here (`inputs`), apart from "
+    "`CES_STATE_DIR`: each folder directly in it is a dataset.",
     "CES_HEARTBEAT_S": "Seconds between heartbeats.",
     "CES_STOP_GRACE_S": "Seconds between SIGTERM and SIGKILL when a worker is stopped.",
     "CES_LOG_KEEP_S": "Seconds for which logs of ended workers are kept.",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import psutil
 import pytest
+from pydantic import ValidationError
 
 from ces_edge_agent.settings import AgentSettings
 
@@ -23,3 +25,30 @@ def test_what_is_offered_may_be_written_as_people_write_it(monkeypatch: pytest.M
     settings = AgentSettings(node="n1")
     assert (settings.node_cpu, settings.node_memory) == (1500, 2 * 2**30)
     assert settings.node_labels == {"site": "roof", "floor": "3"}
+
+
+def test_no_folder_named_means_none_offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CES_DATASETS", "")
+    assert AgentSettings(node="n1").datasets is None
+    monkeypatch.setenv("CES_DATASETS", str(tmp_path))
+    assert AgentSettings(node="n1", state_dir=Path("/var/lib/ces-agent")).datasets == tmp_path
+
+
+@pytest.mark.parametrize("folder", ["/", "//", "/..", "{}", "{}/agent", "{}/agent/logs", "{}/data/../agent", "{}/link"])
+def test_the_agents_own_folder_is_never_offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str) -> None:
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "agent")
+    monkeypatch.setenv("CES_STATE_DIR", str(tmp_path / "agent"))
+    monkeypatch.setenv("CES_DATASETS", folder.format(tmp_path))
+    with pytest.raises(ValidationError, match="datasets\n.*must not be .*: name a folder that holds nothing but"):
+        AgentSettings(node="n1")
+    monkeypatch.setenv("CES_DATASETS", str(tmp_path / "data"))
+    assert AgentSettings(node="n1").datasets == tmp_path / "data"
+
+
+@pytest.mark.parametrize("folder", [".", "datasets", "~/datasets", " "])
+def test_a_folder_is_named_wherever_the_agent_runs(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    monkeypatch.setenv("CES_DATASETS", folder)
+    with pytest.raises(ValidationError, match="datasets\n.*must be an absolute path, not"):
+        AgentSettings(node="n1")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import psutil
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import NoDecode
 
 from ces_common.jobfile import NodeName
@@ -22,6 +22,10 @@ _ARCH = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 def _arch() -> str:
     machine = platform.machine()
     return _ARCH.get(machine, machine)
+
+
+def _overlap(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
 
 
 class AgentSettings(ServiceSettings):
@@ -49,6 +53,28 @@ class AgentSettings(ServiceSettings):
     heartbeat_s: Annotated[float, Field(gt=0)] = 2.0
     stop_grace_s: Annotated[float, Field(ge=0)] = 5.0
     log_keep_s: Annotated[float, Field(gt=0)] = 24 * 3600.0
+
+    @field_validator("datasets", mode="before")
+    @classmethod
+    def _given(cls, value: object) -> object:
+        return None if value == "" else value  # which pathlib takes for the folder that the agent happens to run in
+
+    @field_validator("datasets")
+    @classmethod
+    def _apart(cls, value: Path | None, info: ValidationInfo) -> Path | None:
+        """What lies in the folder is served to jobs: the agent's own secrets must not be in it."""
+        if value is None:
+            return None
+        if not value.is_absolute():
+            raise ValueError(f"must be an absolute path, not {str(value)!r}: write /srv/datasets, say")
+        offered = Path(os.path.realpath(value))
+        own = info.data.get("state_dir")
+        if offered == Path("/") or (own is not None and _overlap(offered, Path(os.path.realpath(own)))):
+            raise ValueError(
+                f"must not be {value}, which is, contains or lies within the agent's own folder "
+                f"CES_STATE_DIR ({own}): name a folder that holds nothing but datasets"
+            )
+        return value
 
     @field_validator("node_labels", mode="before")
     @classmethod
