@@ -41,7 +41,7 @@ def test_the_agents_own_folder_is_never_offered(monkeypatch: pytest.MonkeyPatch,
     (tmp_path / "link").symlink_to(tmp_path / "agent")
     monkeypatch.setenv("CES_STATE_DIR", str(tmp_path / "agent"))
     monkeypatch.setenv("CES_DATASETS", folder.format(tmp_path))
-    with pytest.raises(ValidationError, match="datasets\n.*must not be .*: name a folder that holds nothing but"):
+    with pytest.raises(ValidationError, match=r"datasets\n.*must not be .*: name a folder that holds nothing but"):
         AgentSettings(node="n1")
     monkeypatch.setenv("CES_DATASETS", str(tmp_path / "data"))
     assert AgentSettings(node="n1").datasets == tmp_path / "data"
@@ -50,5 +50,5 @@ def test_the_agents_own_folder_is_never_offered(monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.parametrize("folder", [".", "datasets", "~/datasets", " "])
 def test_a_folder_is_named_wherever_the_agent_runs(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
     monkeypatch.setenv("CES_DATASETS", folder)
-    with pytest.raises(ValidationError, match="datasets\n.*must be an absolute path, not"):
+    with pytest.raises(ValidationError, match=r"datasets\n.*must be an absolute path, not"):
         AgentSettings(node="n1")

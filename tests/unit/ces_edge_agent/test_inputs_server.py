@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import http.client
 import json
 import os
@@ -17,6 +18,7 @@ from agent_parts import FakeNetwork
 
 from ces_common.messages.wanted import FlowClass, NetworkWanted, Reader
 from ces_common.naming import DATA_PORT
+from ces_edge_agent.inputs import keeper as keepers
 from ces_edge_agent.inputs import server as servers
 from ces_edge_agent.inputs.keeper import InputKeeper, grants_of
 from ces_edge_agent.inputs.server import Grant, InputServer
@@ -280,6 +282,53 @@ async def test_without_a_data_plane_the_port_stays_over_a_restart(
     assert report is not None
     assert network.listened[1] == ("192.0.2.1", report.port)
     again.close()
+
+
+async def test_a_disk_that_takes_nothing_keeps_no_reader_waiting(
+    root: Path, network: FakeNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(keepers, "write_atomically", full)
+    keeper = keeper_of(root, network, tmp_path)
+    assert await keeper.follow(wanted(reader(), mode="none")) == {}
+    report = await keeper.report()
+    assert report is not None
+    assert (report.port > 0, report.datasets) == (True, ["mnist", "words"])
+    keeper.close()
+
+
+async def test_a_port_that_stays_is_not_written_again(
+    root: Path, network: FakeNetwork, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(keepers, "write_atomically", lambda _, text: written.append(text))
+    listener = socket.create_server((ME, 0))
+    port = listener.getsockname()[1]
+    (tmp_path / "data-port").write_text(str(port))
+
+    async def same(address: str, asked: int) -> socket.socket:
+        assert (address, asked) == ("192.0.2.1", port)
+        return listener
+
+    monkeypatch.setattr(network, "listen", same)
+    keeper = keeper_of(root, network, tmp_path)
+    await keeper.follow(wanted(mode="none"))
+    assert written == []
+    keeper.close()
+
+
+@pytest.mark.parametrize("kept", ["65536", "-1", "0", "99999999999999999999", "", "x", "4.5"])
+async def test_a_kept_port_that_is_none_is_not_tried(
+    root: Path, network: FakeNetwork, tmp_path: Path, kept: str
+) -> None:
+    (tmp_path / "data-port").write_text(kept)
+    keeper = keeper_of(root, network, tmp_path)
+    assert await keeper.follow(wanted(mode="none")) == {}
+    assert network.listened == [("192.0.2.1", 0)]
+    assert int((tmp_path / "data-port").read_text()) > 0
+    keeper.close()
 
 
 async def test_a_node_that_cannot_serve_says_so(root: Path, network: FakeNetwork, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from ces_edge_agent.inputs.store import Store, Unreadable
 from ces_edge_agent.ports import Network
 
 log = structlog.get_logger()
+MAX_PORT = 65535
 
 
 def grants_of(wanted: NetworkWanted) -> dict[str, Grant]:
@@ -93,7 +94,7 @@ class InputKeeper:
             self._bound = place
             server.listen(listener)
             if not own:
-                await asyncio.to_thread(write_atomically, self._port_file, str(self._port))
+                await asyncio.to_thread(self._keep_port, self._port)
             log.info("data is served", address=address, port=self._port)
             return None
         self._port, self._bound = 0, None
@@ -101,7 +102,18 @@ class InputKeeper:
         return problem
 
     def _kept_port(self) -> int:
+        """0 where none is kept, or none that can be listened at."""
         try:
-            return int(self._port_file.read_text())
+            port = int(self._port_file.read_text())
         except (OSError, ValueError):
             return 0
+        return port if 0 < port <= MAX_PORT else 0
+
+    def _keep_port(self, port: int) -> None:
+        """Data is served all the same where the disk is full: only after a restart it may then be elsewhere."""
+        if port == self._kept_port():
+            return
+        try:
+            write_atomically(self._port_file, str(port))
+        except OSError as error:
+            log.warning("the port of the data is not kept", error=str(error), file=str(self._port_file))
