@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -170,6 +171,63 @@ def test_a_reader_has_few_connections_and_others_have_theirs(served: Served) -> 
     wait_for(lambda: served.ask("/")[0] == 200)
 
 
+def test_however_many_there_are_each_reader_has_its_first_connection(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "MOST", 2)
+    served.server.admit({ME: Grant(), "127.0.0.2": Grant(), "127.0.0.3": Grant()})
+    stalled = [served.stalled() for _ in range(2)]
+    for reader in stalled:
+        assert reader.recv(1)
+    assert served.ask("/")[0] == 503
+    other = http.client.HTTPConnection(ME, served.port, timeout=PATIENCE_S, source_address=("127.0.0.2", 0))
+    other.request("GET", "/mnist/images")
+    assert other.getresponse().read() == CONTENT
+    second = http.client.HTTPConnection(ME, served.port, timeout=PATIENCE_S, source_address=("127.0.0.2", 0))
+    second.request("GET", "/mnist/images")
+    assert second.getresponse().status == 503
+    for each in (other, second, *stalled):
+        each.close()
+
+
+def test_readers_that_share_an_address_have_their_connections_each(served: Served) -> None:
+    served.server.admit({ME: Grant(readers=2)})
+    stalled = [served.stalled() for _ in range(2 * servers.MOST_EACH)]
+    for reader in stalled:
+        assert reader.recv(1)
+    assert served.ask("/")[0] == 503
+    for reader in stalled:
+        reader.close()
+
+
+def test_where_no_thread_can_be_had_a_reader_is_asked_to_come_again(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = threading.Thread.start
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name == "ces-input":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as none_left:
+        none_left.setattr(threading.Thread, "start", refuse)
+        for _ in range(servers.MOST_EACH + 1):
+            assert served.ask("/")[0] == 503
+    assert served.ask("/mnist/images")[2] == CONTENT, "and none of the places was lost"
+
+
+def test_who_came_just_before_the_close_is_hung_up_on_too(served: Served) -> None:
+    listener = served.server._listener
+    assert listener is not None
+    served.server.close()
+    ours, theirs = socket.socketpair()
+    served.server._let_in(listener, theirs, ME)
+    assert ours.recv(1) == b""
+    assert served.server._connections == {}
+    ours.close()
+
+
 def test_a_file_that_shrinks_meanwhile_is_seen_to_be_short(served: Served, root: Path) -> None:
     big = root / "mnist" / "big"
     with big.open("wb") as file:
@@ -233,6 +291,24 @@ def test_a_reader_is_sent_to_as_fast_as_its_class_lets() -> None:
         "10.1.0.4": None,
     }
     assert {grant.datasets for grant in grants.values()} == {frozenset({"mnist"})}
+
+
+def test_readers_that_share_an_address_may_read_what_any_of_them_may() -> None:
+    host, other = "192.0.2.1", "192.0.2.2"
+    readers = [reader(host, "mnist"), reader(host, "words", "mnist", job="k.1"), reader(other, "birds")]
+    grants = grants_of(wanted(*readers, mode="none"))
+    assert grants == {
+        host: Grant(frozenset({"mnist", "words"}), readers=2),
+        other: Grant(frozenset({"birds"})),
+    }
+    everything = grants_of(wanted(*readers, reader(host, job="l.1"), mode="none"))
+    assert everything[host] == Grant(frozenset(), readers=3), "one of them may read all"
+
+
+def test_an_address_is_known_however_it_is_written() -> None:
+    classes = [flow_class("data", "10.0.0.1", "2001:db8:0::2", 20)]
+    grants = grants_of(wanted(reader("2001:DB8::0:2", "mnist"), classes=classes))
+    assert grants == {"2001:db8::2": Grant(frozenset({"mnist"}), 20)}
 
 
 @pytest.fixture

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Hashable
+from ipaddress import ip_address
 from pathlib import Path
 
 import structlog
 
 from ces_common.messages.reports import DataReport
-from ces_common.messages.wanted import NetworkWanted
+from ces_common.messages.wanted import NetworkWanted, Reader
 from ces_common.naming import DATA_PORT
 from ces_edge_agent.dataplane.errors import DataPlaneError
 from ces_edge_agent.files import write_atomically
+from ces_edge_agent.inputs.requests import union
 from ces_edge_agent.inputs.server import Grant, InputServer
 from ces_edge_agent.inputs.store import Store, Unreadable
 from ces_edge_agent.ports import Network
@@ -23,13 +26,28 @@ MAX_PORT = 65535
 
 def grants_of(wanted: NetworkWanted) -> dict[str, Grant]:
     """By a reader's address: what it may read, at the rate of its flow's class here, or the most that it may borrow.
-    Pure."""
+    Without a data plane, readers have the address of their host, and several may share it: each may then read what any
+    of them may. Pure."""
     rates = {
-        flow.dst: flow.ceiling or flow.rate
+        canonical(flow.dst): flow.ceiling or flow.rate
         for flow in wanted.classes
         if flow.kind == "data" and flow.src == wanted.router
     }
-    return {reader.address: Grant(frozenset(reader.datasets), rates.get(reader.address)) for reader in wanted.readers}
+    sharing: dict[str, list[Reader]] = defaultdict(list)
+    for reader in wanted.readers:
+        sharing[canonical(reader.address)].append(reader)
+    return {
+        address: Grant(union(reader.datasets for reader in readers), rates.get(address), len(readers))
+        for address, readers in sharing.items()
+    }
+
+
+def canonical(address: str) -> str:
+    """As the kernel writes it: an IPv6 address may be written in many ways."""
+    try:
+        return str(ip_address(address))
+    except ValueError:
+        return address  # which nobody connects from
 
 
 class InputKeeper:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
@@ -42,6 +42,12 @@ def parse_target(target: str) -> list[str]:
 def may_read(dataset: str, granted: Collection[str]) -> bool:
     """Whether a reader with this grant may read the dataset; one in which nothing is named holds for all."""
     return not granted or dataset in granted
+
+
+def union(grants: Iterable[Collection[str]]) -> frozenset[str]:
+    """The grant that holds for whatever one of these holds for: for all where one of them does."""
+    each = list(grants)
+    return frozenset().union(*each) if all(each) else frozenset()
 
 
 def parse_range(header: str | None, size: int) -> Span:

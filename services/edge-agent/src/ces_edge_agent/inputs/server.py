@@ -24,7 +24,7 @@ from ces_edge_agent.inputs.store import File, Store, Unreadable
 
 log = structlog.get_logger()
 MOST_EACH = 4  # connections of one reader
-MOST = 64  # of all
+MOST = 64  # of all, beyond the first of each reader: what is reserved for one is never refused for another's sake
 SILENCE_S = 300.0  # for which a reader may take nothing, or ask nothing: a paused worker's connection outlives a while
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 SO_MAX_PACING_RATE = 47  # socket(7); not in Python's socket module
@@ -34,10 +34,12 @@ UNPACED = -1
 
 @dataclass(frozen=True)
 class Grant:
-    """What a reader may read (nothing named: all), and how fast it is sent, in bit/s; None: as fast as it goes."""
+    """What may be read from an address (nothing named: all), how fast it is sent, in bit/s (None: as fast as it goes),
+    and how many readers there are at the address."""
 
     datasets: frozenset[str] = frozenset()
     rate: int | None = None
+    readers: int = 1
 
 
 class InputServer:
@@ -53,7 +55,8 @@ class InputServer:
     def listen(self, listener: socket.socket) -> None:
         """Serve at this socket from now on, and at no other."""
         self.close()
-        self._listener = listener
+        with self._lock:
+            self._listener = listener
         threading.Thread(target=self._accept, args=(listener,), name="ces-inputs", daemon=True).start()
 
     def admit(self, grants: Mapping[str, Grant]) -> None:
@@ -73,13 +76,13 @@ class InputServer:
 
     def close(self) -> None:
         """Everybody is hung up on."""
-        listener, self._listener = self._listener, None
+        with self._lock:
+            listener, self._listener = self._listener, None
+            for connection in self._connections:
+                _hang_up(connection)
         if listener is not None:
             _hang_up(listener)
             listener.close()
-        with self._lock:
-            for connection in self._connections:
-                _hang_up(connection)
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -91,23 +94,39 @@ class InputServer:
                 log.warning("a reader could not be let in", error=str(error))
                 threading.Event().wait(0.1)  # out of descriptors, say
                 continue
-            self._let_in(connection, address)
+            self._let_in(listener, connection, address)
 
-    def _let_in(self, connection: socket.socket, address: str) -> None:
+    def _let_in(self, listener: socket.socket, connection: socket.socket, address: str) -> None:
         with self._lock:
-            grant = self._grants.get(address)
-            busy = len(self._connections) >= MOST or Counter(self._connections.values())[address] >= MOST_EACH
-            if grant is not None and not busy:
+            # Whoever came just before a close is not among those who were hung up on.
+            grant = self._grants.get(address) if self._listener is listener else None
+            room = grant is not None and self._room(address, grant)
+            if grant is not None and room:
                 self._connections[connection] = address
                 _pace(connection, grant.rate)
-        if grant is None or busy:
-            if grant is not None:
-                with suppress(OSError):
-                    connection.send(BUSY)
-            _hang_up(connection)
-            connection.close()
+        if room and self._start(connection, address):
             return
-        threading.Thread(target=self._serve, args=(connection, address), name="ces-input", daemon=True).start()
+        if grant is not None:
+            with suppress(OSError):
+                connection.send(BUSY)
+        _hang_up(connection)
+        connection.close()
+
+    def _room(self, address: str, grant: Grant) -> bool:
+        """Whether one more may come from an address. With the lock held."""
+        held = Counter(self._connections.values())[address]
+        return held < grant.readers or (held < MOST_EACH * grant.readers and len(self._connections) < MOST)
+
+    def _start(self, connection: socket.socket, address: str) -> bool:
+        """Whether there is a thread for it; where there is none, its place is another's again."""
+        try:
+            threading.Thread(target=self._serve, args=(connection, address), name="ces-input", daemon=True).start()
+        except RuntimeError as error:
+            log.warning("a reader could not be let in", reader=address, error=str(error))
+            with self._lock:
+                self._connections.pop(connection, None)
+            return False
+        return True
 
     def _serve(self, connection: socket.socket, address: str) -> None:
         try:
