@@ -29,6 +29,9 @@ def store(tmp_path: Path) -> Store:
     (root / "mnist" / "within").symlink_to("train")
     (root / "elsewhere").symlink_to(tmp_path)
     (root / ".git").mkdir()
+    (root / "lost+found").mkdir()
+    (root / "lost+found" / "file").write_text("not offered")
+    os.mkfifo(root / "fifo")
     os.mkfifo(root / "mnist" / "pipe")
     return Store(root)
 
@@ -54,7 +57,14 @@ def test_folders_are_datasets_and_nothing_else_is(store: Store) -> None:
         (("mnist", "within", "images"), "a symbolic link"),
         (("elsewhere", "secret"), "a symbolic link"),
         (("mnist", ".."), "'..' is no name"),
-        (("..", "secret"), "'..' is no name"),
+        (("..", "secret"), "'..' is no name of a dataset"),
+        (("loose",), "loose is no dataset: only folders are"),
+        (("fifo",), "fifo is no dataset: only folders are"),
+        (("loose", "x"), "loose/x is not there"),
+        (("lost+found",), "'lost+found' is no name of a dataset"),
+        (("lost+found", "file"), "'lost+found' is no name of a dataset"),
+        (("",), "'' is no name of a dataset"),
+        ((".git",), "'.git' is no name of a dataset"),
         (("mnist", "..", "..", "secret"), "'..' is no name"),
         (("mnist", "../../secret"), "'../../secret' is no name"),
         (("mnist", ".hidden"), "'.hidden' is no name"),
@@ -125,7 +135,7 @@ def test_a_path_is_split_before_it_is_decoded(target: str, names: list[str]) -> 
     assert parse_target(target) == names
 
 
-@pytest.mark.parametrize("target", ["mnist", "*", "/mnist/%ff"])
+@pytest.mark.parametrize("target", ["mnist", "*", "/mnist/%ff", "http://[x/", "http://[::1/mnist", ""])
 def test_a_path_that_is_none(target: str) -> None:
     with pytest.raises(BadRequest):
         parse_target(target)

@@ -29,7 +29,10 @@ class Span:
 
 def parse_target(target: str) -> list[str]:
     """The names in a request's path, none for the root. Raises BadRequest."""
-    path = urlsplit(target).path
+    try:
+        path = urlsplit(target).path
+    except ValueError:  # such as an address in brackets that are not closed
+        path = ""
     if not path.startswith("/"):
         raise BadRequest("ask for /, /DATASET/ or /DATASET/FILE")
     try:

@@ -66,9 +66,14 @@ class Store:
 
     @contextmanager
     def open(self, dataset: str, path: Sequence[str]) -> Iterator[File | Folder]:
-        """What ``path`` names within a dataset. Raises Unreadable."""
+        """What ``path`` names within a dataset. Raises Unreadable, as for all that ``names`` would not list."""
+        if not _is_name(dataset):
+            raise Unreadable(f"{dataset!r} is no name of a dataset")
         descriptor = self._walk([dataset, *path])
         status = os.fstat(descriptor)
+        if not path and not stat.S_ISDIR(status.st_mode):
+            os.close(descriptor)
+            raise Unreadable(f"{dataset} is no dataset: only folders are")
         if stat.S_ISDIR(status.st_mode):
             try:
                 yield _listing(descriptor)
@@ -119,12 +124,16 @@ def _why(error: OSError, names: Sequence[str]) -> str:
     return f"{what} cannot be opened: {error.strerror}"
 
 
-def _is_dataset(entry: os.DirEntry[str]) -> bool:
+def _is_name(text: str) -> bool:
     try:
-        _NAME.validate_python(entry.name)
+        _NAME.validate_python(text)
     except ValidationError:
         return False
-    return entry.is_dir(follow_symlinks=False)
+    return True
+
+
+def _is_dataset(entry: os.DirEntry[str]) -> bool:
+    return _is_name(entry.name) and entry.is_dir(follow_symlinks=False)
 
 
 def _listing(descriptor: int) -> Folder:
