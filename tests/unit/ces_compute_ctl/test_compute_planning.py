@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ces_common.jobfile import Flow
 from ces_common.messages.records import FlowRecord, JobRecord, Snapshot
 from ces_common.messages.wanted import ComputeWanted, WorkerWanted
-from ces_common.naming import WORKER_DEVICE
+from ces_common.naming import DATA_PORT, WORKER_DEVICE
 from ces_common.states import AllocationState, JobState
 from ces_common.view import StateView
 from ces_compute_ctl.planning import Planner, least_generations, plan_workers
@@ -148,11 +148,11 @@ def test_a_worker_is_told_where_its_data_is_read() -> None:
         FlowRecord(number=i, src=flow.src, dst=flow.dst, min=1, max=MBIT, bandwidth=i, path=["a", "b"])
         for i, flow in enumerate(flows, start=1)
     ]
-    nodes = [node("a", 1, data_port=29401), node("b", 2), node("c", 3, network="none", data_port=4711)]
+    nodes = [node("a", 1), node("b", 2), node("c", 3, network="none", data_port=4711)]
     record = job("j", ["b", "b"], flows=(), **{"reserved": reserved}).model_copy(update={"flows": flows})
     first, second = plan_workers(view_of(nodes, [], [record]))["b"].workers
     assert json.loads(first.env["CES_INPUTS"]) == [
-        {"node": "a", "url": "http://10.77.1.1:29401/", "datasets": ["mnist"], "bandwidth": 1},
+        {"node": "a", "url": f"http://10.77.1.1:{DATA_PORT}/", "datasets": ["mnist"], "bandwidth": 1},
         {"node": "c", "url": "http://192.0.2.3:4711/", "datasets": [], "bandwidth": 2},
     ]
     assert json.loads(second.env["CES_INPUTS"]) == []

@@ -400,15 +400,15 @@ async def test_an_exit_is_noticed_unasked(node: ComputeNode) -> None:
 
 
 class NetworkNode:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, datasets: Path | None = None) -> None:
         self.runtime = FakeRuntime(folder)
         self.network = FakeNetwork()
         self.kept = Kept(folder / "wanted.json", NetworkWanted, "n")
         self.occupied: set[str] = set()
         self.changes = 0
-        inputs = InputKeeper("n", None, self.network, "127.0.0.1", folder / "data-port")
+        self.inputs = InputKeeper("n", datasets, self.network, "127.0.0.1", folder / "data-port")
         self.keeper = NetworkKeeper(
-            "n", self.runtime, self.network, self.kept, inputs, lambda: self.occupied, self._changed
+            "n", self.runtime, self.network, self.kept, self.inputs, lambda: self.occupied, self._changed
         )
 
     def _changed(self) -> None:
@@ -526,6 +526,19 @@ async def test_a_runtime_that_is_away_ends_no_network_keeper(wired: NetworkNode)
 
     wired.runtime.holders = back_again  # type: ignore[method-assign, assignment]
     await running(wired.keeper, lambda: wired.keeper.applied.jobs == ["j.1"])
+
+
+async def test_data_is_served_while_the_runtime_is_away(tmp_path: Path) -> None:
+    (tmp_path / "datasets" / "mnist").mkdir(parents=True)
+    wired = NetworkNode(tmp_path, tmp_path / "datasets")
+    wired.want(network("a", generation=1).model_copy(update={"router": "10.0.0.1"}))
+    wired.runtime.available = False
+    with pytest.raises(RuntimeUnavailable):
+        await wired.keeper.step()
+    report = await wired.inputs.report()
+    assert report is not None
+    assert report.datasets == ["mnist"]
+    wired.inputs.close()
 
 
 async def test_generations_of_a_former_database_are_not_reported_for_the_new_one(node: ComputeNode) -> None:

@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from ces_common.composing import Composer
 from ces_common.messages.records import AllocationRecord, JobRecord, NodeRecord
 from ces_common.messages.wanted import ComputeWanted, WorkerWanted
-from ces_common.naming import WORKER_DEVICE, node_end, router_address
+from ces_common.naming import DATA_PORT, WORKER_DEVICE, node_end, router_address
 from ces_common.states import AllocationState, JobState
 from ces_common.view import StateView
 
@@ -133,8 +133,9 @@ def _shared_environment(job: JobRecord) -> dict[str, str]:
 
 def data_url(node: NodeRecord) -> str:
     """Where a node's data is read: at its own address in the data plane, or at its host's where there is none."""
-    address = router_address(node.subnet) if node.network == "tc" else node.host_address
-    return f"http://{f'[{address}]' if ':' in address else address}:{node.data_port}/"
+    own = node.network == "tc"
+    address, port = (router_address(node.subnet), DATA_PORT) if own else (node.host_address, node.data_port)
+    return f"http://{f'[{address}]' if ':' in address else address}:{port}/"
 
 
 def _inputs_of(task: str, job: JobRecord, data: Mapping[str, str]) -> str:

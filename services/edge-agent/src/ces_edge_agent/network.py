@@ -58,11 +58,15 @@ class NetworkKeeper:
         wanted = self._kept.current
         if wanted is None:
             return True
-        holders = dict(await self._runtime.holders())
-        missing, stale = plan_holders(wanted, holders.keys(), self._occupied())
-        failures = await self._make_holders(missing)
-        if missing:
+        try:
             holders = dict(await self._runtime.holders())
+            missing, stale = plan_holders(wanted, holders.keys(), self._occupied())
+            failures = await self._make_holders(missing)
+            if missing:
+                holders = dict(await self._runtime.holders())
+        except RuntimeUnavailable:
+            await self._inputs.follow(wanted)  # those who read from elsewhere need no runtime here
+            raise
         problems = await self._network.apply(wanted, holders)
         whole_node = problems.pop("", None)
         if whole_node is not None:

@@ -32,7 +32,7 @@ class NodeRecord(Message):
     state: Literal["ready", "unreachable"] = "ready"
     cordoned: bool = False
     datasets: list[str] = []  # what it offers to read
-    data_port: int = 0  # where; 0: nowhere
+    data_port: int = 0  # where, on a node without a data plane; 0: not known
     version: int = 0
 
 

@@ -70,7 +70,8 @@ class LinkReport(Message):
 
 
 class DataReport(Message):
-    """The datasets that a node offers, and the port at which it serves them; 0 where it serves nothing."""
+    """The datasets that a node offers, and the port at which it serves them, which stays while there are none; 0 where
+    it never served any."""
 
     node: str
     port: Annotated[int, Field(ge=0, le=65535)] = 0

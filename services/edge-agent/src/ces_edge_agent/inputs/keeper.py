@@ -58,7 +58,7 @@ class InputKeeper:
         self._node, self._network, self._host_address, self._port_file = node, network, host_address, port_file
         self._server = None if root is None else InputServer(Store(root))
         self._bound: tuple[Hashable, str] | None = None  # what it listens on: the data plane, and the address in it
-        self._port = 0
+        self._port = 0  # where it listens, or did, or will; 0: not known yet
         self._complaint = ""  # what was last said of the folder: it is looked at every other second
         self._settled = False  # whether it has been told what is wanted, and serves if it can
 
@@ -74,11 +74,12 @@ class InputKeeper:
         return {} if problem is None else {reader.job: problem for reader in wanted.readers}
 
     async def report(self) -> DataReport | None:
-        """What the node offers; None before that is known."""
+        """What the node offers; None before that is known. The port stays while nothing can be read: workers are told
+        it when they start, and what is away for a moment comes back there."""
         if not self._settled:
             return None
         names: list[str] = []
-        if self._server is not None and self._port:
+        if self._server is not None and self._bound is not None:
             try:
                 names = await asyncio.to_thread(self._server.store.names)
                 self._complaint = ""
@@ -86,7 +87,7 @@ class InputKeeper:
                 if self._complaint != str(error):
                     self._complaint = str(error)
                     log.warning("no data is offered", error=self._complaint, folder=str(self._server.store.root))
-        return DataReport(node=self._node, port=self._port if names else 0, datasets=names)
+        return DataReport(node=self._node, port=self._port, datasets=names)
 
     def close(self) -> None:
         if self._server is not None:
@@ -115,7 +116,7 @@ class InputKeeper:
                 await asyncio.to_thread(self._keep_port, self._port)
             log.info("data is served", address=address, port=self._port)
             return None
-        self._port, self._bound = 0, None
+        self._port, self._bound = ports[0], None
         log.warning("data cannot be served", error=problem)
         return problem
 
