@@ -336,19 +336,21 @@ def test_data_and_the_task_that_reads_it_are_one_decision() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "why"),
+    ("data", "why", "forever"),
     [
-        ({}, "offers no dataset mnist"),
-        ({"datasets": ["words"]}, "offers no dataset mnist"),
-        ({"datasets": ["mnist"], "state": "unreachable"}, "is unreachable"),
+        ({}, "offers no dataset mnist", True),
+        ({"datasets": ["words"]}, "offers no dataset mnist", True),
+        ({"datasets": ["mnist"], "state": "unreachable"}, "is unreachable", False),
+        ({"state": "unreachable"}, "is unreachable", False),
     ],
 )
-def test_data_that_is_not_there_is_the_reason(data: dict[str, Any], why: str) -> None:
+def test_data_that_is_not_there_is_the_reason(data: dict[str, Any], why: str, forever: bool) -> None:
     offer = offer_of(view_of(nodes_with(**data), LINE))
     decision = decided(reading("mnist"), offer)
     assert decision.reason is not None
     assert (decision.reason.code, decision.reason.where) == ("no-data", "a")
     assert decision.reason.text == f"node a, where data of w-0 lies, {why}"
+    assert decision.reason.forever == forever, "a node that is away may come back by itself"
     mended = offer_of(view_of(nodes_with(datasets=["mnist"]), LINE), offer)
     assert not mended.nothing_freed_since(offer), "then it is worth another look"
 
@@ -357,6 +359,7 @@ def test_data_of_a_node_that_nobody_knows() -> None:
     decision = decided(reading("mnist"), offer_of(view_of([node("b", 3)], [])))
     assert decision.reason is not None
     assert decision.reason.text == "node a, where data of w-0 lies, has not joined"
+    assert decision.reason.forever
     nothing = decided(reading(), offer_of(view_of(nodes_with(), LINE)))
     assert nothing.reason is not None
     assert nothing.reason.text.endswith("offers no data")

@@ -150,8 +150,9 @@ def lacking_data(flows: list[Flow], offer: Offer) -> Reason | None:
             why = "offers no data"
         else:
             continue
+        away = node is not None and node.state != "ready"  # it may come back by itself
         return Reason(
-            code="no-data", text=f"node {name}, where data of {flow.dst} lies, {why}", where=name, forever=True
+            code="no-data", text=f"node {name}, where data of {flow.dst} lies, {why}", where=name, forever=not away
         )
     return None
 
