@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import http.client
 import json
 import os
 import struct
@@ -42,7 +43,7 @@ class Node:
         self.cut: list[int] = []
         self.busy = 0
         self.asked: list[str | None] = []
-        self.between: Callable[[], None] = lambda: None
+        self.between: Callable[[], object] = lambda: None
         node = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -119,6 +120,23 @@ def test_a_lost_connection_goes_on_where_it_ended(node: Node) -> None:
     node.cut = [100_000, 50_000]
     assert node.input().read("mnist/blob") == CONTENT
     assert node.asked == [None, "bytes=100000-", "bytes=150000-"]
+
+
+def test_what_came_before_the_silence_is_kept(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "SILENCE_S", 0.2)
+    given_up = threading.Event()
+    node.cut = [1000]
+    node.between = given_up.wait  # the connection stays, and nothing comes
+    ask = http.client.HTTPConnection.request
+
+    def again(self: http.client.HTTPConnection, *args: Any, **options: Any) -> None:
+        if node.asked:
+            given_up.set()
+        ask(self, *args, **options)
+
+    monkeypatch.setattr(http.client.HTTPConnection, "request", again)
+    assert node.input().read("mnist/blob") == CONTENT
+    assert node.asked == [None, "bytes=1000-"]
 
 
 def test_a_file_that_has_changed_meanwhile_is_read_anew(node: Node) -> None:

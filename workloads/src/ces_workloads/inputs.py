@@ -118,7 +118,8 @@ class _Transfer:
                 self._content.clear()
             self._mark = answer.getheader("ETag")
             missing = int(answer.getheader("Content-Length") or 0)
-            while missing > 0 and (chunk := answer.read(min(CHUNK, missing))):
+            # What has come is kept, whatever happens to the rest: read() would lose it where it then waits in vain.
+            while missing > 0 and (chunk := answer.read1(min(CHUNK, missing))):
                 self._content += chunk
                 missing -= len(chunk)
             return missing == 0
