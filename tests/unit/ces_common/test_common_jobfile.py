@@ -1,5 +1,6 @@
 """The job file: the contract's example, every way to get one wrong, and what the named topologies stand for."""
 
+import json
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ces_common.jobfile import MAX_TASKS, Flow, JobFile, topology_pairs
+from ces_common.jobfile import ABOUT_INPUT, MAX_TASKS, Flow, JobFile, topology_pairs
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "jobs"
 TEN = {"min": "10Mbit", "max": "50Mbit"}
@@ -256,3 +257,23 @@ def test_inputs_that_make_no_sense_are_refused(inputs: list[dict[str, Any]], sai
     with pytest.raises(ValidationError) as refused:
         JobFile.model_validate(with_inputs(*inputs))
     assert said in str(refused.value)
+
+
+def test_what_one_task_reads_fits_in_its_environment() -> None:
+    """Linux refuses to start a program with a variable of more than 128 KiB."""
+    names = [f"{i:02}" + "x" * 61 for i in range(64)]
+    many = [SOURCE | {"node": f"{i:03}" + "n" * 60, "datasets": names} for i in range(40)]
+    with pytest.raises(ValidationError, match=r"flows.inputs\[\d+\]: what w-1 reads.*name fewer datasets, or none"):
+        JobFile.model_validate(with_inputs(*many))
+    half = [each | {"dst": f"w-{i % 2}"} for i, each in enumerate(many)]
+    flows = JobFile.model_validate(with_inputs(*half)).expand_flows()
+    assert len(flows) == 40
+    url = f"http://[{'ffff:' * 7}ffff]:65535/"
+    told = [
+        {"node": flow.data_node, "url": url, "datasets": flow.datasets, "bandwidth": 10**15}
+        for flow in flows
+        if flow.dst == "w-0"
+    ]
+    assert len(json.dumps(told)) < 2**17
+    plain = {"node": "", "url": url, "datasets": [], "bandwidth": 10**15}
+    assert len(json.dumps([plain])) <= ABOUT_INPUT, "what is counted for each"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import permutations
 from typing import Annotated, Literal, Self
 
@@ -14,6 +15,8 @@ from ces_common.quantities import Bandwidth, Cpu, Memory
 MAX_TASKS = 512
 MAX_DATASETS = 64  # of one input
 MAX_FLOWS = 4096  # a plan and its commitment travel in one message each
+MAX_INPUTS = 120_000  # characters of one task's: Linux lets no variable, so CES_INPUTS, have more than 128 KiB
+ABOUT_INPUT = 150  # characters of an input in CES_INPUTS beside its names, at most
 LONGEST_NAME = 63  # a task's name is its host name, and a host name's label has 63 characters
 
 
@@ -236,6 +239,15 @@ class JobFile(Document):
             twice = sorted({name for name in data.datasets if data.datasets.count(name) > 1})
             if twice:
                 raise ValueError(f"flows.inputs[{i}].datasets: {twice[0]!r} is named twice")
+        told: Counter[str] = Counter()
+        for i, data in enumerate(self.flows.inputs):
+            told[data.dst] += ABOUT_INPUT + len(data.node) + sum(len(name) + 4 for name in data.datasets)
+            if told[data.dst] > MAX_INPUTS:
+                raise ValueError(
+                    f"flows.inputs[{i}]: what {data.dst} reads, written out in its CES_INPUTS, would be more than "
+                    f"{MAX_INPUTS} characters; name fewer datasets, or none for all that a node offers, or let several "
+                    "tasks read"
+                )
         return self
 
     def expand_tasks(self) -> list[Task]:
