@@ -59,7 +59,8 @@ class CounterReader:
             found: dict[int, ClassCounters] = {}
             for shown in self._device(device, SKIP_STATS):
                 asked = TRAFFIC.pack(AF_UNSPEC, device_index(shown), 0, 0, 0)
-                found.update(class_counters(message) for message in self._ask(GET_CLASS, DUMP, asked))
+                answers = [class_counters(message) for message in self._ask(GET_CLASS, DUMP, asked)]
+                found.update(answer for answer in answers if answer is not None)
             return found
 
     def links(self, devices: Collection[str]) -> dict[str, LinkCounters]:

@@ -11,7 +11,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from ces_edge_agent.dataplane.meter import ClassCounters, LinkCounters
-from ces_edge_agent.dataplane.objects import TC_ROOT
+from ces_edge_agent.dataplane.objects import HTB_MAJOR, TC_ROOT
 
 MESSAGE = Struct("=IHHII")  # struct nlmsghdr: length, type, flags, sequence, port
 ATTRIBUTE = Struct("=HH")  # struct rtattr: length, type
@@ -55,9 +55,12 @@ def messages(data: bytes) -> Iterator[Message]:
         place += -(-length // ALIGNMENT) * ALIGNMENT
 
 
-def class_counters(message: Message) -> tuple[int, ClassCounters]:
-    """A traffic class's minor, and what it counted. Raises MalformedMessage."""
+def class_counters(message: Message) -> tuple[int, ClassCounters] | None:
+    """A traffic class's minor, and what it counted; None for a class of another qdisc, which may count nothing. Raises
+    MalformedMessage."""
     _, _, handle, _, _ = _fixed(TRAFFIC, message)
+    if handle >> 16 != HTB_MAJOR:
+        return None
     stats = _within(message.data, message.start + TRAFFIC.size, message.end, STATS2)
     (sent,) = _numbers(BASIC, message.data, stats, STATS_BASIC)
     _, waiting, drops = _numbers(QUEUE, message.data, stats, STATS_QUEUE)
