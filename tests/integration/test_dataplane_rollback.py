@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from functools import partial
+from itertools import pairwise
 
 import pytest
 from dataplane_row import MBIT, Row, row_of, tc
@@ -13,6 +14,7 @@ from namespace_traffic import measure, streams
 from ces_edge_agent.dataplane.diff import Step
 from ces_edge_agent.dataplane.errors import DataPlaneError
 from ces_edge_agent.dataplane.kernel import Kernel
+from ces_edge_agent.dataplane.objects import Route, Rule
 from ces_edge_agent.dataplane.steps import Site
 
 pytestmark = pytest.mark.needs("root")
@@ -74,6 +76,35 @@ async def test_what_the_kernel_refuses_changes_nothing_of_its_job(row: Row, a_ra
     tc(*on, "filter", "del", "dev", "to-n3", "parent", "1:", "prio", "2")
     assert await order(row) == {}
     assert rates(row) == said(a=a_rate, b=b_rate)
+    assert rates(row, "to-n3") == said(new=15)
+
+
+async def test_a_flow_whose_way_is_refused_leaves_neither_filter_nor_class(
+    row: Row, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def filters() -> set[str]:
+        """The classes that filters lead to."""
+        shown = tc("-n", row.namespace(HOST), "filter", "show", "dev", "to-n3", "parent", "1:").split()
+        return {value for word, value in pairwise(shown) if word.endswith("flowid")}
+
+    perform = Kernel.perform
+    before = filters()
+
+    def refusing(kernel: Kernel, step: Step, site: Site) -> None:
+        if step.action == "add" and isinstance(step.item, (Route, Rule)):
+            raise DataPlaneError(f"cannot {step}: refused")
+        perform(kernel, step, site)
+
+    row.reserve(3, worker(row, "a1"), worker(row, "a3"), 15 * MBIT)  # only passes through
+    monkeypatch.setattr(Kernel, "perform", refusing)
+    failed = await order(row)
+    assert set(failed) == {"a"}
+    assert "refused" in failed["a"]
+    assert filters() == before
+    assert rates(row, "to-n3") == {}
+    monkeypatch.undo()
+    assert await order(row) == {}
+    assert filters() == before | {"1:6"}
     assert rates(row, "to-n3") == said(new=15)
 
 

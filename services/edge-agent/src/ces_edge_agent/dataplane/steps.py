@@ -20,7 +20,7 @@ from ces_common.naming import WORKER_DEVICE
 from ces_edge_agent.dataplane import worker
 from ces_edge_agent.dataplane.diff import Step
 from ces_edge_agent.dataplane.errors import DataPlaneError
-from ces_edge_agent.dataplane.namespace import netlink
+from ces_edge_agent.dataplane.namespace import listing, netlink
 from ces_edge_agent.dataplane.objects import (
     HTB_MAJOR,
     ROOT,
@@ -36,11 +36,12 @@ from ces_edge_agent.dataplane.objects import (
     Shaper,
     WorkerEnd,
 )
-from ces_edge_agent.dataplane.observe import OWNER, match_keys
+from ces_edge_agent.dataplane.observe import OWNER, match_keys, shaping_filter
 
 plugins.setdefault("bfifo", sched_pfifo)  # pyroute2 knows only its twin, which counts packets; the option is the same
 
 LINK_SCOPE = 253  # RT_SCOPE_LINK
+TABLE_SHIFT, NODE_ID = 20, 0xFFF  # parts of a u32 filter's handle
 _GONE = {ENOENT, ESRCH, ENODEV}
 
 
@@ -254,7 +255,17 @@ def _delete(item: KernelObject, site: Site) -> None:
         case Queue():
             ipr.tc("del", index=site.index(item.device), handle=item.minor << 16, parent=_minor(item.minor))
         case Filter():
-            ipr.tc("del-filter", "u32", **_filter_name(item, site))
+            for handle in _handles(item, site):
+                ipr.tc("del-filter", "u32", **(_filter_name(item, site) | {"handle": handle}))
+
+
+def _handles(item: Filter, site: Site) -> list[int]:
+    """The kernel completes the number that a filter was added with by that of its table, and knows it by both only."""
+    if item.handle >> TABLE_SHIFT:
+        return [item.handle]
+    found = listing(site.ipr, "get_filters", index=site.index(item.device), parent=_minor(0))
+    there = [observed for message in found if (observed := shaping_filter(message, item.device)) is not None]
+    return [each.handle for each in there if each.key == item.key and each.handle & NODE_ID == item.handle]
 
 
 def _minor(minor: int) -> int:
