@@ -99,11 +99,34 @@ def lowers(step: Step) -> ShapedClass | None:
     return item if item.rate < old.rate or item.ceil < old.ceil else None
 
 
+def frees(step: Step) -> ShapedClass | None:
+    """The class that is promised no more than before, and may send less."""
+    item = lowers(step)
+    return item if item is not None and isinstance(step.old, ShapedClass) and item.rate <= step.old.rate else None
+
+
+def claims(step: Step) -> ShapedClass | None:
+    """The class that is promised more on its device than before."""
+    item, old = step.item, step.old
+    if not isinstance(item, ShapedClass) or item.parent == ROOT or step.action not in ("add", "change"):
+        return None
+    return item if not isinstance(old, ShapedClass) or item.rate > old.rate else None
+
+
+def makes_room(step: Step) -> bool:
+    """What it leaves may be promised to others already: a lower class, with the shorter queue and the sender's smaller
+    bursts that it needs."""
+    item, old = step.item, step.old
+    if isinstance(item, WorkerEnd) and isinstance(old, WorkerEnd):
+        return item.gso < old.gso and replace(old, gso=item.gso) == item
+    return frees(step) is not None or shortens(step) is not None
+
+
 def _turn(step: Step) -> tuple[int, int]:
     """Room is made before it is given away: queues are shortened first, then classes lowered, then others raised."""
     if shortens(step):
         return _ORDER[ShapedClass], -2
-    return (_ORDER[ShapedClass], -1) if lowers(step) else _place(step.item)
+    return (_ORDER[ShapedClass], -1) if frees(step) else _place(step.item)
 
 
 def _place(item: KernelObject) -> tuple[int, int]:

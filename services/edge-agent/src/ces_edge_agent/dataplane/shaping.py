@@ -9,6 +9,7 @@ numbers: 2n for a flow's data, 2n+1 for its return class.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from ipaddress import IPv4Address
 from math import ceil
 
@@ -124,6 +125,15 @@ def _class(
         quantum=min(max(int(rate * QUANTUM_S), frame), QUANTUM_MAX),
         priority=priority,
     )
+
+
+def lowered(item: ShapedClass, rate: int) -> ShapedClass:
+    """The class at a lower rate in bytes/s; one that borrows may go on borrowing."""
+    rate = max(rate, LEAST_RATE // 8)
+    burst = _burst(rate, item.quantum)  # a frame at least
+    if item.ceil > item.rate:
+        return replace(item, rate=rate, burst=burst)
+    return replace(item, rate=rate, ceil=rate, burst=burst, cburst=burst)
 
 
 def _burst(rate: int, frame: int) -> int:

@@ -153,7 +153,7 @@ class TcNetwork:
             if shortened := shortens(step):
                 draining.shortened(shortened)
 
-        failed = carry_out(steps, self._shares, derived.owners, derived.failed, perform)
+        failed = carry_out(steps, self._shares, derived, perform)
         if steps:
             log.info("data plane changed", generation=wanted.generation, steps=len(steps))
         self._meters.watch(wanted, failed.keys())
