@@ -16,7 +16,7 @@ from ces_common.shares import LEAST_RATE
 from ces_edge_agent.dataplane.derive import NODE, Derived, Facts, derive
 from ces_edge_agent.dataplane.diff import Step, diff, makes_room
 from ces_edge_agent.dataplane.errors import DataPlaneError
-from ces_edge_agent.dataplane.objects import ROOT, KernelObject, Key, Route, Rule, ShapedClass
+from ces_edge_agent.dataplane.objects import ROOT, KernelObject, Key, Route, Rule, ShapedClass, Shaper
 from ces_edge_agent.dataplane.order import carry_out, inverse
 
 MBIT = 1_000_000
@@ -230,6 +230,22 @@ def test_what_cannot_be_derived_changes_nothing_of_its_job() -> None:
     assert world.order() == {"a.1": "allocation a has no network namespace to connect"}
     assert world.share("a.1") == world.keeps("a.1")
     assert world.share("b.1") == world.shall_be("b.1")
+
+
+@pytest.mark.parametrize("refused", ["add rule", "add route", "add filter for class e"])
+def test_a_shaper_made_anew_takes_nothing_from_who_fails(refused: str) -> None:
+    """Somebody replaced it: the classes below are as they were, as far as anybody can tell."""
+    world = World(refused=lambda step: str(step).startswith(refused))
+    for device in ("to-n1", "to-n3"):
+        world.state["shaper", device] = Shaper(device, default=-1)
+    failed = world.order()
+    assert failed
+    for job in failed.keys() - {NODE, "c.1"}:
+        assert world.share(job).keys() >= (world.was(job).keys() & world.shall_be(job).keys())
+    assert world.share("c.1") == ({} if "c.1" in failed else world.shall_be("c.1"))
+    world.refused = lambda step: False
+    assert world.order() == {}
+    assert world.state == world.after.items
 
 
 def test_what_cannot_be_taken_back_either_is_left_to_the_next_order() -> None:

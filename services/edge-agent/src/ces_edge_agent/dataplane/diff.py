@@ -33,11 +33,14 @@ _NODE_IDS = range(1, 0x1000)  # a u32 filter's number within its table has 12 bi
 @dataclass(frozen=True, slots=True)
 class Step:
     """``remake``: the object cannot be changed in place; it goes and comes again with all that hangs on it. ``old``:
-    what is there, where that is changed in place."""
+    what is there, where that is changed in place.
+
+    ``again``: it was there, and goes along with a link's device or shaper that is remade."""
 
     action: Literal["add", "change", "remake", "delete"]
     item: KernelObject
     old: KernelObject | None = field(default=None, compare=False)
+    again: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return f"{self.action} {self.item}"
@@ -57,6 +60,8 @@ def diff(wanted: Iterable[KernelObject], observed: Iterable[KernelObject]) -> li
 
     devices = {item.name for item in want.values() if isinstance(item, Device) and _is_remade(item, have)}
     shapers = {item.device for item in want.values() if isinstance(item, Shaper) and _is_remade(item, have)} | devices
+    ends = {item.name for item in want.values() if isinstance(item, Device) and item.kind == "endpoint"}
+    lost = {key for key, item in have.items() if _goes_along(item, devices - ends, shapers - ends, set())}
     have = {key: item for key, item in have.items() if not _goes_along(item, devices, shapers, set())}
     surplus = [item for item in surplus if not _goes_along(item, devices, shapers, set())]
 
@@ -64,7 +69,7 @@ def diff(wanted: Iterable[KernelObject], observed: Iterable[KernelObject]) -> li
     for key, item in want.items():
         old = have.get(key)
         if old is None:
-            forward.append(Step("add", item))
+            forward.append(Step("add", item, again=key in lost))
         elif old == item:
             continue
         elif _must_remake(old, item):
@@ -178,6 +183,6 @@ def _with_handles(steps: list[Step], observed: list[KernelObject]) -> list[Step]
             used = taken.setdefault((item.device, item.priority), set())
             number = next((number for number in _NODE_IDS if number not in used), 0)
             used.add(number)
-            step = Step("add", replace(item, handle=number))
+            step = replace(step, item=replace(item, handle=number))
         result.append(step)
     return result

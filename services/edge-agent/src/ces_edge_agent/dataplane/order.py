@@ -6,7 +6,8 @@ try. What others need goes on, so that a job that cannot be connected keeps no o
 
 Nothing is promised twice for that. What makes room is done even for those who fail, and never taken back, since the
 room may be another's already; where it cannot be made, nobody's class comes or is raised on that device. Classes of a
-way that had to stay are lowered to what the order leaves free there.
+way that had to stay are lowered to what the order leaves free there. What goes along with a device or a shaper that
+is made anew comes back for those who fail as well: it was theirs before.
 
 What is no longer wanted goes last, when all that is wanted is in place. Where that fails, the rest of the same share
 stays beside the new until the next try: a way that stays keeps its classes.
@@ -43,7 +44,7 @@ def carry_out(
     staying: list[KernelObject] = []
     for step in steps:
         share = shares.get(step.item.key, set())
-        if share and share <= held and not makes_room(step):
+        if share and share <= held and not (makes_room(step) or step.again):
             if step.action == "delete":
                 staying.append(step.item)
             continue
@@ -70,8 +71,8 @@ def carry_out(
 
 def inverse(step: Step) -> Step | None:
     """What takes a step back. None where nothing can or may: what was made anew had to go, what went was not wanted,
-    and room that was made may be another's."""
-    if makes_room(step):
+    room that was made may be another's, and what came again was there before."""
+    if makes_room(step) or step.again:
         return None
     if step.action == "add":
         return Step("delete", step.item)
