@@ -16,7 +16,7 @@ from ces_common.shares import LEAST_RATE
 from ces_edge_agent.dataplane.derive import NODE, Derived, Facts, derive
 from ces_edge_agent.dataplane.diff import Step, diff, makes_room
 from ces_edge_agent.dataplane.errors import DataPlaneError
-from ces_edge_agent.dataplane.objects import ROOT, KernelObject, Key, Route, Rule, ShapedClass, Shaper
+from ces_edge_agent.dataplane.objects import ROOT, Address, KernelObject, Key, Route, Rule, ShapedClass, Shaper
 from ces_edge_agent.dataplane.order import carry_out, inverse
 
 MBIT = 1_000_000
@@ -230,6 +230,21 @@ def test_what_cannot_be_derived_changes_nothing_of_its_job() -> None:
     assert world.order() == {"a.1": "allocation a has no network namespace to connect"}
     assert world.share("a.1") == world.keeps("a.1")
     assert world.share("b.1") == world.shall_be("b.1")
+
+
+def test_after_a_restart_nothing_goes_that_may_be_of_who_fails() -> None:
+    world = World(after=derive(AFTER, Facts(mtu=FACTS.mtu, holders={"b": 2, "c": 3})))
+    world.shares = world.after.shares
+    stale = Address("lo", "10.8.0.1")  # the node's own
+    world.state[stale.key] = stale
+    assert set(world.order()) == {"a.1"}
+    assert world.state.keys() >= world.was("a.1").keys()
+    assert world.state.keys() >= world.after.items.keys() - world.shall_be("a.1").keys()
+    assert stale.key not in world.state
+    world.after = derive(AFTER, FACTS)
+    world.shares = world.after.shares
+    assert world.order() == {}
+    assert world.state == world.after.items
 
 
 @pytest.mark.parametrize("refused", ["add rule", "add route", "add filter for class e"])

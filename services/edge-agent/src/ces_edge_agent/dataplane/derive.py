@@ -70,8 +70,8 @@ class Derived:
 
     @property
     def shares(self) -> dict[Key, set[str]]:
-        """Whose an object is, where it is not common."""
-        return {key: owners for key, owners in self.owners.items() if key not in self.common}
+        """Whose an object is; nobody's where it is common."""
+        return {key: set() if key in self.common else owners for key, owners in self.owners.items()}
 
 
 def derive(wanted: NetworkWanted, facts: Facts) -> Derived:

@@ -7,7 +7,8 @@ try. What others need goes on, so that a job that cannot be connected keeps no o
 Nothing is promised twice for that. What makes room is done even for those who fail, and never taken back, since the
 room may be another's already; where it cannot be made, nobody's class comes or is raised on that device. Classes of a
 way that had to stay are lowered to what the order leaves free there. What goes along with a device or a shaper that
-is made anew comes back for those who fail as well: it was theirs before.
+is made anew comes back for those who fail as well: it was theirs before. While somebody fails, nothing goes that may
+be his: after a restart nobody knows whose the things are that this order does not want.
 
 What is no longer wanted goes last, when all that is wanted is in place. Where that fails, the rest of the same share
 stays beside the new until the next try: a way that stays keeps its classes.
@@ -22,8 +23,8 @@ import structlog
 from ces_edge_agent.dataplane.derive import NODE, Derived
 from ces_edge_agent.dataplane.diff import Step, claims, frees, makes_room
 from ces_edge_agent.dataplane.errors import DataPlaneError
-from ces_edge_agent.dataplane.objects import ROOT, KernelObject, Key, ShapedClass
-from ces_edge_agent.dataplane.shaping import lowered
+from ces_edge_agent.dataplane.objects import ROOT, Device, KernelObject, Key, Route, Rule, ShapedClass
+from ces_edge_agent.dataplane.shaping import is_of_flow, lowered
 
 log = structlog.get_logger()
 Owners = Mapping[Key, Set[str]]
@@ -36,7 +37,8 @@ def carry_out(
     perform: Callable[[Step], None],
 ) -> dict[str, str]:
     """``shares``: whose an object is, by this order or those before; what is nobody's is the node's own, and right by
-    itself. ``derived``: what the order wants. ``perform`` raises DataPlaneError. Answers with all who failed."""
+    itself. What is not in there may be anybody's. ``derived``: what the order wants. ``perform`` raises DataPlaneError.
+    Answers with all who failed."""
     failures = dict(derived.failed)
     held = set(failures)
     done: list[Step] = []
@@ -44,7 +46,8 @@ def carry_out(
     staying: list[KernelObject] = []
     for step in steps:
         share = shares.get(step.item.key, set())
-        if share and share <= held and not (makes_room(step) or step.again):
+        stays = share and share <= held and not (makes_room(step) or step.again)
+        if stays or (failures.keys() - {NODE} and _may_be_a_jobs(step, shares)):
             if step.action == "delete":
                 staying.append(step.item)
             continue
@@ -79,6 +82,14 @@ def inverse(step: Step) -> Step | None:
     if step.action == "change" and step.old is not None:
         return Step("change", step.old, step.item)
     return None
+
+
+def _may_be_a_jobs(step: Step, shares: Owners) -> bool:
+    item = step.item
+    if step.action != "delete" or item.key in shares:
+        return False
+    of_endpoint = isinstance(item, Device) and item.kind == "endpoint"
+    return of_endpoint or isinstance(item, (Rule, Route)) or is_of_flow(item)
 
 
 def _take_back(done: Sequence[Step], shares: Owners, failures: Set[str], perform: Callable[[Step], None]) -> list[Step]:

@@ -58,6 +58,11 @@ def flow_minor(flow: FlowClass) -> int:
     return data_minor(flow.number) + (flow.kind == "return")
 
 
+def is_of_flow(item: KernelObject) -> bool:
+    """A class, or what belongs to one, that is a flow's and not the link's."""
+    return isinstance(item, (ShapedClass, Queue, Filter)) and item.minor <= data_minor(LAST_FLOW) + 1
+
+
 def link_shape(link: LinkDevice, mtu: int) -> Iterator[KernelObject]:
     """What a link has whatever flows there are."""
     frame = mtu + FRAME_OVERHEAD

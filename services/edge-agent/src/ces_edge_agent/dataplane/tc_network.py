@@ -54,7 +54,7 @@ class TcNetwork:
         self._thread: ThreadPoolExecutor | None = None  # one: netlink sockets are used by the thread that made them
         self._sampler: asyncio.Task[None] | None = None
         self._meters = Meters()
-        self._shares: dict[Key, set[str]] = {}  # whose an object is, by the orders of this run
+        self._shares: dict[Key, set[str]] = {}  # whose an object is, by the orders of this run; unknown after a restart
         self._watch = LinkWatch(self._kernel.shown, self._run, clock)
         self.link_news = self._watch.news
         self._prober = LinkProber(self._kernel, self._run, self._watch)
