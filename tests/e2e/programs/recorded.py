@@ -2,8 +2,8 @@
 
 Standard library only, one file: it is handed to workers as an environment variable, so that it needs neither a place
 on a node's disk nor an image of its own. Arguments: seconds to live in all, how to end (an exit status; ``hang``
-never ends by itself, ``stubborn`` ends then but not when it is told to), and a file: while it is there, the worker lives
-on. Times are CLOCK_BOOTTIME, which all processes of a machine share.
+never ends by itself, ``stubborn`` ends then but not when it is told to), and a file: while it is there, the worker
+lives on. Times are CLOCK_BOOTTIME, which all processes of a machine share.
 """
 
 import os
