@@ -87,7 +87,7 @@ def test_the_shipped_jobs_have_the_flows_that_their_algorithms_need() -> None:
             continue
         algorithm = tasks[0].command[tasks[0].command.index("--algorithm") + 1]
         ranks = {task.name: task.rank for task in tasks}
-        pairs = [(ranks[flow.src], ranks[flow.dst]) for flow in job.expand_flows()]
+        pairs = [(ranks[flow.src], ranks[flow.dst]) for flow in job.expand_flows() if flow.src in ranks]  # else data
         assert {shlex.join(task.command) for task in tasks} == {shlex.join(tasks[0].command)}, path
         for rank in range(len(tasks)):
             neighbours(algorithm, rank, len(tasks), pairs)
