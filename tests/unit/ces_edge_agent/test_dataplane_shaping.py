@@ -81,6 +81,14 @@ def test_an_elastic_flow_may_borrow_and_is_guaranteed_no_more_than_its_rate() ->
     assert below.ceil == below.rate
 
 
+def test_a_flow_that_is_promised_nothing_has_the_queue_of_what_it_may_send() -> None:
+    shape, queue, _ = flow_shape(flow(rate=0, ceiling=80_000_000), "to-n2", 1500)
+    assert isinstance(shape, ShapedClass)
+    assert isinstance(queue, Queue)
+    assert (shape.rate * 8, shape.ceil) == (LEAST_RATE, 10_000_000)
+    assert queue.limit == 500_000  # 50 ms
+
+
 @pytest.mark.parametrize("rate", [100_000, 1_000_000, 10_000_000, 1_000_000_000])
 def test_a_queue_holds_enough_that_tcp_finds_a_loss_by_itself(rate: int) -> None:
     queue = list(flow_shape(flow(rate=rate), "to-n2", 1500))[1]

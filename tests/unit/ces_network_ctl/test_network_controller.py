@@ -11,7 +11,6 @@ from ces_common.bus import BusUnavailable, MemoryBroker, MemoryBus
 from ces_common.messages.records import JobRecord
 from ces_common.messages.reports import Applied
 from ces_common.messages.wanted import NetworkWanted
-from ces_common.shares import LEAST_RATE
 from ces_common.states import JobState
 from ces_network_ctl.service import PREPARING_S, RETRY_S, NetworkController, ready_jobs
 
@@ -153,7 +152,7 @@ async def test_a_network_that_reserves_nothing_promises_nothing(
     assert {flow.rate for flow in document(broker, "a").classes if flow.kind == "data"} == {MBIT}
     await NetworkController(bus, RESYNC_S, reserve=False).step()
     plain = document(broker, "a")
-    assert {flow.rate for flow in plain.classes} == {LEAST_RATE}
+    assert {flow.rate for flow in plain.classes} == {0}
     assert {flow.ceiling for flow in plain.classes} == {LINKS[0].bandwidth}
 
 

@@ -2,7 +2,6 @@
 
 from cluster_state import MBIT, job, node, view_of, wire
 
-from ces_common.shares import LEAST_RATE
 from ces_network_ctl.plain import unreserved
 from ces_network_ctl.planning import plan_networks
 
@@ -11,13 +10,13 @@ LINKS = [*wire("a", "s"), *wire("s", "b", 50 * MBIT)]
 JOB = job("j", ["a", "b"], [(0, 1, 20 * MBIT, ["a", "s", "b"]), (1, 0, 4 * MBIT, ["b", "s", "a"])])
 
 
-def test_every_flow_may_use_all_of_each_link_and_is_promised_next_to_nothing() -> None:
+def test_every_flow_may_use_all_of_each_link_and_is_promised_nothing() -> None:
     capacity = {(link.src, link.dst): link.bandwidth for link in LINKS}
     for name, planned in plan_networks(view_of(NODES, LINKS, [JOB])).items():
         plain = unreserved(planned)
         assert plain.classes
         for flow in plain.classes:
-            assert (flow.rate, flow.ceiling) == (LEAST_RATE, capacity[name, flow.via])
+            assert (flow.rate, flow.ceiling) == (0, capacity[name, flow.via])
         changed = {"rate": 0, "ceiling": None}
         assert [each.model_copy(update=changed) for each in plain.classes] == [
             each.model_copy(update=changed) for each in planned.classes

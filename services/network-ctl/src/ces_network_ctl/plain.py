@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ces_common.messages.wanted import NetworkWanted
-from ces_common.shares import LEAST_RATE
 
 
 def unreserved(document: NetworkWanted) -> NetworkWanted:
@@ -12,7 +11,7 @@ def unreserved(document: NetworkWanted) -> NetworkWanted:
     stays known."""
     rates = {link.peer: link.bandwidth for link in document.links}
     classes = [
-        flow.model_copy(update={"rate": LEAST_RATE, "ceiling": rates[flow.via]}) if flow.via in rates else flow
+        flow.model_copy(update={"rate": 0, "ceiling": rates[flow.via]}) if flow.via in rates else flow
         for flow in document.classes
     ]
     return document.model_copy(update={"classes": classes})

@@ -114,7 +114,7 @@ class FlowClass(Message):
     via: str
     src: str
     dst: str
-    rate: int  # bit/s, guaranteed
+    rate: int  # bit/s, guaranteed; 0: nothing is, and it lives on what it borrows
     ceiling: int | None = None
     small_only: bool = False
 

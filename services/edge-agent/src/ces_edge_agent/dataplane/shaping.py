@@ -109,8 +109,16 @@ def _leaf(
     device: str, minor: int, rate: int, frame: int, smallest_queue: int, priority: int, most: int | None = None
 ) -> Iterator[KernelObject]:
     yield _class(device, minor, ENVELOPE, rate, frame, priority, most)
-    longest = int(rate * QUEUE_S) if most is None else int(min(most * QUEUE_S, rate * ELASTIC_QUEUE_S))
-    yield Queue(device, minor, max(longest, smallest_queue))
+    yield Queue(device, minor, max(_longest_queue(rate, most), smallest_queue))
+
+
+def _longest_queue(rate: int, most: int | None) -> int:
+    """In bytes, of a class of ``rate`` bytes/s that may send ``most`` in all."""
+    if most is None:
+        return int(rate * QUEUE_S)
+    if rate == 0:  # it never waits for its own rate: it sends as fast as others let it, as through a plain switch
+        return int(most * QUEUE_S)
+    return int(min(most * QUEUE_S, rate * ELASTIC_QUEUE_S))
 
 
 def _class(
