@@ -12,7 +12,7 @@ from ces_edge_agent.dataplane.kernel import Kernel
 from ces_edge_agent.dataplane.objects import Queue, ShapedClass
 from ces_edge_agent.dataplane.shaping import data_minor
 from ces_edge_agent.dataplane.steps import Site
-from ces_testbed.bench.network.traffic import flood
+from ces_testbed.bench.network.flooding import flood
 
 pytestmark = pytest.mark.needs("root")
 TRIES = 10

@@ -9,8 +9,9 @@ import time
 import pytest
 
 from ces_testbed.bench.network.experiment import MBIT, changes, rate_of_flows
+from ces_testbed.bench.network.flooding import DATAGRAM, DATAGRAM_FRAME, FLOOD_PORT
 from ces_testbed.bench.network.row import PREFIX, row_of
-from ces_testbed.bench.network.traffic import DATAGRAM, DATAGRAM_FRAME, FLOOD_PORT, Datagrams, inside
+from ces_testbed.bench.network.traffic import Datagrams, inside
 from ces_testbed.netlink import namespaces, routing
 
 pytestmark = pytest.mark.needs("root")
@@ -28,7 +29,7 @@ def test_flows_are_measured_and_namespaces_removed() -> None:
 def test_changes_break_no_connection() -> None:
     found = changes(2, seed=1)
     assert found["broken_connections"] == 0
-    assert len(found["by_udp_ms"]) == len(found["by_tcp_ms"]) == 2
+    assert len(found["by_udp_ms"]) == len(found["by_tcp_ms"]) == len(found["stolen"]) == 2
     assert namespaces(f"{PREFIX}{os.getpid()}-") == []
 
 

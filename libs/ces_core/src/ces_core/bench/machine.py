@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 PACKAGES = ("ces-core", "numpy", "scipy", "highspy", "numba", "onnxruntime")
 """Those whose versions move results."""
@@ -32,6 +32,27 @@ def describe() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: found for name in PACKAGES if (found := _version(name))},
     }
+
+
+class CoreTime(NamedTuple):
+    """What all cores have spent since they started, in the kernel's ticks: ``stolen``, of ``whole``, went to others of
+    the same hypervisor (proc_stat(5)). Nothing where the kernel does not tell."""
+
+    stolen: int
+    whole: int
+
+    @staticmethod
+    def now() -> CoreTime:
+        try:
+            first = Path("/proc/stat").read_text(encoding="utf-8").partition("\n")[0]
+        except OSError:
+            return CoreTime(0, 0)
+        ticks = [int(word) for word in first.split()[1:9]]
+        return CoreTime(ticks[7], sum(ticks))
+
+    def stolen_since(self, before: CoreTime) -> float:
+        """The share of the cores that others had."""
+        return (self.stolen - before.stolen) / max(self.whole - before.whole, 1)
 
 
 def in_words(machine: Mapping[str, Any]) -> str:

@@ -52,7 +52,8 @@ def provenance(machine: Mapping[str, Any]) -> str:
     commit = f"commit `{head[:12]}{plus}{changes}`"
     made = f"Made by `{machine['command']}` at {commit} on {in_words(machine)}, load average {machine['load_average']}"
     waited = f"; decisions took {ratio:.2f} times their CPU time" if (ratio := machine.get("wall_over_cpu")) else ""
-    return f"{made}{waited}."
+    stolen = f"; others of the hypervisor had {share:.1%} of the cores" if (share := machine.get("stolen")) else ""
+    return f"{made}{waited}{stolen}."
 
 
 def _dump(value: Any, margin: str) -> str:

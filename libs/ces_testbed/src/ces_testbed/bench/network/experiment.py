@@ -10,11 +10,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ces_core.bench.machine import CoreTime
 from ces_testbed.bench.load import Spread
 from ces_testbed.bench.network.agents import DataPlanes, data_planes
+from ces_testbed.bench.network.flooding import flood
 from ces_testbed.bench.network.rates import Sample, each, errors, in_force_after, worst
 from ces_testbed.bench.network.row import Row, Worker, filled, row_of
-from ces_testbed.bench.network.traffic import Datagrams, Stream, flood, knocking, streams
+from ces_testbed.bench.network.traffic import Datagrams, Stream, knocking, streams
 from ces_testbed.errors import TestbedError
 
 MBIT = 1_000_000
@@ -178,6 +180,7 @@ def changes(count: int, seed: int) -> dict[str, Any]:
     applied: list[float] = []
     by_udp: list[float | None] = []
     by_tcp: list[float | None] = []
+    stolen: list[float] = []
     with site_of(filled(CHANGES_TO + beside, 1)) as site, ExitStack() as stack:
         site.allocate([rates[0], rates[0], beside, beside])
         opened = stack.enter_context(streams(site.pairs[0], *site.pairs[2:]))
@@ -189,9 +192,11 @@ def changes(count: int, seed: int) -> dict[str, Any]:
             stream.start()
         time.sleep(SETTLE_S)
         for rate in rates[1:]:
+            before = CoreTime.now()
             with _watched(opened[0]) as tcp:
                 commanded, answered = site.allocate([rate, rate, beside, beside])
                 time.sleep(CHANGE_S)
+            stolen.append(CoreTime.now().stolen_since(before))
             applied.append(answered - commanded)
             by_udp.append(in_force_after(datagrams.since(commanded), commanded, rate))
             by_tcp.append(in_force_after(tcp, commanded, rate))
@@ -201,6 +206,7 @@ def changes(count: int, seed: int) -> dict[str, Any]:
         "applied_ms": [each * 1000 for each in applied],
         "by_udp_ms": [None if each is None else each * 1000 for each in by_udp],
         "by_tcp_ms": [None if each is None else each * 1000 for each in by_tcp],
+        "stolen": stolen,
         "broken_connections": broken,
     }
 

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 
 from ces_core.bench.drawing import require_plots
-from ces_core.bench.machine import describe
+from ces_core.bench.machine import CoreTime, describe
 from ces_core.bench.results import write_results
 from ces_testbed.bench.ending import ended_tidily
 from ces_testbed.bench.network.experiment import Question, measure
@@ -23,9 +23,11 @@ def run(question: Question, out: Path, screen: Console) -> dict[str, Any]:
     if (reason := why_no_tc()) is not None:
         raise TestbedError(f"ces bench network shapes real links: {reason}")
     require_plots()
-    machine = describe()
+    machine, before = describe(), CoreTime.now()
     with ended_tidily():
-        results = {"question": asdict(question), "machine": machine, **measure(question, screen.print)}
+        found = measure(question, screen.print)
+    machine["stolen"] = CoreTime.now().stolen_since(before)
+    results = {"question": asdict(question), "machine": machine, **found}
     write_results(out, results)
     network_plots(results, out)
     return results

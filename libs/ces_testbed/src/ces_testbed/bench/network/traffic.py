@@ -12,19 +12,16 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ces_testbed.bench.network.flooding import DATAGRAM_FRAME, FLOOD_PORT
 from ces_testbed.bench.network.rates import Sample
 from ces_testbed.bench.network.row import Worker
 from ces_testbed.enter import enter
 
-STREAM_PORT, KNOCK_PORT, FLOOD_PORT = 5301, 5302, 5303
+STREAM_PORT, KNOCK_PORT = 5301, 5302
 CHUNK = 1 << 18
 DISCARD = 1 << 22  # bytes that one call may take off a receiving socket, uncopied
 HEADERS = 66  # of a frame: Ethernet 14, IPv4 20, TCP with timestamps 32
 CONGESTION = b"cubic"  # Linux's own default; BBR, set on some machines, leaves a class idle while it probes
-UDP_SEGMENT = 103  # udp(7)
-DATAGRAM = 1472
-DATAGRAMS_AT_ONCE = 40
-DATAGRAM_FRAME = DATAGRAM + 42
 KNOCK_TIMEOUT_S = 5.0
 SO_RCVBUFFORCE, SO_TIMESTAMPNS = 33, 35  # socket(7)
 LATE = 1 << 24  # bytes of a socket's buffer: what comes while this program does not read
@@ -177,33 +174,6 @@ def streams(*ends: tuple[Worker, Worker]) -> Iterator[list[Stream]]:
             opened.append(Stream(src, dst))
             stack.callback(opened[-1].close)
         yield opened
-
-
-@contextmanager
-def flood(src: Worker, dst: Worker, rate: int) -> Iterator[None]:
-    """UDP datagrams from one worker to another at ``rate`` bit/s of frames, whatever becomes of them."""
-    sender = inside(src.namespace, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-    sender.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, DATAGRAM)
-    at_once = max(1, min(DATAGRAMS_AT_ONCE, round(rate * 0.01 / 8 / DATAGRAM_FRAME)))
-    pause_s = at_once * DATAGRAM_FRAME * 8 / rate
-    data = bytes(at_once * DATAGRAM)
-    stop = threading.Event()
-
-    def send() -> None:
-        due = time.monotonic()
-        while not stop.wait(max(0.0, due - time.monotonic())):
-            with suppress(OSError):
-                sender.sendto(data, (dst.address, FLOOD_PORT))
-            due = max(due + pause_s, time.monotonic() - 0.1)
-
-    thread = threading.Thread(target=send)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-        sender.close()
 
 
 @dataclass
