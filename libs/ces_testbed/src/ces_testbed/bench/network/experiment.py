@@ -28,6 +28,7 @@ CHANGES_FROM, CHANGES_TO = 10 * MBIT, 150 * MBIT
 BESIDE_CHANGES = 50 * MBIT
 ELASTIC, ELASTIC_MOST = 10 * MBIT, 80 * MBIT  # allocation and maximum of the flows that borrow
 ARRIVING = 80 * MBIT
+UNDISTURBED = 0.01  # of the cores, that others of the hypervisor had at most
 WATCH_S = 0.005
 SETTLE_S = 1.0
 
@@ -107,11 +108,11 @@ def rate_of_flows(rate: int, seconds: int) -> dict[str, Any]:
             opened = stack.enter_context(streams(*site.pairs))
             stack.enter_context(floods(*site.strangers, rate=site.row.bandwidth))
             knocks = [stack.enter_context(knocking(*pair, every_s=KNOCK_S)) for pair in knocked]
-            seen = _seconds(opened, seconds)
+            seen, stolen = _seconds(opened, seconds)
             sent_again = sum(stream.retransmitted() for stream in opened)
             _unbroken(opened)
     return {
-        **_accuracy(seen, rate),
+        **_accuracy(seen, rate, stolen),
         "segments_sent_again": sent_again,
         "opening_idle_ms": asdict(Spread.of(took for each in idle for took in each.took_s)),
         "opening_ms": asdict(Spread.of(took for each in knocks for took in each.took_s)),
@@ -125,15 +126,21 @@ def victim(rate: int, seconds: int) -> dict[str, Any]:
     with site_of(filled(rate, 2)) as site:
         site.allocate([rate] * 4)
         with streams(*site.pairs[:2]) as opened:
-            alone = _seconds(opened, seconds)
+            alone, _ = _seconds(opened, seconds)
             with floods(*site.pairs[2], rate=site.row.bandwidth), floods(*site.strangers, rate=site.row.bandwidth):
-                flooded = _seconds(opened, seconds)
+                flooded, stolen = _seconds(opened, seconds)
             _unbroken(opened)
     before = [sum(each(samples)[1:]) / (seconds - 1) for samples in alone]
     after = [each(samples) for samples in flooded]
     lost = [100 * (1 - sum(now) / len(now) / then) for then, now in zip(before, after, strict=True)]
     lost_at_worst = [100 * (1 - min(now) / then) for then, now in zip(before, after, strict=True)]
-    return {"lost": max(lost), "lost_worst_second": max(lost_at_worst), "seconds": seconds, "flows": len(opened)}
+    return {
+        "lost": max(lost),
+        "lost_worst_second": max(lost_at_worst),
+        "stolen": sum(stolen) / seconds,
+        "seconds": seconds,
+        "flows": len(opened),
+    }
 
 
 def elastic(seconds: int) -> dict[str, Any]:
@@ -146,13 +153,13 @@ def elastic(seconds: int) -> dict[str, Any]:
         with ExitStack() as stack:
             lent = stack.enter_context(streams(*borrowing))
             stack.enter_context(floods(*site.strangers, rate=site.row.bandwidth))
-            alone = _seconds(lent, seconds)
+            alone, _ = _seconds(lent, seconds)
             for number, (src, dst) in enumerate(arriving, len(borrowing) + 1):
                 site.row.reserve(number, src, dst, ARRIVING)
             site.planes.apply()
             knocks = stack.enter_context(knocking(*arriving[0], every_s=KNOCK_S))
             opened = stack.enter_context(streams(*arriving))
-            seen = _seconds([*opened, *lent], seconds)
+            seen, stolen = _seconds([*opened, *lent], seconds)
             _unbroken([*opened, *lent])
     kept = [rate for samples in seen[len(opened) :] for rate in each(samples)]
     return {
@@ -161,7 +168,7 @@ def elastic(seconds: int) -> dict[str, Any]:
         "alone": min(rate for samples in alone for rate in each(samples)[1:]),
         "beside_least": min(kept),
         "beside_mean": sum(kept) / len(kept),
-        "arriving": _accuracy(seen[: len(opened)], ARRIVING),
+        "arriving": _accuracy(seen[: len(opened)], ARRIVING, stolen),
         "opening_ms": asdict(Spread.of(knocks.took_s)),
         "not_opened": knocks.failed,
     }
@@ -225,17 +232,20 @@ def many_flows(seconds: int) -> dict[str, Any]:
         with streams(*pairs) as opened, floods(*strangers, rate=row.bandwidth):
             used = {host: plane.cpu_s() for host, plane in planes.of.items()}
             start = time.monotonic()
-            seen = _seconds(opened, seconds)
+            seen, stolen = _seconds(opened, seconds)
             elapsed = time.monotonic() - start
             shares = {f"n{host}": 100 * (plane.cpu_s() - used[host]) / elapsed for host, plane in planes.of.items()}
             _unbroken(opened)
-    return {**_accuracy(seen, MANY_RATE), "agent_cpu": shares}
+    return {**_accuracy(seen, MANY_RATE, stolen), "agent_cpu": shares}
 
 
-def _seconds(opened: Sequence[Stream], seconds: int) -> list[list[Sample]]:
-    """Let the streams send, and count what has arrived of each at the end of each second, its start included."""
+def _seconds(opened: Sequence[Stream], seconds: int) -> tuple[list[list[Sample]], list[float]]:
+    """Let the streams send, and count what has arrived of each at the end of each second, its start included; and of
+    each second the share of the cores that others of the hypervisor had."""
     start = time.monotonic()
     seen: list[list[Sample]] = []
+    stolen: list[float] = []
+    before = CoreTime.now()
     for stream in opened:
         seen.append([(time.monotonic(), stream.frames())])
         stream.start()
@@ -243,21 +253,29 @@ def _seconds(opened: Sequence[Stream], seconds: int) -> list[list[Sample]]:
         time.sleep(max(0.0, start + second - time.monotonic()))
         for stream, samples in zip(opened, seen, strict=True):
             samples.append((time.monotonic(), stream.frames()))
-    return seen
+        now = CoreTime.now()
+        stolen.append(now.stolen_since(before))
+        before = now
+    return seen, stolen
 
 
-def _accuracy(seen: Sequence[Sequence[Sample]], rate: int) -> dict[str, Any]:
-    """Of each flow's samples: percent off the rate."""
+def _accuracy(seen: Sequence[Sequence[Sample]], rate: int, stolen: Sequence[float]) -> dict[str, Any]:
+    """Of each flow's samples: percent off the rate. ``worst_undisturbed``: of the seconds in which no other machine had
+    the cores; None where there was none."""
     off = [errors(each(samples), rate) for samples in seen]
     later = [value for flow in off for value in flow[1:]]
+    calm = [second for second in range(1, len(stolen)) if stolen[second] <= UNDISTURBED]
     return {
         "flows": len(off),
         "seconds": len(off[0]),
         "first_second": worst([flow[0] for flow in off]),
         "worst_second": worst(later),
+        "undisturbed": len(calm),
+        "worst_undisturbed": worst([flow[second] for flow in off for second in calm]) if calm else None,
         "within_1": 100 * sum(abs(value) <= 1 for value in later) / len(later),
         "mean": sum(later) / len(later),
         "each_second": off,
+        "stolen": list(stolen),
     }
 
 
