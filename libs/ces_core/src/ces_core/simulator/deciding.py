@@ -54,8 +54,9 @@ def decide(
         told = f"failed: {type(error).__name__}: {error}"
         raise BadDecisionError(solver.name, told, instance or write_instance(problem), None) from error
     decision = Decision(result, time.perf_counter() - wall, time.process_time() - cpu)
-    asked, answer = instance or write_instance(problem), result.to_dict()
+    answer = result.to_dict()
+    asked = instance or (write_instance(problem) if result.feasible else {})  # a refusal is checked by itself alone
     if broken := check(asked, answer, basis=problem.basis, paths=problem.paths):
         told = f"broke {len(broken)} rules, first: {broken[0]}"
-        raise BadDecisionError(solver.name, told, asked, answer)
+        raise BadDecisionError(solver.name, told, asked or write_instance(problem), answer)
     return decision

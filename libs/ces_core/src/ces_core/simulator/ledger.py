@@ -43,7 +43,7 @@ class Ledger:
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        self._base = self._cluster = cluster
         self._uses: dict[Cell, _Use] = {}
         self._held: dict[str, Mapping[Cell, float]] = {}
         self._node_used, self._link_used = cluster.node_used.copy(), cluster.link_used.copy()
@@ -54,8 +54,26 @@ class Ledger:
         return self._cluster
 
     @property
+    def base(self) -> Cluster:
+        """The cluster as it was before the first job."""
+        return self._base
+
+    @property
     def jobs(self) -> tuple[str, ...]:
         return tuple(self._held)
+
+    def held(self, job: str) -> Mapping[Cell, float]:
+        """What the job holds. Raises KeyError where it holds nothing."""
+        return self._held[job]
+
+    def copy(self) -> Ledger:
+        """The same holdings, which change on their own from here on."""
+        other = Ledger(self._base)
+        other._cluster = self._cluster
+        other._uses = {cell: _Use(use.base, dict(use.held)) for cell, use in self._uses.items()}
+        other._held = dict(self._held)
+        other._node_used, other._link_used = self._node_used.copy(), self._link_used.copy()
+        return other
 
     def hold(self, job: str, problem: Problem, plan: Plan) -> None:
         """Take what the plan gives its tasks and flows, all or nothing.
@@ -64,7 +82,7 @@ class Ledger:
         """
         if job in self._held:
             raise ValueError(f"{job} already holds a place")
-        wanted = _wanted(problem, plan)
+        wanted = cells_of(problem, plan)
         for cell, amount in wanted.items():
             capacity, used = self._capacity(cell), self._use(cell).total
             if used + amount > capacity * (1 + TOLERANCE):
@@ -121,7 +139,8 @@ class Ledger:
         self._cluster = self._cluster.with_used(self._node_used.copy(), self._link_used.copy())
 
 
-def _wanted(problem: Problem, plan: Plan) -> dict[Cell, float]:
+def cells_of(problem: Problem, plan: Plan) -> dict[Cell, float]:
+    """What a plan takes of each node and link."""
     topology = problem.cluster.topology
     found: dict[Cell, float] = {}
     for t, task in enumerate(problem.tasks):

@@ -7,18 +7,25 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from ces_core.multi.cycle import Memory
+from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.objective import composite, load_imbalance
-from ces_core.plan import Plan, Result
+from ces_core.plan import Considered, Plan, Result
 from ces_core.problem import EQUAL_WEIGHTS, Cluster, FloatArray, Problem
+from ces_core.reason import Reason
 from ces_core.simulator.deciding import decide
 from ces_core.simulator.ledger import Ledger
 from ces_core.simulator.outcome import Fate, Moment, Outcome
 from ces_core.simulator.policy import FirstComeFirstServed, Policy
 from ces_core.simulator.workload import TimedJob
 from ces_core.solvers import Solver
+
+NOTHING_CONSIDERED = Considered((), (), np.zeros((0, 0), dtype=np.int8))
 
 
 def simulate(
@@ -67,11 +74,20 @@ class _Answers:
         return changes == self.changes or (result.plan is None and releases == self.releases)
 
     def ask(self, job: str, cluster: Cluster) -> Result:
+        """On the cluster as it stands."""
+        result = self.answer(job, cluster)
+        self.know(job, result)
+        return result
+
+    def answer(self, job: str, cluster: Cluster) -> Result:
+        """On any cluster."""
         problem = replace(self.problems[job], cluster=cluster)
         decision = decide(self.solver, problem, seed=self._seed, time_limit_s=self._time_limit_s)
         self.wall_s.append(decision.wall_s)
-        self._known[job] = self.changes, self.releases, decision.result
         return decision.result
+
+    def know(self, job: str, result: Result) -> None:
+        self._known[job] = self.changes, self.releases, result
 
 
 class _Simulation:
@@ -88,6 +104,10 @@ class _Simulation:
         self._waiting: dict[str, TimedJob] = {}
         self._ends: list[tuple[float, str]] = []
         self._satisfaction: dict[str, float] = {}  # of those that run
+        self._queued = {job.name: _queued(job, answers.problems[job.name]) for job in jobs}
+        self._running: dict[str, RunningJob] = {}
+        self._attained: dict[str, float] = {}
+        self.memory = Memory()
         self._moments: list[Moment] = []
 
     # What the policy sees.
@@ -99,6 +119,37 @@ class _Simulation:
     @property
     def cluster(self) -> Cluster:
         return self._ledger.cluster
+
+    @property
+    def ledger(self) -> Ledger:
+        return self._ledger
+
+    @property
+    def queue(self) -> list[WaitingJob]:
+        return [self._queued[name] for name in self._waiting]
+
+    @property
+    def running(self) -> list[RunningJob]:
+        return list(self._running.values())
+
+    @property
+    def freed(self) -> int:
+        return self._answers.releases
+
+    @property
+    def attained(self) -> Mapping[str, float]:
+        found = dict(self._attained)
+        for name, run in self._running.items():
+            so_far = (self.now - run.started_s) * len(self._fates[name].job.tasks)
+            found[run.tenant] = found.get(run.tenant, 0.0) + so_far
+        return found
+
+    def solve(self, job: WaitingJob, cluster: Cluster) -> Result:
+        return self._answers.answer(job.name, cluster)
+
+    def refuse(self, name: str, reason: Reason) -> None:
+        self._fates[name].refusals.append(reason.code)
+        self._answers.know(name, Result(self._answers.solver.name, NOTHING_CONSIDERED, reason=reason))
 
     def decide(self, job: TimedJob) -> Result:
         last = self._answers.last(job.name)
@@ -118,6 +169,7 @@ class _Simulation:
         fate.started_s, fate.plan = self.now, plan
         fate.bandwidth_satisfaction = self._satisfaction[job.name] = _satisfaction(problem, plan)
         fate.load_imbalance = self._imbalance(problem)
+        self._running[job.name] = RunningJob(job.name, self.now, job.tenant, job.expected_s)
         heapq.heappush(self._ends, (self.now + job.duration_s, job.name))
 
     # The clock.
@@ -174,8 +226,11 @@ class _Simulation:
         self._ledger.release(name)
         self._answers.changes += 1
         self._answers.releases += 1
-        del self._satisfaction[name]
-        self._fates[name].ended_s = self.now
+        del self._satisfaction[name], self._running[name]
+        fate = self._fates[name]
+        fate.ended_s = self.now
+        job = fate.job
+        self._attained[job.tenant] = self._attained.get(job.tenant, 0.0) + job.duration_s * len(job.tasks)
 
     # What is recorded.
 
@@ -200,6 +255,10 @@ class _Simulation:
                 composite=None if satisfied is None else composite(imbalance, satisfied),
             )
         )
+
+
+def _queued(job: TimedJob, problem: Problem) -> WaitingJob:
+    return WaitingJob(job.name, problem, job.arrival_s, job.priority, job.tenant, job.expected_s)
 
 
 def _never(result: Result | None) -> bool:

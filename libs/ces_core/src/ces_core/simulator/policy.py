@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from ces_core.multi.cycle import Memory
+from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.plan import Plan, Result
 from ces_core.problem import Cluster
+from ces_core.reason import Reason
+from ces_core.simulator.ledger import Ledger
 from ces_core.simulator.workload import TimedJob
 
 
@@ -25,9 +30,38 @@ class Desk(Protocol):
     def cluster(self) -> Cluster:
         """What is used and what is free now. Changes as jobs start."""
 
+    @property
+    def ledger(self) -> Ledger:
+        """What each running job holds. Only to be looked at."""
+
+    @property
+    def queue(self) -> list[WaitingJob]:
+        """``waiting`` as CES-Multi knows them."""
+
+    @property
+    def running(self) -> list[RunningJob]:
+        """Those with a place, by start."""
+
+    @property
+    def freed(self) -> int:
+        """Counts up whenever something has become free."""
+
+    @property
+    def attained(self) -> Mapping[str, float]:
+        """Tenant -> how long its tasks have run so far, in all: seconds times tasks."""
+
+    memory: Memory
+    """What the policy wants to find again next time."""
+
+    def solve(self, job: WaitingJob, cluster: Cluster) -> Result:
+        """What the solver says of this job on another cluster. Takes nothing; asked anew each time."""
+
     def decide(self, job: TimedJob) -> Result:
         """What the solver says of this job on the cluster as it is now. Takes nothing; asking again costs nothing
         until a job starts, and a refusal stands until something has become free."""
+
+    def refuse(self, name: str, reason: Reason) -> None:
+        """Have it known why a job has no place now."""
 
     def start(self, job: TimedJob, plan: Plan) -> None:
         """Give the job its place. Raises ces_core.simulator.ledger.OverCapacityError where the plan does not fit."""

@@ -12,19 +12,27 @@ import numpy as np
 
 from ces_core.errors import ProblemError
 from ces_core.generate import random_instance
+from ces_core.multi.parameters import DEFAULT_TENANT
 from ces_core.problem import Flow, Task
 from ces_core.simulator.rounds import derived_seed
 
 
 @dataclass(frozen=True)
 class TimedJob:
-    """A job with the moment it arrives and how long it runs once it has a place, both in seconds."""
+    """A job with the moment it arrives and how long it runs once it has a place, both in seconds.
+
+    ``priority`` (0 to 100), ``tenant`` and ``expected_s``, how long it says it will run (None: it does not), are for
+    policies that go by them.
+    """
 
     name: str
     arrival_s: float
     duration_s: float
     tasks: tuple[Task, ...]
     flows: tuple[Flow, ...]
+    priority: int = 50
+    tenant: str = DEFAULT_TENANT
+    expected_s: float | None = None
 
 
 def poisson(

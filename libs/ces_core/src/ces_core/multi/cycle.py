@@ -1,0 +1,295 @@
+"""One cycle of the queue: who starts now, who has room kept, and why the others wait.
+
+Overdue jobs come first, the oldest before all; those that have no place have room kept for them, so many at most. Then
+the others, best score first, scored anew after every start, since what is free has changed. Whoever has no place is
+passed over, and may start later only where no reservation is delayed by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+
+from ces_core.multi.explaining import Standing, standings
+from ces_core.multi.jobs import RunningJob, WaitingJob
+from ces_core.multi.outlook import Outlook, end_of
+from ces_core.multi.parameters import Parameters
+from ces_core.multi.reservations import Reservation, Solve, renew, reserve
+from ces_core.multi.scoring import Score, Table
+from ces_core.multi.screening import hindrance, possible
+from ces_core.multi.shares import Shares, amounts_of, free_of
+from ces_core.plan import Plan
+from ces_core.problem import Cluster
+from ces_core.reason import Reason
+from ces_core.simulator.ledger import Ledger, cells_of
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why the solver had no place for a job. It stands until something becomes free after ``freed``. ``reservable``:
+    False where no moment was found either at which the job would have one."""
+
+    freed: int
+    reason: Reason
+    reservable: bool = True
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a cycle hands to the next. Losing it costs time and the promises made, nothing else."""
+
+    freed: int = 0
+    reservations: tuple[Reservation, ...] = ()
+    refusals: Mapping[str, Refusal] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """``ledger`` holds what runs, and is left as it is. ``freed``: counts up whenever something has become free, a job
+    for which room was kept has left the queue, or the cluster has gained; ``waiting`` and ``running`` in any order."""
+
+    now_s: float
+    ledger: Ledger
+    waiting: Sequence[WaitingJob]
+    running: Sequence[RunningJob]
+    freed: int
+    memory: Memory = Memory()
+
+
+@dataclass(frozen=True)
+class Start:
+    """``position``: its place in the queue when it was chosen, from 1. ``reserved``: room was kept for it."""
+
+    job: str
+    plan: Plan
+    position: int
+    score: Score
+    overdue: bool
+    reserved: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """``starts`` in the order in which they were decided. ``refused``: why the solver had no place for others now."""
+
+    starts: tuple[Start, ...]
+    memory: Memory
+    refused: Mapping[str, Reason]
+    _explain: Callable[[], tuple[Standing, ...]]
+
+    @cached_property
+    def queue(self) -> tuple[Standing, ...]:
+        """Those that go on waiting, first one first. Worked out when it is asked for."""
+        return self._explain()
+
+
+def cycle(state: State, parameters: Parameters, solve: Solve) -> Decisions:
+    """Raises ProblemError for a job of a tenant that there is not, OverCapacityError where a plan does not fit."""
+    return _Cycle(state, parameters, solve).run()
+
+
+class _Cycle:
+    def __init__(self, state: State, parameters: Parameters, solve: Solve) -> None:
+        self._state, self._parameters, self._solve = state, parameters, solve
+        self._ledger = state.ledger.copy()
+        running = sorted(state.running, key=lambda job: (job.started_s, job.name))
+        self._outlook = Outlook(self._ledger, running, state.now_s)
+        self._shares = Shares(parameters, self._ledger, running, state.waiting)
+        jobs = sorted(state.waiting, key=lambda job: (job.submitted_s, job.name))
+        self._table = Table(jobs, state.now_s)
+        self._line = {job.name: line for line, job in enumerate(jobs)}
+        self._overdue = self._table.waited >= parameters.overdue_s
+        self._left = np.ones(len(jobs), dtype=np.bool_)
+        self._known = {
+            name: refusal
+            for name, refusal in state.memory.refusals.items()
+            if refusal.freed == state.freed and name in self._line
+        }
+        self._tries = parameters.window
+        self._refused: dict[str, Reason] = {}
+        self._kept: dict[str, Reservation] = {}
+        self._starts: list[Start] = []
+        self._look()
+        self._never = self._hopeless()
+        self._refused.update(self._never)
+
+    def run(self) -> Decisions:
+        self._renew_reservations()
+        for job in self._overdue_first():
+            if not self._start(job):
+                self._keep_room(job)
+        started = True
+        while started:
+            started = any(self._start(self._table.jobs[line]) for line in self._candidates())
+        return Decisions(
+            tuple(self._starts),
+            Memory(self._state.freed, tuple(self._kept.values()), MappingProxyType(dict(self._known))),
+            MappingProxyType(self._refused),
+            self._explained,
+        )
+
+    def _look(self) -> None:
+        """Score all by what is free now."""
+        self._fits = possible(self._table, self._ledger.cluster)
+        free, against = free_of(self._ledger.cluster), self._shares.against_fair()
+        self._scores = self._table.scores(self._parameters, free, against)
+        order = np.lexsort((np.arange(len(self._left)), -self._scores.parts.sum(axis=1)))
+        newcomers = self._newcomers(order.tolist())
+        group = np.where(self._overdue, 0, np.where(newcomers, 1, 2))
+        age = np.where(self._overdue, np.arange(len(self._left)), 0)
+        order = order[np.lexsort((age[order], group[order]))]
+        self._order: list[int] = order[self._left[order]].tolist()
+
+    def _hopeless(self) -> dict[str, Reason]:
+        """Those that will never have a place, as far as that is seen without a solver."""
+        found = {}
+        for line in np.flatnonzero(~possible(self._table, self._ledger.base)).tolist():
+            reason = hindrance(self._table, line, self._ledger.cluster, self._ledger.base)
+            if reason is not None:
+                found[self._table.jobs[line].name] = reason
+        for job in self._table.jobs:
+            beyond = self._beyond_quota(job)
+            if beyond is not None and beyond.permanent:
+                found[job.name] = beyond
+        return found
+
+    def _newcomers(self, order: Sequence[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+        """(jobs,): the best job of each tenant of which nothing runs, so that a flood holds up nobody's first."""
+        found = np.zeros(len(self._left), dtype=np.bool_)
+        idle = self._shares.idle()
+        for line in order if idle else ():
+            tenant = self._table.jobs[line].tenant
+            if self._left[line] and tenant in idle:
+                found[line] = True
+                idle.discard(tenant)
+        return found
+
+    def _overdue_first(self) -> Iterator[WaitingJob]:
+        """Those that were promised room in the order of the promises, then by age."""
+        promised = [self._line[name] for name in self._kept]
+        for line in dict.fromkeys([*promised, *np.flatnonzero(self._overdue).tolist()]):
+            yield self._table.jobs[line]
+
+    def _candidates(self) -> list[int]:
+        """Those not overdue that may have a place, best first."""
+        if self._tries == 0:
+            return []
+        open_to = self._fits & ~self._overdue
+        return [line for line in self._order if open_to[line] and self._table.jobs[line].name not in self._known]
+
+    def _start(self, job: WaitingJob) -> bool:
+        """Whether the job had a place and has started."""
+        line = self._line[job.name]
+        kept = self._kept.get(job.name)
+        if kept is not None:
+            self._outlook.forget(job.name)
+        plan = self._plan(job, line)
+        if (
+            plan is None
+            and kept is not None
+            and kept.begin <= self._outlook.now
+            and not self._over_quota(job, kept.plan)
+        ):
+            plan = kept.plan  # the solver may not find again what was found then
+        if plan is None:
+            if kept is not None:
+                self._outlook.reserve(job.name, kept.begin, job.expected_s, kept.cells)
+            return False
+        position = self._order.index(line) + 1
+        score = self._scores.of(line)
+        self._starts.append(Start(job.name, plan, position, score, bool(self._overdue[line]), kept is not None))
+        self._ledger.hold(job.name, job.problem, plan)
+        running = RunningJob(job.name, self._state.now_s, job.tenant, job.expected_s)
+        self._outlook.start(running, self._ledger.held(job.name))
+        self._shares.take(job.tenant, amounts_of(self._ledger.held(job.name)))
+        self._left[line] = False
+        self._kept.pop(job.name, None)
+        self._known.pop(job.name, None)
+        self._look()
+        return True
+
+    def _plan(self, job: WaitingJob, line: int) -> Plan | None:
+        """A place for the job now, beside all that room is kept for."""
+        if not self._fits[line] or job.name in self._known or self._tries == 0 or self._beyond_quota(job) is not None:
+            return None
+        result = self._solve(job, self._room(job))
+        reason = result.reason or Reason("packing", proven=False)
+        if result.plan is not None:
+            beyond = self._over_quota(job, result.plan)
+            if beyond is None:
+                return result.plan
+            reason = beyond
+        self._known[job.name] = Refusal(self._state.freed, reason)
+        self._refused[job.name] = reason
+        if self._tries is not None:
+            self._tries -= 1
+        return None
+
+    def _room(self, job: WaitingJob) -> Cluster:
+        """The cluster with all in use that the job must leave alone."""
+        if not self._outlook.reserved:
+            return self._ledger.cluster
+        end = end_of(self._state.now_s, job.expected_s)
+        return self._outlook.cluster(self._outlook.use(self._outlook.now, end))
+
+    def _beyond_quota(self, job: WaitingJob) -> Reason | None:
+        nodes_only = np.append(job.demand[:-1], 0.0)  # flows within a node take no bandwidth
+        return self._shares.beyond_quota(job.tenant, nodes_only)
+
+    def _over_quota(self, job: WaitingJob, plan: Plan) -> Reason | None:
+        return self._shares.beyond_quota(job.tenant, amounts_of(cells_of(job.problem, plan)))
+
+    # Reservations.
+
+    def _renew_reservations(self) -> None:
+        kept = [each for each in self._state.memory.reservations if each.job in self._line]
+        for each in kept:
+            self._outlook.reserve(each.job, each.begin, self._job(each.job).expected_s, each.cells)
+        for each in kept:
+            if self._state.freed == self._state.memory.freed and each.begin > self._outlook.now:
+                self._kept[each.job] = each
+                continue
+            job = self._job(each.job)
+            self._outlook.forget(each.job)
+            renewed = renew(self._outlook, job, each)
+            if renewed is not None:
+                self._kept[each.job] = renewed
+                self._outlook.reserve(each.job, renewed.begin, job.expected_s, renewed.cells)
+
+    def _keep_room(self, job: WaitingJob) -> None:
+        """A reservation for an overdue job, if there is to be one more."""
+        if job.name in self._kept or len(self._kept) >= self._parameters.reservations or job.name in self._never:
+            return
+        refusal = self._known.get(job.name)
+        if (refusal is not None and not refusal.reservable) or self._beyond_quota(job) is not None:
+            return
+        found = reserve(self._outlook, job, self._solve)
+        if found is None:
+            reason = refusal.reason if refusal else Reason("packing", proven=False)
+            self._known[job.name] = Refusal(self._state.freed, reason, reservable=False)
+            return
+        self._kept[job.name] = found
+        self._outlook.reserve(job.name, found.begin, job.expected_s, found.cells)
+
+    def _job(self, name: str) -> WaitingJob:
+        return self._table.jobs[self._line[name]]
+
+    # Explanation.
+
+    def _explained(self) -> tuple[Standing, ...]:
+        reasons = {line: self._reason(line) for line in self._order}
+        return standings(self._table, self._order, self._scores, reasons, self._kept, self._outlook)
+
+    def _reason(self, line: int) -> Reason | None:
+        """None where it was not this job's turn."""
+        job = self._table.jobs[line]
+        refusal = self._known.get(job.name)
+        return (
+            self._beyond_quota(job)
+            or hindrance(self._table, line, self._ledger.cluster, self._ledger.base)
+            or (refusal.reason if refusal is not None else None)
+        )

@@ -1,0 +1,130 @@
+"""What CES-Multi goes by: all that an operator may set, with defaults, checked when it is made.
+
+The parts of a score are measured in *doublings*: a job that is one doubling ahead goes before one that takes half as
+much. So every weight says how many times cheaper another job must be to come first all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from ces_core.errors import ProblemError
+from ces_core.problem import RESOURCES
+
+AMOUNTS = (*RESOURCES, "bandwidth")
+"""What jobs ask for and tenants have shares of, in the order of every array of amounts."""
+DEFAULT_TENANT = "default"
+NOTHING: Mapping[str, float] = MappingProxyType({})
+LEAST_PRIORITY, MOST_PRIORITY = 0, 100
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """Who submits. ``weight``: its part of a fair share, relative to others'. ``guaranteed`` and ``quota``: resource
+    (cpu, memory, gpu, bandwidth) -> share of the whole cluster, 0 to 1. What is guaranteed does not count when shares
+    are compared, so that who has less than that comes first; a quota is never exceeded, even where room is idle.
+
+    Raises ProblemError, naming the field, for a weight or share that makes no sense, and a guarantee above its quota.
+    """
+
+    name: str
+    weight: float = 1.0
+    guaranteed: Mapping[str, float] = field(default_factory=lambda: NOTHING)
+    quota: Mapping[str, float] = field(default_factory=lambda: NOTHING)
+
+    def __post_init__(self) -> None:
+        where = f"tenants.{self.name}"
+        if not (math.isfinite(self.weight) and self.weight > 0):
+            raise ProblemError(f"{where}.weight", f"must be above 0, is {self.weight}; leave it out for 1")
+        for what, shares in (("guaranteed", self.guaranteed), ("quota", self.quota)):
+            for resource, share in shares.items():
+                if resource not in AMOUNTS:
+                    raise ProblemError(
+                        f"{where}.{what}.{resource}", f"no such resource; there are {', '.join(AMOUNTS)}"
+                    )
+                if not 0 <= share <= 1:
+                    raise ProblemError(f"{where}.{what}.{resource}", f"is a share of the cluster: 0 to 1, not {share}")
+        for resource, share in self.guaranteed.items():
+            most = self.quota.get(resource, 1.0)
+            if share > most:
+                raise ProblemError(
+                    f"{where}.guaranteed.{resource}",
+                    f"{share} contradicts the quota of {most}: raise the quota, or guarantee less",
+                )
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The defaults are those of the benchmark (docs/benchmarks/multi.md).
+
+    ``window``: so many candidates may be refused by the solver in one cycle; those refused before count only once
+    something has become free, so the window rolls on through the queue. None: no end.
+
+    Weights of the score, in doublings:
+
+    - ``fit``: for a job that takes half as much. What a job takes is the largest share that it asks for of what is
+      free, over CPU, memory, GPU and bandwidth, times how long it is expected to run.
+    - ``priority``: for priority 100 over priority 0.
+    - ``waiting``: for a job that has waited until it is overdue, over one that has just come. It rises on after that.
+    - ``share``: for a tenant that has nothing, over one that has its fair share.
+
+    ``bound_s``: how long a job may wait while it could run. ``overdue``: the share of the bound after which a job is
+    overdue: then age alone counts, before all scores. None: no job ever is. ``reservations``: so many overdue jobs at
+    most have room kept for them.
+
+    ``tenants``: those that there are; where none is named any may submit, with weight 1 and no quota.
+
+    Raises ProblemError, naming the field.
+    """
+
+    window: int | None = 16
+    fit: float = 1.0
+    priority: float = 1.0
+    waiting: float = 1.0
+    share: float = 0.25
+    bound_s: float = 7200.0
+    overdue: float | None = 0.5
+    reservations: int = 4
+    tenants: Sequence[Tenant] = ()
+
+    def __post_init__(self) -> None:
+        if self.window is not None and self.window < 1:
+            raise ProblemError("window", f"must be at least 1, is {self.window}; leave it out for the default")
+        for name in ("fit", "priority", "waiting", "share"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise ProblemError(name, f"a weight is 0 or more, not {value}; 0 takes it out of the score")
+        if not (math.isfinite(self.bound_s) and self.bound_s > 0):
+            raise ProblemError("bound_s", f"must be above 0 seconds, is {self.bound_s}")
+        if self.overdue is not None and not 0 <= self.overdue <= 1:
+            raise ProblemError("overdue", f"is a share of the bound: 0 to 1, not {self.overdue}")
+        if self.reservations < 0:
+            raise ProblemError("reservations", f"must be 0 or more, is {self.reservations}; 0 keeps room for nobody")
+        names = [tenant.name for tenant in self.tenants]
+        for name in names:
+            if names.count(name) > 1:
+                raise ProblemError(f"tenants.{name}", "is named twice: say what it has in one place")
+        for resource in AMOUNTS:
+            total = math.fsum(tenant.guaranteed.get(resource, 0.0) for tenant in self.tenants)
+            if total > 1 + 1e-9:
+                raise ProblemError(
+                    f"tenants.guaranteed.{resource}", f"adds up to {total:g} of the cluster: guarantee 1 at most in all"
+                )
+
+    @property
+    def overdue_s(self) -> float:
+        """Seconds of waiting after which a job is overdue; infinite where none ever is."""
+        return math.inf if self.overdue is None else self.overdue * self.bound_s
+
+    def tenant(self, name: str) -> Tenant:
+        """Raises ProblemError for one that there is not."""
+        if not self.tenants:
+            return Tenant(name)
+        for tenant in self.tenants:
+            if tenant.name == name:
+                return tenant
+        known = ", ".join(tenant.name for tenant in self.tenants)
+        raise ProblemError("job.tenant", f"no tenant is called {name!r}: name one of {known}, or add it to tenants")

@@ -1,0 +1,90 @@
+"""What a waiting job is worth now, in doublings (see :class:`ces_core.multi.parameters.Parameters`), part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ces_core.multi.jobs import WaitingJob
+from ces_core.multi.parameters import AMOUNTS, MOST_PRIORITY, Parameters
+from ces_core.problem import RESOURCES, FloatArray
+from ces_core.topology import IntArray
+
+CHEAPEST = 1e-9
+"""Jobs that ask for nothing, or end at once, count as this share, or so many seconds."""
+FURTHEST = 4.0
+"""A tenant's share counts up to so many times the fair one."""
+PARTS = ("fit", "priority", "waiting", "share")
+
+
+@dataclass(frozen=True)
+class Score:
+    """The parts add up to ``total``; the highest goes first. ``scarce``: the resource of which the job asks for the
+    largest share of what is free."""
+
+    fit: float
+    priority: float
+    waiting: float
+    share: float
+    scarce: str
+
+    @property
+    def total(self) -> float:
+        return self.fit + self.priority + self.waiting + self.share
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Of all jobs, by line."""
+
+    parts: FloatArray  # (jobs, parts)
+    scarce: IntArray  # (jobs,)
+
+    def of(self, line: int) -> Score:
+        fit, priority, waiting, share = self.parts[line].tolist()
+        return Score(fit, priority, waiting, share, AMOUNTS[int(self.scarce[line])])
+
+
+class Table:
+    """The queue as arrays, a line for each job."""
+
+    def __init__(self, jobs: Sequence[WaitingJob], now_s: float) -> None:
+        self.jobs = tuple(jobs)
+        shape = len(self.jobs), len(AMOUNTS)
+        self.demand: FloatArray = np.array([job.demand for job in jobs], dtype=np.float64).reshape(shape)
+        self.largest: FloatArray = np.array([job.largest for job in jobs], dtype=np.float64).reshape(
+            len(self.jobs), len(RESOURCES)
+        )
+        self.waited: FloatArray = now_s - np.array([job.submitted_s for job in jobs], dtype=np.float64)
+        self.priority: FloatArray = np.array([job.priority for job in jobs], dtype=np.float64)
+        self.expected = _expected(jobs)
+
+    def scores(self, parameters: Parameters, free: FloatArray, against_fair: Mapping[str, float]) -> Scores:
+        """``free``: amounts; ``against_fair``: tenant -> its share over the fair one."""
+        shares = self._shares(free)
+        cost = np.maximum(shares.max(axis=1, initial=0.0), CHEAPEST) * self.expected
+        typical = float(np.median(cost)) if len(cost) else 1.0
+        overdue = parameters.overdue_s if np.isfinite(parameters.overdue_s) else parameters.bound_s
+        ahead = np.array([1.0 - min(against_fair[job.tenant], FURTHEST) for job in self.jobs], dtype=np.float64)
+        parts = (
+            parameters.fit * np.log2(typical / cost),
+            parameters.priority * (self.priority / MOST_PRIORITY - 0.5),
+            parameters.waiting * self.waited / max(overdue, CHEAPEST),
+            parameters.share * ahead,
+        )
+        return Scores(np.array(parts, dtype=np.float64).T.reshape(len(self.jobs), len(PARTS)), shares.argmax(axis=1))
+
+    def _shares(self, free: FloatArray) -> FloatArray:
+        """(jobs, amounts): what each asks for as a share of what is free; more than 1 where there is too little."""
+        floor = np.maximum(free, CHEAPEST * np.maximum(self.demand.max(axis=0, initial=0.0), CHEAPEST))
+        return np.asarray(self.demand / floor)
+
+
+def _expected(jobs: Sequence[WaitingJob]) -> FloatArray:
+    """(jobs,): seconds; the median of those who say for those who do not."""
+    said = [job.expected_s for job in jobs if job.expected_s is not None]
+    usual = float(np.median(said)) if said else 1.0
+    expected = [usual if job.expected_s is None else job.expected_s for job in jobs]
+    return np.maximum(np.array(expected, dtype=np.float64), CHEAPEST)

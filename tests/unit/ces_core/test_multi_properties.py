@@ -1,0 +1,201 @@
+"""What holds of CES-Multi whatever comes: capacity, promises, the bound, and the same decisions again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ces_core.generate import random_instance
+from ces_core.instance import read_instance
+from ces_core.multi.cycle import Decisions, State, cycle
+from ces_core.multi.parameters import Parameters
+from ces_core.multi.reservations import Reservation
+from ces_core.problem import Cluster
+from ces_core.simulator.online import simulate
+from ces_core.simulator.outcome import Fate, Outcome
+from ces_core.simulator.policy import Desk
+from ces_core.simulator.queueing import Cycles
+from ces_core.simulator.workload import TimedJob, poisson
+from ces_core.solvers import get_solver
+
+GREEDY = get_solver("greedy")
+FIRST_FIT = get_solver("first-fit-decreasing")
+
+
+@dataclass
+class Watched:
+    """CES-Multi with somebody who looks at every decision."""
+
+    parameters: Parameters
+    look: Callable[[Desk, Decisions], None]
+    name: str = "watched"
+
+    def serve(self, desk: Desk) -> None:
+        state = State(desk.now, desk.ledger, desk.queue, desk.running, desk.freed, desk.memory)
+        Cycles(self.name, self.parameters).serve(desk)
+        self.look(desk, cycle(state_before(state, desk), self.parameters, desk.solve))
+
+
+def state_before(state: State, desk: Desk) -> State:
+    """The state after the cycle, for another one right behind it: nothing has changed but what was started."""
+    return replace(state, waiting=desk.queue, running=desk.running, memory=desk.memory)
+
+
+@dataclass
+class Promises:
+    """Every promise that was ever made, by job: when it was looked at, and what was promised."""
+
+    made: dict[str, list[tuple[float, Reservation]]] = field(default_factory=dict)
+
+    def __call__(self, desk: Desk, again: Decisions) -> None:
+        assert not again.starts  # all that could start has started
+        for each in desk.memory.reservations:
+            self.made.setdefault(each.job, []).append((desk.now, each))
+
+
+@st.composite
+def workloads(draw: st.DrawFn) -> tuple[Cluster, list[TimedJob]]:
+    regime = draw(st.sampled_from(["thesis", "tight", "scarce"]))
+    cluster = read_instance(random_instance(regime, draw(st.integers(0, 50)), nodes=4)).cluster
+    jobs = poisson(
+        draw(st.integers(1, 14)), draw(st.floats(0.1, 2)), 20, draw(st.sampled_from([(1,), (1, 2), (2, 3, 4)])),
+        draw(st.integers(0, 10_000)), regime=regime,
+    )  # fmt: skip
+    said = draw(st.lists(st.booleans(), min_size=len(jobs), max_size=len(jobs)))
+    urgent = draw(st.lists(st.sampled_from([0, 50, 100]), min_size=len(jobs), max_size=len(jobs)))
+    return cluster, [
+        replace(job, expected_s=job.duration_s if known else None, priority=priority, tenant=f"t{i % 3}")
+        for i, (job, known, priority) in enumerate(zip(jobs, said, urgent, strict=True))
+    ]
+
+
+parameters = st.builds(
+    Parameters,
+    window=st.sampled_from([None, 1, 4]),
+    bound_s=st.sampled_from([1.0, 20.0, 100.0]),
+    overdue=st.sampled_from([None, 0.0, 0.5]),
+    reservations=st.integers(0, 3),
+)
+
+
+def held(fate: Fate) -> dict[tuple[str, ...], float]:
+    """What a job takes, by names, read off its plan."""
+    assert fate.plan is not None
+    found: dict[tuple[str, ...], float] = {}
+    for task in fate.job.tasks:
+        for what in ("cpu", "memory"):
+            key = (what, fate.plan.assignments[task.name])
+            found[key] = found.get(key, 0.0) + getattr(task, what)
+    for flow in fate.plan.flows:
+        for hop in pairwise(flow.path):
+            found[hop] = found.get(hop, 0.0) + flow.bandwidth
+    return found
+
+
+def room(cluster: Cluster) -> dict[tuple[str, ...], float]:
+    """What there is for jobs, by names."""
+    names = cluster.topology.nodes
+    free = {
+        (what, name): cluster.node_free[row, n]
+        for n, name in enumerate(names)
+        for row, what in enumerate(("cpu", "memory"))
+    }
+    ends = zip(cluster.topology.link_src.tolist(), cluster.topology.link_dst.tolist(), strict=True)
+    return free | {(names[a], names[b]): cluster.bandwidth_free[link] for link, (a, b) in enumerate(ends)}
+
+
+@settings(max_examples=40, deadline=None)
+@given(given_=workloads(), parameters=parameters)
+def test_capacity_is_never_exceeded_and_every_job_is_settled(
+    given_: tuple[Cluster, list[TimedJob]], parameters: Parameters
+) -> None:
+    cluster, jobs = given_
+    outcome = simulate(cluster, jobs, GREEDY, Cycles("multi", parameters))
+    for moment in (fate.started_s for fate in outcome.accepted):
+        uses = [held(fate) for fate in outcome.accepted if fate.started_s <= moment < fate.ended_s]  # type: ignore[operator]
+        for cell, most in room(cluster).items():
+            assert math.fsum(use.get(cell, 0.0) for use in uses) <= most * (1 + 1e-9) + 1e-9, cell
+    assert all((fate.started_s is None) == (fate.left_s is not None) for fate in outcome.fates)
+    assert (outcome.cluster.node_used == cluster.node_used).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(given_=workloads(), parameters=parameters)
+def test_a_promise_is_kept_where_jobs_run_as_long_as_they_said(
+    given_: tuple[Cluster, list[TimedJob]], parameters: Parameters
+) -> None:
+    cluster, jobs = given_
+    promises = Promises()
+    outcome = simulate(cluster, jobs, FIRST_FIT, Watched(replace(parameters, window=None, reservations=2), promises))
+    starts = {fate.job.name: fate.started_s for fate in outcome.fates}
+    for name, made in promises.made.items():
+        started = starts[name]
+        assert started is not None
+        for _, promise in made:
+            if promise.start_s is not None:
+                assert started <= promise.start_s + 1e-6
+        for (_, earlier), (_, later) in pairwise(made):
+            assert later.begin <= earlier.begin
+
+
+@settings(max_examples=40, deadline=None)
+@given(given_=workloads(), parameters=parameters)
+def test_nobody_overdue_waits_while_it_could_run(
+    given_: tuple[Cluster, list[TimedJob]], parameters: Parameters
+) -> None:
+    """The oldest of them is held up by nobody's reservation but those promised before."""
+    cluster, jobs = given_
+    limited = replace(parameters, window=None)
+
+    def look(desk: Desk, again: Decisions) -> None:
+        promised = {each.job for each in desk.memory.reservations}
+        for job in sorted(desk.queue, key=lambda job: (job.submitted_s, job.name)):
+            if desk.now - job.submitted_s >= limited.overdue_s and (not promised or promised == {job.name}):
+                assert desk.solve(job, desk.cluster).plan is None
+            break
+
+    simulate(cluster, jobs, FIRST_FIT, Watched(limited, look))
+
+
+@settings(max_examples=25, deadline=None)
+@given(given_=workloads(), parameters=parameters, order=st.randoms(use_true_random=False))
+def test_the_same_again_whatever_the_order_in_which_jobs_are_listed(
+    given_: tuple[Cluster, list[TimedJob]], parameters: Parameters, order: st.randoms
+) -> None:
+    cluster, jobs = given_
+
+    def fates(outcome: Outcome) -> dict[str, tuple[float | None, object]]:
+        return {fate.job.name: (fate.started_s, fate.plan) for fate in outcome.fates}
+
+    class Shuffled(Cycles):
+        def serve(self, desk: Desk) -> None:
+            queue, running = desk.queue, desk.running
+            order.shuffle(queue)
+            order.shuffle(running)
+            state = State(desk.now, desk.ledger, queue, running, desk.freed, desk.memory)
+            again = [cycle(state, self.parameters, desk.solve) for _ in range(2)]
+            assert again[0].starts == again[1].starts
+            super().serve(desk)
+            assert [start.job for start in again[0].starts] == [
+                job.name for job in desk.running if job.name not in {each.name for each in running}
+            ]
+
+    first = simulate(cluster, jobs, FIRST_FIT, Cycles("multi", parameters))
+    assert fates(first) == fates(simulate(cluster, jobs, FIRST_FIT, Shuffled("multi", parameters)))
+
+
+def test_a_watched_run_is_the_run() -> None:
+    cluster = read_instance(random_instance("tight", 3, nodes=5)).cluster
+    jobs = [replace(job, expected_s=job.duration_s) for job in poisson(30, 0.5, 20, (2, 3), 7)]
+    promises = Promises()
+    outcome = simulate(cluster, jobs, FIRST_FIT, Watched(Parameters(bound_s=40), promises))
+    assert promises.made, "no promise was made: the other tests would say nothing"
+    plain = simulate(cluster, jobs, FIRST_FIT, Cycles("multi", Parameters(bound_s=40)))
+    assert [fate.started_s for fate in plain.fates] == [fate.started_s for fate in outcome.fates]
+    assert pytest.approx(0) == plain.cluster.node_used.sum() - cluster.node_used.sum()
