@@ -1,0 +1,64 @@
+"""Both implementations of the bus, and every kind of runtime."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from bus_clients import SOON, Client
+from runtime_bench import KINDS, Bench, clean, endpoint
+
+from ces_common.bus import Bus, MemoryBroker, MemoryBus, NatsBus
+from ces_common.natsserver import NatsServer, plain_config
+from ces_edge_agent.ports import Runtime
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[NatsServer]:
+    with NatsServer(tmp_path / "nats", plain_config(tmp_path / "nats" / "store")) as running:
+        yield running
+
+
+@pytest.fixture(params=["memory", "nats"])
+async def client(request: pytest.FixtureRequest) -> AsyncIterator[Client]:
+    """Makes connected clients of one broker."""
+    made: list[Bus] = []
+    if request.param == "memory":
+        broker = MemoryBroker()
+
+        def new() -> Bus:
+            return MemoryBus(broker)
+    else:
+        url = request.getfixturevalue("server").url
+
+        def new() -> Bus:
+            return NatsBus(url, name="test")
+
+    async def make() -> Bus:
+        bus = new()
+        made.append(bus)
+        await bus.connect(deadline_s=SOON)
+        await bus.provision()
+        return bus
+
+    yield make
+    for bus in made:
+        await bus.close()
+
+
+@pytest.fixture(params=KINDS)
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
+    made: Bench = request.param(tmp_path / "state")
+    return made
+
+
+@pytest.fixture
+async def runtime(bench: Bench) -> AsyncIterator[Runtime]:
+    runtime = bench.make()
+    await runtime.open()
+    await runtime.ensure_holder(endpoint())
+    try:
+        yield runtime
+    finally:
+        await clean(runtime)

@@ -1,0 +1,183 @@
+"""Every kind of runtime on a folder of its own, with programs that each of them can run."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Literal
+from uuid import uuid4
+
+import pytest
+
+from ces_common.messages.reports import WorkerStatus
+from ces_common.messages.wanted import Endpoint, WorkerWanted
+from ces_edge_agent.deadline import Deadline, boot_clock, deadline_file, make_deadline_file, write_deadline
+from ces_edge_agent.ports import Runtime
+from ces_edge_agent.runtimes import linux
+from ces_edge_agent.runtimes.docker import DockerRuntime
+from ces_edge_agent.runtimes.fake import FakeHost, FakeRuntime
+from ces_edge_agent.runtimes.process import ProcessRuntime
+
+IMAGE = "python:3.11-slim"
+MEMORY = 192 * 2**20
+STUBBORN = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint('deaf')\nwhile True: signal.pause()"
+HOG = "held = []\nwhile True: held.append(bytearray(8 << 20))"
+
+
+class Bench:
+    """One kind of runtime on a folder of its own."""
+
+    isolates = False
+    real = True
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.node = f"rt{uuid4().hex[:8]}"
+        make_deadline_file(deadline_file(folder))
+        self.lease(3600)
+
+    def lease(self, seconds: float) -> None:
+        """As an agent writes it down: its lease ends so many seconds from now."""
+        write_deadline(deadline_file(self.folder), Deadline(linux.boot_id(), boot_clock() + seconds))
+
+    def make(self) -> Runtime:
+        raise NotImplementedError
+
+    def source(self) -> str:
+        """An expression that makes the same runtime in another process."""
+        raise NotImplementedError
+
+    def worker(
+        self,
+        *command: str,
+        allocation: str = "a1",
+        incarnation: int = 0,
+        cpu: int = 1000,
+        paused: bool = False,
+        disconnect: Literal["stop", "keep"] = "stop",
+    ) -> WorkerWanted:
+        return WorkerWanted(
+            allocation=allocation,
+            incarnation=incarnation,
+            job="j1",
+            job_name="job",
+            task="t0",
+            rank=0,
+            image=IMAGE,
+            command=list(command),
+            env={"GREETING": "hello"},
+            cpu=cpu,
+            memory=MEMORY,
+            paused=paused,
+            disconnect=disconnect,
+        )
+
+    def exits(self, code: int) -> tuple[str, ...]:
+        return ("sh", "-c", f"exit {code}")
+
+    def prints(self, text: str) -> tuple[str, ...]:
+        return ("sh", "-c", f"echo {text}")
+
+    sleeps: tuple[str, ...] = ("sleep", "600")
+    stubborn: tuple[str, ...] = ("python", "-uc", STUBBORN)
+    hog: tuple[str, ...] = ("python", "-c", HOG)
+
+
+class FakeBench(Bench):
+    real = False
+    sleeps = ("sleep",)
+    stubborn = ("stubborn",)
+    hog = ("hog",)
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.host = FakeHost()
+
+    def make(self) -> Runtime:
+        return FakeRuntime(self.folder, self.host)
+
+    def exits(self, code: int) -> tuple[str, ...]:
+        return ("exit", str(code))
+
+    def prints(self, text: str) -> tuple[str, ...]:
+        return ("print", text)
+
+
+class ProcessBench(Bench):
+    def make(self) -> Runtime:
+        return ProcessRuntime(self.folder, self.node, self.isolates)
+
+    def source(self) -> str:
+        module = "ces_edge_agent.runtimes.process"
+        return f"__import__({module!r}, fromlist='_').ProcessRuntime(Path({str(self.folder)!r}), {self.node!r}, \
+{self.isolates})"
+
+
+class IsolatedBench(ProcessBench):
+    isolates = True
+
+
+class DockerBench(Bench):
+    isolates = True
+
+    def make(self) -> Runtime:
+        return DockerRuntime(self.folder, self.node, IMAGE, ["python:*"])
+
+    def source(self) -> str:
+        module = "ces_edge_agent.runtimes.docker"
+        return f"__import__({module!r}, fromlist='_').DockerRuntime(Path({str(self.folder)!r}), {self.node!r}, \
+{IMAGE!r}, ['python:*'])"
+
+
+KINDS = [
+    pytest.param(FakeBench, id="fake"),
+    pytest.param(ProcessBench, id="process", marks=pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")),
+    pytest.param(IsolatedBench, id="isolated", marks=pytest.mark.needs("root")),
+    pytest.param(DockerBench, id="docker", marks=pytest.mark.needs("engine")),
+]
+
+
+async def clean(runtime: Runtime) -> None:
+    for key in await runtime.workers():
+        await runtime.stop(key, 0)
+        await runtime.remove(key)
+    for allocation in await runtime.holders():
+        await runtime.remove_holder(allocation)
+    await runtime.close()
+
+
+def endpoint(allocation: str = "a1") -> Endpoint:
+    hosts = {"job-t0": "10.9.0.2", "job-t1": "10.9.1.2"}
+    return Endpoint(allocation=allocation, job="j1.1", address="10.9.0.2", hostname="job-t0", hosts=hosts)
+
+
+async def until(condition: Callable[[], Awaitable[object]], timeout_s: float = 20) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not await condition():
+        assert time.monotonic() < deadline, "it did not come true"
+        await asyncio.sleep(0.02)
+
+
+async def ended(runtime: Runtime, key: str) -> WorkerStatus:
+    async def has_ended() -> bool:
+        return (await runtime.workers())[key].state == "exited"
+
+    await until(has_ended)
+    return (await runtime.workers())[key]
+
+
+async def logged(runtime: Runtime, text: str, allocation: str = "a1") -> str:
+    """The allocation's log, once it holds ``text``."""
+
+    def read() -> str:
+        path = runtime.log(allocation)
+        return path.read_text() if path.exists() else ""
+
+    async def holds() -> bool:
+        return text in read()
+
+    await until(holds)
+    return read()
