@@ -1,0 +1,138 @@
+"""What each service may do on a real server, and that everything else is refused for want of permission.
+
+Each refusal stands beside the same action that is allowed, so that no test passes because the action could not have
+worked at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from nats_identities import SOON, Cluster, Enter, ask
+
+from ces_common import subjects
+from ces_common.bus import AccessRefused, BusUnavailable, Delivery, Message, NatsBus
+from ces_common.natsauth import server_config
+from ces_common.natsserver import NatsServer
+
+
+async def test_a_controller_finds_its_own_documents_beside_the_others(enter: Enter) -> None:
+    compute, network = await enter("compute-ctl"), await enter("network-ctl")
+    for bus, kind in ((compute, "compute"), (network, "network")):
+        for node in ("n1", "n2"):
+            await bus.kv_put(f"{node}.{kind}", b"wanted")
+        await bus.kv_delete(f"n2.{kind}")
+        assert f"n1.{kind}" in await bus.kv_keys(kind)
+        assert f"n2.{kind}" not in await bus.kv_keys(kind)
+    with pytest.raises(AccessRefused):
+        await compute.kv_keys("network")
+
+
+async def test_only_controllers_write_wanted_state_each_its_own_kind(enter: Enter) -> None:
+    compute, network = await enter("compute-ctl"), await enter("network-ctl")
+    scheduler = await enter("scheduler")
+    await compute.kv_put("n1.compute", b"c")
+    await network.kv_put("n1.network", b"n")
+    with pytest.raises(AccessRefused):
+        await compute.kv_put("n1.network", b"x")
+    with pytest.raises(AccessRefused):
+        await network.kv_put("n1.compute", b"x")
+    with pytest.raises(AccessRefused):
+        await scheduler.kv_put("n1.compute", b"x")
+    with pytest.raises(AccessRefused):
+        await scheduler.kv_delete("n1.compute")
+    assert await compute.kv_get("n1.compute") == b"c"
+    assert await network.kv_get("n1.network") == b"n"
+
+
+FACTS = {
+    "scheduler": [subjects.event("plan", "proposed", "p"), subjects.event("plan", "refused", "p")],
+    "network-ctl": [subjects.event("network", "ready", "j")],
+    "compute-ctl": [],
+    "manager": [subjects.event("plan", "committed", "p"), subjects.event("job", "submitted", "j")],
+}
+
+
+@pytest.mark.parametrize("role", FACTS)
+async def test_each_service_states_its_own_facts_only(enter: Enter, role: str) -> None:
+    service = await enter(role)
+    for subject in FACTS[role]:
+        await service.publish_fact(subject, b"{}", message_id=f"{role} {subject}")
+    if role != "manager":
+        for subject in {each for facts in FACTS.values() for each in facts} - set(FACTS[role]):
+            with pytest.raises(AccessRefused):
+                await service.publish_fact(subject, b"{}", message_id=f"{role} {subject}")
+
+
+@pytest.mark.parametrize("role", ["manager", "scheduler", "compute-ctl", "network-ctl"])
+async def test_each_service_consumes_under_its_own_name_only(enter: Enter, role: str) -> None:
+    manager, service = await enter("manager"), await enter(role)
+    facts: asyncio.Queue[Delivery] = asyncio.Queue()
+    dead: asyncio.Queue[Delivery] = asyncio.Queue()
+    await manager.publish_fact(subjects.event("job", "cancelled", role), b"{}", message_id=f"to {role}")
+
+    async def fail(delivery: Delivery) -> None:
+        await facts.put(delivery)
+        raise RuntimeError("to see a dead letter")
+
+    await service.consume(role, [subjects.events("job", "cancelled")], fail, max_deliver=1)
+    while (await asyncio.wait_for(facts.get(), SOON)).message_id != f"to {role}":
+        pass
+    await manager.consume("manager", [subjects.dead_letter(role)], dead.put)
+    while (await asyncio.wait_for(dead.get(), SOON)).message_id != f"{role}.to {role}":
+        pass
+    with pytest.raises(AccessRefused):
+        await service.consume("another", [subjects.ALL_EVENTS], fail)
+    other = "scheduler" if role != "scheduler" else "manager"
+    with pytest.raises(AccessRefused):
+        await service.consume(other, [subjects.ALL_EVENTS], fail)
+
+
+@pytest.mark.parametrize("role", ["scheduler", "compute-ctl", "network-ctl"])
+async def test_only_the_manager_makes_streams_and_nobody_deletes_them(enter: Enter, role: str) -> None:
+    manager, service = await enter("manager"), await enter(role)
+    await manager.provision()
+    with pytest.raises(AccessRefused):
+        await service.provision()
+    for bus in (manager, service):
+        for verb in ("DELETE", "PURGE"):
+            with pytest.raises(AccessRefused):
+                await ask(bus, f"$JS.API.STREAM.{verb}.{subjects.EVENT_STREAM}")
+
+
+async def test_services_ask_and_answer_each_other(enter: Enter) -> None:
+    manager, scheduler = await enter("manager"), await enter("scheduler")
+
+    async def echo(message: Message) -> bytes:
+        return message.data
+
+    await manager.serve(subjects.rpc("manager", "snapshot"), echo, queue="manager")
+    await scheduler.serve(subjects.rpc("scheduler", "plan"), echo, queue="scheduler")
+    assert await scheduler.request(subjects.rpc("manager", "snapshot"), b"v1") == b"v1"
+    assert await manager.request(subjects.rpc("scheduler", "plan"), b"job") == b"job"
+    with pytest.raises(AccessRefused):
+        await scheduler.serve(subjects.rpc("manager", "snapshot"), echo)
+    with pytest.raises(AccessRefused):
+        await scheduler.request(subjects.agent_rpc("n1", "logs"))
+
+
+async def test_a_service_that_starts_before_the_manager_waits_for_the_streams(cluster: Cluster, tmp_path: Path) -> None:
+    facts: asyncio.Queue[Delivery] = asyncio.Queue()
+    config = server_config(cluster.trust, store_dir=tmp_path / "store", port=-1)
+    with NatsServer(tmp_path / "server", config) as server:
+        scheduler, manager = (
+            NatsBus(server.url, name=role, credentials=cluster.trust.new_credentials(role, role))
+            for role in ("scheduler", "manager")
+        )
+        await scheduler.connect(deadline_s=SOON)
+        await scheduler.consume("scheduler", [subjects.events("job")], facts.put)
+        with pytest.raises(BusUnavailable):
+            await scheduler.publish_fact(subjects.event("plan", "proposed", "p"), b"", message_id="p")
+        await manager.connect(deadline_s=SOON)
+        await manager.provision()
+        await manager.publish_fact(subjects.event("job", "submitted", "j"), b"", message_id="j")
+        assert (await asyncio.wait_for(facts.get(), SOON)).message_id == "j"
+        await scheduler.close()
+        await manager.close()
