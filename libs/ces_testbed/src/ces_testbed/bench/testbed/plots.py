@@ -15,6 +15,9 @@ WHAT = {
     "bandwidth_satisfaction": "bandwidth satisfaction D",
 }
 
+BEYOND = 1.1
+"""Time goes on for so many times as long as the last job took."""
+
 
 def testbed_plots(results: Mapping[str, Any], out: Path) -> None:
     """``planned.png``: composite, L and D by scheduler, as the thesis's figure 4-4; ``time-to-accuracy.png``: share of
@@ -54,15 +57,16 @@ def _times(results: Mapping[str, Any], path: Path) -> None:
     question, runs = results["question"], list(results["runs"].values())
     known = styles(question["schedulers"])
     figure, [axes] = panels(1, len(question["architectures"]), width=3.6, height=3.0, sharey=True)
+    end = min(question["limit_s"], BEYOND * max(times(runs)[0], default=question["limit_s"]))
     for axis, architecture in zip(axes, question["architectures"], strict=True):
         for scheduler in question["schedulers"]:
             took, count = times(run for run in of(runs, architecture) if run["scheduler"] == scheduler)
             shares = [(place + 1) / count for place in range(len(took))]
-            last = [(question["limit_s"], shares[-1])] if shares else []
+            last = [(end, shares[-1])] if shares else []
             points = [(0.0, 0.0), *zip(took, shares, strict=True), *last]
             look = known[scheduler]
             axis.step(*zip(*points, strict=True), where="post", color=look.colour, linestyle=look.line, label=scheduler)
-        axis.set(xlabel=f"seconds until accuracy {question['accuracy']:g}", xlim=(0, question["limit_s"]))
+        axis.set(xlabel=f"seconds until accuracy {question['accuracy']:g}", xlim=(0, end))
         axis.set_title(architecture, fontsize=10)
     axes[0].set(ylabel="share of jobs", ylim=(0, 1.02))
     legend_outside(figure, axes[0])
