@@ -35,7 +35,7 @@ class Table:
         self.view = compact(problem)
         self.state, self.work = new_state(self.view), fill_work(self.view)
         self.episode = new_episode(self.view, task_order(self.view))
-        self.sight = new_sight(self.view)
+        self.sight = new_sight(*self.view.fits.shape)
         nodes = len(self.view.nodes)
         self.nodes = np.full((nodes, NODE_WIDTH), np.nan, dtype=np.float32)
         self.context = np.full(CONTEXT_WIDTH, np.nan, dtype=np.float32)

@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from ces_core.bandwidth import allocation_of
+from ces_core.generate import random_instance
 from ces_core.instance import read_instance
 from ces_core.kernels.anneal import keep
 from ces_core.kernels.compact import Compact, compact
-from ces_core.kernels.desk import begin, cool, grow, mend, return_to_best
+from ces_core.kernels.desk import begin, cool, grow, mend, return_to_best, spread_out
 from ces_core.kernels.fill import exchange, fill
 from ces_core.kernels.improve import better_paths
 from ces_core.kernels.rebuild import Caution
@@ -254,3 +255,15 @@ def expected_refusal(view: Compact, state: State, t: int, n: int) -> int:
         if not any(width >= view.low[f] for width in widths):
             return 4
     return 0
+
+
+@pytest.mark.parametrize("wrong", [[0, 99], [-1, 0], [1, 0], [0, 0]])
+def test_candidates_that_are_no_nodes_or_in_no_order_are_refused(wrong: list[int]) -> None:
+    with pytest.raises(ValueError, match="candidates must be"):
+        compact(read_instance(random_instance("thesis", 1)), np.array(wrong))
+
+
+def test_a_search_has_nowhere_to_begin_without_candidates() -> None:
+    view = compact(read_instance(random_instance("thesis", 1)), np.zeros(0, dtype=np.int64))
+    with pytest.raises(ValueError, match="no candidate"):
+        spread_out(Bench.of(view, 0).desk)

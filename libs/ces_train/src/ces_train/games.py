@@ -8,21 +8,22 @@ the next task has no node left is lost.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import astuple, dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ces_core.kernels.compact import Compact
-from ces_core.kernels.fill import FillWork
+from ces_core.kernels.fill import FillWork, fill_work_of
 from ces_core.kernels.jit import compiled
 from ces_core.kernels.lending import lent
 from ces_core.kernels.order import task_order
 from ces_core.kernels.state import State
 from ces_core.policy.episode import Episode, begin, finish, place
 from ces_core.policy.features import CONTEXT_WIDTH, NODE_WIDTH, observe
-from ces_core.policy.judging import Sight
+from ces_core.policy.judging import Sight, new_sight
 from ces_core.problem import FloatArray
 from ces_core.topology import IntArray
 from ces_train.pool import FLOWS, NODES, RESOURCES, TASKS, Pool, view_of
@@ -75,13 +76,70 @@ class Most:
             raise ValueError(f"the pool holds problems of {needed}, there is room for {self}")
 
 
-class Games:
+class Seated(Protocol):
+    """What the seats of all environments have."""
+
+    @property
+    def problem(self) -> IntArray: ...
+    @property
+    def status(self) -> IntArray: ...
+    @property
+    def mask(self) -> NDArray[np.bool_]: ...
+
+
+Room = TypeVar("Room", bound=Seated)
+
+
+class Batch(ABC, Generic[Room]):
     """A batch of games. Make one for a size, :meth:`start` it on problems, :meth:`step` it until none is playing."""
+
+    def __init__(self, most: Most, seats: Room) -> None:
+        self.most, self.seats = most, seats
+        self._pool: Pool | None = None
+
+    def start(self, pool: Pool, problems: IntArray) -> None:
+        """Begins a game on each of ``problems`` (G,), indices into the pool. See :meth:`Most.check`."""
+        self.most.check(pool, problems, len(self.seats.problem))
+        self._pool = pool
+        self.seats.problem[:] = problems
+        self._start(pool)
+
+    def step(self, actions: IntArray) -> None:
+        """Takes the next decision of every game that is playing, ``actions`` (G,); others are left alone.
+
+        Raises ValueError where a mask forbids the action: then the games must be started anew.
+        """
+        if self._pool is None:
+            raise ValueError("no game was started")
+        wrong = self._step(self._pool, actions)
+        if wrong >= 0:
+            raise ValueError(f"game {wrong}: its mask forbids action {int(actions[wrong])}")
+
+    @property
+    def playing(self) -> NDArray[np.bool_]:
+        """(G,)"""
+        playing: NDArray[np.bool_] = self.seats.status == PLAYING
+        return playing
+
+    def view(self, i: int) -> Compact:
+        """The problem of game ``i``."""
+        assert self._pool is not None
+        return view_of(self._pool, int(self.seats.problem[i]))
+
+    @abstractmethod
+    def _start(self, pool: Pool) -> None: ...
+
+    @abstractmethod
+    def _step(self, pool: Pool, actions: IntArray) -> int:
+        """A game whose action was not allowed, else -1."""
+
+
+class Games(Batch[Seats]):
+    """A batch of games: an action is the node of the next task."""
 
     def __init__(self, count: int, most: Most) -> None:
         t, f, c, r = most.tasks, most.flows, most.nodes, most.resources
-        self.most = most
-        self.seats = Seats(
+        seats = Seats(
             floats=np.zeros((count, 3 * f + 5 * c + 3 * r + 10)),
             ints=np.zeros((count, 5 * t + 4 * f + 2), dtype=np.int64),
             bools=np.zeros((count, 2 + f), dtype=np.bool_),
@@ -92,58 +150,19 @@ class Games:
             context=np.zeros((count, CONTEXT_WIDTH), dtype=np.float32),
             mask=np.zeros((count, c), dtype=np.bool_),
         )
-        self._sight = Sight(
-            width=np.zeros(c * c),
-            likely=np.zeros(c * c),
-            hops=np.zeros(c * c),
-            places=np.zeros(t),
-            cost=np.zeros((5, c)),
-            there=np.zeros(t, dtype=np.int64),
-        )
-        self._work = FillWork(
-            stamp=np.zeros(r, dtype=np.int64),
-            touched=np.zeros(r, dtype=np.int64),
-            counts=np.zeros(2, dtype=np.int64),
-            left=np.zeros(r),
-            wanted=np.zeros(r),
-            use=np.zeros(r),
-            order=np.zeros(f, dtype=np.int64),
-            key=np.zeros(f),
-            extra=np.zeros((2, f)),
-            contended=np.zeros(f, dtype=np.bool_),
-            sums=np.zeros(2),
-        )
-        self._pool: Pool | None = None
-
-    def start(self, pool: Pool, problems: IntArray) -> None:
-        """Begins a game on each of ``problems`` (G,), indices into the pool. See :meth:`Most.check`."""
-        self.most.check(pool, problems, len(self.seats.problem))
-        self._pool = pool
-        self.seats.problem[:] = problems
-        _start(pool, self.seats, self._sight)
-
-    def step(self, actions: IntArray) -> None:
-        """Puts the next task of every game that is playing on its node, ``actions`` (G,); others are left alone.
-
-        Raises ValueError where a mask forbids the action: then the games must be started anew.
-        """
-        if self._pool is None:
-            raise ValueError("no game was started")
-        wrong = _step(self._pool, self.seats, self._work, self._sight, actions)
-        if wrong >= 0:
-            raise ValueError(f"game {wrong}: its mask forbids node {int(actions[wrong])}")
-
-    @property
-    def playing(self) -> NDArray[np.bool_]:
-        """(G,)"""
-        playing: NDArray[np.bool_] = self.seats.status == PLAYING
-        return playing
+        super().__init__(most, seats)
+        self._sight, self._work = new_sight(t, c), fill_work_of(r, f)
 
     def game(self, i: int) -> tuple[Compact, State, Episode]:
         """What game ``i`` stands at, as the kernels of ``ces_core`` know it."""
-        assert self._pool is not None
-        view = view_of(self._pool, int(self.seats.problem[i]))
+        view = self.view(i)
         return view, state_of(view, self.seats, i), episode_of(view, self.seats, i)
+
+    def _start(self, pool: Pool) -> None:
+        _start(pool, self.seats, self._sight)
+
+    def _step(self, pool: Pool, actions: IntArray) -> int:
+        return _step(pool, self.seats, self._work, self._sight, actions)
 
 
 @compiled

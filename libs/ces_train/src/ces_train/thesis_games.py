@@ -17,7 +17,7 @@ from ces_core.policy.thesis_schema import ACTIONS, NODES, TASKS, WIDTH
 from ces_core.policy.thesis_state import GIVEN, MAPPED, OVER, PATH, Progress, act, begin, look, rate_of
 from ces_core.problem import FloatArray
 from ces_core.topology import IntArray
-from ces_train.games import LOST, PLAYING, WON, Most
+from ces_train.games import LOST, PLAYING, WON, Batch, Most
 from ces_train.pool import Pool, view_of
 from ces_train.thesis_outcome import OUTCOME, outcome, serve_by_importance
 from ces_train.thesis_rewards import TERMS, of_level, of_mapping
@@ -38,8 +38,8 @@ class Seats(NamedTuple):
     outcome: FloatArray  # (G, OUTCOME) once won: see ces_train.thesis_outcome; 0 before and where lost
 
 
-class ThesisGames:
-    """A batch of games. Make one for a size, :meth:`start` it on problems, :meth:`step` it until none is playing.
+class ThesisGames(Batch[Seats]):
+    """A batch of games: an action is a node, or a level.
 
     ``bandwidth``: whether levels are chosen, or rates follow from importance once all tasks are mapped.
     """
@@ -48,8 +48,8 @@ class ThesisGames:
         if most.nodes > NODES or most.tasks > TASKS:
             raise ValueError(f"the state holds at most {NODES} nodes and {TASKS} tasks, not {most}")
         t, f, c, r = most.tasks, most.flows, most.nodes, most.resources
-        self.most, self.bandwidth = most, bandwidth
-        self.seats = Seats(
+        self.bandwidth = bandwidth
+        seats = Seats(
             floats=np.zeros((count, f + 5 * c + r + 3)),
             ints=np.zeros((count, 2 * t + 2 * f + 2 * r + 3), dtype=np.int64),
             problem=np.zeros(count, dtype=np.int64),
@@ -61,31 +61,7 @@ class ThesisGames:
             importance=np.zeros((count, f)),
             outcome=np.zeros((count, OUTCOME)),
         )
-        self._pool: Pool | None = None
-
-    def start(self, pool: Pool, problems: IntArray) -> None:
-        """Begins a game on each of ``problems`` (G,), indices into the pool. See :meth:`Most.check`."""
-        self.most.check(pool, problems, len(self.seats.problem))
-        self._pool = pool
-        self.seats.problem[:] = problems
-        _start(pool, self.seats, self.bandwidth)
-
-    def step(self, actions: IntArray) -> None:
-        """Takes the next decision of every game that is playing, ``actions`` (G,); others are left alone.
-
-        Raises ValueError where a mask forbids the action: then the games must be started anew.
-        """
-        if self._pool is None:
-            raise ValueError("no game was started")
-        wrong = _step(self._pool, self.seats, self.bandwidth, actions)
-        if wrong >= 0:
-            raise ValueError(f"game {wrong}: its mask forbids action {int(actions[wrong])}")
-
-    @property
-    def playing(self) -> NDArray[np.bool_]:
-        """(G,)"""
-        playing: NDArray[np.bool_] = self.seats.status == PLAYING
-        return playing
+        super().__init__(most, seats)
 
     @property
     def worth(self) -> FloatArray:
@@ -95,9 +71,14 @@ class ThesisGames:
 
     def game(self, i: int) -> tuple[Compact, Progress]:
         """What game ``i`` stands at."""
-        assert self._pool is not None
-        view = view_of(self._pool, int(self.seats.problem[i]))
+        view = self.view(i)
         return view, progress_of(view, self.seats, i)
+
+    def _start(self, pool: Pool) -> None:
+        _start(pool, self.seats, self.bandwidth)
+
+    def _step(self, pool: Pool, actions: IntArray) -> int:
+        return _step(pool, self.seats, self.bandwidth, actions)
 
 
 @compiled

@@ -56,7 +56,7 @@ class Compact(NamedTuple):
 
 def compact(problem: Problem, candidates: IntArray | None = None) -> Compact:
     """The problem over ``candidates`` (indices in the cluster, ascending; all nodes that some task may use where
-    None).
+    None). Raises ValueError for others.
 
     Nodes that flows name as their ends are always among the candidates, whether or not a task may run there.
     """
@@ -66,7 +66,6 @@ def compact(problem: Problem, candidates: IntArray | None = None) -> Compact:
     ends = np.concatenate([problem.flow_src, problem.flow_dst])
     fixed = -1 - ends[ends < 0]
     nodes = np.union1d(candidates, fixed).astype(np.int64) if len(fixed) else candidates.astype(np.int64)
-    paths = problem.routes.flat(nodes)
     measured = _measured(
         cluster.node_capacity,
         cluster.node_used,
@@ -81,6 +80,7 @@ def compact(problem: Problem, candidates: IntArray | None = None) -> Compact:
         problem.basis == "system",
     )
     linked = _linked(problem.flow_src, problem.flow_dst, nodes, len(problem.tasks))
+    paths = problem.routes.flat(nodes)
     return Compact(
         nodes=nodes,
         demand=np.ascontiguousarray(problem.demand),
@@ -145,9 +145,11 @@ def _measured(
     system: bool,
 ) -> _Measured:
     everywhere, count, tasks = node_capacity.shape[1], len(nodes), len(homes)
-    for c in range(1, count):
-        if nodes[c] <= nodes[c - 1]:
+    for c in range(1, len(candidates)):
+        if candidates[c] <= candidates[c - 1]:
             raise ValueError("candidates must be ascending")
+    if count and (nodes[0] < 0 or nodes[count - 1] >= everywhere):
+        raise ValueError("candidates must be nodes of the cluster")
     free, use, inverse = np.zeros((3, count)), np.zeros((2, count)), np.zeros((2, count))
     node_count, node_sum, node_squares = np.ones(2), np.zeros(2), np.zeros(2)
     for row in range(2):

@@ -57,8 +57,11 @@ def desk_for(problem: Compact, random: int) -> tuple[FillWork, State, Walk, Tree
 
 @compiled
 def spread_out(desk: Desk) -> None:
-    """Puts each task on the node with most CPU left that it may use, whatever that breaks: something to begin with."""
+    """Puts each task on the node with most CPU left that it may use, whatever that breaks: something to begin with.
+    Raises ValueError where there is no node at all."""
     view = desk.problem
+    if not view.fits.shape[1]:
+        raise ValueError("there is no candidate")
     placement = np.zeros(len(view.fits), dtype=np.int64)
     for t in range(len(placement)):
         roomiest = -1.0

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.jit import compiled, inner
-from ces_core.kernels.rates import FillWork, fill_work, load, room_on, take, value_of
+from ces_core.kernels.rates import FillWork, fill_work, fill_work_of, load, room_on, take, value_of
 from ces_core.kernels.settle import exchange, settle
 from ces_core.problem import FloatArray
 from ces_core.topology import IntArray
 
-__all__ = ["FillWork", "exchange", "fill", "fill_work"]
+__all__ = ["FillWork", "exchange", "fill", "fill_work", "fill_work_of"]
 
 
 @compiled

@@ -32,7 +32,11 @@ class FillWork(NamedTuple):
 
 @compiled
 def fill_work(view: Compact) -> FillWork:
-    resources, flows = len(view.room), len(view.low)
+    return fill_work_of(len(view.room), len(view.low))
+
+
+@compiled
+def fill_work_of(resources: int, flows: int) -> FillWork:
     return FillWork(
         stamp=np.zeros(resources, dtype=np.int64),
         touched=np.zeros(resources, dtype=np.int64),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.jit import compiled
-from ces_core.kernels.state import State, _node_imbalance, _put
+from ces_core.kernels.state import State, _imbalance_with, _node_imbalance, _put
 from ces_core.kernels.step import _holds, _step, _step_back
 from ces_core.policy.episode import Episode
 from ces_core.problem import FloatArray
@@ -35,10 +35,11 @@ class Sight(NamedTuple):
     places: FloatArray  # (T,) nodes that still hold the task
     cost: FloatArray  # (5, C) of a node at once; with the best of the next task; at the end; most evenly, nodes and all
     there: IntArray  # (T,)
+    end: FloatArray  # (1,) what the cheapest of the whole plans costs that trials came to
+    ended: IntArray  # (T,) that plan
 
 
-def new_sight(view: Compact) -> Sight:
-    tasks, nodes = view.fits.shape
+def new_sight(tasks: int, nodes: int) -> Sight:
     return Sight(
         width=np.zeros(nodes * nodes),
         likely=np.zeros(nodes * nodes),
@@ -46,6 +47,8 @@ def new_sight(view: Compact) -> Sight:
         places=np.zeros(tasks),
         cost=np.zeros((5, nodes)),
         there=np.zeros(tasks, dtype=np.int64),
+        end=np.full(1, math.inf),
+        ended=np.zeros(tasks, dtype=np.int64),
     )
 
 
@@ -262,14 +265,7 @@ def best_next(view: Compact, state: State, episode: Episode, sight: Sight, task:
             lost += rate_loss(view, f, sight.likely[pair])
         if lost == math.inf:
             continue
-        imbalance = 0.0
-        for k in range(2):
-            more = view.demand[task, k] * view.inverse[k, m]
-            total = state.node_sums[k, 0] + more
-            squares = state.node_sums[k, 1] + more * (2.0 * state.use[k, m] + more)
-            mean = total / view.node_count[k]
-            imbalance += view.weights[k] * math.sqrt(max(squares / view.node_count[k] - mean * mean, 0.0))
-        cost = 0.5 * (imbalance - now + lost / flows)
+        cost = 0.5 * (_imbalance_with(view, state, task, m) - now + lost / flows)
         if cost < best:
             best, where = cost, m
     return best, where
@@ -278,7 +274,8 @@ def best_next(view: Compact, state: State, episode: Episode, sight: Sight, task:
 @compiled
 def end_of(view: Compact, state: State, episode: Episode, sight: Sight, even: bool) -> tuple[float, float]:
     """(cost, blocked) at the end, with the next task where it is for a trial, and each after it where it costs least at
-    once, or where :func:`even_end` saw it. ``blocked``: the share of the tasks that find no place that way."""
+    once, or where :func:`even_end` saw it. ``blocked``: the share of the tasks that find no place that way. The
+    cheapest whole plan of all calls stays in ``sight``."""
     tasks = len(episode.order)
     first = episode.level[0] + 1
     level = first
@@ -295,6 +292,10 @@ def end_of(view: Compact, state: State, episode: Episode, sight: Sight, even: bo
     cost = 0.5 * _node_imbalance(view, state) + 0.5 * view.weights[2] * link_spread(view, state)
     cost += 0.5 * lost / max(len(view.low), 1)
     blocked = (tasks - level) / tasks
+    if level == tasks and cost < sight.end[0]:
+        sight.end[0] = cost
+        for t in range(tasks):
+            sight.ended[t] = episode.placement[t]
     while level > first:
         level -= 1
         _step_back(view, state, episode, level)
@@ -342,13 +343,7 @@ def _evenest(view: Compact, state: State, task: int) -> int:
     for n in range(view.fits.shape[1]):
         if not view.fits[task, n] or not _holds(view, state, task, n):
             continue
-        imbalance = 0.0
-        for k in range(2):
-            more = view.demand[task, k] * view.inverse[k, n]
-            total = state.node_sums[k, 0] + more
-            squares = state.node_sums[k, 1] + more * (2.0 * state.use[k, n] + more)
-            mean = total / view.node_count[k]
-            imbalance += view.weights[k] * math.sqrt(max(squares / view.node_count[k] - mean * mean, 0.0))
+        imbalance = _imbalance_with(view, state, task, n)
         if imbalance < least:
             where, least = n, imbalance
     return where

@@ -16,7 +16,7 @@ from ces_core.kernels.compact import Compact
 from ces_core.kernels.fill import FillWork, fill_work
 from ces_core.kernels.jit import compiled
 from ces_core.kernels.order import task_order
-from ces_core.kernels.state import State, _node_imbalance, new_state
+from ces_core.kernels.state import State, _imbalance_with, _node_imbalance, new_state
 from ces_core.kernels.step import _holds, _outlook
 from ces_core.paths.neighbours import Neighbours
 from ces_core.policy.episode import Episode, begin, finish, new_episode, place
@@ -138,15 +138,10 @@ def _value(
     task, waiting = episode.order[level], len(view.fits) - 1 - level
     candidates = view.fits.shape[1]
     flows = max(len(view.low), 1)
-    imbalance = 0.0
     above = 0.0
     for k in range(2):
         more = view.demand[task, k] * view.inverse[k, n]
-        total = state.node_sums[k, 0] + more
-        squares = state.node_sums[k, 1] + more * (2.0 * state.use[k, n] + more)
-        mean = total / view.node_count[k]
-        imbalance += view.weights[k] * math.sqrt(max(squares / view.node_count[k] - mean * mean, 0.0))
-        above += state.use[k, n] + more - mean
+        above += state.use[k, n] + more - (state.node_sums[k, 0] + more) / view.node_count[k]
     hops = joined = may_join = 0.0
     open_out = open_in = 0.0
     waiting_out = waiting_in = 0.0
@@ -191,7 +186,7 @@ def _value(
         for k in range(2):
             if asked[k] > 0.0:
                 room = min(room, (state.free[k, n] - view.demand[task, k]) * waiting / asked[k])
-    value: float = weights[0] * (imbalance - before)
+    value: float = weights[0] * (_imbalance_with(view, state, task, n) - before)
     value += (
         weights[1] * lost
         + weights[2] * hops
