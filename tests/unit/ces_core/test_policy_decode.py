@@ -9,7 +9,7 @@ from ces_core.generate import REGIMES, random_instance
 from ces_core.instance import read_instance
 from ces_core.kernels.compact import compact
 from ces_core.kernels.order import task_order
-from ces_core.policy.decode import Board, Scorer, Stuck, by_chance, by_cost, greedy
+from ces_core.policy.decode import Board, Scorer, Stuck, by_chance, by_cost, fortified, greedy
 from ces_core.policy.draws import best_of
 from ces_core.policy.schema import NODE_FEATURES
 from ces_core.solvers.search import SEARCH
@@ -37,6 +37,32 @@ def test_bad_advice_still_ends_in_plans_that_fit(scorer: Scorer) -> None:
             assert best is not None
             assert board.state.score[0] < best.composite + 0.01
     assert found >= 40
+
+
+@pytest.mark.parametrize("scorer", [by_chance, by_cost, against])
+def test_a_plan_seen_on_the_way_is_taken_only_where_it_is_better(scorer: Scorer) -> None:
+    better = 0
+    for regime in REGIMES:
+        for seed in range(15):
+            view = compact(read_instance(random_instance(regime, seed)))
+            plain, found = greedy(view, scorer), fortified(view, scorer)
+            if isinstance(plain, Stuck):
+                continue
+            assert isinstance(found, Board)
+            assert found.state.fits[0]
+            assert (found.state.reserve >= -1e-9).all()
+            assert found.state.node_of.tolist() == found.episode.placement.tolist()
+            assert found.state.score[0] >= plain.state.score[0]
+            if found.state.score[0] == plain.state.score[0]:
+                assert found.state.node_of.tolist() == plain.state.node_of.tolist()
+            better += found.state.score[0] > plain.state.score[0]
+    assert better
+
+
+def test_nothing_is_said_of_tasks_that_nobody_was_asked_about() -> None:
+    view = compact(read_instance(random_instance("thesis", 4)))
+    board = Board.of(view, task_order(view))
+    assert board.odds([0] * len(view.demand)) == [0.0] * len(view.demand)
 
 
 def test_greedy_takes_the_best_node_at_every_step() -> None:

@@ -149,7 +149,13 @@ def test_without_the_runtime_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch
 
 def test_without_the_runtime_what_needs_it_is_not_offered_and_asking_for_it_names_the_remedy() -> None:
     without, everything = own(runtime=False), own(runtime=True)
-    assert everything.keys() - without.keys() == {"ces-ppo", "ces-ppo-64", "ces-ppo-thesis", "ppo-balance"}
+    assert everything.keys() - without.keys() == {
+        "ces-ppo",
+        "ces-ppo-greedy",
+        "ces-ppo-64",
+        "ces-ppo-thesis",
+        "ppo-balance",
+    }
     assert without[DEFAULT] is everything[DEFAULT] is CES_PPO_SEARCH
     program = """
 import sys

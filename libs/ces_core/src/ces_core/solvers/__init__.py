@@ -18,6 +18,7 @@ from ces_core.solvers.ces_ppo import LEARNED
 from ces_core.solvers.ces_ppo_search import CES_PPO_SEARCH
 from ces_core.solvers.exact import EXACT
 from ces_core.solvers.greedy import GREEDY
+from ces_core.solvers.lookahead import LOOKAHEAD
 from ces_core.solvers.search import SEARCH
 from ces_core.solvers.search_longrun import SEARCH_LONGRUN
 from ces_core.solvers.thesis_ppo import THESIS_LEARNED
@@ -36,7 +37,17 @@ def own(*, runtime: bool) -> Mapping[str, Solver]:
     """The core's solvers, with or without ONNX Runtime. The default is the best within milliseconds by measurement
     (docs/benchmarks/warm-start.md), and the same everywhere."""
     learned, thesis = (LEARNED, THESIS_LEARNED) if runtime else ((), ())
-    found: tuple[Solver, ...] = (SEARCH, SEARCH_LONGRUN, EXACT, GREEDY, *learned, CES_PPO_SEARCH, *thesis, *BASELINES)
+    found: tuple[Solver, ...] = (
+        SEARCH,
+        SEARCH_LONGRUN,
+        EXACT,
+        GREEDY,
+        *learned,
+        CES_PPO_SEARCH,
+        *thesis,
+        *LOOKAHEAD,
+        *BASELINES,
+    )
     return MappingProxyType({DEFAULT: CES_PPO_SEARCH} | {solver.name: solver for solver in found})
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from ces_core.kernels.anneal import keep
 from ces_core.kernels.state import State
 from ces_core.plan import Result
-from ces_core.policy.decode import Board, greedy
+from ces_core.policy.decode import Board, fortified
 from ces_core.policy.onnx import Policy, load_policy
 from ces_core.problem import Problem
 from ces_core.proposals.dive import Diver
@@ -33,7 +33,7 @@ DIVES = 4
 LOST = 0.003
 """They are made where the first plan loses more of the composite than this by unsatisfied flows: where it loses less,
 the nodes' balance is all that is left to improve, and time serves the search better."""
-AMPLE_S = 4e-5
+AMPLE_S = 2e-5
 """With more time than this for each task on each node, too (docs/benchmarks/warm-start.md)."""
 DIVING = 0.5
 """Share of the time that all but the first may take."""
@@ -73,7 +73,7 @@ class CesPpoSearch:
         if lost == math.inf or (lost > LOST and effort.left() <= AMPLE_S * tasks * nodes):
             _dive(Diver.of(problem, bench.view, shipped()), bench, effort)
         if self.policy is not None and tasks * (TASK_S + NODE_S * nodes) <= ASKING * effort.left():
-            found = greedy(bench.view, self.policy.scores)
+            found = fortified(bench.view, self.policy.scores)
             if isinstance(found, Board):
                 boards.append(found)
                 _offer(found.state, bench)
