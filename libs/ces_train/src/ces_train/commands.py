@@ -16,6 +16,7 @@ from rich.table import Table
 from ces_train.curves_command import curves
 from ces_train.longrun_command import value as learn_value
 from ces_train.settings import GENERAL, Settings
+from ces_train.stepping_command import steps
 from ces_train.thesis_settings import BALANCE, THESIS, ThesisSettings
 
 train = typer.Typer(help="Train the learned scheduler.", no_args_is_help=True)
@@ -46,6 +47,7 @@ def about() -> None:
 
 train.command("value")(learn_value)
 train.command("curves")(curves)
+train.command("steps")(steps)
 
 
 @train.command("ppo")
