@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Any
 
 import pytest
-from training_gang import LIMIT, TOPOLOGY, started, wait_for_line
+from training_gang import TOPOLOGY, assert_all_name_a_killed_one, started
 
 each_algorithm = pytest.mark.parametrize("algorithm", ["gossip", "etree", "parameter-server"])
 SMALL = ("--hidden", "64")
@@ -18,16 +17,13 @@ def test_five_workers_learn_the_digits_and_stop_at_the_accuracy(algorithm: str) 
     with started(5, *SMALL, "--rounds", "200", "--until-accuracy", "0.9", algorithm=algorithm) as gang:
         results: list[dict[str, Any]] = []
         for rank in range(5):
-            status, lines, log = gang.outcome(rank)
-            assert status == 0, log
-            progress = [line["progress"] for line in lines if "progress" in line]
+            progress, result = gang.learned(rank)
             assert [entry["round"] for entry in progress] == list(range(1, len(progress) + 1))
             assert len(progress) < 200
             assert progress[-1]["bytes_sent"] > progress[0]["bytes_sent"] >= 0
             assert progress[-1]["bytes_received"] > progress[0]["bytes_received"] >= 0
             assert sum(entry["seconds_round"] for entry in progress) == pytest.approx(progress[-1]["seconds"], abs=0.1)
-            assert list(lines[-1]) == ["result"]
-            results.append(lines[-1]["result"])
+            results.append(result)
         assert {result["algorithm"] for result in results} == {algorithm}
         assert max(result["accuracy"] for result in results) >= 0.9
         assert min(result["accuracy"] for result in results) >= 0.85  # of those that stopped since a neighbour had
@@ -39,14 +35,7 @@ def test_five_workers_learn_the_digits_and_stop_at_the_accuracy(algorithm: str) 
 @pytest.mark.timeout(90)
 def test_a_killed_worker_ends_the_gang_and_all_name_it(algorithm: str) -> None:
     with started(5, *SMALL, "--rounds", "1000000", algorithm=algorithm) as gang:
-        for worker in gang.workers.values():
-            wait_for_line(worker, '"round": 3,')
-        gang.workers[3].send_signal(signal.SIGKILL)
-        for rank in (0, 1, 2, 4):
-            _, log = gang.workers[rank].communicate(timeout=LIMIT)
-            assert gang.workers[rank].returncode == 1, log
-            assert "Traceback" not in log
-            assert "error: lost rank 3 (worker-3 on n3" in log
+        assert_all_name_a_killed_one(gang, 3)
 
 
 @each_algorithm

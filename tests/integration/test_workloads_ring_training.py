@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from training_gang import LIMIT, Gang, wait_for_line
+from training_gang import LIMIT, Gang, assert_all_name_a_killed_one, wait_for_line
 
 
 @pytest.fixture
@@ -35,15 +34,11 @@ def test_five_workers_learn_the_digits_and_agree(gangs: list[Gang]) -> None:
     gang.start_all()
     results = []
     for rank in range(5):
-        status, lines, log = gang.outcome(rank)
-        assert status == 0, log
-        assert all(len(json.dumps(line)) < 1000 for line in lines)
-        progress = [line["progress"] for line in lines if "progress" in line]
+        progress, result = gang.learned(rank)
         assert [entry["round"] for entry in progress] == list(range(1, 41))
         assert progress[-1]["bytes_sent"] > progress[0]["bytes_sent"] > 0
         assert progress[-1]["seconds"] >= progress[-1]["seconds_communicating"] > 0
-        assert list(lines[-1]) == ["result"]
-        results.append(lines[-1]["result"])
+        results.append(result)
     assert results[0]["accuracy"] >= 0.93
     assert len({result["digest"] for result in results}) == 1
     assert len({(result["loss"], result["accuracy"]) for result in results}) == 1
@@ -53,11 +48,7 @@ def test_five_workers_learn_the_digits_and_agree(gangs: list[Gang]) -> None:
 def test_a_target_accuracy_ends_the_training_at_all_workers_together(gangs: list[Gang]) -> None:
     gang = gang_of(gangs, 3, "--until-accuracy", "0.8", "--hidden", "64", "--rounds", "500")
     gang.start_all()
-    results = []
-    for rank in range(3):
-        status, lines, log = gang.outcome(rank)
-        assert status == 0, log
-        results.append(lines[-1]["result"])
+    results = [gang.learned(rank)[1] for rank in range(3)]
     assert results[0]["accuracy"] >= 0.8
     assert results[0]["rounds"] < 500
     assert len({(result["digest"], result["rounds"]) for result in results}) == 1
@@ -71,26 +62,14 @@ def test_a_worker_that_starts_late_is_waited_for(gangs: list[Gang]) -> None:
     for worker in (first, second):
         wait_for_line(worker, "sends to", "stderr")
     gang.start(2)
-    digests = set()
-    for rank in range(3):
-        status, lines, log = gang.outcome(rank)
-        assert status == 0, log
-        digests.add(lines[-1]["result"]["digest"])
-    assert len(digests) == 1
+    assert len({gang.learned(rank)[1]["digest"] for rank in range(3)}) == 1
 
 
 @pytest.mark.timeout(90)
 def test_a_killed_worker_ends_the_gang_and_all_name_it(gangs: list[Gang]) -> None:
     gang = gang_of(gangs, 5, "--rounds", "100000")
     gang.start_all()
-    for worker in gang.workers.values():
-        wait_for_line(worker, '"round": 3,')
-    gang.workers[2].send_signal(signal.SIGKILL)
-    for rank in (0, 1, 3, 4):
-        _, log = gang.workers[rank].communicate(timeout=LIMIT)
-        assert gang.workers[rank].returncode == 1, log
-        assert "Traceback" not in log
-        assert "error: lost rank 2 (worker-2 on n2" in log
+    assert_all_name_a_killed_one(gang, 2)
 
 
 @pytest.mark.timeout(90)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -77,6 +78,14 @@ class Gang:
         out, err = self.workers[rank].communicate(timeout=LIMIT)
         return self.workers[rank].returncode, [json.loads(line) for line in out.splitlines()], err
 
+    def learned(self, rank: int) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """What a worker told of its rounds, and of the whole, once it has succeeded."""
+        status, lines, log = self.outcome(rank)
+        assert status == 0, log
+        assert all(len(json.dumps(line)) < 1000 for line in lines)
+        assert list(lines[-1]) == ["result"]
+        return [line["progress"] for line in lines if "progress" in line], lines[-1]["result"]
+
     def stop(self) -> None:
         for worker in self.workers.values():
             if worker.poll() is None:
@@ -93,6 +102,18 @@ def started(size: int, *arguments: str, algorithm: str = "ring", topology: str =
         yield gang
     finally:
         gang.stop()
+
+
+def assert_all_name_a_killed_one(gang: Gang, lost: int) -> None:
+    """Kill it amid the training: all others end, and say whom they lost."""
+    for worker in gang.workers.values():
+        wait_for_line(worker, '"round": 3,')
+    gang.workers[lost].send_signal(signal.SIGKILL)
+    for rank in gang.workers.keys() - {lost}:
+        _, log = gang.workers[rank].communicate(timeout=LIMIT)
+        assert gang.workers[rank].returncode == 1, log
+        assert "Traceback" not in log
+        assert f"error: lost rank {lost} (worker-{lost} on n{lost}" in log
 
 
 def free_port(address: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from threading import Event
@@ -46,6 +46,22 @@ def rounds(made: list[Any], count: int) -> list[list[Outcome]]:
     return together(len(made), lambda rank: [made[rank].round(number) for number in range(1, count + 1)])
 
 
+def carried(links: list[Links]) -> list[tuple[int, int]]:
+    """Bytes sent and received."""
+    return [(link.bytes_sent, link.bytes_received) for link in links]
+
+
+def told_of(learners: list[Learner], losses: Sequence[float]) -> tuple[float, float]:
+    """The mean loss, and the accuracy over all."""
+    return float(np.mean(losses)), sum(learner.count_correct() for learner in learners) / len(DATA.test)
+
+
+def assert_all_told(outcomes: list[list[Outcome]], told: list[tuple[float, float]]) -> None:
+    """Every worker, in every round."""
+    for each in outcomes:
+        np.testing.assert_allclose([(outcome.loss, outcome.accuracy) for outcome in each], told, rtol=1e-4)
+
+
 def in_one_process(shares: int, count: int) -> tuple[list[Learner], list[tuple[float, float]]]:
     """Data-parallel training as a loop: the mean gradient of all shares, one step, then the accuracy over all."""
     learners = [Learner(SETTINGS, DATA, share, shares) for share in range(shares)]
@@ -54,7 +70,7 @@ def in_one_process(shares: int, count: int) -> tuple[list[Learner], list[tuple[f
         losses, gradients = zip(*(learner.gradient() for learner in learners), strict=True)
         for learner in learners:
             learner.update(np.mean(gradients, axis=0, dtype=np.float32))
-        told.append((np.mean(losses), sum(learner.count_correct() for learner in learners) / len(DATA.test)))
+        told.append(told_of(learners, losses))
     return learners, told
 
 
@@ -71,15 +87,14 @@ def test_gradients_averaged_over_the_network_train_as_in_one_process(
         learner = (made[1]._part if kind is ParameterServer else made[1])._learner
         np.testing.assert_allclose(learner.parameters, expected[0].parameters, rtol=1e-4, atol=1e-5)
     assert len(set(digests)) == 1
-    for each in outcomes:
-        np.testing.assert_allclose([(outcome.loss, outcome.accuracy) for outcome in each], told, rtol=1e-4)
+    assert_all_told(outcomes, told)
 
 
 def test_what_a_parameter_server_carries() -> None:
     n, count = 4, 3
     with workers(ParameterServer, n, topology_pairs("star", n)) as (made, links):
         rounds(made, count)
-        counted = [(link.bytes_sent, link.bytes_received) for link in links]
+        counted = carried(links)
     worker = count * (MODEL.nbytes + SMALL)
     assert counted == [((n - 1) * worker,) * 2] + [(worker, worker)] * (n - 1)
 
@@ -132,19 +147,18 @@ def test_a_tree_that_averages_all_after_every_step_is_federated_averaging() -> N
         mean = np.average([each.parameters for each in learners], axis=0, weights=[each.images for each in learners])
         for learner in learners:
             learner.parameters[:] = mean
-        told.append((np.mean(losses), sum(learner.count_correct() for learner in learners) / len(DATA.test)))
+        told.append(told_of(learners, losses))
     with workers(ETree, n, topology_pairs("tree", n), root_every=1) as (made, _):
         outcomes = rounds(made, count)
         np.testing.assert_allclose(made[3].learner.parameters, mean, rtol=1e-4, atol=1e-5)
-    for each in outcomes:
-        np.testing.assert_allclose([(outcome.loss, outcome.accuracy) for outcome in each], told, rtol=1e-4)
+    assert_all_told(outcomes, told)
 
 
 def test_what_a_tree_carries() -> None:
     n, count = 5, 3
     with workers(ETree, n, topology_pairs("tree", n)) as (made, links):
         rounds(made, count)
-        counted = [(link.bytes_sent, link.bytes_received) for link in links]
+        counted = carried(links)
     device = ROOT_EVERY * MODEL.nbytes + SMALL  # to its head after every step
     lone = MODEL.nbytes + SMALL  # to the root once in a round: worker 2, and the head for its cluster
     assert counted == [(count * each,) * 2 for each in (2 * lone, 2 * device + lone, lone, device, device)]
@@ -207,7 +221,7 @@ def test_gossip_trains_hears_and_carries_as_in_one_process() -> None:
 
     with workers(Gossip, n, flows) as (made, links):
         outcomes = rounds(made, count)
-        counted = [(link.bytes_sent, link.bytes_received) for link in links]
+        counted = carried(links)
         for rank in range(n):
             np.testing.assert_allclose(made[rank].learner.parameters, learners[rank].parameters, rtol=1e-5, atol=1e-6)
             np.testing.assert_allclose([(o.loss, o.accuracy) for o in outcomes[rank]], told[rank], rtol=1e-5)
