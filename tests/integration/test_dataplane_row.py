@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 from dataplane_row import MBIT, Row, ip, row_of, tc
-from namespace_traffic import connect, flood, listen, measure, reaches, streams
+from namespace_traffic import connect, listen, measure, reaches, streams
+from waiting import wait_for
 
 from ces_common.messages.reports import FlowUsage
 from ces_common.naming import WORKER_DEVICE
 from ces_edge_agent.dataplane.namespace import DIRECTORY, in_namespace
+from ces_testbed.bench.network.flooding import flood
 
 pytestmark = pytest.mark.needs("root")
 
@@ -50,10 +52,7 @@ def furnish() -> None:
     ip("link", "add", "to-n2", "type", "veth", "peer", "name", "to-n1")
     for device in ("lan", "to-lan", "to-n2", "to-n1"):
         ip("link", "set", device, "up")
-    for _ in range(200):  # the kernel says it of each in its own time
-        if ip("link").count("state UP") == 4:
-            break
-        time.sleep(0.05)
+    wait_for(lambda: ip("link").count("state UP") == 4, "the kernel says of each that it is up")
     ip("addr", "add", "192.0.2.1/24", "dev", "lan")
     ip("route", "add", "10.2.0.0/24", "via", "192.0.2.9")
     ip("route", "add", "198.51.100.0/24", "dev", "to-n2", "table", "300")
@@ -76,7 +75,7 @@ async def test_allocated_rates_hold_both_ways_under_a_flood(row: Row) -> None:
     def traffic() -> tuple[list[float], list[float]]:
         connecting = []
         with (
-            flood(strange.file, stranger.address, 40 * MBIT),
+            flood(strange, stranger, 40 * MBIT),
             streams((one.file, two.file, two.address), (two.file, one.file, one.address)) as opened,
         ):
             rates = measure(opened, 3.0)

@@ -99,30 +99,6 @@ def streams(*ends: tuple[Path, Path, str]) -> Iterator[list[Stream]]:
             stream.close()
 
 
-@contextmanager
-def flood(src: Path, address: str, rate: int) -> Iterator[None]:
-    """UDP datagrams to an address at ``rate`` bit/s, from the namespace."""
-    stop = threading.Event()
-    datagram = bytes(1400)
-    every_s = 0.005
-    count = max(1, round(rate * every_s / 8 / len(datagram)))
-    sender = in_namespace(src, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-
-    def send() -> None:
-        while not stop.wait(every_s):
-            for _ in range(count):
-                sender.sendto(datagram, (address, PORT + 2))
-
-    thread = threading.Thread(target=send)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
-        sender.close()
-
-
 def measure(measured: list[Stream], seconds: float) -> list[float]:
     """Payload rates in bit/s over a window that starts when the streams have settled."""
     time.sleep(WARM_UP_S)
