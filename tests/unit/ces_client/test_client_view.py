@@ -65,6 +65,11 @@ def node(**more) -> NodeView:
     return NodeView(**(fields | more))
 
 
+def plan(samples, considered, **more) -> PlanView:
+    fields = {"plan": "p", "job": "j", "attempt": 1, "solver": "search", "version": 4} | more
+    return PlanView(**fields, committed_at=samples.submitted, considered=considered)
+
+
 def test_a_running_job_shows_workers_and_what_flows_get(samples):
     now = samples.submitted + timedelta(seconds=65)
     shown = lines(job_live(samples.job("running", round_=10, attempt=2, restarts=1), now))
@@ -271,17 +276,7 @@ def test_a_dry_run_that_finds_none(job_file):
 def test_a_committed_plan_shows_what_was_considered(samples):
     considered = {"candidates": 3, "refused": {"worker-0": {"n1": "cpu [full]"}}, "score": 0.123456, "none": []}
     considered |= {"decision_ms": 5.25, "bound": 0.95}
-    plan = PlanView(
-        plan="p",
-        job="j",
-        attempt=1,
-        solver="search",
-        version=4,
-        committed_at=samples.submitted,
-        metrics={"composite": 0.93},
-        considered=considered,
-    )
-    shown = "\n".join(lines(committed_plan(plan, "5s")))
+    shown = "\n".join(lines(committed_plan(plan(samples, considered, metrics={"composite": 0.93}), "5s")))
     assert "search, attempt 1, snapshot 4, committed 5s ago, decided in 5.2 ms" in shown
     assert "composite 0.93 (at most 0.95)" in shown
     assert re.search(r"worker-0 +n1 +cpu \[full\]", shown)
@@ -292,20 +287,11 @@ def test_a_committed_plan_shows_what_was_considered(samples):
 def test_a_policys_part_in_a_plan_is_shown(samples, job_file):
     policy = {"version": "general-1234", "probabilities": {"worker-0": 0.98765, "worker-1": 0.5}}
     placed = {"worker-0": "n1", "worker-1": "n2"}
-    plan = PlanView(
-        plan="p",
-        job="j",
-        attempt=1,
-        solver="ces-ppo",
-        version=4,
-        committed_at=samples.submitted,
-        assignments=placed,
-        considered={"policy": policy, "fallback": None},
-    )
+    followed = plan(samples, {"policy": policy, "fallback": None}, solver="ces-ppo", assignments=placed)
     answer = PlanAnswer(
         feasible=True, version=7, solver="ces-ppo", assignments=placed, policy=PolicyAdvice.model_validate(policy)
     )
-    for shown in (lines(committed_plan(plan, "5s")), lines(plan_answer(load_job(job_file), answer))):
+    for shown in (lines(committed_plan(followed, "5s")), lines(plan_answer(load_job(job_file), answer))):
         start = shown.index("policy general-1234")
         rows = [["TASK", "NODE", "PROBABILITY"], ["worker-0", "n1", "0.9877"], ["worker-1", "n2", "0.5000"]]
         assert [line.split() for line in shown[start + 1 : start + 4]] == rows
@@ -314,17 +300,9 @@ def test_a_policys_part_in_a_plan_is_shown(samples, job_file):
 
 def test_that_no_policy_was_followed_is_shown(samples, job_file):
     why = "ces-ppo could not be used: /policy.onnx: No such file or directory"
-    plan = PlanView(
-        plan="p",
-        job="j",
-        attempt=1,
-        solver="search",
-        version=4,
-        committed_at=samples.submitted,
-        considered={"policy": None, "fallback": why},
-    )
+    unguided = plan(samples, {"policy": None, "fallback": why})
     answer = PlanAnswer(feasible=False, version=7, solver="search", reason=NARROW, fallback=why)
-    for shown in (lines(committed_plan(plan, "5s")), lines(plan_answer(load_job(job_file), answer))):
+    for shown in (lines(committed_plan(unguided, "5s")), lines(plan_answer(load_job(job_file), answer))):
         assert why in shown
 
 
