@@ -1,26 +1,17 @@
 """Following the manager's state over the bus: snapshots on demand, hints when to look."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
 from cluster_state import node, snapshot
 
 from ces_common import subjects
-from ces_common.bus import BusUnavailable, Delivery, MemoryBroker, MemoryBus, Message, Reject
+from ces_common.bus import BusUnavailable, Delivery, MemoryBus, Message, Reject
 from ces_common.messages.events import NodeChanged, new_event
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import Snapshot
 from ces_common.reading import StateReader
-
-
-@pytest.fixture
-async def bus() -> AsyncIterator[MemoryBus]:
-    bus = MemoryBus(MemoryBroker())
-    await bus.connect()
-    yield bus
-    await bus.close()
 
 
 class Manager:

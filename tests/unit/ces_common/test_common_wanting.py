@@ -1,7 +1,5 @@
 """The board: documents are written when their content must change, and only then."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from ces_common import subjects
@@ -52,19 +50,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
-
-
-@pytest.fixture
-def broker() -> MemoryBroker:
-    return MemoryBroker()
-
-
-@pytest.fixture
-async def bus(broker: MemoryBroker) -> AsyncIterator[MemoryBus]:
-    bus = MemoryBus(broker)
-    await bus.connect()
-    yield bus
-    await bus.close()
 
 
 @pytest.fixture

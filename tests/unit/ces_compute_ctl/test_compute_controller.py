@@ -1,7 +1,6 @@
 """The compute controller over a bus in memory."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 from bus_manager import FakeManager
@@ -15,22 +14,7 @@ from ces_compute_ctl.service import ComputeController
 
 
 @pytest.fixture
-def broker() -> MemoryBroker:
-    return MemoryBroker()
-
-
-@pytest.fixture
-async def bus(broker: MemoryBroker) -> AsyncIterator[MemoryBus]:
-    bus = MemoryBus(broker)
-    await bus.connect()
-    yield bus
-    await bus.close()
-
-
-@pytest.fixture
-async def manager(bus: MemoryBus) -> FakeManager:
-    manager = FakeManager(bus)
-    await manager.open()
+def manager(manager: FakeManager) -> FakeManager:
     manager.change(nodes=[node("a"), node("b")])
     return manager
 

@@ -1,7 +1,5 @@
 """The network controller over a bus in memory: documents for the agents, word to the manager."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from bus_manager import FakeManager
 from cluster_state import MBIT, job, node, wire
@@ -24,22 +22,7 @@ def placed(state: JobState = JobState.PLANNED, **fields: object) -> JobRecord:
 
 
 @pytest.fixture
-def broker() -> MemoryBroker:
-    return MemoryBroker()
-
-
-@pytest.fixture
-async def bus(broker: MemoryBroker) -> AsyncIterator[MemoryBus]:
-    bus = MemoryBus(broker)
-    await bus.connect()
-    yield bus
-    await bus.close()
-
-
-@pytest.fixture
-async def manager(bus: MemoryBus) -> FakeManager:
-    manager = FakeManager(bus)
-    await manager.open()
+def manager(manager: FakeManager) -> FakeManager:
     manager.change(nodes=NODES, links=LINKS)
     return manager
 

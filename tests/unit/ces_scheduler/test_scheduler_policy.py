@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from bus_manager import FakeManager
 from cluster_state import MBIT, job, node, wire
 
 from ces_common import subjects
-from ces_common.bus import MemoryBroker, MemoryBus
+from ces_common.bus import MemoryBus
 from ces_common.jobfile import JobFile
 from ces_common.messages.queries import PlanAnswer, PlanQuery
 from ces_core.policy.onnx import LARGEST, SHIPPED, VERSION_KEY, Policy, load_policy
@@ -39,17 +39,7 @@ def _compiled() -> None:
 
 
 @pytest.fixture
-async def bus() -> AsyncIterator[MemoryBus]:
-    bus = MemoryBus(MemoryBroker())
-    await bus.connect()
-    yield bus
-    await bus.close()
-
-
-@pytest.fixture
-async def manager(bus: MemoryBus) -> FakeManager:
-    manager = FakeManager(bus)
-    await manager.open()
+def manager(manager: FakeManager) -> FakeManager:
     asked = [(0, 1, 10 * MBIT, 50 * MBIT)]
     manager.change(nodes=NODES, links=LINKS, jobs=[job("q", tasks=2, asked=asked, task={"cpu": 3000})])
     return manager

@@ -11,7 +11,7 @@ import pytest
 from bus_manager import FakeManager
 from cluster_state import MBIT, job, node, view_of, wire
 
-from ces_common.bus import BusUnavailable, MemoryBroker, MemoryBus
+from ces_common.bus import BusUnavailable
 from ces_common.messages.events import FlowPlan, PlanRevised, RevisionProposed, RevisionRejected
 from ces_common.messages.records import FlowRecord, JobRecord, LinkRecord
 from ces_common.states import AllocationState, JobState
@@ -64,16 +64,6 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
-
-
-@pytest.fixture
-async def manager() -> AsyncIterator[FakeManager]:
-    bus = MemoryBus(MemoryBroker())
-    await bus.connect()
-    manager = FakeManager(bus)
-    await manager.open()
-    yield manager
-    await bus.close()
 
 
 @pytest.fixture

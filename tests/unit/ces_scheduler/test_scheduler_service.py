@@ -11,7 +11,7 @@ from bus_manager import PATIENCE_S, FakeManager
 from cluster_state import MBIT, job, node, wire
 
 from ces_common import subjects
-from ces_common.bus import BusError, BusUnavailable, MemoryBroker, MemoryBus, RemoteError
+from ces_common.bus import BusError, BusUnavailable, MemoryBus, RemoteError
 from ces_common.jobfile import JobFile
 from ces_common.messages.events import JobChanged, PlanRejected
 from ces_common.messages.queries import PlanAnswer, PlanQuery
@@ -49,17 +49,7 @@ def _compiled() -> None:
 
 
 @pytest.fixture
-async def bus() -> AsyncIterator[MemoryBus]:
-    bus = MemoryBus(MemoryBroker())
-    await bus.connect()
-    yield bus
-    await bus.close()
-
-
-@pytest.fixture
-async def manager(bus: MemoryBus) -> FakeManager:
-    manager = FakeManager(bus)
-    await manager.open()
+def manager(manager: FakeManager) -> FakeManager:
     manager.change(nodes=NODES, links=LINKS)
     return manager
 
