@@ -275,6 +275,31 @@ def test_the_window_bounds_the_refusals_and_rolls_on() -> None:
     assert len(asked) == 14
 
 
+def test_large_holes_are_kept_whole() -> None:
+    cluster = Cluster.make([Node("a", cpu=10), Node("b", cpu=10), Node("c", cpu=4)], [])
+    jobs = [wants(cluster, "small", 3, lasts=100), wants(cluster, "large", 10, lasts=200, submitted=1)]
+    jobs.append(wants(cluster, "other", 10, lasts=300, submitted=1))
+    assert started(Desk(cluster).at(1, *jobs)) == ["small", "large", "other"]
+    # A solver that balances puts the small one where most is free.
+    assert len(started(Desk(cluster, replace(PLAIN, packing=())).at(1, *jobs))) == 2
+
+
+def test_fewer_nodes_are_used_only_where_the_flows_are_satisfied() -> None:
+    nodes = [Node("a", cpu=2), Node("b", cpu=2), Node("c", cpu=9), Node("d", cpu=9)]
+    ends = [("a", "b", 4), ("b", "a", 4), ("c", "d", 10), ("d", "c", 10), ("b", "c", 10), ("c", "b", 10)]
+    cluster = Cluster.make(nodes, [Link(*each) for each in ends])
+    problem = Problem.make(cluster, [Task("x", cpu=2), Task("y", cpu=2)], [Flow("x", "y", 1, 8)])
+
+    def satisfaction(satisfied: float) -> float:
+        desk = Desk(cluster, replace(PLAIN, packing=(1.0,), satisfied=satisfied))
+        (start,) = desk.at(0, WaitingJob("j", problem, 0)).starts
+        (flow,) = start.plan.flows
+        return 1.0 if len(flow.path) == 1 else (flow.bandwidth - 1) / 7
+
+    assert satisfaction(1.0) == 1.0
+    assert satisfaction(0.0) == pytest.approx(3 / 7)
+
+
 def test_the_order_in_which_jobs_are_listed_changes_nothing() -> None:
     cluster = one_node()
     jobs = [wants(cluster, f"j{i}", 1 + i % 4, submitted=i % 3, lasts=5 + i % 5) for i in range(12)]
@@ -321,6 +346,8 @@ def test_the_state_is_left_as_it_is() -> None:
         (lambda: Parameters(bound_s=0), "bound_s", "above 0"),
         (lambda: Parameters(overdue=1.5), "overdue", "0 to 1"),
         (lambda: Parameters(reservations=-1), "reservations", "0 keeps room for nobody"),
+        (lambda: Parameters(packing=(0.5,)), "packing", "1 or more"),
+        (lambda: Parameters(satisfied=2), "satisfied", "0 to 1"),
         (lambda: Tenant("t", weight=0), "tenants.t.weight", "leave it out for 1"),
         (lambda: Tenant("t", quota={"disk": 0.5}), "tenants.t.quota.disk", "cpu, memory, gpu, bandwidth"),
         (lambda: Tenant("t", quota={"cpu": 2}), "tenants.t.quota.cpu", "0 to 1"),

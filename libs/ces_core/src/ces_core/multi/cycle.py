@@ -17,15 +17,16 @@ import numpy as np
 from ces_core.multi.explaining import Standing, standings
 from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.multi.outlook import Outlook, end_of
+from ces_core.multi.packing import narrowed
 from ces_core.multi.parameters import Parameters
 from ces_core.multi.reservations import Reservation, Solve, renew, reserve
 from ces_core.multi.scoring import Score, Table
 from ces_core.multi.screening import hindrance, possible
 from ces_core.multi.shares import Shares, amounts_of, free_of
-from ces_core.plan import Plan
+from ces_core.plan import Plan, Result
 from ces_core.problem import Cluster
 from ces_core.reason import Reason
-from ces_core.simulator.ledger import Ledger, cells_of
+from ces_core.simulator.ledger import TOLERANCE, Ledger, cells_of
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ class _Cycle:
         """A place for the job now, beside all that room is kept for."""
         if not self._fits[line] or job.name in self._known or self._tries == 0 or self._beyond_quota(job) is not None:
             return None
-        result = self._solve(job, self._room(job))
+        result = self._answer(job)
         reason = result.reason or Reason("packing", proven=False)
         if result.plan is not None:
             beyond = self._over_quota(job, result.plan)
@@ -228,6 +229,18 @@ class _Cycle:
         if self._tries is not None:
             self._tries -= 1
         return None
+
+    def _answer(self, job: WaitingJob) -> Result:
+        """What the solver says, on as few nodes as will do where it satisfies the flows there."""
+        cluster, enough = self._room(job), self._parameters.satisfied - TOLERANCE
+        for spare in self._parameters.packing:
+            fewer = narrowed(cluster, job, spare)
+            if fewer is None:
+                break
+            result = self._solve(job, fewer)
+            if result.metrics is not None and result.metrics.bandwidth_satisfaction >= enough:
+                return result
+        return self._solve(job, cluster)
 
     def _room(self, job: WaitingJob) -> Cluster:
         """The cluster with all in use that the job must leave alone."""

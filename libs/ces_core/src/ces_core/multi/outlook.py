@@ -93,8 +93,8 @@ class Outlook:
         return [self.now, *sorted(end for end in ends if self.now < end < NEVER)]
 
     def use(self, begin: Moment, end: Moment) -> FloatArray:
-        """Flat: the most that others use of each node and link at any moment from ``begin`` to before ``end``. Room kept
-        from a moment on that nobody knows may be needed any time."""
+        """Flat: the most that others use of each node and link at any moment from ``begin`` to before ``end``. Room
+        that is kept from a moment on which nobody knows may be needed any time."""
         most = self._use_at(begin)
         for holder in self._reserved.values():  # between these, use only falls
             if begin < holder.begin and (holder.begin < end or seconds_of(holder.begin) is None):

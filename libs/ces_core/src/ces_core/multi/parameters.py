@@ -75,6 +75,10 @@ class Parameters:
     overdue: then age alone counts, before all scores. None: no job ever is. ``reservations``: so many overdue jobs at
     most have room kept for them.
 
+    ``packing``: a job is first offered the nodes with least room, so many that they have so many times as much free as
+    it asks for; larger numbers as smaller ones fail, then all nodes. Empty: all nodes at once. ``satisfied``: the
+    bandwidth satisfaction that a plan on fewer nodes must have to be taken.
+
     ``tenants``: those that there are; where none is named any may submit, with weight 1 and no quota.
 
     Raises ProblemError, naming the field.
@@ -88,9 +92,16 @@ class Parameters:
     bound_s: float = 7200.0
     overdue: float | None = 0.5
     reservations: int = 4
+    packing: Sequence[float] = (1.25, 2.0)
+    satisfied: float = 1.0
     tenants: Sequence[Tenant] = ()
 
     def __post_init__(self) -> None:
+        for spare in self.packing:
+            if not (math.isfinite(spare) and spare >= 1):
+                raise ProblemError("packing", f"is how many times a job's demand, 1 or more, not {spare}")
+        if not 0 <= self.satisfied <= 1:
+            raise ProblemError("satisfied", f"is a bandwidth satisfaction: 0 to 1, not {self.satisfied}")
         if self.window is not None and self.window < 1:
             raise ProblemError("window", f"must be at least 1, is {self.window}; leave it out for the default")
         for name in ("fit", "priority", "waiting", "share"):
