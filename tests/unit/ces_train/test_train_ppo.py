@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from trainers import assert_same, taken_up, weights
 
 from ces_train.drawing import draw, kinds, new_random
 from ces_train.settings import Settings
@@ -18,36 +19,17 @@ pytestmark = pytest.mark.needs("torch")
 SMALL = Settings("small", updates=4, instances=6, group=4, width=16, minibatch=64, evaluate_every=2, validation=3)
 
 
-def weights(trainer: Any) -> dict[str, np.ndarray]:
-    return {name: value.numpy().copy() for name, value in trainer.policy.state_dict().items()}
-
-
-def assert_same(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> None:
-    for name, value in first.items():
-        np.testing.assert_array_equal(value, second[name], err_msg=name)
-
-
 def test_the_same_seed_trains_the_same_also_when_taken_up_again(tmp_path: Path) -> None:
-    import torch
-
-    from ces_train.ppo import Trainer, save
+    from ces_train.ppo import Trainer
 
     whole = Trainer(SMALL, 5)
     begun = weights(whole)
     measured = [whole.update() for _ in range(3)]
     assert all(np.isfinite(list(each.values())).all() for each in measured)
     assert any((begun[name] != value).any() for name, value in weights(whole).items())
-    half = Trainer(SMALL, 5)
-    half.update()
-    save(half, tmp_path / "checkpoint.pt")
-    rest = Trainer(SMALL, 5)
-    rest.restore(torch.load(tmp_path / "checkpoint.pt", weights_only=True))
-    rest.update()
-    rest.update()
-    assert_same(weights(whole), weights(rest))
-    assert (whole.steps, whole.updates) == (rest.steps, rest.updates)
+    assert_same(whole, taken_up(lambda: Trainer(SMALL, 5), tmp_path, after=1, updates=3))
     with pytest.raises(ValueError, match="another seed"):
-        Trainer(SMALL, 6).restore(half.state())
+        Trainer(SMALL, 6).restore(whole.state())
 
 
 def test_it_learns_what_can_be_learned_in_seconds() -> None:

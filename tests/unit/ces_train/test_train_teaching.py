@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
+from trainers import assert_same, taken_up
 
 from ces_train.settings import GENERAL, Teaching
 
@@ -17,37 +17,20 @@ TAUGHT = Teaching(rounds=4, instances=8, limit=60, steps=5, batch=32, threads=2)
 SMALL = replace(GENERAL, teaching=TAUGHT, updates=6, instances=4, group=2, width=16, minibatch=64)
 
 
-def weights(trainer: Any) -> dict[str, np.ndarray]:
-    return {name: value.numpy().copy() for name, value in trainer.policy.state_dict().items()}
-
-
 def test_the_same_seed_teaches_the_same_also_when_taken_up_again(tmp_path: Path) -> None:
     """Taken up amid the teaching and after it, and whatever the number of threads."""
-    import torch
-
-    from ces_train.ppo import Trainer, save
+    from ces_train.ppo import Trainer
 
     whole = Trainer(SMALL, 5)
     measured = [whole.update() for _ in range(5)]
     assert ["lesson-loss" in each for each in measured] == [True] * 4 + [False]
-    for taken_up in (2, 4):
-        first = Trainer(SMALL, 5)
-        for _ in range(taken_up):
-            first.update()
-        save(first, tmp_path / "checkpoint.pt")
-        rest = Trainer(SMALL, 5)
-        rest.restore(torch.load(tmp_path / "checkpoint.pt", weights_only=True))
-        for _ in range(5 - taken_up):
-            rest.update()
-        assert (whole.updates, whole.steps) == (rest.updates, rest.steps)
-        for name, value in weights(whole).items():
-            np.testing.assert_array_equal(value, weights(rest)[name], err_msg=name)
+    for after in (2, 4):
+        assert_same(whole, taken_up(lambda: Trainer(SMALL, 5), tmp_path, after=after, updates=5))
     alone = Trainer(replace(SMALL, teaching=replace(TAUGHT, threads=1)), 5)
     alone.update()
     again = Trainer(SMALL, 5)
     again.update()
-    for name, value in weights(alone).items():
-        np.testing.assert_array_equal(value, weights(again)[name], err_msg=name)
+    assert_same(alone, again)
 
 
 def test_the_loss_is_least_where_odds_fall_with_regret() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from trainers import assert_same, taken_up, weights
 
 from ces_train.drawing import draw, new_random
 from ces_train.thesis_settings import BALANCE, THESIS, ThesisSettings
@@ -18,15 +19,8 @@ SMALL = replace(THESIS, updates=4, games=24, width=16, minibatch=64, evaluate_ev
 ALONE = replace(SMALL, preset="balance", bandwidth=False)
 
 
-def weights(trainer: Any) -> dict[str, np.ndarray[Any, Any]]:
-    return {name: value.numpy().copy() for name, value in trainer.policy.state_dict().items()}
-
-
 @pytest.mark.parametrize("settings", [SMALL, ALONE], ids=lambda settings: settings.preset)
 def test_the_same_seed_trains_the_same_also_when_taken_up_again(settings: ThesisSettings, tmp_path: Path) -> None:
-    import torch
-
-    from ces_train.ppo import save
     from ces_train.thesis_ppo import ThesisTrainer
 
     whole = ThesisTrainer(settings, 5)
@@ -34,17 +28,9 @@ def test_the_same_seed_trains_the_same_also_when_taken_up_again(settings: Thesis
     measured = [whole.update() for _ in range(3)]
     assert all(np.isfinite(list(each.values())).all() for each in measured)
     assert all((begun[name] != value).any() for name, value in weights(whole).items())
-    half = ThesisTrainer(settings, 5)
-    half.update()
-    save(half, tmp_path / "checkpoint.pt")
-    rest = ThesisTrainer(settings, 5)
-    rest.restore(torch.load(tmp_path / "checkpoint.pt", weights_only=True))
-    rest.update()
-    rest.update()
-    for name, value in weights(whole).items():
-        np.testing.assert_array_equal(value, weights(rest)[name], err_msg=name)
+    assert_same(whole, taken_up(lambda: ThesisTrainer(settings, 5), tmp_path, after=1, updates=3))
     with pytest.raises(ValueError, match="another seed"):
-        ThesisTrainer(settings, 6).restore(half.state())
+        ThesisTrainer(settings, 6).restore(whole.state())
 
 
 def test_it_learns_what_can_be_learned_in_seconds() -> None:
