@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ces_common.quantities import format_bandwidth
-from ces_common.shares import HEADROOM, LEAST_RATE, RETURN, RETURN_BASE, UNRESERVED
+from ces_common.shares import HEADROOM, LEAST_RATE, RETURN, RETURN_BASE, TUNNELS_HEADROOM, UNRESERVED
 from ces_edge_agent.dataplane.probe_shape import PROBE_RATE
 from ces_edge_agent.dataplane.shaping import ARP_RATE, SMALL
 from generator.markdown import table
@@ -28,8 +28,12 @@ def classes() -> str:
         (
             "unreserved",
             "everything else",
-            f"{UNRESERVED * 100:g} % of the link, at least {format_bandwidth(LEAST_RATE)}",
+            f"{UNRESERVED * 100:g} % of the link or of its part of the medium, at least {format_bandwidth(LEAST_RATE)}",
         ),
     ]
-    promise = f"Plans may promise {100 - HEADROOM * 100:g} % of a link or medium; the rest carries the other classes."
+    most, tunnelled = (f"{100 - headroom * 100:g} %" for headroom in (HEADROOM, TUNNELS_HEADROOM))
+    promise = (
+        f"Plans may promise {most} of a link or medium, and {tunnelled} of a medium that tunnels share; the rest "
+        "carries the other classes and the tunnels' headers."
+    )
     return table(("class", "matches", "rate"), rows) + "\n\n" + promise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 from fault_cluster import FaultCluster, program, recorded_job, running, star, wait_for
+from measured_traffic import arrived, rate, said
 
 from ces_common.messages.api import JobView
 from ces_common.quantities import parse_bandwidth
@@ -73,34 +73,6 @@ def filling_job() -> dict[str, Any]:
 def flooding_job(seconds: float) -> dict[str, Any]:
     tasks = [placed(f"s-{i}", f"n{i + 1}", program("traffic", seconds, "flood")) for i in range(3)]
     return {"name": "flooding", "tasks": tasks}
-
-
-def said(cluster: FaultCluster, view: JobView) -> list[dict[str, Any]]:
-    """All JSON lines that a job's workers printed, each with its task."""
-    lines = []
-    for task in view.placement:
-        for line in cluster.client.jobs.logs(view.id, task.name):
-            if line.startswith("{"):
-                lines.append(json.loads(line))
-    return lines
-
-
-def arrived(lines: list[dict[str, Any]]) -> dict[tuple[str, str], list[tuple[float, int]]]:
-    """(sender, receiver) -> (time, bytes so far), for streams."""
-    found: dict[tuple[str, str], list[tuple[float, int]]] = defaultdict(list)
-    for line in lines:
-        for source, count in line.get("received", {}).items():
-            kind, _, sender = source.partition(" ")
-            if kind == "tcp":
-                found[sender, line["task"]].append((line["t"], count))
-    return found
-
-
-def rate(samples: list[tuple[float, int]], since: float, until: float) -> float:
-    """Mean payload rate in bit/s between two moments."""
-    inside = [sample for sample in samples if since <= sample[0] <= until]
-    (t0, b0), (t1, b1) = inside[0], inside[-1]
-    return (b1 - b0) * 8 / (t1 - t0)
 
 
 def test_every_flow_gets_what_was_promised(cluster: FaultCluster) -> None:

@@ -10,7 +10,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -176,7 +176,9 @@ class FaultCluster:
             job.id: {task.name: (task.cpu, task.memory, task.gpu) for task in self.client.jobs.get(job.id).placement}
             for job in self.client.jobs.list()
         }
-        return Ground(links, {medium.name: medium.bandwidth for medium in topology.media}, medium_of, tasks)
+        media = {medium.name: medium.bandwidth for medium in topology.media}
+        tunnelled = {link.medium for link in topology.links if link.medium is not None and link.kind == "vxlan"}
+        return Ground(links, media, medium_of, tasks, tunnelled)
 
     def books(self, *, finished: bool = True) -> Books:
         books = Books(self.ask(self.ground))
@@ -301,8 +303,10 @@ def running(
     timing: Timing = Timing(),
     database_url: str | None = None,
     network: str | None = None,
+    underlay: Callable[[Cluster], AbstractContextManager[object]] = nullcontext,
 ) -> Iterator[FaultCluster]:
-    """A cluster of its own, taken away at the end; its logs are shown where the test failed to start it."""
+    """A cluster of its own, taken away at the end; its logs are shown where the test failed to start it. ``underlay``:
+    what its hosts have beside their wires."""
     spec = ClusterSpec.model_validate(
         {
             "name": f"{name}{os.getpid()}",  # other runs of these tests may be under way on this machine
@@ -318,7 +322,7 @@ def running(
     cluster = Cluster(spec, Files(folder))
     try:
         cluster.start()
-        with cluster.client() as client:
+        with underlay(cluster), cluster.client() as client:
             yield FaultCluster(cluster, client)
     finally:
         left = cluster.stop()

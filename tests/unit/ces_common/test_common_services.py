@@ -18,7 +18,7 @@ from ces_common import naming, telemetry
 from ces_common.health import health_app, serve_http
 from ces_common.service import Hint, run_loops
 from ces_common.settings import ServiceSettings
-from ces_common.shares import HEADROOM, reservable, return_rate, unreserved_rate
+from ces_common.shares import HEADROOM, reservable, reservable_of_medium, return_rate, unreserved_rate
 
 
 async def test_hints_before_the_wait_count_once() -> None:
@@ -186,3 +186,13 @@ def test_shares_of_one_full_flow_each_way_fit_the_link(capacity: int) -> None:
     flow = reservable(capacity)
     assert flow <= capacity * (1 - HEADROOM)
     assert flow + return_rate(flow) + unreserved_rate(capacity) <= capacity
+
+
+@pytest.mark.parametrize("mtu", [1450, 1400, 1230])
+def test_what_tunnels_promise_of_a_medium_fits_with_the_headers_around_it(mtu: int) -> None:
+    """Full frames, one acknowledgement for two of them, and all that may go beside: 50 bytes more around each."""
+    capacity, frame, acknowledgement, around = 100_000_000, mtu + 14, 66, 50
+    flows = reservable_of_medium(capacity, tunnels=True)
+    answers = flows / (2 * frame) * (acknowledgement + around)
+    longer = 1 + around / frame
+    assert (flows + unreserved_rate(capacity)) * longer + answers <= capacity

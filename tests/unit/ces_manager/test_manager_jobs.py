@@ -145,16 +145,17 @@ def test_capacity_is_checked_against_what_is_committed_now(world: World) -> None
     assert world.commit(world.propose(world.submit(ring(tasks=1)), ["c"])) == "node c is cordoned"
 
 
-def test_links_of_one_medium_share_it(world: World) -> None:
+@pytest.mark.parametrize(("kind", "left"), [("veth", "47.5"), ("vxlan", "45")])
+def test_links_of_one_medium_share_it(world: World, kind: str, left: str) -> None:
     file = full_mesh(NODES).model_dump(mode="json")
     for link in file["links"]:
-        link["medium"] = "air"
+        link |= {"medium": "air", "kind": kind}
     world.put_topology(
         type(full_mesh(NODES)).model_validate({**file, "media": [{"name": "air", "bandwidth": "50Mbit"}]})
     )
     job = world.submit(ring(tasks=2, low="30Mbit"))
     reason = world.commit(world.propose(job, ["a", "b"], 30_000_000))
-    assert reason == "medium air has 47.5 Mbit/s left, the plan asks for 60 Mbit/s"
+    assert reason == f"medium air has {left} Mbit/s left, the plan asks for 60 Mbit/s"
 
 
 def test_a_message_takes_effect_once(world: World) -> None:

@@ -80,6 +80,13 @@ def test_media_are_offered_without_their_headroom() -> None:
     assert cluster.medium_used.tolist() == [2 * MBIT]
 
 
+def test_of_media_that_tunnels_share_less_is_offered() -> None:
+    media = [MediumRecord(name="air", bandwidth=10 * MBIT), MediumRecord(name="lan", bandwidth=10 * MBIT)]
+    links = [*wire("a", "s", medium="air"), *wire("s", "b", medium="lan", kind="vxlan")]
+    topology = offer_of(view_of(NODES, links, media=media)).cluster
+    assert sorted(topology.medium_capacity.tolist()) == [9 * MBIT, reservable(10 * MBIT)]
+
+
 def test_links_lead_to_nodes_within_reach_only() -> None:
     """The manager commits no path through a silent node, and none to one that has not joined."""
     silent = [node("a", 1), node("s", 2, state="unreachable"), node("b", 3)]

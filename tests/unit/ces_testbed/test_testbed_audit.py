@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -136,6 +137,9 @@ def test_what_is_overbooked_is_found() -> None:
     assert "link a -> b: 50 of 52 is overbooked" in found(WHOLE, small)
     shared = Ground(links=GROUND.links, media={"air": 52}, medium_of={("a", "b"): "air"}, tasks=GROUND.tasks)
     assert "medium air: 50 of 52 is overbooked" in found(WHOLE, shared)
+    wide = replace(shared, media={"air": 55})
+    assert found(WHOLE, wide) == ""
+    assert "medium air: 50 of 55 is overbooked" in found(WHOLE, replace(wide, tunnelled={"air"}))
     big = Ground(links=GROUND.links, tasks={"j": {"t-0": (1001, 10, 0), "t-1": (600, 10, 0)}})
     assert "node a has cpu 1000, 1001 is held: overbooked" in found(WHOLE, big)
 

@@ -7,7 +7,7 @@ finds what a mistake in the manager's checks, or in its tables of states, would 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -16,6 +16,7 @@ Event = Mapping[str, Any]  # a CloudEvent, as parsed JSON
 Hop = tuple[str, str]
 
 RESERVABLE = 0.95  # share of a link that plans may give away
+RESERVABLE_OF_TUNNELS = 0.90  # of a medium that tunnels share
 _RUNS = {"starting", "running", "paused"}
 _PLACED = {"planned", "preparing"} | _RUNS
 _OVER = {"succeeded", "failed", "cancelled"}
@@ -40,13 +41,15 @@ _ALLOCATION_STEPS = {
 
 @dataclass(frozen=True)
 class Ground:
-    """What the log does not tell: links and media with their capacity in bit/s, and what each job asked for."""
+    """What the log does not tell: links and media with their capacity in bit/s, the media that tunnels share, and what
+    each job asked for."""
 
     links: Mapping[Hop, int] = field(default_factory=dict)
     media: Mapping[str, int] = field(default_factory=dict)
     medium_of: Mapping[Hop, str] = field(default_factory=dict)
     tasks: Mapping[str, Mapping[str, tuple[int, int, int]]] = field(default_factory=dict)
     """Job -> task -> millicores, bytes, GPUs."""
+    tunnelled: Set[str] = frozenset()
 
 
 @dataclass
@@ -316,5 +319,6 @@ class Books:
                     number, f"link {hop[0]} -> {hop[1]}: {amount} of {self._ground.links.get(hop)} is overbooked"
                 )
         for medium, amount in media.items():
-            if amount > self._ground.media[medium] * RESERVABLE:
+            share = RESERVABLE_OF_TUNNELS if medium in self._ground.tunnelled else RESERVABLE
+            if amount > self._ground.media[medium] * share:
                 self._find(number, f"medium {medium}: {amount} of {self._ground.media[medium]} is overbooked")

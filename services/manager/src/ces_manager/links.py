@@ -10,9 +10,9 @@ from sqlalchemy import select
 from ces_common.db.tables import HopRow, JobRow, ReservationRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.api import TopologyFile
-from ces_common.messages.records import LinkRecord
+from ces_common.messages.records import LinkRecord, tunnelled_media
 from ces_common.quantities import LARGEST
-from ces_common.shares import reservable
+from ces_common.shares import reservable, reservable_of_medium
 from ces_manager.errors import Invalid
 
 
@@ -46,7 +46,10 @@ def uncarried(tx: ReadTx, links: Iterable[LinkRecord], media: dict[str, int]) ->
     keeps its place."""
     known = {(link.src, link.dst): link for link in links}
     left: Counter[tuple[str, str]] = Counter({hop: reservable(link.capacity) for hop, link in known.items()})
-    air: Counter[str] = Counter({name: reservable(bandwidth) for name, bandwidth in media.items()})
+    tunnelled = tunnelled_media(known.values())
+    air: Counter[str] = Counter(
+        {name: reservable_of_medium(bandwidth, name in tunnelled) for name, bandwidth in media.items()}
+    )
     query = (
         select(JobRow, HopRow)
         .join(ReservationRow, ReservationRow.job == JobRow.id)

@@ -8,7 +8,7 @@ from sqlalchemy import BindParameter, bindparam, func, select
 
 from ces_common.db.tables import LIVE_STATES, AllocationRow, HopRow, LinkRow, MediumRow, NodeRow
 from ces_common.db.uow import ReadTx
-from ces_common.shares import reservable, usable
+from ces_common.shares import reservable, reservable_of_medium, usable
 from ces_manager.capacity import Hop, LinkRoom, NodeRoom, Room
 
 Held = tuple[int, int, int]  # millicores, bytes, GPUs
@@ -85,5 +85,8 @@ def _left_of_media(tx: ReadTx, names: Collection[str]) -> dict[str, int]:
         .group_by(LinkRow.medium)
     )
     taken = {medium: int(total) for medium, total in tx.session.execute(used)}
+    tunnelled = set(
+        tx.session.scalars(select(LinkRow.medium).where(LinkRow.medium.in_(names), LinkRow.kind == "vxlan").distinct())
+    )
     rows = tx.session.execute(select(MediumRow.name, MediumRow.bandwidth).where(MediumRow.name.in_(names)))
-    return {name: reservable(bandwidth) - taken.get(name, 0) for name, bandwidth in rows}
+    return {name: reservable_of_medium(bandwidth, name in tunnelled) - taken.get(name, 0) for name, bandwidth in rows}

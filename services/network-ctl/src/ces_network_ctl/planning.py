@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from hashlib import blake2s
 
 from ces_common.composing import Composer
-from ces_common.messages.records import JobRecord, LinkRecord, NodeRecord, Topology
+from ces_common.messages.records import JobRecord, LinkRecord, MediumRecord, NodeRecord, Topology
 from ces_common.messages.wanted import (
     Endpoint,
     FlowClass,
@@ -99,6 +99,7 @@ def ground_of(view: StateView) -> Ground:
     for link in sorted(links, key=lambda link: link.dst):
         outgoing[link.src].append(link)
     capacities = {(link.src, link.dst): link.capacity for link in links}
+    unreserved = _unreserved(links, view.topology.media)
     bases = {}
     for name, node in nodes.items():
         shaped = node.network == "tc"
@@ -109,11 +110,26 @@ def ground_of(view: StateView) -> Ground:
             mode=node.network,
             router=router_address(node.subnet),
             subnet=node.subnet,
-            links=[_device(link, nodes, (link.dst, link.src) in capacities) for link in outgoing[name] if shaped],
+            links=[
+                _device(link, nodes, (link.dst, link.src) in capacities, unreserved[link.src, link.dst])
+                for link in outgoing[name]
+                if shaped
+            ],
             subnets=_subnets(nodes, hops.get(name, {})) if shaped else [],
         )
     wired = frozenset((link.src, link.dst) for link in links if link.medium is None and link.capacity == link.bandwidth)
     return Ground(view.epoch, view.topology, nodes, hops, bases, wired, capacities)
+
+
+def _unreserved(links: Sequence[LinkRecord], media: Iterable[MediumRecord]) -> dict[tuple[str, str], int]:
+    """What all traffic without a reservation has of each link in bit/s. Links that share a medium have together what
+    one of its capacity would have: each sender keeps to its own share, and sees nothing of the others'."""
+    sharing = Counter(link.medium for link in links)
+    parts = {medium.name: medium.bandwidth // max(sharing[medium.name], 1) for medium in media}
+    return {
+        (link.src, link.dst): unreserved_rate(min(link.capacity, parts.get(link.medium or "", link.capacity)))
+        for link in links
+    }
 
 
 def _stands(ground: Ground, view: StateView) -> bool:
@@ -173,7 +189,7 @@ def _within_links(rooms: Mapping[str, int], classes: list[FlowClass]) -> list[Fl
     return classes
 
 
-def _device(link: LinkRecord, nodes: Mapping[str, NodeRecord], two_way: bool) -> LinkDevice:
+def _device(link: LinkRecord, nodes: Mapping[str, NodeRecord], two_way: bool, unreserved: int) -> LinkDevice:
     peer = nodes[link.dst]
     tunnel = None
     if link.kind == "vxlan":
@@ -183,7 +199,7 @@ def _device(link: LinkRecord, nodes: Mapping[str, NodeRecord], two_way: bool) ->
         device=link_device(link.dst),
         kind=link.kind,
         bandwidth=link.bandwidth,
-        unreserved=unreserved_rate(link.capacity),
+        unreserved=unreserved,
         gateway=router_address(peer.subnet),
         two_way=two_way,
         vxlan=tunnel,

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from ces_common.jobfile import Flow, Task
 from ces_common.messages.events import FlowPlan, Reason
-from ces_common.messages.records import FlowRecord, JobRecord, NodeRecord
+from ces_common.messages.records import FlowRecord, JobRecord, NodeRecord, tunnelled_media
 from ces_common.messages.records import Topology as TopologyRecord
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
-from ces_common.shares import reservable
+from ces_common.shares import reservable, reservable_of_medium
 from ces_common.view import StateView
 from ces_core.plan import Plan, Result
 from ces_core.problem import Cluster, Link, Node, Problem
@@ -108,7 +108,11 @@ def _cluster_of(view: StateView) -> Cluster:
         for link in view.topology.links
         if link.up and link.src in within_reach and link.dst in within_reach
     ]
-    return Cluster.make(nodes, links, {medium.name: reservable(medium.bandwidth) for medium in view.topology.media})
+    tunnelled = tunnelled_media(view.topology.links)
+    media = {
+        medium.name: reservable_of_medium(medium.bandwidth, medium.name in tunnelled) for medium in view.topology.media
+    }
+    return Cluster.make(nodes, links, media)
 
 
 def links_of(flow: FlowRecord, topology: Topology) -> list[int]:

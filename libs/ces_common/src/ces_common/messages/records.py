@@ -3,6 +3,7 @@ database at which it last changed, so that a reader asks only for what changed s
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Literal
 
@@ -72,6 +73,11 @@ class Topology(Message):
     version: int = 0
     links: list[LinkRecord] = []
     media: list[MediumRecord] = []
+
+
+def tunnelled_media(links: Iterable[LinkRecord]) -> set[str]:
+    """The media that tunnels share."""
+    return {link.medium for link in links if link.medium is not None and link.kind == "vxlan"}
 
 
 class AllocationRecord(Message):

@@ -1,0 +1,71 @@
+"""One channel of limited capacity for all tunnels of a cluster, as a radio or a single cable is."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ces_testbed.cluster import Cluster
+
+PORT = "eth0"
+CHANNEL = "air"
+BURST_S, QUEUE_S = 0.015, 0.05  # at the channel's rate: as late as a busy machine's timer, and what a switch may hold
+
+
+@dataclass(frozen=True)
+class Medium:
+    """``switch``: its namespace; ``rate`` in bit/s, of whole Ethernet frames."""
+
+    switch: str
+    rate: int
+
+    def carried(self) -> tuple[float, int, int]:
+        """Now, in seconds of a steady clock; bytes that went through so far, and packets that found no room."""
+        told = _run("tc", "-n", self.switch, "-s", "qdisc", "show", "dev", CHANNEL)
+        found = re.search(r"Sent (\d+) bytes .*dropped (\d+)", told)
+        assert found is not None, told
+        return time.monotonic(), int(found[1]), int(found[2])
+
+
+@contextmanager
+def one_medium(cluster: Cluster, rate: int) -> Iterator[Medium]:
+    """A switch that joins the cluster's hosts. Whatever one of them sends to another waits there for what all others
+    send; what they say to the manager goes its own way."""
+    names = [node.name for node in cluster.spec.topology.nodes]
+    medium = Medium(f"{cluster.spec.name}-switch", rate)
+    burst, queue = (str(int(rate / 8 * seconds)) for seconds in (BURST_S, QUEUE_S))
+    at_switch = ("ip", "-n", medium.switch, "link")
+    try:
+        _run("ip", "netns", "add", medium.switch)
+        _run(*at_switch, "add", "lan", "type", "bridge")
+        _run(*at_switch, "add", CHANNEL, "type", "ifb")
+        for device in ("lan", CHANNEL):
+            _run(*at_switch, "set", device, "up")
+        _run("tc", "-n", medium.switch, "qdisc", "add", "dev", CHANNEL, "root", "tbf", "rate", f"{rate}bit",
+             "burst", burst, "limit", queue)  # fmt: skip
+        for name in names:
+            host, port = cluster.hosts.host_namespace(name), f"port-{name}"
+            # A burst of frames in one packet would be counted with the tunnel's headers once.
+            _run("ip", "-n", host, "link", "add", PORT, "gso_max_segs", "1", "type", "veth",
+                 "peer", "name", port, "netns", medium.switch)  # fmt: skip
+            _run("ip", "-n", host, "link", "set", PORT, "up")
+            for other in names:
+                if other != name:
+                    _run("ip", "-n", host, "route", "add", cluster.hosts.address(other), "dev", PORT)
+            _run(*at_switch, "set", port, "master", "lan", "up")
+            _run("tc", "-n", medium.switch, "qdisc", "add", "dev", port, "ingress")
+            _run("tc", "-n", medium.switch, "filter", "add", "dev", port, "parent", "ffff:", "protocol", "ip",
+                 "u32", "match", "u32", "0", "0", "action", "mirred", "egress", "redirect", "dev", CHANNEL)  # fmt: skip
+        yield medium
+    finally:
+        subprocess.run(["ip", "netns", "del", medium.switch], check=False, capture_output=True)
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
+    return done.stdout
