@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
+from waiting import wait_for
 
 from ces_common.naming import link_device
 from ces_testbed.errors import TestbedError
@@ -33,13 +33,6 @@ links:
 def machine() -> tuple[set[str], set[str]]:
     with routing() as ip:
         return {link.get("ifname") for link in ip.get_links()}, set(namespaces(""))
-
-
-def wait_for(condition: Callable[[], bool], timeout_s: float = 15) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true"
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -115,8 +108,8 @@ def test_up_and_down_leave_the_machine_as_it_was(cluster: str) -> None:
     finally:
         hosts.down()
     assert traces(cluster) == []
-    # Nothing new is left; what others had may go meanwhile.
-    wait_for(lambda: all(now <= was for now, was in zip(machine(), before, strict=True)))
+    # What others had may go meanwhile.
+    wait_for(lambda: all(now <= was for now, was in zip(machine(), before, strict=True)), "nothing new is left")
     assert cluster not in clusters()
 
 

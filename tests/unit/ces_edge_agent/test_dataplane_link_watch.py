@@ -1,9 +1,9 @@
 """Watching links, with a kernel that does as it is told."""
 
-import asyncio
 from collections.abc import Callable, Collection
 
 import pytest
+from waiting import until
 
 from ces_common.messages.wanted import LinkDevice
 from ces_edge_agent.dataplane.errors import DataPlaneError
@@ -11,17 +11,10 @@ from ces_edge_agent.dataplane.link_watch import LinkWatch
 from ces_edge_agent.dataplane.observe import Shown
 
 LINK = LinkDevice(peer="n2", device="to-n2", kind="veth", bandwidth=10**8, unreserved=10**6, gateway="10.2.0.1")
-PATIENCE_S = 20.0
 
 
 async def here(function: Callable[[], None]) -> None:
     function()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
 
 
 async def test_a_watch_that_has_ended_does_not_pass_for_one_that_goes_on() -> None:

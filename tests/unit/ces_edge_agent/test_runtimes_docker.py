@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import docker
 import pytest
+from waiting import until
 
 from ces_common.messages.wanted import Endpoint, WorkerWanted
 from ces_edge_agent.deadline import Deadline, boot_clock, deadline_file, make_deadline_file, write_deadline
@@ -40,12 +41,6 @@ def worker(*command: str, image: str | None = IMAGE, incarnation: int = 0) -> Wo
 
 
 ENDPOINT = Endpoint(allocation="a1", job="j1.1", address="10.9.0.2", hostname="t0", hosts={"t0": "10.9.0.2"})
-
-
-async def until(condition: Callable[[], bool], timeout_s: float = 60) -> None:
-    async with asyncio.timeout(timeout_s):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.02)
 
 
 def logged(runtime: DockerRuntime) -> str:

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 from ces_testbed.processes import Known, Records
 from ces_testbed.supervisor import Service, Supervisor, UnknownService
 
 SLEEP = (sys.executable, "-c", "import time; time.sleep(60)")
-
-
-def wait_for(condition: Callable[[], bool], timeout_s: float = 15) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -49,7 +42,7 @@ def test_a_killed_service_starts_again(supervisor: Supervisor, tmp_path: Path) -
     supervisor.add(service(tmp_path, "one"))
     before = pid_of(supervisor, "one")
     supervisor.kill("one")
-    wait_for(lambda: supervisor.pid("one") not in (None, before))
+    wait_for(lambda: supervisor.pid("one") not in (None, before), "it runs again")
     assert supervisor.starts("one") == 2
 
 
@@ -58,7 +51,7 @@ def test_one_told_to_stay_down_waits_for_its_restart(supervisor: Supervisor, tmp
     supervisor.add(service(tmp_path, "two"))
     supervisor.kill("one", stay_down=True)
     supervisor.kill("two")
-    wait_for(lambda: supervisor.starts("two") == 2)  # the watch has passed over both
+    wait_for(lambda: supervisor.starts("two") == 2, "the watch has passed over both")
     assert supervisor.pid("one") is None
     supervisor.restart("one")
     assert supervisor.pid("one") is not None
@@ -73,7 +66,7 @@ def test_a_restart_ends_what_runs(supervisor: Supervisor, tmp_path: Path) -> Non
 
 def test_a_service_that_keeps_ending_is_tried_ever_more_slowly(supervisor: Supervisor, tmp_path: Path) -> None:
     supervisor.add(service(tmp_path, "bad", (sys.executable, "-c", "print('no'); raise SystemExit(3)")))
-    wait_for(lambda: supervisor.starts("bad") == 3)
+    wait_for(lambda: supervisor.starts("bad") == 3, "it was tried three times")
     assert (tmp_path / "logs" / "bad.log").read_text().count("no") >= 2
 
 
