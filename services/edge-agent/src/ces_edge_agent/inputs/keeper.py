@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from ces_common.messages.wanted import NetworkWanted, Reader
 from ces_common.naming import DATA_PORT
 from ces_edge_agent.dataplane.errors import DataPlaneError
 from ces_edge_agent.files import write_atomically
+from ces_edge_agent.inputs.aside import Aside, NoAnswer
 from ces_edge_agent.inputs.requests import union
 from ces_edge_agent.inputs.server import Grant, InputServer
 from ces_edge_agent.inputs.store import Store, Unreadable
@@ -22,6 +25,7 @@ from ces_edge_agent.ports import Network
 
 log = structlog.get_logger()
 MAX_PORT = 65535
+LOOK_S = 10.0  # how long a disk may take to say what is there: as one that has to start turning does
 
 
 def grants_of(wanted: NetworkWanted) -> dict[str, Grant]:
@@ -56,7 +60,9 @@ class InputKeeper:
 
     def __init__(self, node: str, root: Path | None, network: Network, host_address: str, port_file: Path) -> None:
         self._node, self._network, self._host_address, self._port_file = node, network, host_address, port_file
+        self._root = root
         self._server = None if root is None else InputServer(Store(root))
+        self._look = None if self._server is None else Aside(self._server.store.names, "ces-datasets")
         self._bound: tuple[Hashable, str] | None = None  # what it listens on: the data plane, and the address in it
         self._port = 0  # where it listens, or did, or will; 0: not known yet
         self._complaint = ""  # what was last said of the folder: it is looked at every other second
@@ -79,14 +85,14 @@ class InputKeeper:
         if not self._settled:
             return None
         names: list[str] = []
-        if self._server is not None and self._bound is not None:
+        if self._look is not None and self._bound is not None:
             try:
-                names = await asyncio.to_thread(self._server.store.names)
+                names = await self._look.call(LOOK_S)
                 self._complaint = ""
-            except Unreadable as error:
+            except (Unreadable, NoAnswer) as error:
                 if self._complaint != str(error):
                     self._complaint = str(error)
-                    log.warning("no data is offered", error=self._complaint, folder=str(self._server.store.root))
+                    log.warning("no data is offered", error=self._complaint, folder=str(self._root))
         return DataReport(node=self._node, port=self._port, datasets=names)
 
     def close(self) -> None:
@@ -103,22 +109,28 @@ class InputKeeper:
         if place == self._bound:
             return None
         ports = [DATA_PORT] if own else [self._kept_port(), 0]
-        for port in ports:
-            try:
-                listener = await self._network.listen(address, port)
-            except DataPlaneError as error:
-                problem = f"data cannot be served: {error}"
-                continue
-            self._port = listener.getsockname()[1]
-            self._bound = place
+        try:
+            listener = await self._listener(address, ports)
+            port = listener.getsockname()[1]
             server.listen(listener)
-            if not own:
-                await asyncio.to_thread(self._keep_port, self._port)
-            log.info("data is served", address=address, port=self._port)
-            return None
-        self._port, self._bound = ports[0], None
-        log.warning("data cannot be served", error=problem)
-        return problem
+        except (DataPlaneError, RuntimeError) as error:  # the latter where no thread can be had
+            problem = f"data cannot be served: {error}"
+            self._port, self._bound = ports[0], None
+            log.warning("data cannot be served", error=problem)
+            return problem
+        self._port, self._bound = port, place
+        if not own:
+            await asyncio.to_thread(self._keep_port, port)
+        log.info("data is served", address=address, port=port)
+        return None
+
+    async def _listener(self, address: str, ports: Sequence[int]) -> socket.socket:
+        """At the first of the ports that can be had. Raises DataPlaneError."""
+        *before, last = ports
+        for port in before:
+            with suppress(DataPlaneError):
+                return await self._network.listen(address, port)
+        return await self._network.listen(address, last)
 
     def _kept_port(self) -> int:
         """0 where none is kept, or none that can be listened at."""

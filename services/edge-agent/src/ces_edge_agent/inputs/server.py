@@ -53,11 +53,16 @@ class InputServer:
         self._listener: socket.socket | None = None
 
     def listen(self, listener: socket.socket) -> None:
-        """Serve at this socket from now on, and at no other."""
+        """Serve at this socket from now on, and at no other. Raises RuntimeError where no thread can be had for it; the
+        socket is closed then, and nothing is served."""
         self.close()
         with self._lock:
             self._listener = listener
-        threading.Thread(target=self._accept, args=(listener,), name="ces-inputs", daemon=True).start()
+        try:
+            threading.Thread(target=self._accept, args=(listener,), name="ces-inputs", daemon=True).start()
+        except RuntimeError:
+            self.close()
+            raise
 
     def admit(self, grants: Mapping[str, Grant]) -> None:
         """By a reader's address: these and no others; what others are reading ends at once."""
@@ -133,7 +138,7 @@ class InputServer:
             _Handler(connection, address, self)
         except OSError as error:  # the reader has gone, or takes nothing
             log.info("a reader was lost", reader=address, error=str(error))
-        except Exception:
+        except Exception:  # our own mistake: it costs this connection, and is for the log to tell
             log.exception("a request for data failed", reader=address)
         finally:
             with self._lock:
