@@ -9,6 +9,7 @@ from pathlib import Path
 from ces_core.bench import (
     generalise_report,
     longrun_report,
+    multi_report,
     online_report,
     pareto_report,
     placement_report,
@@ -28,6 +29,7 @@ REPORTS = {
     "scale": scale_report.grids,
     "online": online_report.grids,
     "longrun": longrun_report.grids,
+    "multi": multi_report.grids,
     "thesis": thesis_report.grids,
     "quality": quality_report.grids,
     "generalise": generalise_report.grids,

@@ -1,0 +1,100 @@
+"""How long a cycle takes where the queue never empties: one job leaves, one comes, and the queue is decided anew."""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ces_core.bench.spread import spread
+from ces_core.generate import random_instance
+from ces_core.instance import read_instance
+from ces_core.multi.cycle import Memory, State, cycle
+from ces_core.multi.jobs import RunningJob, WaitingJob
+from ces_core.multi.parameters import Parameters
+from ces_core.plan import Result
+from ces_core.problem import Cluster, Problem
+from ces_core.simulator.ledger import Ledger
+from ces_core.simulator.rounds import derived_seed
+from ces_core.simulator.workload import poisson
+from ces_core.solvers import get_solver
+from ces_core.solvers.warm import warm_up
+
+LEFT_OUT = 10
+"""Cycles at the beginning, which fill the empty cluster, that are not counted."""
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """``waiting`` jobs, kept up, on ``nodes``, for so many ``cycles``."""
+
+    nodes: int
+    waiting: int
+    cycles: int
+    regime: str
+    tasks: tuple[int, ...]
+    duration_s: float
+    bound_s: float
+    seed: int
+    solver: str
+    time_limit_s: float | None
+
+
+def measure(crowd: Crowd, advance: Callable[[], None]) -> dict[str, Any]:
+    """The time of a cycle with all that the solver is asked in it, in milliseconds, and how often it was asked."""
+    solver = get_solver(crowd.solver)
+    warm_up(solver)
+    cluster = read_instance(random_instance(crowd.regime, crowd.seed, nodes=crowd.nodes, tasks=1)).cluster
+    cluster.topology.paths.warm()
+    drawn = poisson(
+        2 * crowd.waiting + 10 * (crowd.cycles + LEFT_OUT), 1.0, crowd.duration_s, crowd.tasks,
+        derived_seed(crowd.seed, 1), regime=crowd.regime,
+    )  # fmt: skip
+    coming = [
+        WaitingJob(job.name, Problem.make(cluster, job.tasks, job.flows, name=job.name), 0.0, expected_s=job.duration_s)
+        for job in reversed(drawn)
+    ]
+    asked = 0
+
+    def solve(job: WaitingJob, where: Cluster) -> Result:
+        nonlocal asked
+        asked += 1
+        return solver.solve(job.on(where), seed=crowd.seed, time_limit_s=crowd.time_limit_s)
+
+    ledger, memory, now = Ledger(cluster), Memory(), 0.0
+    waiting: dict[str, WaitingJob] = {}
+    running: dict[str, RunningJob] = {}
+    ends: list[tuple[float, str]] = []
+    parameters, walls, asks = Parameters(bound_s=crowd.bound_s), [], []
+    for number in range(crowd.cycles + LEFT_OUT):
+        while len(waiting) < crowd.waiting:
+            job = coming.pop()
+            waiting[job.name] = _submitted(job, now)
+        asked, began = 0, time.perf_counter()
+        state = State(now, ledger, list(waiting.values()), list(running.values()), number, memory)
+        decided = cycle(state, parameters, solve)
+        if number >= LEFT_OUT:
+            walls.append(time.perf_counter() - began)
+            asks.append(asked)
+        memory = decided.memory
+        for name in decided.refused:
+            if decided.refused[name].permanent:
+                del waiting[name]
+        for start in decided.starts:
+            job = waiting.pop(start.job)
+            ledger.hold(job.name, job.problem, start.plan)
+            running[job.name] = RunningJob(job.name, now, expected_s=job.expected_s)
+            heapq.heappush(ends, (now + (job.expected_s or 0.0), job.name))
+        now, ended = heapq.heappop(ends)
+        ledger.release(ended)
+        del running[ended]
+        advance()
+    return {"crowd": asdict(crowd), "cycle_ms": spread(np.array(walls) * 1e3), "asked": spread(np.array(asks))}
+
+
+def _submitted(job: WaitingJob, now: float) -> WaitingJob:
+    return WaitingJob(job.name, job.problem, now, job.priority, job.tenant, job.expected_s)

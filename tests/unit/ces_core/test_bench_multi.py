@@ -1,0 +1,81 @@
+"""``ces bench multi``: a small run, and what it must say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from ces_core.bench.multi_command import multi
+from ces_core.bench.multi_measures import MEASURES, jain
+from ces_core.bench.multi_report import AGAINST, best, grids
+
+SMALL = ("--jobs", "12", "--nodes", "5", "--tasks", "1-2", "--repeats", "2", "--loads", "0.7", "--bound", "60")
+
+
+def bench(*arguments: object, code: int = 0) -> Any:
+    app = typer.Typer()
+    app.command()(multi)
+    run = CliRunner().invoke(app, [str(word) for word in arguments])
+    assert run.exit_code == code, run.output + repr(run.exception)
+    return run
+
+
+def figures(out: Path, *more: object) -> Any:
+    bench(*SMALL, "--no-plots", "--out", out, *more)
+    found = json.loads((out / "results.json").read_text())["regimes"]
+    for loads in found.values():
+        for told in loads.values():
+            for policy in told["policies"].values():
+                assert policy.pop("decision_ms")["n"] == 2
+    return found
+
+
+def test_same_seed_same_figures_however_many_processes(tmp_path: Path) -> None:
+    first = figures(tmp_path / "a")
+    assert first == figures(tmp_path / "b", "--processes", 2)
+    assert first != figures(tmp_path / "c", "--seed", 1)
+    policies = first["tight"]["0.7"]["policies"]
+    for policy in ("fcfs", "fcfs-backfill", "sjf", "priority", "easy", "drf", "las", "ces-multi"):
+        for name in (policy, f"{policy} (least-allocated)"):
+            assert policies[name].keys() == set(MEASURES) - {"decision_ms"}
+    assert {"without packing", "without reservations", "without protection", "without a window"} < policies.keys()
+
+
+def test_tables_and_plots_have_everything(tmp_path: Path) -> None:
+    shown = bench(*SMALL, "--cycles", 3, "--time-limit", 0.005, "--out", tmp_path).stdout
+    page = (tmp_path / "tables.md").read_text()
+    for text in (shown, page):
+        assert text.count("Regime tight, offered load 0.7") == 2
+        assert "1000 waiting jobs on 100 nodes" in text
+    assert (tmp_path / "tight.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_best_of_the_others_is_found_by_each_measure_alone() -> None:
+    def policy(wait: float, use: float) -> dict[str, Any]:
+        told = {"mean": 1.0, "std": 0.0, "n": 1}
+        return dict.fromkeys(MEASURES, told) | {"wait_s": told | {"mean": wait}, "cpu": told | {"mean": use}}
+
+    policies = {"ces-multi": policy(1, 0.9), "sjf": policy(2, 0.5), "fcfs": policy(4, 0.8), "window of 1": policy(0, 1)}
+    assert (best(policies, "wait_s"), best(policies, "cpu")) == ("sjf", "fcfs")
+    question = {"jobs": 1, "trace": None, "nodes": 1, "repeats": 1, "seed": 1, "solver": "greedy", "bound_s": 9.0}
+    table = grids({"question": question, "regimes": {"tight": {"0.9": {"policies": policies}}}})[0]
+    assert len(table.rows) == len(AGAINST)
+    assert table.rows[0] == ["mean wait, s", "1", "2", "-50.0 %", "sjf"]
+
+
+def test_fairness_is_one_where_all_have_the_same() -> None:
+    assert jain([3, 3, 3]) == pytest.approx(1)
+    assert jain([1, 0, 0, 0]) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--solver", "nobody"), ("--regime", "wide"), ("--loads", "0"), ("--trace", "none.csv")]
+)
+def test_bad_options_are_named(option: str, value: str, tmp_path: Path) -> None:
+    assert option in bench(option, value, "--out", tmp_path / "out", code=2).stderr
+    assert not (tmp_path / "out").exists()
