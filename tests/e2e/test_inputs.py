@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
-import json
 import random
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import yaml
-from fault_cluster import FaultCluster, program, running, star, wait_for
+from fault_cluster import FaultCluster, program, running, wait_for
+from reading_jobs import address_of, digest, hosts, offered, reader, reading, said
 
 from ces_client.errors import CesError
-from ces_testbed.topology import Topology
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "jobs"
 FILE = "mnist/train/images"
@@ -28,21 +25,10 @@ PROCESS = pytest.param("process", marks=pytest.mark.needs("root"))
 DOCKER = pytest.param("docker", marks=pytest.mark.needs("root", "engine"))
 
 
-def digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 def idx(values: np.ndarray) -> bytes:
     """A file in MNIST's format."""
     header = bytes((0, 0, 8, values.ndim)) + struct.pack(f">{values.ndim}I", *values.shape)
     return gzip.compress(header + values.astype(np.uint8).tobytes())
-
-
-def hosts(root: Path) -> Topology:
-    """Three around a switch, of which n1 has data."""
-    topology = star(3)
-    first, *others = topology.nodes
-    return topology.model_copy(update={"nodes": [first.model_copy(update={"datasets": root}), *others]})
 
 
 @pytest.fixture(scope="module", params=[PROCESS, DOCKER])
@@ -72,33 +58,6 @@ def started(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def cluster(started: FaultCluster) -> Iterator[FaultCluster]:
     yield started
     started.check()
-
-
-def offered(cluster: FaultCluster) -> list[str]:
-    return next(node.datasets for node in cluster.client.nodes.list() if node.name == "n1")
-
-
-def reader(name: str, host: str, *arguments: str) -> dict[str, Any]:
-    """A task that reads on ``host``."""
-    return {
-        "name": name,
-        "image": "ces-worker-test",
-        "resources": {"cpu": "200m", "memory": "128Mi"},
-        "constraints": {"labels": {"host": host}},
-        **program("reader", *arguments),
-    }
-
-
-def reading(name: str, host: str, *arguments: str, **data: Any) -> dict[str, Any]:
-    """A job of one task on ``host`` that reads data of n1."""
-    source = {"node": "n1", "dst": "r-0", "bandwidth": {"min": "5Mbit", "max": "20Mbit"}, "datasets": ["mnist"], **data}
-    return {"name": name, "tasks": [reader("r", host, *arguments)], "flows": {"inputs": [source]}}
-
-
-def said(cluster: FaultCluster, job: str, task: str = "r-0") -> list[dict[str, Any]]:
-    """What a worker printed, but for the first line, which tells its inputs."""
-    lines = [json.loads(line) for line in cluster.client.jobs.logs(job, task) if line.startswith("{")]
-    return lines[1:]
 
 
 def test_the_right_bytes_come_at_the_reserved_rate(cluster: FaultCluster) -> None:
@@ -151,12 +110,6 @@ def test_training_reads_its_images_where_they_lie(cluster: FaultCluster) -> None
     for task in view.placement:
         lines = cluster.client.jobs.logs(view.id, task.name)
         assert any("mnist on node n1 (CES_INPUTS): 48 images to train on, 12 held out" in line for line in lines)
-
-
-def address_of(cluster: FaultCluster, job: str) -> str:
-    lines = [json.loads(line) for line in cluster.client.jobs.logs(job, "r-0") if line.startswith("{")]
-    url: str = lines[0]["inputs"][0]["url"]
-    return url.removeprefix("http://").strip("/")
 
 
 def test_what_was_not_asked_for_cannot_be_read(cluster: FaultCluster) -> None:

@@ -66,6 +66,15 @@ def test_readers_that_share_an_address_may_read_what_any_of_them_may() -> None:
     assert everything[host] == Grant(frozenset(), readers=3), "one of them may read all"
 
 
+def test_without_a_data_plane_nobody_is_held_back_for_what_another_at_the_address_was_given() -> None:
+    host = "192.0.2.1"
+    classes = [flow_class("data", "10.0.0.1", host, rate) for rate in (50, 20)]
+    readers = [reader(host, "mnist"), reader(host, "mnist", job="k.1")]
+    assert grants_of(wanted(*readers, mode="none", classes=classes)) == {
+        host: Grant(frozenset({"mnist"}), rate=None, readers=2)
+    }
+
+
 def test_an_address_is_known_however_it_is_written() -> None:
     classes = [flow_class("data", "10.0.0.1", "2001:db8:0::2", 20)]
     grants = grants_of(wanted(reader("2001:DB8::0:2", "mnist"), classes=classes))
