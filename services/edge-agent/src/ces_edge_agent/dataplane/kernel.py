@@ -36,8 +36,8 @@ PARAMETERS = {
     "net/ipv6/conf/all/disable_ipv6": "1",
     "net/ipv6/conf/default/disable_ipv6": "1",
     "net/ipv4/ping_group_range": "0\t2147483647",  # who may probe: whoever is in here, which is nobody but the agent
-    # To a peer that answers at once, TCP hands down 64 KiB in one burst whatever its pace: more than a slow class's queue
-    # holds. Without this a burst is what goes out in a millisecond.
+    # To a peer that answers at once, TCP would hand down 64 KiB in one burst whatever its pace: more than the queue of
+    # a slow class holds. Like this a burst is what its pace lets out in a millisecond, two segments at least.
     "net/ipv4/tcp_tso_rtt_log": "0",
 }
 

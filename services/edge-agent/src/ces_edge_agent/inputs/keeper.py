@@ -30,7 +30,7 @@ LOOK_S = 10.0  # how long a disk may take to say what is there: as one that has 
 
 def grants_of(wanted: NetworkWanted) -> dict[str, Grant]:
     """By a reader's address: what it may read, at the rate of its flow's class here, or the most that it may borrow.
-    Without a data plane there are no classes, readers have the address of their host, and several may share it: each
+    Without a data plane no class is in force, readers have the address of their host, and several may share it: each
     may then read what any of them may, as fast as it goes. Pure."""
     rates = {
         canonical(flow.dst): flow.ceiling or flow.rate
