@@ -29,6 +29,7 @@ class Reason:
         ``packing``                  each task fits alone, the tasks do not fit together
         ``bandwidth-together``       each minimum fits alone, the minimums do not fit together
         ``beyond-policy``            the solver's policy was made for smaller problems, and cannot be asked
+        ``quota``                    the tenant (``where``) may not have so much more; permanent: not so much at all
     permanent:
         True where it would not fit on the empty cluster either; False where others' use stands in the way.
     proven:
@@ -82,6 +83,9 @@ class Reason:
                         f"; flow {flow} needs at least {quantity(self.needed)} and found "
                         f"{quantity(self.available)} at best once the others had theirs"
                     )
+            case "quota":
+                left, needed = quantity(self.available), quantity(self.needed)
+                return f"the quota of tenant {self.where} leaves {left}, the job needs {needed}"
             case "beyond-policy":
                 return f"the solver's policy was made for {self.where} at most"
             case code if code.endswith("-per-node"):

@@ -24,7 +24,7 @@ def multi(
     jobs: Annotated[int, typer.Option(min=10, max=100_000, help="jobs that arrive")] = 100,
     tasks: Annotated[str, typer.Option(help="tasks in a job: 1-8, or 3,5,8; bounds those of a trace")] = "1-8",
     duration: Annotated[float, typer.Option(min=1, help="mean seconds that a job runs")] = 600.0,
-    bound: Annotated[float, typer.Option(min=1, help="seconds of waiting after which a job has starved")] = 7200.0,
+    bound: Annotated[float, typer.Option(min=1, help="seconds of waiting after which a job has starved")] = 14_400.0,
     trace: Annotated[
         str | None, typer.Option(help="CSV file with arrivals, durations and tasks; also looked for in CES_DATA_DIR")
     ] = None,

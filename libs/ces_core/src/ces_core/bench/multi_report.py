@@ -94,15 +94,16 @@ def _row(name: str, found: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _cycles(cycles: Mapping[str, Any]) -> Grid:
-    crowd, spent = cycles["crowd"], cycles["cycle_ms"]
+    crowd, waits, computes = cycles["crowd"], cycles["cycle_ms"], cycles["cpu_ms"]
     title = (
         f"Time of a cycle with {crowd['waiting']} waiting jobs on {crowd['nodes']} nodes, regime {crowd['regime']}, "
         f"solver {crowd['solver']}, all that it was asked included."
     )
-    columns = ("cycles", "p50, ms", "p99, ms", "most, ms", "solver asked, mean")
+    columns = ("cycles", "p50, ms", "p99, ms", "CPU p50, ms", "CPU p99, ms", "CPU most, ms", "solver asked, mean")
     row = [
-        str(spent["n"]),
-        *(figure(spent, key, 1) for key in ("p50", "p99", "max")),
+        str(waits["n"]),
+        *(figure(waits, key, 1) for key in ("p50", "p99")),
+        *(figure(computes, key, 1) for key in ("p50", "p99", "max")),
         figure(cycles["asked"], "mean", 1),
     ]
     return Grid(title, columns, [row])

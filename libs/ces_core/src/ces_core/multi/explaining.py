@@ -36,16 +36,7 @@ class Standing:
 
     def text(self, format_quantity: FormatQuantity = plain) -> str:
         """One sentence for people; whoever shows it brings the units and the time of day."""
-        if self.reason is None:
-            text = "has not been tried: others come first"
-        elif self.reason.code == "quota":
-            needed, left = (
-                format_quantity(self.reason.resource or "", value or 0.0)
-                for value in (self.reason.needed, self.reason.available)
-            )
-            text = f"the quota of tenant {self.reason.where} leaves {left}, the job needs {needed}"
-        else:
-            text = self.reason.text(format_quantity)
+        text = "has not been tried: others come first" if self.reason is None else self.reason.text(format_quantity)
         if self.held_by:
             text += f"; held by {', '.join(self.held_by)}"
         return f"{text}; room is kept for it" if self.reserved else text

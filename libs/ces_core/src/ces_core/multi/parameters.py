@@ -84,12 +84,12 @@ class Parameters:
     Raises ProblemError, naming the field.
     """
 
-    window: int | None = 16
+    window: int | None = 8
     fit: float = 1.0
     priority: float = 1.0
     waiting: float = 1.0
     share: float = 0.25
-    bound_s: float = 7200.0
+    bound_s: float = 14_400.0
     overdue: float | None = 0.5
     reservations: int = 4
     packing: Sequence[float] = (1.25, 2.0)
