@@ -9,13 +9,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
 import psutil
 import pytest
+from waiting import wait_for
 
 from ces_testbed.capability import missing_images, why_no_tc
 from ces_testbed.processes import MARK
@@ -25,13 +25,6 @@ ROOT = Path(__file__).parents[2]
 CES = (sys.executable, "-c", "from ces_client.cli.app import main; main()")
 CLEAN = "clean: no process, namespace, device, control group or container is left"
 NAMESPACES = Path("/run/netns")
-
-
-def wait_for(condition: Callable[[], bool], timeout_s: float = 60) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true"
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -85,7 +78,7 @@ class Demo:
         return spec.name if spec is not None else ""
 
     def wait_for_output(self, text: str) -> None:
-        wait_for(lambda: text in self.output or self.process.poll() is not None)
+        wait_for(lambda: text in self.output or self.process.poll() is not None, f"it says {text!r} or ends")
         assert text in self.output, self.output
 
     def ended_clean(self, cluster: str) -> None:
@@ -125,7 +118,7 @@ def test_the_demonstration_trains_measures_and_leaves_nothing(env: dict[str, str
 
 def test_without_a_network_it_says_what_is_not_enforced(env: dict[str, str], tmp_path: Path) -> None:
     demo = Demo(env, tmp_path, "--network", "none")
-    wait_for(lambda: demo.cluster() != "")
+    wait_for(lambda: demo.cluster() != "", "its files name the cluster")
     cluster = demo.cluster()
     assert demo.process.wait(120) == 0, demo.output
     demo.ended_clean(cluster)
@@ -187,7 +180,7 @@ def test_ctrl_c_while_training_ends_clean(env: dict[str, str], tmp_path: Path) -
 @pytest.mark.parametrize("network", [pytest.param("tc", marks=pytest.mark.needs("root")), "none"])
 def test_an_end_asked_for_while_starting_ends_clean(env: dict[str, str], tmp_path: Path, network: str) -> None:
     demo = Demo(env, tmp_path, "--network", network)
-    wait_for(lambda: demo.cluster() != "")
+    wait_for(lambda: demo.cluster() != "", "its files name the cluster")
     cluster = demo.cluster()
     demo.process.send_signal(signal.SIGTERM)
     demo.process.send_signal(signal.SIGTERM)  # again: impatience must not break the cleaning up
@@ -202,7 +195,7 @@ def test_a_killed_demonstration_is_cleaned_up_by_its_cluster(env: dict[str, str]
     cluster = demo.cluster()
     demo.process.kill()
     demo.process.wait()
-    wait_for(lambda: not strays(tmp_path) and not namespaces(cluster))
+    wait_for(lambda: not strays(tmp_path) and not namespaces(cluster), "nothing of it is left")
 
 
 @pytest.mark.needs("root", "engine")

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import httpx
 import psycopg
+from waiting import PATIENCE_S, wait_for
 from worker_records import Life, outside, read_lives, twice_alive
 
 from ces_client import Client
@@ -30,7 +31,6 @@ from ces_testbed.topology import Topology
 
 PROGRAMS = Path(__file__).parents[1] / "e2e" / "programs"
 T = TypeVar("T")
-JOB_S = 90.0  # within which every job of these tests must have ended, on a machine that does other things beside
 SETTLE_S = 40.0
 DOWN_S = 30.0  # how long the manager may be away
 
@@ -71,14 +71,6 @@ def recorded_job(name: str, *arguments: object, replicas: int = 3, **more: Any) 
     }
 
 
-def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = JOB_S, pause_s: float = 0.05) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timeout_s:g} s: {what}")
-        time.sleep(pause_s)
-
-
 class FaultCluster:
     """A started cluster with a client."""
 
@@ -113,7 +105,7 @@ class FaultCluster:
         key = uuid.uuid4().hex  # the answer may be lost with the manager that gave it
         return self.ask(lambda: self.client.jobs.submit(job, idempotency_key=key)).id
 
-    def await_state(self, job: str, *states: str, timeout_s: float = JOB_S) -> JobView:
+    def await_state(self, job: str, *states: str, timeout_s: float = PATIENCE_S) -> JobView:
         """The job once it is in one of the states. Fails at once where it ended in another."""
         deadline = time.monotonic() + timeout_s
         while True:
@@ -126,7 +118,7 @@ class FaultCluster:
                 )
             time.sleep(0.02)
 
-    def finish(self, job: str, timeout_s: float = JOB_S) -> JobView:
+    def finish(self, job: str, timeout_s: float = PATIENCE_S) -> JobView:
         return self.await_state(job, "succeeded", timeout_s=timeout_s)
 
     def await_start_of(self, service: str, count: int) -> None:
