@@ -31,8 +31,9 @@ def now() -> float:
 
 
 def say(**what: object) -> None:
+    line = json.dumps({"t": now(), "task": TASK, **what}) + "\n"
     with printing:
-        print(json.dumps({"t": now(), "task": TASK, **what}), flush=True)
+        print(line, end="", flush=True)  # in one piece: whatever else is said comes before or after it
 
 
 def serve_tcp(server: socket.socket) -> None:
