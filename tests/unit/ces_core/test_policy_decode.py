@@ -56,6 +56,8 @@ def test_a_plan_seen_on_the_way_is_taken_only_where_it_is_better(scorer: Scorer)
             if found.state.score[0] == plain.state.score[0]:
                 assert found.state.node_of.tolist() == plain.state.node_of.tolist()
             better += found.state.score[0] > plain.state.score[0]
+            said = found.scores[np.arange(len(found.scores)), found.state.node_of]
+            assert np.isfinite(said).all(), "what was said is of this plan, whichever it is"
     assert better
 
 

@@ -110,8 +110,29 @@ class Board:
         """As :func:`ces_core.policy.completing.completion`."""
         return completion(self.view, self.state, self.episode, BUDGET, places, left_over)
 
-    def finish(self) -> float:
-        return finish(self.view, self.work, self.state, self.episode)
+    def ask(self, scorer: Scorer) -> NDArray[np.float32]:
+        """The scorer's word on every node, once :meth:`look` has found some for the next task; kept in ``scores``."""
+        task = int(self.episode.order[self.episode.level[0]])
+        self.scores[task] = np.where(self.mask[0], scorer(self.nodes, self.context, self.mask)[0], -np.inf)
+        said: NDArray[np.float32] = self.scores[task]
+        return said
+
+    def follow(self, nodes: IntArray, scorer: Scorer | None = None) -> bool:
+        """Carries out the plan with task t on ``nodes[t]``, the scorer asked on the way; False where it does not fit."""
+        if not self.begin():
+            return False
+        for task in self.episode.order:
+            if scorer is not None and self.look():
+                self.ask(scorer)
+            if not self.place(int(nodes[task])):
+                return False
+        return self.finish()
+
+    def finish(self) -> bool:
+        """Settles rates and paths once all tasks are placed; whether that fits."""
+        finish(self.view, self.work, self.state, self.episode)
+        better_paths(self.view, self.work, self.state)
+        return bool(self.state.fits[0])
 
 
 @dataclass(frozen=True)
@@ -129,30 +150,19 @@ def greedy(view: Compact, scorer: Scorer) -> Board | Stuck:
 
 
 def fortified(view: Compact, scorer: Scorer) -> Board | Stuck:
-    """The same, or the best whole plan that was seen on the way: every look at a node plays quick rules to the end, and
-    what they came to is at hand. (Fortified rollout: Bertsekas, Tsitsiklis, Wu, Journal of Heuristics 3, 1997.)"""
+    """The same, or a better whole plan that was seen on the way: every look at a node plays quick rules to the end, and
+    the plan that they took for the cheapest is at hand. (Fortified rollout: Bertsekas, Tsitsiklis, Wu, Journal of
+    Heuristics 3, 1997.)"""
     board = Board.of(view, task_order(view))
     found = _greedy(board, scorer)
     seen = board.sight.ended
     if board.sight.end[0] == math.inf or (isinstance(found, Board) and (seen == board.episode.placement).all()):
         return found
-    own, worth = board.episode.placement.copy(), _worth(board) if isinstance(found, Board) else -math.inf
-    if _carried_out(board, seen) and _worth(board) > worth:
-        return board
-    if isinstance(found, Board):
-        _carried_out(board, own)
-    return found
-
-
-def _worth(board: Board) -> float:
-    return float(board.state.score[0])
-
-
-def _carried_out(board: Board, nodes: IntArray) -> bool:
-    """Whether the plan with task t on ``nodes[t]`` fits, with the tasks in the order that they have now."""
-    if not board.begin() or not all(board.place(int(nodes[task])) for task in board.episode.order):
-        return False
-    return bool(_finished(board).state.fits[0])
+    other = Board.of(view, board.episode.order)
+    if not other.follow(seen) or (isinstance(found, Board) and found.state.score[0] >= other.state.score[0]):
+        return found
+    other.follow(seen, scorer)
+    return other
 
 
 def _greedy(board: Board, scorer: Scorer) -> Board | Stuck:
@@ -161,14 +171,16 @@ def _greedy(board: Board, scorer: Scorer) -> Board | Stuck:
     if not board.begin():
         return Stuck(0, crowded=False)
     if _walk(board, scorer, None):
-        return _finished(board)
+        board.finish()
+        return board
     stuck = int(order[board.episode.level[0]])
     crowded = not board.holds(stuck)
     places, left_over = np.zeros(tasks, dtype=np.int64), np.zeros(tasks, dtype=np.int64)
     for _ in range(ORDERS * tasks):
         board.begin()
         if board.completion(places, left_over) and _walk(board, scorer, places):
-            return _finished(board)
+            board.finish()
+            return board
         now = board.episode.order
         task = int(np.argmax(left_over))
         if now[0] == task:  # then it is no matter of order, or of this one alone: the next in question goes first
@@ -186,8 +198,7 @@ def _walk(board: Board, scorer: Scorer, places: IntArray | None) -> bool:
         found = board.look()
         if not found:
             return False
-        scores = np.where(board.mask[0], scorer(board.nodes, board.context, board.mask)[0], -np.inf)
-        board.scores[task] = scores
+        scores = board.ask(scorer)
         for node in np.argsort(-scores, kind="stable")[:found].tolist():
             if not board.place(node):
                 continue
@@ -197,9 +208,3 @@ def _walk(board: Board, scorer: Scorer, places: IntArray | None) -> bool:
         else:
             return False
     return True
-
-
-def _finished(board: Board) -> Board:
-    board.finish()
-    better_paths(board.view, board.work, board.state)
-    return board

@@ -35,7 +35,7 @@ class Sight(NamedTuple):
     places: FloatArray  # (T,) nodes that still hold the task
     cost: FloatArray  # (5, C) of a node at once; with the best of the next task; at the end; most evenly, nodes and all
     there: IntArray  # (T,)
-    end: FloatArray  # (1,) what the cheapest of the whole plans costs that trials came to
+    end: FloatArray  # (1,) the least cost of a whole plan that any trial has come to; nothing sets it back
     ended: IntArray  # (T,) that plan
 
 

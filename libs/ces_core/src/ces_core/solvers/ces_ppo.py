@@ -49,7 +49,7 @@ class CesPpo:
 
 
 CES_PPO = CesPpo(
-    "ces-ppo", "a learned policy, the best node at every step, or the best plan seen on the way", Decoding()
+    "ces-ppo", "a learned policy, the best node at every step, or a better plan seen on the way", Decoding()
 )
 CES_PPO_GREEDY = CesPpo("ces-ppo-greedy", "the same policy, the best node at every step", Decoding(fortified=False))
 CES_PPO_64 = CesPpo("ces-ppo-64", "the same policy, the best of 64 plans drawn by its scores", DRAWN)

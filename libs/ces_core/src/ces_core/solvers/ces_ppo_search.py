@@ -33,9 +33,11 @@ DIVES = 4
 LOST = 0.003
 """They are made where the first plan loses more of the composite than this by unsatisfied flows: where it loses less,
 the nodes' balance is all that is left to improve, and time serves the search better."""
-AMPLE_S = 8e-8
-"""With more time than this, times the square of how many tasks on how many nodes there are, too: on small clusters
-even a fraction of a millisecond serves the search better (docs/benchmarks/warm-start.md)."""
+AMPLE_S = 4e-5
+"""With more time than this for each task on each node, too (docs/benchmarks/warm-start.md)."""
+SMALL = 500
+"""Where there are fewer than so many of these, time is ample so much sooner: even half a millisecond serves the search
+better than a learned plan does."""
 DIVING = 0.5
 """Share of the time that all but the first may take."""
 ASKING = 0.1
@@ -71,7 +73,7 @@ class CesPpoSearch:
         """Leaves the policy's board, if it was asked and came to a plan, in ``boards``."""
         tasks, nodes = len(problem.tasks), int(bench.view.fits.any(axis=0).sum())
         lost = _lost(bench)
-        if lost == math.inf or (lost > LOST and effort.left() <= AMPLE_S * (tasks * nodes) ** 2):
+        if lost == math.inf or (lost > LOST and effort.left() <= _ample_s(tasks * nodes)):
             _dive(Diver.of(problem, bench.view, shipped()), bench, effort)
         if self.policy is not None and tasks * (TASK_S + NODE_S * nodes) <= ASKING * effort.left():
             found = fortified(bench.view, self.policy.scores)
@@ -83,6 +85,11 @@ class CesPpoSearch:
 CES_PPO_SEARCH = CesPpoSearch(
     "ces-ppo-search", "search that begins with quick learned plans, and with a policy's where one is given"
 )
+
+
+def _ample_s(choices: int) -> float:
+    """``choices``: of a task and a node."""
+    return AMPLE_S * choices * min(choices / SMALL, 1.0)
 
 
 def _lost(bench: Bench) -> float:

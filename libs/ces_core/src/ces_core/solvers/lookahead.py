@@ -10,7 +10,7 @@ from ces_core.problem import Problem
 from ces_core.solvers.decoding import Decoding, decoded
 
 RULE_TEMPERATURE = 0.5
-"""What the rule's are drawn at: the best in the mean of five that were tried (docs/learned.md)."""
+"""What the rule's are drawn at: the best in the mean of three that were tried (docs/learned.md)."""
 
 
 @dataclass(frozen=True)
