@@ -6,7 +6,6 @@ import pytest
 from experiment_runs import MBIT, NOW, flow, flows_view, job_view, log, plan_of
 
 from ces_common.messages.api import FlowSample, FlowView, PlanView
-from ces_common.shares import LEAST_RATE
 from ces_common.states import JobState
 from ces_testbed.bench.testbed import scenario as scenarios
 from ces_testbed.bench.testbed.readings import (
@@ -55,10 +54,10 @@ def test_what_flows_carried_is_told_by_their_sources() -> None:
 
 def test_reservations_are_in_force_once_every_link_says_so() -> None:
     kept = flow("a", "b", 4 * MBIT, ["n1", "s", "n2"], [[1.0], [1.0]], given=4 * MBIT)
-    shared = flow("a", "b", 4 * MBIT, ["n1", "s", "n2"], [[1.0], [1.0]], given=LEAST_RATE)
+    shared = flow("a", "b", 4 * MBIT, ["n1", "s", "n2"], [[1.0], [1.0]], given=0)
     unknown = flow("a", "b", 4 * MBIT, ["n1", "s", "n2"], [[1.0], []], given=4 * MBIT)
     local = flow("a", "b", 4 * MBIT, ["n1"], [])
-    whole, least = [4 * MBIT] * 2, [LEAST_RATE] * 2
+    whole, least = [4 * MBIT] * 2, [0] * 2
     assert [promised(each) for each in (kept, shared, unknown, local)] == [whole, least, None, None]
     assert enforced(flows_view(kept, local), reserve=True)
     assert not enforced(flows_view(kept, shared), reserve=True)
@@ -70,7 +69,7 @@ def test_reservations_are_in_force_once_every_link_says_so() -> None:
 
 def test_a_network_of_which_one_link_still_reserves_is_neither() -> None:
     half = flow("a", "b", 4 * MBIT, ["n1", "s", "n2"], [[1.0], [1.0]])
-    half.hops[0].samples[0] = FlowSample(at=NOW, rate=1.0, given=LEAST_RATE)
+    half.hops[0].samples[0] = FlowSample(at=NOW, rate=1.0, given=0)
     half.hops[1].samples[0] = FlowSample(at=NOW, rate=1.0, given=4 * MBIT)
     assert not enforced(flows_view(half), reserve=True)
     assert not enforced(flows_view(half), reserve=False)

@@ -14,7 +14,6 @@ from experiment_runs import MBIT, flow, flows_view, job_view, log, plan_of, run_
 
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import JobFlowsView, JobView, PlanView
-from ces_common.shares import LEAST_RATE
 from ces_common.states import JobState
 from ces_testbed.bench.testbed import run as running
 from ces_testbed.bench.testbed import scenario as scenarios
@@ -96,7 +95,7 @@ def test_a_job_that_ended_just_before_it_was_cut_is_not_cut(at_last: JobState, e
     assert len(found["training"]["curve"]) == 4
 
 
-@pytest.mark.parametrize("guaranteed", [4 * MBIT, LEAST_RATE])
+@pytest.mark.parametrize("guaranteed", [4 * MBIT, 0])
 def test_a_run_counts_only_where_the_network_is_still_as_it_was_set(
     guaranteed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,7 +104,7 @@ def test_a_run_counts_only_where_the_network_is_still_as_it_was_set(
     cluster: Any = None
     bench = running.Bench(cluster, client)  # keeps reservations, as a cluster starts
     monkeypatch.setattr(running, "STILL_S", 0.0)
-    if guaranteed == LEAST_RATE:
+    if guaranteed == 0:
         with pytest.raises(TestbedError, match="network-ctl"):
             bench._unchanged("2")
     else:

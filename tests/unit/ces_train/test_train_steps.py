@@ -34,4 +34,7 @@ def test_only_games_that_go_on_count_as_decisions() -> None:
     assert playing
     decisions = stepping.play(games, 1)
     assert not games.playing.any()
+    assert decisions == sum(int(games.game(i)[2].level[0]) for i in range(3)), (
+        "each placed a task, and those only count"
+    )
     assert playing <= decisions <= stepping.TASKS[1] * playing

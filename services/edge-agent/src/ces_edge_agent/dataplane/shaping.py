@@ -96,12 +96,14 @@ def pair_match(src: str, dst: str, small_only: bool) -> Match:
 
 
 def lowest_rates(flows: Iterable[FlowClass]) -> dict[str, int]:
-    """Sender's address -> the lowest rate in bit/s of any class that takes its large packets. (A request for data is
-    no such packet, though the class that takes it would take those as well.)"""
+    """Sender's address -> the lowest rate in bit/s of any class that takes its large packets; that which it may borrow
+    where it is promised none. (A request for data is no such packet, though the class that takes it would take those as
+    well.)"""
     rates: dict[str, int] = {}
     for flow in flows:
         if flow.kind == "data":
-            rates[flow.src] = min(rates.get(flow.src, flow.rate), flow.rate)
+            rate = flow.rate or flow.ceiling or 0
+            rates[flow.src] = min(rates.get(flow.src, rate), rate)
     return rates
 
 
