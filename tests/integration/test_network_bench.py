@@ -9,7 +9,7 @@ import time
 import pytest
 from waiting import wait_for
 
-from ces_testbed.bench.network.experiment import MBIT, changes, rate_of_flows
+from ces_testbed.bench.network.experiment import MBIT, PATIENCE, changes, rate_of_flows
 from ces_testbed.bench.network.flooding import DATAGRAM, DATAGRAM_FRAME, FLOOD_PORT
 from ces_testbed.bench.network.row import PREFIX, row_of
 from ces_testbed.bench.network.traffic import Datagrams, inside
@@ -20,7 +20,8 @@ pytestmark = pytest.mark.needs("root")
 
 def test_flows_are_measured_and_namespaces_removed() -> None:
     found = rate_of_flows(10 * MBIT, 2)
-    assert [len(flow) for flow in found["each_second"]] == [2] * 4
+    assert len(found["each_second"]) == 4
+    assert all(2 <= len(flow) <= 2 * PATIENCE for flow in found["each_second"])
     assert abs(found["worst_second"]) < 50  # per cent: something flows, and something holds it back
     assert found["opening_ms"]["count"] > 0
     assert namespaces(f"{PREFIX}{os.getpid()}-") == []

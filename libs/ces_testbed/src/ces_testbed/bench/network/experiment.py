@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 from ces_core.bench.machine import CoreTime
@@ -28,7 +29,8 @@ CHANGES_FROM, CHANGES_TO = 10 * MBIT, 150 * MBIT
 BESIDE_CHANGES = 50 * MBIT
 ELASTIC, ELASTIC_MOST = 10 * MBIT, 80 * MBIT  # allocation and maximum of the flows that borrow
 ARRIVING = 80 * MBIT
-UNDISTURBED = 0.01  # of the cores, that others of the hypervisor had at most
+UNDISTURBED = 0.015  # of the cores, that other machines of the same hypervisor had at most
+PATIENCE = 4  # a measurement may take so many times as long as it wants undisturbed seconds
 WATCH_S = 0.005
 SETTLE_S = 1.0
 
@@ -62,6 +64,24 @@ def measure(question: Question, say: Say) -> dict[str, Any]:
     say(f"{MANY} flows through one node")
     many = many_flows(question.seconds)
     return {"rates": rates, "victims": victims, "elastic": borrowed, "changes": changed, "many": many}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was counted of each stream at the end of each second, its start included; and of each second the share of
+    the cores that other machines had: packets that nobody moves in time are no rate that was not kept."""
+
+    samples: list[list[Sample]]
+    stolen: list[float]
+
+    def calm(self) -> list[int]:
+        """The undisturbed seconds."""
+        return [second for second, share in enumerate(self.stolen) if share <= UNDISTURBED]
+
+    def rates(self) -> list[list[float]]:
+        """Of each stream: bit/s in the undisturbed seconds but the first, or in all but the first where none was."""
+        chosen = [second for second in self.calm() if second] or range(1, len(self.stolen))
+        return [[rates[second] for second in chosen] for rates in map(each, self.samples)]
 
 
 @dataclass
@@ -108,11 +128,11 @@ def rate_of_flows(rate: int, seconds: int) -> dict[str, Any]:
             opened = stack.enter_context(streams(*site.pairs))
             stack.enter_context(floods(*site.strangers, rate=site.row.bandwidth))
             knocks = [stack.enter_context(knocking(*pair, every_s=KNOCK_S)) for pair in knocked]
-            seen, stolen = _seconds(opened, seconds)
+            seen = _seconds(opened, seconds)
             sent_again = sum(stream.retransmitted() for stream in opened)
             _unbroken(opened)
     return {
-        **_accuracy(seen, rate, stolen),
+        **_accuracy(seen.samples, rate, seen),
         "segments_sent_again": sent_again,
         "opening_idle_ms": asdict(Spread.of(took for each in idle for took in each.took_s)),
         "opening_ms": asdict(Spread.of(took for each in knocks for took in each.took_s)),
@@ -126,19 +146,18 @@ def victim(rate: int, seconds: int) -> dict[str, Any]:
     with site_of(filled(rate, 2)) as site:
         site.allocate([rate] * 4)
         with streams(*site.pairs[:2]) as opened:
-            alone, _ = _seconds(opened, seconds)
+            alone = _seconds(opened, seconds)
             with floods(*site.pairs[2], rate=site.row.bandwidth), floods(*site.strangers, rate=site.row.bandwidth):
-                flooded, stolen = _seconds(opened, seconds)
+                flooded = _seconds(opened, seconds)
             _unbroken(opened)
-    before = [sum(each(samples)[1:]) / (seconds - 1) for samples in alone]
-    after = [each(samples) for samples in flooded]
-    lost = [100 * (1 - sum(now) / len(now) / then) for then, now in zip(before, after, strict=True)]
-    lost_at_worst = [100 * (1 - min(now) / then) for then, now in zip(before, after, strict=True)]
+    before, after = alone.rates(), flooded.rates()
+    lost = [100 * (1 - fmean(now) / fmean(then)) for then, now in zip(before, after, strict=True)]
+    lost_at_worst = [100 * (1 - min(now) / fmean(then)) for then, now in zip(before, after, strict=True)]
     return {
         "lost": max(lost),
         "lost_worst_second": max(lost_at_worst),
-        "stolen": sum(stolen) / seconds,
-        "seconds": seconds,
+        "undisturbed": len(flooded.calm()),
+        "seconds": len(flooded.stolen),
         "flows": len(opened),
     }
 
@@ -153,22 +172,22 @@ def elastic(seconds: int) -> dict[str, Any]:
         with ExitStack() as stack:
             lent = stack.enter_context(streams(*borrowing))
             stack.enter_context(floods(*site.strangers, rate=site.row.bandwidth))
-            alone, _ = _seconds(lent, seconds)
+            alone = _seconds(lent, seconds)
             for number, (src, dst) in enumerate(arriving, len(borrowing) + 1):
                 site.row.reserve(number, src, dst, ARRIVING)
             site.planes.apply()
             knocks = stack.enter_context(knocking(*arriving[0], every_s=KNOCK_S))
             opened = stack.enter_context(streams(*arriving))
-            seen, stolen = _seconds([*opened, *lent], seconds)
+            seen = _seconds([*opened, *lent], seconds)
             _unbroken([*opened, *lent])
-    kept = [rate for samples in seen[len(opened) :] for rate in each(samples)]
+    kept = [rate for flow in seen.rates()[len(opened) :] for rate in flow]
     return {
         "allocated": ELASTIC,
         "most": ELASTIC_MOST,
-        "alone": min(rate for samples in alone for rate in each(samples)[1:]),
+        "alone": min(rate for flow in alone.rates() for rate in flow),
         "beside_least": min(kept),
         "beside_mean": sum(kept) / len(kept),
-        "arriving": _accuracy(seen[: len(opened)], ARRIVING, stolen),
+        "arriving": _accuracy(seen.samples[: len(opened)], ARRIVING, seen),
         "opening_ms": asdict(Spread.of(knocks.took_s)),
         "not_opened": knocks.failed,
     }
@@ -232,50 +251,48 @@ def many_flows(seconds: int) -> dict[str, Any]:
         with streams(*pairs) as opened, floods(*strangers, rate=row.bandwidth):
             used = {host: plane.cpu_s() for host, plane in planes.of.items()}
             start = time.monotonic()
-            seen, stolen = _seconds(opened, seconds)
+            seen = _seconds(opened, seconds)
             elapsed = time.monotonic() - start
             shares = {f"n{host}": 100 * (plane.cpu_s() - used[host]) / elapsed for host, plane in planes.of.items()}
             _unbroken(opened)
-    return {**_accuracy(seen, MANY_RATE, stolen), "agent_cpu": shares}
+    return {**_accuracy(seen.samples, MANY_RATE, seen), "agent_cpu": shares}
 
 
-def _seconds(opened: Sequence[Stream], seconds: int) -> tuple[list[list[Sample]], list[float]]:
-    """Let the streams send, and count what has arrived of each at the end of each second, its start included; and of
-    each second the share of the cores that others of the hypervisor had."""
+def _seconds(opened: Sequence[Stream], seconds: int) -> Seen:
+    """Let the streams send until so many undisturbed seconds are over, or ``PATIENCE`` times as many of all."""
     start = time.monotonic()
-    seen: list[list[Sample]] = []
-    stolen: list[float] = []
+    seen = Seen([], [])
     before = CoreTime.now()
     for stream in opened:
-        seen.append([(time.monotonic(), stream.frames())])
+        seen.samples.append([(time.monotonic(), stream.frames())])
         stream.start()
-    for second in range(1, seconds + 1):
-        time.sleep(max(0.0, start + second - time.monotonic()))
-        for stream, samples in zip(opened, seen, strict=True):
+    while len(seen.stolen) < PATIENCE * seconds and len(seen.calm()) < seconds:
+        time.sleep(max(0.0, start + len(seen.stolen) + 1 - time.monotonic()))
+        for stream, samples in zip(opened, seen.samples, strict=True):
             samples.append((time.monotonic(), stream.frames()))
         now = CoreTime.now()
-        stolen.append(now.stolen_since(before))
+        seen.stolen.append(now.stolen_since(before))
         before = now
-    return seen, stolen
+    return seen
 
 
-def _accuracy(seen: Sequence[Sequence[Sample]], rate: int, stolen: Sequence[float]) -> dict[str, Any]:
-    """Of each flow's samples: percent off the rate. ``worst_undisturbed``: of the seconds in which no other machine had
-    the cores; None where there was none."""
-    off = [errors(each(samples), rate) for samples in seen]
+def _accuracy(samples: Sequence[Sequence[Sample]], rate: int, seen: Seen) -> dict[str, Any]:
+    """Of each flow's samples: percent off the rate. ``worst_undisturbed``: None where there was no such second."""
+    off = [errors(each(flow), rate) for flow in samples]
     later = [value for flow in off for value in flow[1:]]
-    calm = [second for second in range(1, len(stolen)) if stolen[second] <= UNDISTURBED]
+    calm = [second for second in seen.calm() if second]
     return {
         "flows": len(off),
         "seconds": len(off[0]),
         "first_second": worst([flow[0] for flow in off]),
+        "first_disturbed": 0 not in seen.calm(),
         "worst_second": worst(later),
         "undisturbed": len(calm),
         "worst_undisturbed": worst([flow[second] for flow in off for second in calm]) if calm else None,
         "within_1": 100 * sum(abs(value) <= 1 for value in later) / len(later),
         "mean": sum(later) / len(later),
         "each_second": off,
-        "stolen": list(stolen),
+        "stolen": seen.stolen,
     }
 
 

@@ -26,7 +26,7 @@ DATAGRAM_FRAME = DATAGRAM + 42
 DATAGRAMS_AT_ONCE = 40
 CATCH_UP_S = 0.1
 READY = b"ready\n"
-END_S = 10.0
+START_S, END_S = 30.0, 10.0
 
 
 @contextmanager
@@ -37,10 +37,16 @@ def flood(src: Worker, dst: Worker, rate: int) -> Iterator[None]:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        if process.stdout.readline() != READY:
-            raise TestbedError(f"no flood from {src.address}: its words are above")
+        timer = threading.Timer(START_S, process.kill)
+        timer.start()
+        ready = process.stdout.readline() == READY
+        timer.cancel()
+        if not ready:
+            raise TestbedError(f"no flood from {src.address}: its words are above, or none came in {START_S:g} s")
         try:
             yield
+            if process.poll() is not None:
+                raise TestbedError(f"the flood from {src.address} ended before its time: its words are above")
         finally:
             process.stdin.close()
             try:
@@ -50,12 +56,16 @@ def flood(src: Worker, dst: Worker, rate: int) -> Iterator[None]:
 
 
 def send(address: str, rate: int) -> None:
+    """Says when it has begun. Raises OSError where it cannot."""
     sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sender.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, DATAGRAM)
     at_once = max(1, min(DATAGRAMS_AT_ONCE, round(rate * 0.01 / 8 / DATAGRAM_FRAME)))
     pause_s = at_once * DATAGRAM_FRAME * 8 / rate
     data = bytes(at_once * DATAGRAM)
-    due = time.monotonic()
+    sender.sendto(data, (address, FLOOD_PORT))  # where that cannot be, nobody shall think there was a flood
+    sys.stdout.buffer.write(READY)
+    sys.stdout.buffer.flush()
+    due = time.monotonic() + pause_s
     while True:
         time.sleep(max(0.0, due - time.monotonic()))
         with suppress(OSError):
@@ -69,8 +79,6 @@ def main() -> None:
         os._exit(0)
 
     threading.Thread(target=last_words, daemon=True).start()
-    sys.stdout.buffer.write(READY)
-    sys.stdout.buffer.flush()
     send(sys.argv[1], int(sys.argv[2]))
 
 
