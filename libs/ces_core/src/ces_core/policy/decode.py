@@ -118,7 +118,7 @@ class Board:
         return said
 
     def follow(self, nodes: IntArray, scorer: Scorer | None = None) -> bool:
-        """Carries out the plan with task t on ``nodes[t]``, the scorer asked on the way; False where it does not fit."""
+        """Carries out the plan with task t on ``nodes[t]``; False where it does not fit. Asks a scorer on the way."""
         if not self.begin():
             return False
         for task in self.episode.order:
