@@ -24,6 +24,7 @@ def test_two_schedulers_with_and_without_bandwidth_control(tmp_path: Path) -> No
     assert told == ["1 parameter-server greedy", f"1 parameter-server {PLAIN}"]
     for scheduler in question.schedulers:
         found = results["runs"][f"1 parameter-server {scheduler}"]
+        assert 0 <= found["stolen"] <= 1
         assert found["solver"] == scheduler
         assert found["training"]["accuracy"] >= 0.6
         assert found["flows"], "flows over links are measured"

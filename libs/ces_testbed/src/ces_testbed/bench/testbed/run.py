@@ -16,7 +16,7 @@ import httpx
 
 from ces_client import Client
 from ces_common.states import JOB_OVER, JobState
-from ces_core.bench.machine import describe
+from ces_core.bench.machine import CoreTime, describe
 from ces_core.bench.results import write_results
 from ces_core.solvers import DEFAULT, get_solver
 from ces_testbed.bench.ending import ended_tidily, undisturbed
@@ -128,7 +128,9 @@ def measure(question: Question) -> Generator[dict[str, Any]]:
             for scheduler in question.in_order(seed):
                 bench.prepare(scheduler)
                 for architecture in question.architectures:
+                    before = CoreTime.now()
                     found = bench.run(scheduler, scenario, architecture, question.limit_s)
+                    found["stolen"] = CoreTime.now().stolen_since(before)
                     key = {"seed": seed, "architecture": architecture, "scheduler": scheduler}
                     yield key | {"accuracy": question.accuracy} | found
             bench.unload()
@@ -139,7 +141,7 @@ def run(question: Question, out: Path, step: Step) -> dict[str, Any]:
     TestbedError."""
     if (reason := why_no_tc()) is not None:
         raise TestbedError(f"ces bench testbed shapes real links: {reason}")
-    started = time.monotonic()
+    started, before = time.monotonic(), CoreTime.now()
     results: dict[str, Any] = {"question": asdict(question), "setting": scenarios.setting(), "machine": describe()}
     results["runs"] = {}
     with closing(measure(question)) as measured:
@@ -148,6 +150,7 @@ def run(question: Question, out: Path, step: Step) -> dict[str, Any]:
             results["runs"][name] = found
             results["question"]["seeds"] = list(dict.fromkeys(each["seed"] for each in results["runs"].values()))
             results["took_s"] = round(time.monotonic() - started)
+            results["machine"]["stolen"] = CoreTime.now().stolen_since(before)
             write_results(out, results)
             step(name)
     return results
