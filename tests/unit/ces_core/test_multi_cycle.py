@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from ces_core.errors import ProblemError
+from ces_core.ledger import Ledger
 from ces_core.multi.cycle import Decisions, Memory, State, cycle
 from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.multi.parameters import Parameters, Tenant
 from ces_core.plan import Plan, Result
 from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
-from ces_core.simulator.ledger import Ledger
 from ces_core.solvers import get_solver
 
 GREEDY = get_solver("greedy")

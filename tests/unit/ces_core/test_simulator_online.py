@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from ces_core.errors import ProblemError
 from ces_core.generate import random_instance
 from ces_core.instance import read_instance
+from ces_core.ledger import Ledger, OverCapacityError
 from ces_core.plan import Plan, PlannedFlow
 from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
-from ces_core.simulator.ledger import Ledger, OverCapacityError
 from ces_core.simulator.online import simulate
 from ces_core.simulator.outcome import Fate, Outcome
 from ces_core.simulator.policy import Desk, FirstComeFirstServed

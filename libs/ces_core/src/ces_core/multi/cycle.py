@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from ces_core.ledger import TOLERANCE, Ledger, cells_of
 from ces_core.multi.explaining import Standing, standings
 from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.multi.outlook import Outlook, end_of
@@ -26,7 +27,6 @@ from ces_core.multi.shares import Shares, amounts_of, free_of
 from ces_core.plan import Plan, Result
 from ces_core.problem import Cluster
 from ces_core.reason import Reason
-from ces_core.simulator.ledger import TOLERANCE, Ledger, cells_of
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ces_core.ledger import LINK, TOLERANCE, Cell
 from ces_core.multi.jobs import RunningJob
 from ces_core.problem import Cluster, FloatArray
-from ces_core.simulator.ledger import LINK, TOLERANCE, Cell
 from ces_core.topology import IntArray
 
 if TYPE_CHECKING:
-    from ces_core.simulator.ledger import Ledger
+    from ces_core.ledger import Ledger
 
 Moment = tuple[int, float]
 ALWAYS: Moment = (0, -math.inf)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ces_core.ledger import Cell, cells_of
 from ces_core.multi.jobs import WaitingJob
 from ces_core.multi.outlook import Moment, Outlook, end_after, seconds_of
 from ces_core.plan import Plan, Result
 from ces_core.problem import Cluster
-from ces_core.simulator.ledger import Cell, cells_of
 
 Solve = Callable[[WaitingJob, Cluster], Result]
 """The single-job solver: a place for the job on this cluster, or the reason why there is none."""

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from ces_core.ledger import LINK, TOLERANCE, Cell, Ledger
 from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.multi.parameters import AMOUNTS, Parameters, Tenant
 from ces_core.problem import Cluster, FloatArray
 from ces_core.reason import Reason
-from ces_core.simulator.ledger import LINK, TOLERANCE, Cell, Ledger
 
 
 def amounts_of(cells: Mapping[Cell, float]) -> FloatArray:

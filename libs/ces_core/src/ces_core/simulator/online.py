@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ces_core.ledger import Ledger
 from ces_core.multi.cycle import Memory
 from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.objective import composite, load_imbalance
@@ -19,7 +20,6 @@ from ces_core.plan import Considered, Plan, Result
 from ces_core.problem import EQUAL_WEIGHTS, Cluster, FloatArray, Problem
 from ces_core.reason import Reason
 from ces_core.simulator.deciding import decide
-from ces_core.simulator.ledger import Ledger
 from ces_core.simulator.outcome import Fate, Moment, Outcome
 from ces_core.simulator.policy import FirstComeFirstServed, Policy
 from ces_core.simulator.workload import TimedJob

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from ces_core.ledger import Ledger
 from ces_core.multi.cycle import Memory
 from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.plan import Plan, Result
 from ces_core.problem import Cluster
 from ces_core.reason import Reason
-from ces_core.simulator.ledger import Ledger
 from ces_core.simulator.workload import TimedJob
 
 
@@ -64,7 +64,7 @@ class Desk(Protocol):
         """Have it known why a job has no place now."""
 
     def start(self, job: TimedJob, plan: Plan) -> None:
-        """Give the job its place. Raises ces_core.simulator.ledger.OverCapacityError where the plan does not fit."""
+        """Give the job its place. Raises ces_core.ledger.OverCapacityError where the plan does not fit."""
 
 
 class Policy(Protocol):
