@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ces_train import commands
+from ces_train import commands, needs
 
 
 def test_what_training_lacks_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "find_spec", lambda name: None if name == "torch" else object())
+    monkeypatch.setattr(needs, "find_spec", lambda name: None if name == "torch" else object())
     answer = CliRunner().invoke(commands.train, ["ppo", "--updates", "1"])
     assert answer.exit_code == 2
     assert "training needs torch: make install-train" in answer.output

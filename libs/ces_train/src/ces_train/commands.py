@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import StrEnum
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -15,13 +14,13 @@ from rich.table import Table
 
 from ces_train.curves_command import curves
 from ces_train.longrun_command import value as learn_value
+from ces_train.needs import require_torch
 from ces_train.settings import GENERAL, Settings
 from ces_train.stepping_command import steps
 from ces_train.thesis_settings import BALANCE, THESIS, ThesisSettings
 
 train = typer.Typer(help="Train the learned scheduler.", no_args_is_help=True)
 PRESETS: dict[str, Settings | ThesisSettings] = {each.preset: each for each in (GENERAL, THESIS, BALANCE)}
-NEEDED = ("torch", "onnx", "onnxruntime", "tensorboardX")
 
 
 class Preset(StrEnum):
@@ -30,14 +29,6 @@ class Preset(StrEnum):
     general = "general"
     thesis = "thesis"
     balance = "balance"
-
-
-def require_torch() -> None:
-    """Ends the command, with the remedy, where something that training needs is not installed."""
-    missing = [name for name in NEEDED if find_spec(name) is None]
-    if missing:
-        typer.echo(f"error: training needs {', '.join(missing)}: make install-train", err=True)
-        raise typer.Exit(2)
 
 
 @train.callback()

@@ -23,9 +23,9 @@ def curves(
     from ces_core.bench.machine import describe
     from ces_core.bench.results import write_results, write_tables
     from ces_core.bench.shell import measuring, show
-    from ces_train.commands import require_torch
     from ces_train.curves_plots import draw
     from ces_train.curves_report import grids
+    from ces_train.needs import require_torch
 
     require_torch()
     from ces_train.curves import Question, compare
