@@ -110,7 +110,8 @@ class _Cycle:
             for name, refusal in state.memory.refusals.items()
             if refusal.freed == state.freed and name in self._line
         }
-        self._tries = parameters.window
+        # Where nothing runs, no end will bring another cycle in which the window rolls on.
+        self._tries = parameters.window if running else None
         self._refused: dict[str, Reason] = {}
         self._kept: dict[str, Reservation] = {}
         self._starts: list[Start] = []
