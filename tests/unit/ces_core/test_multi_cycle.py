@@ -258,21 +258,28 @@ def test_the_window_bounds_the_refusals_and_rolls_on() -> None:
         asked.append(job.name)
         return solve(job, cluster)
 
-    cluster = Cluster.make([Node("a", cpu=3), Node("b", cpu=3)], [])
+    cluster = Cluster.make([Node("a", cpu=3), Node("b", cpu=3), Node("c", cpu=1)], [])
     jobs = [
         WaitingJob(f"j{i}", Problem.make(cluster, [Task(str(t), cpu=2) for t in range(3)]), i, expected_s=9)
         for i in range(10)
     ]
     parameters = replace(PLAIN, window=4)
     memory = Memory()
+    ledger, other = Ledger(cluster), WaitingJob("other", Problem.make(cluster, [Task("0", cpu=1, allowed=("c",))]), 0)
+    plan = solve(other, cluster).plan
+    assert plan is not None
+    ledger.hold(other.name, other.problem, plan)
+    running = [RunningJob(other.name, 0, other.tenant, None)]  # whose end will bring a cycle
     for cycles in range(1, 4):
-        decided = cycle(State(10, Ledger(cluster), jobs, [], 0, memory), parameters, counting)
+        decided = cycle(State(10, ledger, jobs, running, 0, memory), parameters, counting)
         memory = decided.memory
         assert len(asked) == min(4 * cycles, 10)
     assert len(set(asked)) == 10  # whom nothing can have helped is not tried again
     assert not [standing for standing in decided.queue if standing.reason is None]
-    cycle(State(10, Ledger(cluster), jobs, [], 1, memory), parameters, counting)
+    cycle(State(10, ledger, jobs, running, 1, memory), parameters, counting)
     assert len(asked) == 14
+    cycle(State(10, Ledger(cluster), jobs, [], 2, memory), parameters, counting)
+    assert len(asked) == 24  # nothing runs, so no end would bring another cycle
 
 
 def test_large_holes_are_kept_whole() -> None:
