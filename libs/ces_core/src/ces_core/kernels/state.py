@@ -282,18 +282,6 @@ def _node_imbalance(view: Compact, state: State) -> float:
 
 
 @inner
-def _imbalance_with(view: Compact, state: State, task: int, node: int) -> float:
-    """What :func:`_node_imbalance` would be with one task more on the node."""
-    imbalance = 0.0
-    for row in range(2):
-        more = view.demand[task, row] * view.inverse[row, node]
-        squares = state.node_sums[row, 1] + more * (2.0 * state.use[row, node] + more)
-        mean = (state.node_sums[row, 0] + more) / view.node_count[row]
-        imbalance += view.weights[row] * math.sqrt(max(squares / view.node_count[row] - mean * mean, 0.0))
-    return imbalance
-
-
-@inner
 def _affected(view: Compact, state: State, changed: IntArray, count: int) -> int:
     flows = 0
     for i in range(count):

@@ -16,6 +16,18 @@ def _loss(view: Compact, f: int, rate: float) -> float:
     return (view.high[f] - rate) / span if span > 0.0 else 0.0
 
 
+@inner
+def _imbalance_with(view: Compact, state: State, task: int, node: int) -> float:
+    """What the nodes' imbalance would be with one task more on the node."""
+    imbalance = 0.0
+    for row in range(2):
+        more = view.demand[task, row] * view.inverse[row, node]
+        squares = state.node_sums[row, 1] + more * (2.0 * state.use[row, node] + more)
+        mean = (state.node_sums[row, 0] + more) / view.node_count[row]
+        imbalance += view.weights[row] * math.sqrt(max(squares / view.node_count[row] - mean * mean, 0.0))
+    return imbalance
+
+
 @compiled
 def _holds(view: Compact, state: State, task: int, node: int) -> bool:
     fits = True

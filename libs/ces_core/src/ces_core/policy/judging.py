@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.jit import compiled
-from ces_core.kernels.state import State, _imbalance_with, _node_imbalance, _put
-from ces_core.kernels.step import _holds, _step, _step_back
+from ces_core.kernels.state import State, _node_imbalance, _put
+from ces_core.kernels.step import _holds, _imbalance_with, _step, _step_back
 from ces_core.policy.episode import Episode
 from ces_core.problem import FloatArray
 from ces_core.topology import IntArray

@@ -16,8 +16,8 @@ from ces_core.kernels.compact import Compact
 from ces_core.kernels.fill import FillWork, fill_work
 from ces_core.kernels.jit import compiled
 from ces_core.kernels.order import task_order
-from ces_core.kernels.state import State, _imbalance_with, _node_imbalance, new_state
-from ces_core.kernels.step import _holds, _outlook
+from ces_core.kernels.state import State, _node_imbalance, new_state
+from ces_core.kernels.step import _holds, _imbalance_with, _outlook
 from ces_core.paths.neighbours import Neighbours
 from ces_core.policy.episode import Episode, begin, finish, new_episode, place
 from ces_core.problem import FloatArray, Problem
