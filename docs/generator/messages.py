@@ -104,6 +104,7 @@ def _queries() -> str:
         (subjects.heartbeat(NODE), "agent", "manager", reports.Heartbeat, reports.LeaseGrant),
         (subjects.rpc("manager", "snapshot"), "every service", "manager", queries.SnapshotQuery, records.Snapshot),
         (subjects.rpc("scheduler", "plan"), "manager", "scheduler", queries.PlanQuery, queries.PlanAnswer),
+        (subjects.rpc("scheduler", "queue"), "manager", "scheduler", queries.QueueQuery, queries.QueueAnswer),
         (subjects.agent_rpc(NODE, "logs"), "manager", "agent", queries.LogQuery, queries.LogAnswer),
         (subjects.agent_rpc(NODE, "probe"), "manager", "agent", queries.LinkProbe, queries.LinkProbed),
     ]

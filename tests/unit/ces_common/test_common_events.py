@@ -61,7 +61,23 @@ SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
             "considered": {"refused": {"t": {"n": "cpu"}}, "nothing": None},
         }
     ],
-    PlanRefused: [{"job": "j", "attempt": 1, "version": 2, "reason": {"code": "c", "text": "t"}}],
+    PlanRefused: [
+        {"job": "j", "attempt": 1, "version": 2, "reason": {"code": "c", "text": "t"}},
+        {
+            "job": "j",
+            "attempt": 1,
+            "version": 2,
+            "reason": {"code": "c", "text": "t"},
+            "standing": {
+                "job": "j",
+                "position": 3,
+                "score": {"fit": -1.5, "priority": 0, "waiting": 0.25, "share": 0, "total": -1.25, "scarce": "cpu"},
+                "reserved": True,
+                "start_at": NOW,
+                "held_by": ["k"],
+            },
+        },
+    ],
     PlanCommitted: [
         {
             "plan": "p",

@@ -33,6 +33,38 @@ class Reason(Message):
     forever: bool = False
 
 
+class Score(Message):
+    """What a waiting job is worth, in doublings (how many times less another job must take to be worth as much); the
+    parts add up to ``total``, and the highest goes first. ``scarce``: the resource of which the job asks for the
+    largest share of what is free."""
+
+    fit: float
+    priority: float
+    waiting: float
+    share: float
+    total: float
+    scarce: str
+
+
+class Standing(Message):
+    """How a waiting job stands in the queue.
+
+    ``position`` from 1. ``reason``: what stands in its way now; None where it has not been its turn to be tried.
+    ``overdue``: it has waited so long that age alone counts. ``reserved``: room is kept for it. ``start_at``: when it
+    is expected to start, as far as running jobs have said when they end: with room kept no later than this; without, no
+    earlier, since others may come before. None where nobody knows. ``held_by``: ids of running jobs that it waits for.
+    """
+
+    job: str
+    position: int = Field(ge=1)
+    score: Score
+    reason: Reason | None = None
+    overdue: bool = False
+    reserved: bool = False
+    start_at: datetime | None = None
+    held_by: list[str] = []
+
+
 class FlowPlan(Message):
     """A flow in a plan: bandwidth in bit/s, path as node names."""
 
@@ -65,12 +97,14 @@ class PlanProposed(Message):
 
 
 class PlanRefused(Message):
-    """The scheduler found no place for a job."""
+    """The scheduler found no place for a job. ``standing``: how it stood in the queue then; None where it could not be
+    queued, as it makes no sense on this cluster."""
 
     job: str
     attempt: int
     version: int
     reason: Reason
+    standing: Standing | None = None
 
 
 class PlanCommitted(Message):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
 
 from ces_common.jobfile import JobFile
 from ces_common.messages.base import Message
-from ces_common.messages.events import FlowPlan, PolicyAdvice, Reason
+from ces_common.messages.events import FlowPlan, PolicyAdvice, Reason, Standing
 
 
 class SnapshotQuery(Message):
@@ -25,6 +26,9 @@ class PlanQuery(Message):
 
 
 class PlanAnswer(Message):
+    """``feasible``: it has a place now. Where it has none, ``position``, ``start_at`` and ``held_by`` tell how it would
+    stand in the queue (see Standing); None or empty where that is not known."""
+
     feasible: bool
     version: int
     solver: str
@@ -33,12 +37,27 @@ class PlanAnswer(Message):
     metrics: dict[str, float] = {}
     bound: float | None = None  # no plan has a higher composite
     reason: Reason | None = None
+    position: int | None = None
+    start_at: datetime | None = None
+    held_by: list[str] = []
     refused: dict[str, dict[str, str]] = {}  # task -> node -> why not
     decision_ms: float = 0.0
     time_limit_s: float | None = None  # None: as the solver saw fit
     seed: int = 0
     policy: PolicyAdvice | None = None  # None: none was followed
     fallback: str | None = None  # why none was followed though the scheduler was told to
+
+
+class QueueQuery(Message):
+    """Ask the scheduler how the waiting jobs stand."""
+
+
+class QueueAnswer(Message):
+    """The jobs that went on waiting after the last look at the queue, first one first. ``version``: of the snapshot of
+    that look; 0 where there was none yet."""
+
+    version: int
+    standings: list[Standing] = []
 
 
 class LogQuery(Message):
