@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from ces_common.quantities import Bandwidth, Cpu, Memory
+from ces_common.quantities import Bandwidth, Cpu, Duration, Memory
 
 SIMPLE = {str: "text", int: "integer", float: "number", bool: "true or false", object: "anything", Any: "anything"}
-QUANTITIES = {"CPU quantity": Cpu, "memory quantity": Memory, "bandwidth": Bandwidth}
+QUANTITIES = {"CPU quantity": Cpu, "memory quantity": Memory, "bandwidth": Bandwidth, "duration": Duration}
 LONG = 5  # more values than this are not written out
 
 
@@ -61,7 +61,9 @@ def type_text(annotation: Any, linked: frozenset[type] = frozenset()) -> str:
 
 def quantity(field: FieldInfo) -> str | None:
     """What kind of quantity a field takes; None where it takes something else."""
-    return next((name for name, kind in QUANTITIES.items() if kind.__metadata__[0] in field.metadata), None)
+    inner = [part for each in get_args(field.annotation) for part in getattr(each, "__metadata__", ())]
+    found = [*field.metadata, *inner]  # of an optional field it stands within
+    return next((name for name, kind in QUANTITIES.items() if kind.__metadata__[0] in found), None)
 
 
 def _values(values: Sequence[object]) -> str:

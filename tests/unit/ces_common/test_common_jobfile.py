@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ces_common.jobfile import ABOUT_INPUT, MAX_TASKS, Flow, JobFile, topology_pairs
+from ces_common.jobfile import ABOUT_INPUT, LONGEST_RUN, MAX_TASKS, Flow, JobFile, topology_pairs
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "jobs"
 TEN = {"min": "10Mbit", "max": "50Mbit"}
@@ -130,6 +130,12 @@ def test_edges_and_several_groups() -> None:
             "",
             "flows: 9900 flows are more than the 4096",
         ),
+        (job(tenant="Team A"), "tenant", "match"),
+        (job(tenant=""), "tenant", "match"),
+        (job(duration="45 minutes"), "duration", "unknown unit of time 'minutes'; write 90s, 45m"),
+        (job(duration="-5m"), "duration", "is no duration; write it like 45m"),
+        (job(duration=0), "duration", "more than zero, and 3650d at most; leave it out if unknown"),
+        (job(duration="3651d"), "duration", "3650d at most"),
         (group(command=["echo", "a\0b"]), "tasks.0.command.1", "null character"),
         (group(env={"A": "\0"}), "tasks.0.env.A", "null character"),
         (
@@ -208,10 +214,22 @@ def test_at_most_one_flow_per_ordered_pair_and_none_to_itself(topology: str, cou
         assert {end for pair in found for end in pair} == set(range(count))
 
 
-@given(st.integers(1, 12), st.sampled_from(["ring", "star", "tree", "full", "gossip"]))
-def test_a_job_file_survives_its_own_json(replicas: int, topology: str) -> None:
+def test_who_names_no_tenant_and_no_duration_has_the_default_and_none() -> None:
+    plain = JobFile.model_validate(job())
+    assert (plain.tenant, plain.duration) == ("default", None)
+    told = JobFile.model_validate(job(tenant="vision", duration="45m"))
+    assert (told.tenant, told.duration) == ("vision", 2700)
+
+
+@given(
+    st.integers(1, 12),
+    st.sampled_from(["ring", "star", "tree", "full", "gossip"]),
+    st.none() | st.integers(1, LONGEST_RUN),
+)
+def test_a_job_file_survives_its_own_json(replicas: int, topology: str, duration: int | None) -> None:
+    tasks = [{"name": "w", "replicas": replicas, "image": "i"}]
     written = JobFile.model_validate(
-        job(tasks=[{"name": "w", "replicas": replicas, "image": "i"}], flows={"topology": topology, "bandwidth": TEN})
+        job(tasks=tasks, flows={"topology": topology, "bandwidth": TEN}, duration=duration)
     )
     again = JobFile.model_validate_json(written.model_dump_json())
     assert again == written

@@ -10,9 +10,11 @@ from ces_common.quantities import (
     LARGEST,
     format_bandwidth,
     format_cpu,
+    format_duration,
     format_memory,
     parse_bandwidth,
     parse_cpu,
+    parse_duration,
     parse_memory,
     show_bandwidth,
     show_cpu,
@@ -27,6 +29,7 @@ def test_what_is_formatted_parses_back(amount: int) -> None:
     assert parse_cpu(format_cpu(amount)) == amount
     assert parse_memory(format_memory(amount)) == amount
     assert parse_bandwidth(format_bandwidth(amount)) == amount
+    assert parse_duration(format_duration(amount)) == amount
 
 
 @pytest.mark.parametrize(
@@ -52,7 +55,15 @@ def test_bandwidth(text: object, rate: int) -> None:
     assert parse_bandwidth(text) == rate
 
 
-@pytest.mark.parametrize("parse", [parse_cpu, parse_memory, parse_bandwidth])
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("45m", 2700), ("90s", 90), ("1.5h", 5400), ("2d", 172_800), (30, 30), ("0.5s", 1), (" 1 h ", 3600)],
+)
+def test_durations(text: object, seconds: int) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("parse", [parse_cpu, parse_memory, parse_bandwidth, parse_duration])
 @pytest.mark.parametrize(
     "wrong", ["", "abc", "-1", "1 2", "1e3", "1,5", "١", "5furlong", True, None, [], float("nan"), float("inf"), 10**16]
 )
@@ -63,7 +74,7 @@ def test_what_is_no_quantity_is_refused_and_named(parse, wrong: object) -> None:
 
 @given(st.text() | st.floats() | st.integers() | st.booleans() | st.none() | st.binary())
 def test_parsing_gives_a_whole_number_in_bounds_or_a_value_error(value: object) -> None:
-    for parse in (parse_cpu, parse_memory, parse_bandwidth):
+    for parse in (parse_cpu, parse_memory, parse_bandwidth, parse_duration):
         with suppress(ValueError):
             assert 0 <= parse(value) <= LARGEST
 

@@ -75,21 +75,48 @@ def test_a_job_goes_all_the_way(world: World) -> None:
 def test_the_same_key_gives_the_same_job(world: World) -> None:
     first = world.submit(ring(), "key")
     assert world.submit(ring(), "key") == first
-    with pytest.raises(Conflict):
-        world.submit(ring(tasks=2), "key")
+    for other in (ring(tasks=2), ring(tenant="vision"), ring(duration="5m")):
+        with pytest.raises(Conflict):
+            world.submit(other, "key")
     assert world.submit(ring(), "other") != first
 
 
-def test_a_key_from_before_there_were_inputs_still_gives_its_job(world: World) -> None:
-    """What a manager without inputs hashed: a client may repeat its request across an upgrade."""
+def test_a_key_from_before_there_were_later_fields_still_gives_its_job(world: World) -> None:
+    """What a manager without them hashed: a client may repeat its request across an upgrade."""
     first = world.submit(ring(), "key")
     document = json.loads(ring().model_dump_json())
     assert document["flows"].pop("inputs") == []
+    assert (document.pop("tenant"), document.pop("duration")) == ("default", None)
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     with world.uow.read() as tx:
         row = tx.session.get(JobRow, first)
         assert row is not None
         assert row.body_hash == sha256(text.encode()).hexdigest()
+
+
+def test_since_when_a_job_holds_what_it_has(world: World) -> None:
+    job = world.submit(ring(tenant="vision", duration="45m"))
+    waiting = world.job(job)
+    assert (waiting.tenant, waiting.expected_s, waiting.started_at) == ("vision", 2700, None)
+    world.wait(60)
+    assert world.commit(world.propose(job, NODES)) is None
+    assert world.job(job).started_at == world.now
+    committed = world.now
+    world.network(job)
+    world.tell(job, "running")
+    world.wait(60)
+    assert world.job(job).started_at == committed
+    world.write(lambda tx: cluster.drain(tx, "a"))
+    assert world.job(job).state is J.RESCHEDULING
+    assert world.job(job).started_at == committed, "its workers still hold what they have"
+    world.confirm(job)
+    assert world.job(job).state is J.QUEUED
+    assert world.job(job).started_at is None
+    assert world.commit(world.propose(job, ["b", "c", "b"])) is None
+    assert world.job(job).started_at == world.now
+    world.cancel(job)
+    world.confirm(job)
+    assert world.job(job).started_at is None
 
 
 def all_addresses_have_gone_round(tx: WriteTx) -> None:

@@ -10,13 +10,15 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from ces_common.naming import NODE_MARK, node_end
-from ces_common.quantities import Bandwidth, Cpu, Memory
+from ces_common.quantities import Bandwidth, Cpu, Duration, Memory, format_duration
 
 MAX_TASKS = 512
 MAX_DATASETS = 64  # of one input
 MAX_FLOWS = 4096  # a plan and its commitment travel in one message each
 MAX_INPUTS = 120_000  # characters of one task's: Linux lets no variable, so CES_INPUTS, have more than 128 KiB
 ABOUT_INPUT = 150  # characters of an input in CES_INPUTS beside its names, at most
+LONGEST_RUN = 3650 * 86400  # seconds that a job may say it takes: a date can still be worked out from it
+DEFAULT_TENANT = "default"
 LONGEST_NAME = 63  # a task's name is its host name, and a host name's label has 63 characters
 
 
@@ -191,10 +193,21 @@ class Flow(BaseModel):
 class JobFile(Document):
     name: Name
     priority: Annotated[int, Field(ge=0, le=100)] = 50
+    tenant: Name = DEFAULT_TENANT
+    duration: Duration | None = None
     tasks: Annotated[list[TaskGroup], Field(min_length=1, max_length=64)]
     flows: Flows = Flows()
     restart: Restart = Restart()
     disconnect: Literal["stop", "keep"] = "stop"
+
+    @field_validator("duration")
+    @classmethod
+    def _datable(cls, value: int | None) -> int | None:
+        if value is not None and not 0 < value <= LONGEST_RUN:
+            raise ValueError(
+                f"must be more than zero, and {format_duration(LONGEST_RUN)} at most; leave it out if unknown"
+            )
+        return value
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

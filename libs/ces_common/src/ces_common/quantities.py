@@ -1,7 +1,8 @@
 """Quantities as people write them, and the integers that CES computes with.
 
-CPU and memory follow Kubernetes (``500m``, ``1.5``, ``256Mi``), bandwidth follows tc (``10Mbit``, ``1Gbit``).
-Inside and on the wire: millicores, bytes and bit/s as integers.
+CPU and memory follow Kubernetes (``500m``, ``1.5``, ``256Mi``), bandwidth follows tc (``10Mbit``, ``1Gbit``), a
+duration has one unit (``90s``, ``45m``, ``1.5h``). Inside and on the wire: millicores, bytes, bit/s and seconds as
+integers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 _BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12}
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _NUMBER = re.compile(r"\s*([0-9]{1,40}(?:\.[0-9]{1,40})?)\s*([A-Za-z]*)\s*")
 LARGEST = 10**15  # a double holds it exactly, and a signed 64-bit column the sum of thousands
 
@@ -60,6 +62,15 @@ def parse_bandwidth(value: object) -> int:
     return _whole(number * factor, value, "a bandwidth")
 
 
+def parse_duration(value: object) -> int:
+    """Seconds of ``90s``, ``45m``, ``1.5h`` or ``2d`` (a bare number is seconds). Raises ValueError."""
+    number, suffix = _split(value, "duration", "45m or 2h")
+    factor = _SECONDS.get(suffix)
+    if factor is None:
+        raise ValueError(f"{value!r} has an unknown unit of time {suffix!r}; write 90s, 45m, 2h or 1d")
+    return _whole(number * factor, value, "a duration")
+
+
 def format_cpu(millicores: int) -> str:
     return str(millicores // 1000) if millicores % 1000 == 0 else f"{millicores}m"
 
@@ -76,6 +87,13 @@ def format_bandwidth(rate: int) -> str:
         if rate and rate % factor == 0:
             return f"{rate // factor}{suffix}"
     return f"{rate}bit"
+
+
+def format_duration(seconds: int) -> str:
+    for suffix in ("d", "h", "m"):
+        if seconds and seconds % _SECONDS[suffix] == 0:
+            return f"{seconds // _SECONDS[suffix]}{suffix}"
+    return f"{seconds}s"
 
 
 def show_memory(size: float) -> str:
@@ -117,4 +135,10 @@ Bandwidth = Annotated[
     BeforeValidator(parse_bandwidth),
     PlainSerializer(format_bandwidth, return_type=str, when_used="json"),
     WithJsonSchema({"type": "string", "examples": ["10Mbit"]}),
+]
+Duration = Annotated[
+    int,
+    BeforeValidator(parse_duration),
+    PlainSerializer(format_duration, return_type=str, when_used="json"),
+    WithJsonSchema({"type": "string", "examples": ["45m", "1.5h"]}),
 ]

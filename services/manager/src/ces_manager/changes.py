@@ -66,6 +66,7 @@ def change(tx: WriteTx, row: JobRow, walk: Callable[[Course], None]) -> Course:
             _member_step(tx, row, rows[step.member.id], step)
     if course.released and (row.state in JOB_OVER or row.state is JobState.QUEUED):
         _release(tx, row.id)
+        row.placed_at = None
         row.live = row.state not in JOB_OVER
     return course
 

@@ -9,7 +9,7 @@ from ulid import ULID
 
 from ces_common.db.tables import JobRow
 from ces_common.db.uow import WriteTx
-from ces_common.jobfile import JobFile
+from ces_common.jobfile import DEFAULT_TENANT, JobFile
 from ces_common.states import JOB_OVER, JobState
 from ces_manager import lifecycle
 from ces_manager.changes import change, emit_job, job_row
@@ -38,6 +38,8 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
         id=str(ULID.from_datetime(tx.now)),
         name=jobfile.name,
         priority=jobfile.priority,
+        tenant=jobfile.tenant,
+        expected_s=jobfile.duration,
         spec=jobfile,
         restart=jobfile.restart,
         disconnect=jobfile.disconnect,
@@ -60,8 +62,15 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
 
 
 def _hash(jobfile: JobFile) -> str:
-    """Of what it says. Inputs came later than the others: a job file without any has the hash that it had before."""
-    left_out = None if jobfile.flows.inputs else {"flows": {"inputs"}}
+    """Of what it says. Some fields came later than the others: a job file that says nothing there has the hash that it
+    had before."""
+    left_out: dict[str, bool | set[str]] = {}
+    if not jobfile.flows.inputs:
+        left_out["flows"] = {"inputs"}
+    if jobfile.tenant == DEFAULT_TENANT:
+        left_out["tenant"] = True
+    if jobfile.duration is None:
+        left_out["duration"] = True
     return sha256(jobfile.model_dump_json(exclude=left_out).encode()).hexdigest()
 
 

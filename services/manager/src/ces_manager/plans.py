@@ -94,6 +94,7 @@ def commit_plan(tx: WriteTx, plan: PlanProposed) -> str | None:
     tx.emit("plan", "committed", plan.plan, committed, job=row.id)
     row.waiting, row.reason = None, None
     row.state, row.state_since = JobState.PLANNED, tx.now
+    row.placed_at = tx.now
     row.version = tx.version
     emit_job(tx, row, JobState.QUEUED)
     for allocation in allocations:

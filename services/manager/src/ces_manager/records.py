@@ -63,6 +63,8 @@ def job_records(tx: ReadTx, rows: Sequence[JobRow]) -> list[JobRecord]:
                 "id": row.id,
                 "name": row.name,
                 "priority": row.priority,
+                "tenant": row.tenant,
+                "expected_s": row.expected_s,
                 "state": row.state,
                 "attempt": row.attempt,
                 "restarts": row.restarts,
@@ -74,6 +76,7 @@ def job_records(tx: ReadTx, rows: Sequence[JobRow]) -> list[JobRecord]:
                 "allocations": [allocation_record(allocation) for allocation in allocations[row.id]],
                 "reserved": [flow_record(flow) for flow in reservations[row.id]],
                 "submitted_at": row.submitted_at,
+                "started_at": row.placed_at,
                 "version": row.version,
             }
         )

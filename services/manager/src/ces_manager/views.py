@@ -242,6 +242,8 @@ def _summary(row: JobRow, allocations: Sequence[AllocationRow]) -> JobSummary:
         name=row.name,
         state=row.state,
         priority=row.priority,
+        tenant=row.tenant,
+        expected_s=row.expected_s,
         tasks=len(row.tasks),
         attempt=row.attempt,
         restarts=row.restarts,

@@ -147,7 +147,10 @@ def job_news(before: JobView | None, view: JobView) -> list[str]:
 
 def job_facts(view: JobView, now: datetime) -> Table:
     """Name and value of what the tables below do not show."""
-    facts = [("priority", str(view.priority)), ("submitted", f"{since(view.submitted_at, now)} ago")]
+    facts = [("tenant", view.tenant), ("priority", str(view.priority))]
+    if view.expected_s is not None:
+        facts.append(("says it runs", span(view.expected_s)))
+    facts.append(("submitted", f"{since(view.submitted_at, now)} ago"))
     if view.started_at is not None:
         facts.append(("started", f"{since(view.started_at, now)} ago"))
     if view.finished_at is not None:

@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Boolean, ForeignKey, Index, Integer, MetaData
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from ces_common.db.types import Json, State, UtcTime
-from ces_common.jobfile import Flow, JobFile, Restart, Task
+from ces_common.jobfile import DEFAULT_TENANT, Flow, JobFile, Restart, Task
 from ces_common.messages.events import FlowPlan, Reason
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
 
@@ -105,7 +105,8 @@ class LinkRow(Base):
 
 
 class JobRow(Base):
-    """``live``: not over, or over with something of it still holding capacity."""
+    """``live``: not over, or over with something of it still holding capacity. ``expected_s``: for how long it says it
+    runs. ``placed_at``: when the plan was committed by which it holds something; ``started_at``: when it first ran."""
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -115,6 +116,8 @@ class JobRow(Base):
     id: Mapped[str] = mapped_column(_ID, primary_key=True)
     name: Mapped[str] = mapped_column(String(63))
     priority: Mapped[int] = mapped_column(Integer)
+    tenant: Mapped[str] = mapped_column(String(63), default=DEFAULT_TENANT, server_default=DEFAULT_TENANT)
+    expected_s: Mapped[int | None] = mapped_column(BigInteger)
     spec: Mapped[JobFile] = mapped_column(Json(JobFile), deferred=True)  # as submitted; what follows is its meaning
     restart: Mapped[Restart] = mapped_column(Json(Restart))
     disconnect: Mapped[str] = mapped_column(String(8))
@@ -130,6 +133,7 @@ class JobRow(Base):
     attempt: Mapped[int] = mapped_column(Integer, default=1)
     restarts: Mapped[int] = mapped_column(Integer, default=0)
     submitted_at: Mapped[datetime] = mapped_column(UtcTime)
+    placed_at: Mapped[datetime | None] = mapped_column(UtcTime)
     started_at: Mapped[datetime | None] = mapped_column(UtcTime)
     finished_at: Mapped[datetime | None] = mapped_column(UtcTime, index=True)
     idempotency_key: Mapped[str | None] = mapped_column(String(255), unique=True)

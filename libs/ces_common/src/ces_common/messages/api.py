@@ -7,7 +7,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from ces_common.jobfile import Document, FlowMode, NodeName
+from ces_common.jobfile import DEFAULT_TENANT, Document, FlowMode, NodeName
 from ces_common.messages.base import Message
 from ces_common.messages.events import Reason
 from ces_common.messages.records import LinkState
@@ -62,10 +62,14 @@ class FlowView(Message):
 
 
 class JobSummary(Message):
+    """``expected_s``: for how long the job says it runs, in seconds."""
+
     id: str
     name: str
     state: JobState
     priority: int
+    tenant: str = DEFAULT_TENANT
+    expected_s: float | None = None
     tasks: int
     attempt: int
     restarts: int

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ces_common.jobfile import Flow, Restart, Task
+from ces_common.jobfile import DEFAULT_TENANT, Flow, Restart, Task
 from ces_common.messages.base import Message
 from ces_common.shares import usable
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
@@ -114,9 +114,14 @@ class FlowRecord(Message):
 
 
 class JobRecord(Message):
+    """``expected_s``: for how long the job says it runs, in seconds. ``started_at``: since when the present attempt
+    holds what it has, that is, when its plan was committed; None where it holds nothing."""
+
     id: str
     name: str
     priority: int
+    tenant: str = DEFAULT_TENANT
+    expected_s: float | None = None
     state: JobState
     attempt: int = 1  # counts plans: a rescheduled job gets a new one
     restarts: int = 0
@@ -128,6 +133,7 @@ class JobRecord(Message):
     allocations: list[AllocationRecord] = []
     reserved: list[FlowRecord] = []
     submitted_at: datetime
+    started_at: datetime | None = None
     version: int = 0
 
     @property
