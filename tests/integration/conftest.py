@@ -1,11 +1,14 @@
-"""A real broker with the trust of a cluster."""
+"""A real broker with the trust of a cluster, and the REST API over a real socket."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
+from databases import KINDS, new_database
 from nats_identities import SOON, Cluster, Enter
+from rest_api import Api, running_api
 
 from ces_common.bus import NatsBus
 from ces_common.natsauth import init_trust, server_config
@@ -37,3 +40,16 @@ async def enter(cluster: Cluster) -> AsyncIterator[Enter]:
     yield connect
     for bus in made:
         await bus.close()
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[Api]:
+    async with running_api(tmp_path, new_database("sqlite", tmp_path)) as made:
+        yield made
+
+
+@pytest.fixture(params=KINDS)
+async def api_on_either(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Api]:
+    """Where the databases differ in what they put up with."""
+    async with running_api(tmp_path, new_database(request.param, tmp_path)) as made:
+        yield made

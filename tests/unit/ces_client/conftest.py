@@ -17,7 +17,7 @@ import stamina.instrumentation
 from ces_client import watch as watching
 from ces_client.cli import session
 from ces_client.client import Client
-from ces_common.messages.api import FlowView, JobView, TaskView
+from ces_common.messages.api import FlowView, JobView, NodeView, TaskView
 from ces_common.messages.events import Reason
 
 URL = "http://manager:8080"
@@ -136,11 +136,24 @@ def make_job(
     return JobView(**(fields | times | more))
 
 
+def make_node(name: str) -> NodeView:
+    fields = {"state": "ready", "cordoned": False, "cpu": 4000, "memory": 2**33, "gpu": 0, "cpu_allocated": 0}
+    fields |= {"memory_allocated": 0, "gpu_allocated": 0, "arch": "arm64", "runtime": "process", "network": "tc"}
+    return NodeView(name=name, host_address="10.0.0.1", subnet="10.1.0.0/24", **fields)
+
+
 @pytest.fixture
 def samples() -> SimpleNamespace:
     """What tests build answers from."""
     return SimpleNamespace(
-        job=make_job, problem=problem, sse=sse, job_event=job_event, submitted=SUBMITTED, id=JOB, url=URL
+        job=make_job,
+        node=make_node,
+        problem=problem,
+        sse=sse,
+        job_event=job_event,
+        submitted=SUBMITTED,
+        id=JOB,
+        url=URL,
     )
 
 

@@ -1,0 +1,123 @@
+"""Jobs over the REST API: submitted, listed, cancelled, dry-run, and what is told of wrong ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rest_api import JOB, Api
+
+from ces_common.messages.queries import PlanAnswer
+
+
+async def test_a_job_is_submitted_read_listed_and_cancelled(api: Api) -> None:
+    view = await api.submit()
+    assert view["state"] == "queued"
+    assert [task["name"] for task in view["placement"]] == ["worker-0", "worker-1", "worker-2"]
+    assert view["flows"][0] | {"path": [], "enforced": False} == view["flows"][0]
+    assert view["flows"][0]["min"] == 10_000_000
+    again = (await api.http.get(f"/v1/jobs/{view['id']}")).json()
+    assert again == view
+    listed = (await api.http.get("/v1/jobs", params={"name": "ring"})).json()["items"]
+    assert [job["id"] for job in listed] == [view["id"]]
+    gone = await api.http.delete(f"/v1/jobs/{view['id']}")
+    assert gone.status_code == 202
+    assert gone.json()["state"] == "cancelled"
+
+
+async def test_lists_page_by_cursor(api: Api) -> None:
+    ids = [(await api.submit(name=f"job-{i}"))["id"] for i in range(5)]
+    seen, cursor = [], None
+    while True:
+        params = {"limit": 2} | ({"cursor": cursor} if cursor else {})
+        page = (await api.http.get("/v1/jobs", params=params)).json()
+        assert len(page["items"]) <= 2
+        seen += [job["id"] for job in page["items"]]
+        cursor = page["next"]
+        if cursor is None:
+            break
+    assert seen == list(reversed(ids))
+
+
+async def test_the_same_idempotency_key_gives_the_same_job(api: Api) -> None:
+    first = await api.http.post("/v1/jobs", json=JOB, headers={"Idempotency-Key": "k1"})
+    again = await api.http.post("/v1/jobs", json=JOB, headers={"Idempotency-Key": "k1"})
+    assert first.json()["id"] == again.json()["id"]
+    assert len((await api.http.get("/v1/jobs")).json()["items"]) == 1
+    other = {**JOB, "name": "other"}
+    problem = await api.refused("POST", "/v1/jobs", 409, json=other, headers={"Idempotency-Key": "k1"})
+    assert "new one" in problem["detail"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"name": "Not A Name"}, "name"),
+        ({"nmae": "ring"}, "nmae"),
+        ({"priority": 101}, "priority"),
+        ({"tasks": []}, "tasks"),
+        ({"tasks": [{"name": "w", "command": ["x"], "resources": {"cpu": "lots"}}]}, "tasks.0.resources.cpu"),
+        ({"tasks": [{"name": "w"}]}, "tasks.0"),
+        ({"flows": {"topology": "ring", "bandwidth": {"min": "9Mbit", "max": "1Mbit"}}}, "flows.bandwidth"),
+        (
+            {
+                "flows": {
+                    "topology": "edges",
+                    "edges": [{"src": "worker-0", "dst": "nobody-0", "bandwidth": {"min": "1Mbit", "max": "1Mbit"}}],
+                }
+            },
+            "body",
+        ),
+    ],
+)
+async def test_a_wrong_job_is_refused_with_its_field_and_nothing_is_stored(
+    api: Api, changes: dict[str, Any], field: str
+) -> None:
+    problem = await api.refused("POST", "/v1/jobs", 422, json={**JOB, **changes})
+    assert field in [error["field"] for error in problem["errors"]]
+    assert all(error["problem"] for error in problem["errors"])
+    assert (await api.http.get("/v1/jobs")).json()["items"] == []
+
+
+@pytest.mark.parametrize("path", ["", "/plan", "/logs", "/events"])
+async def test_an_unknown_job_is_not_found(api: Api, path: str) -> None:
+    problem = await api.refused("GET", f"/v1/jobs/01ARZ3NDEKTSV4RRFFQ69G5FAV{path}", 404)
+    assert "01ARZ3NDEKTSV4RRFFQ69G5FAV" in problem["detail"]
+
+
+async def test_a_job_that_does_not_run_cannot_be_paused(api: Api) -> None:
+    view = await api.submit()
+    problem = await api.refused("POST", f"/v1/jobs/{view['id']}/pause", 409)
+    assert "queued" in problem["detail"]
+
+
+async def test_flows_of_a_job_are_told_from_a_moment_on(api: Api) -> None:
+    job = await api.submit()
+    path = f"/v1/jobs/{job['id']}/flows"
+    told = (await api.http.get(path, params={"since": "2030-01-01T00:00:00Z"})).json()
+    assert (told["id"], told["state"], len(told["flows"])) == (job["id"], "queued", 3)
+    assert {(flow["mode"], flow["max"], *flow["hops"]) for flow in told["flows"]} == {("strict", 50_000_000)}
+    for since in ("yesterday", "2030-01-01T00:00:00"):
+        problem = await api.refused("GET", path, 422, params={"since": since})
+        assert problem["errors"][0]["field"] == "query.since"
+    await api.refused("GET", "/v1/jobs/nothing/flows", 404)
+
+
+async def test_a_dry_run_is_the_schedulers_answer_and_stores_nothing(api: Api) -> None:
+    problem = await api.refused("POST", "/v1/plans", 503, json=JOB)
+    assert "nobody answers" in problem["detail"]
+
+    async def scheduler(_: object) -> bytes:
+        return PlanAnswer(feasible=True, version=3, solver="greedy", assignments={"worker-0": "n1"}).encode()
+
+    await api.bus.serve("ces.v1.rpc.scheduler.plan", scheduler)
+    answer = (await api.http.post("/v1/plans", json=JOB)).json()
+    assert answer["assignments"] == {"worker-0": "n1"}
+    assert (await api.http.get("/v1/jobs")).json()["items"] == []
+
+
+async def test_the_queue_is_in_the_order_in_which_jobs_are_tried(api: Api) -> None:
+    for name, priority in (("low", 10), ("high", 90), ("middle", 50)):
+        await api.submit(name=name, priority=priority)
+    entries = (await api.http.get("/v1/queue")).json()["items"]
+    assert [(entry["position"], entry["name"]) for entry in entries] == [(1, "high"), (2, "middle"), (3, "low")]

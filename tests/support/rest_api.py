@@ -1,0 +1,120 @@
+"""The REST API over a real socket, for tests: with a database, an in-memory bus, and a client that has the token."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from sqlalchemy.engine import URL
+
+from ces_common.bus import BusError, MemoryBroker, MemoryBus
+from ces_common.db import UnitOfWork, migrate, new_engine
+from ces_common.health import serve_http
+from ces_common.natsauth import init_trust, load_signing_key, new_user_key
+from ces_common.service import run_loops
+from ces_manager.api.app import make_app
+from ces_manager.api.context import Context
+from ces_manager.api.streams import Bell
+from ces_manager.desk import Desk
+from ces_manager.liveness import Vigil
+from ces_manager.measurements import Measurements
+from ces_manager.messaging import Messaging
+from ces_manager.policy import Policy
+from ces_manager.probing import Probing
+from ces_manager.relay import Relay
+from ces_manager.revoking import Revoking
+
+TOKEN = "a-token-for-tests-only"
+JOB: dict[str, Any] = {
+    "name": "ring",
+    "tasks": [{"name": "worker", "replicas": 3, "command": ["true"], "resources": {"cpu": "500m", "memory": "64Mi"}}],
+    "flows": {"topology": "ring", "bandwidth": {"min": "10Mbit", "max": "50Mbit"}},
+}
+
+
+class FakeClaims:
+    """The broker's list of refused keys; ``error`` is what telling it meets."""
+
+    def __init__(self) -> None:
+        self.refused: set[str] = set()
+        self.error: BusError | None = None
+
+    async def revoke(self, users: Collection[str]) -> bool:
+        if self.error is not None:
+            raise self.error
+        news = set(users) - self.refused
+        self.refused |= news
+        return bool(news)
+
+
+@dataclass
+class Api:
+    http: httpx.AsyncClient
+    bus: MemoryBus
+    claims: FakeClaims
+
+    async def submit(self, **changes: Any) -> dict[str, Any]:
+        answer = await self.http.post("/v1/jobs", json={**JOB, **changes})
+        assert answer.status_code == 201, answer.text
+        view: dict[str, Any] = answer.json()
+        return view
+
+    async def refused(self, method: str, path: str, status: int, **request: Any) -> dict[str, Any]:
+        answer = await self.http.request(method, path, **request)
+        assert answer.status_code == status, answer.text
+        assert answer.headers["content-type"] == "application/problem+json"
+        problem: dict[str, Any] = answer.json()
+        assert problem["status"] == status
+        assert problem["title"]
+        return problem
+
+
+@asynccontextmanager
+async def running_api(folder: Path, url: URL) -> AsyncIterator[Api]:
+    await asyncio.to_thread(migrate, url)
+    uow = UnitOfWork(new_engine(url))
+    trust = init_trust(folder / "trust")
+    bus = MemoryBus(MemoryBroker())
+    await bus.connect()
+    desk, bell, policy, measurements = Desk(uow), Bell(), Policy(), Measurements()
+    claims, vigil = FakeClaims(), Vigil()
+    relay = Relay(uow, bus)
+    desk.on_commit(relay.hint.set)
+    desk.on_commit(bell.ring)
+    context = Context(
+        desk=desk,
+        bus=bus,
+        policy=policy,
+        measurements=measurements,
+        vigil=vigil,
+        revoking=Revoking(desk, claims),
+        probing=Probing(desk, bus),
+        bell=bell,
+        agent_signing_key=load_signing_key(trust.signing_key_file("agent")),
+        agents_nats_urls=["nats://127.0.0.1:4222"],
+    )
+    await Messaging(desk, bus, policy, measurements, bell).start()
+    stop = asyncio.Event()
+    loops = asyncio.create_task(run_loops(stop, relay.run()))
+    async with serve_http(make_app(context, TOKEN, lambda: None), "127.0.0.1", 0) as port:
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as http:
+            yield Api(http, bus, claims)
+        context.stopping.set()
+        bell.ring()
+    stop.set()
+    await loops
+    await bus.close()
+    desk.close()
+    uow.engine.dispose()
+
+
+async def join(api: Api, token: str, node: str = "n1", **changes: Any) -> httpx.Response:
+    body = {"token": token, "name": node, "public_key": new_user_key().public, "cpu": 2000, "memory": 2**30}
+    async with httpx.AsyncClient(base_url=api.http.base_url) as stranger:
+        return await stranger.post("/v1/nodes/join", json=body | changes)
