@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.fill import FillWork, fill_work
-from ces_core.kernels.improve import better_paths
 from ces_core.kernels.order import task_order
 from ces_core.kernels.state import State, new_state
 from ces_core.policy.completing import completion
-from ces_core.policy.episode import Episode, begin, finish, new_episode, place, take_back
+from ces_core.policy.episode import Episode, begin, new_episode, place, take_back
 from ces_core.policy.features import CONTEXT_WIDTH, NODE_WIDTH, observe
 from ces_core.policy.judging import Sight, new_sight
+from ces_core.policy.moves import conclude, first_look, follow, next_look, retrace
 from ces_core.policy.schema import NODE_FEATURES
 from ces_core.topology import IntArray
 
@@ -82,13 +82,25 @@ class Board:
     def complete(self) -> bool:
         return int(self.episode.level[0]) == len(self.episode.order)
 
+    def start(self) -> int:
+        """Begins anew: how many nodes the first task may go to; -1 where what is given finds no room."""
+        return first_look(self.view, self.state, self.episode, self.sight, *self._seen())
+
+    def step(self, scorer: Scorer) -> int:
+        """Places the next task on the best node that holds it: how many nodes the one after it may go to, and 0 where
+        there is none, or no node held this one."""
+        scores = self.ask(scorer)
+        return next_look(self.view, self.state, self.episode, self.sight, scores, *self._seen())
+
     def begin(self) -> bool:
         return begin(self.view, self.state, self.episode)
 
     def look(self) -> int:
         """How many nodes the next task may go to."""
-        seen = self.nodes[0], self.context[0], self.mask[0]
-        return observe(self.view, self.state, self.episode, self.sight, *seen)
+        return observe(self.view, self.state, self.episode, self.sight, *self._seen())
+
+    def _seen(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
+        return self.nodes[0], self.context[0], self.mask[0]
 
     def odds(self, nodes: Sequence[int]) -> list[float]:
         """The probability that its scores gave to ``nodes[t]`` when task t was next, among all nodes that were possible
@@ -117,22 +129,29 @@ class Board:
         said: NDArray[np.float32] = self.scores[task]
         return said
 
-    def follow(self, nodes: IntArray, scorer: Scorer | None = None) -> bool:
-        """Carries out the plan with task t on ``nodes[t]``; False where it does not fit. Asks a scorer on the way."""
-        if not self.begin():
-            return False
-        for task in self.episode.order:
-            if scorer is not None and self.look():
-                self.ask(scorer)
-            if not self.place(int(nodes[task])):
-                return False
-        return self.finish()
+    def follow(self, plan: IntArray) -> bool:
+        """Carries out the plan with task t on ``plan[t]``; False where it does not fit."""
+        return follow(self.view, self.work, self.state, self.episode, plan)
+
+    def retrace(self, plan: IntArray, level: int, scorer: Scorer) -> NDArray[np.float32]:
+        """What the scorer says on the way to a plan that fits, asked once for all tasks from number ``level`` on: as
+        ``scores``, with those of earlier tasks as they are."""
+        said = self.scores.copy()
+        tasks, count = self.episode.order[level:], self.view.fits.shape[1]
+        nodes = np.zeros((len(tasks), count, NODE_WIDTH), dtype=np.float32)
+        context = np.zeros((len(tasks), CONTEXT_WIDTH), dtype=np.float32)
+        mask = np.zeros((len(tasks), count), dtype=np.bool_)
+        retrace(self.view, self.state, self.episode, self.sight, plan, level, nodes, context, mask)
+        said[tasks] = -np.inf
+        some = mask.any(axis=1)
+        if some.any():
+            mask = mask[some]
+            said[tasks[some]] = np.where(mask, scorer(nodes[some], context[some], mask), -np.inf)
+        return said
 
     def finish(self) -> bool:
         """Settles rates and paths once all tasks are placed; whether that fits."""
-        finish(self.view, self.work, self.state, self.episode)
-        better_paths(self.view, self.work, self.state)
-        return bool(self.state.fits[0])
+        return conclude(self.view, self.work, self.state, self.episode)
 
 
 @dataclass(frozen=True)
@@ -155,22 +174,27 @@ def fortified(view: Compact, scorer: Scorer) -> Board | Stuck:
     Heuristics 3, 1997.)"""
     board = Board.of(view, task_order(view))
     found = _greedy(board, scorer)
-    seen = board.sight.ended
-    if board.sight.end[0] == math.inf or (isinstance(found, Board) and (seen == board.episode.placement).all()):
+    own = board.episode.placement
+    if board.sight.end[0] == math.inf or (isinstance(found, Board) and (board.sight.ended == own).all()):
         return found
-    other = Board.of(view, board.episode.order)
-    if not other.follow(seen) or (isinstance(found, Board) and found.state.score[0] >= other.state.score[0]):
+    plan = board.sight.ended.copy()
+    other = replace(board, state=new_state(view), episode=new_episode(view, board.episode.order))
+    if not other.follow(plan) or (isinstance(found, Board) and found.state.score[0] >= other.state.score[0]):
         return found
-    other.follow(seen, scorer)
-    return other
+    # Up to where the plans part, and of that task, too, the scorer has been asked already.
+    apart = int(np.argmax((own != plan)[board.episode.order])) + 1 if isinstance(found, Board) else 0
+    return replace(other, scores=board.retrace(plan, apart, scorer))
 
 
 def _greedy(board: Board, scorer: Scorer) -> Board | Stuck:
     order = board.episode.order.copy()
     tasks = len(order)
-    if not board.begin():
+    found = board.start()
+    if found < 0:
         return Stuck(0, crowded=False)
-    if _walk(board, scorer, None):
+    while found:
+        found = board.step(scorer)
+    if board.complete:
         board.finish()
         return board
     stuck = int(order[board.episode.level[0]])
@@ -189,9 +213,9 @@ def _greedy(board: Board, scorer: Scorer) -> Board | Stuck:
     return Stuck(stuck, crowded)
 
 
-def _walk(board: Board, scorer: Scorer, places: IntArray | None) -> bool:
-    """Places all tasks, each on its best node; False where one has none. ``places`` (T,): where all tasks may go; then
-    each goes to the best node from which others like it are found."""
+def _walk(board: Board, scorer: Scorer, places: IntArray) -> bool:
+    """Places all tasks, each on the best node from which a quick search finds places for all others; ``places`` (T,):
+    where all may go. False where one has no such node."""
     left_over = np.zeros(len(board.episode.order), dtype=np.int64)
     while not board.complete:
         task = int(board.episode.order[board.episode.level[0]])
@@ -202,7 +226,7 @@ def _walk(board: Board, scorer: Scorer, places: IntArray | None) -> bool:
         for node in np.argsort(-scores, kind="stable")[:found].tolist():
             if not board.place(node):
                 continue
-            if places is None or node == places[task] or board.completion(places, left_over):
+            if node == places[task] or board.completion(places, left_over):
                 break
             take_back(board.view, board.state, board.episode)
         else:
