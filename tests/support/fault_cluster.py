@@ -21,10 +21,11 @@ from waiting import PATIENCE_S, wait_for
 from worker_records import Life, outside, read_lives, twice_alive
 
 from ces_client import Client
+from ces_client.audit import Books, Event, Ground
+from ces_client.auditing import asked_by, links_of_file
 from ces_client.errors import Unreachable
 from ces_common.messages.api import JobView
 from ces_common.states import JOB_OVER
-from ces_testbed.audit import Books, Event, Ground
 from ces_testbed.cluster import Cluster
 from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
 from ces_testbed.topology import Topology
@@ -157,27 +158,14 @@ class FaultCluster:
             return [json.loads(body) for (body,) in server.execute(query)]
 
     def ground(self) -> Ground:
-        topology = self.cluster.spec.topology.network
-        links, medium_of = {}, {}
-        for link in topology.links:
-            for src, dst in [(link.src, link.dst), (link.dst, link.src)][: 2 if link.both else 1]:
-                links[src, dst] = link.bandwidth
-                if link.medium is not None:
-                    medium_of[src, dst] = link.medium
-        tasks = {
-            job.id: {task.name: (task.cpu, task.memory, task.gpu) for task in self.client.jobs.get(job.id).placement}
-            for job in self.client.jobs.list()
-        }
-        media = {medium.name: medium.bandwidth for medium in topology.media}
-        tunnelled = {link.medium for link in topology.links if link.medium is not None and link.kind == "vxlan"}
-        return Ground(links, media, medium_of, tasks, tunnelled)
+        asked = {job.id: asked_by(self.client.jobs.get(job.id)) for job in self.client.jobs.list()}
+        return Ground(jobs=asked, **links_of_file(self.cluster.spec.topology.network))
 
     def books(self, *, finished: bool = True) -> Books:
         books = Books(self.ask(self.ground))
         for event in self.events():
             books.read(event)
-        if finished:
-            books.close()
+        books.close(finished=finished)
         return books
 
     def lives(self, job: str | None = None) -> list[Life]:
@@ -263,7 +251,8 @@ class FaultCluster:
             raise AssertionError(f"{error}\n" + "\n".join(left)) from None
         books = self.books()
         lives = self.lives()
-        wrong = books.findings + twice_alive(lives, books.allocations) + outside(lives, books.allocations)
+        wrong = [str(finding) for finding in books.findings]
+        wrong += twice_alive(lives, books.allocations) + outside(lives, books.allocations)
         assert wrong == [], "\n".join(wrong)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from ces_testbed.audit import Allocation
+from ces_client.audit import Allocation
 
 CLOCK_STEP_S = 0.05  # by how much two readings of the time of day may disagree
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stamina.instrumentation
 import typer
 
-from ces_client.cli import cluster, flows, jobs, machine, probing
+from ces_client.cli import audit, cluster, flows, jobs, machine, probing
 from ces_client.cli.patience import Patience
 from ces_client.cli.plugins import BenchGroup, CesGroup
 
@@ -29,6 +29,7 @@ app.add_typer(describe, name="describe")
 app.command("flows")(flows.flows)
 app.command()(jobs.logs)
 app.command()(cluster.events)
+app.command()(audit.audit)
 app.command()(jobs.cancel)
 app.command()(jobs.pause)
 app.command()(jobs.resume)

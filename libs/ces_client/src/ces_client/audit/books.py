@@ -1,0 +1,372 @@
+"""The books that an auditor keeps: all that holds at one moment of the log, event by event."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from ces_client.audit.findings import Finding
+from ces_client.audit.ground import Amounts, Asked, Ground
+from ces_client.audit.promises import Promises
+from ces_client.audit.room import Peak, Room
+
+Event = Mapping[str, Any]  # a CloudEvent, as parsed JSON
+Flow = Mapping[str, Any]
+
+_RUNS = {"starting", "running", "paused"}
+_PLACED = {"planned", "preparing"} | _RUNS
+_OVER = {"succeeded", "failed", "cancelled"}
+_JOB_STEPS = {
+    None: {"queued"},
+    "queued": {"planned", "failed", "cancelled"},
+    "planned": {"preparing", "rescheduling", "failed", "cancelled"},
+    "preparing": {"starting", "rescheduling", "failed", "cancelled"},
+    "starting": {"running", "rescheduling", "failed", "cancelled"},
+    "running": {"starting", "paused", "succeeded", "rescheduling", "failed", "cancelled"},
+    "paused": {"running", "rescheduling", "failed", "cancelled"},
+    "rescheduling": {"queued", "failed", "cancelled"},
+}
+_ENDED = {"succeeded", "failed", "stopped", "lost"}
+_ALLOCATION_STEPS = {
+    None: {"pending"},
+    "pending": {"pending", "running", "stopping"} | _ENDED,
+    "running": {"pending", "stopping"} | _ENDED,
+    "stopping": {"stopped", "lost"},
+}
+_NOTHING: Amounts = (0, 0, 0)
+
+
+@dataclass
+class Job:
+    name: str = ""
+    state: str | None = None
+    attempt: int = 0
+    allocations: list[str] = field(default_factory=list)  # of the present attempt
+    flows: dict[int, Flow] = field(default_factory=dict)  # held, by number
+    live: set[str] = field(default_factory=set)  # allocations of any attempt that hold something
+
+
+@dataclass
+class Allocation:
+    """``since`` and ``until`` are the times of the log at which it began and ceased to hold its capacity."""
+
+    id: str
+    job: str
+    task: str
+    node: str
+    address: str
+    port: int
+    since: str
+    attempt: int
+    state: str | None = None
+    incarnation: int = 0
+    until: str | None = None
+
+    @property
+    def live(self) -> bool:
+        return self.state not in _ENDED
+
+
+class Books:
+    """``allocations`` keeps those that ended, too. A log may begin late, where its first events were dropped for their
+    age: what began before is then not judged (``before``: jobs of that kind)."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._room = Room(ground)
+        self._promises = Promises()
+        self.findings: list[Finding] = []
+        self.jobs: dict[str, Job] = {}
+        self.before: set[str] = set()
+        self.allocations: dict[str, Allocation] = {}
+        self.first: Event | None = None
+        self.last: Event | None = None
+        self.count = 0
+        self.revisions = 0
+        self.plans: set[str] = set()
+        self._ids: set[str] = set()
+        self._nodes: dict[str, dict[str, Any]] = {}
+        self._addresses: Counter[tuple[str, int]] = Counter()
+        self._numbers: Counter[int] = Counter()
+        self._number = 0  # of the event that is being read
+        self._time = ""
+        self._revision: str | None = None  # whose events are being read
+
+    @property
+    def peaks(self) -> Mapping[str, Peak]:
+        """The highest use of each kind so far."""
+        return self._room.peaks
+
+    def read(self, event: Event) -> None:
+        """The next event. Raises KeyError, TypeError or ValueError where it has not the fields of its type."""
+        number, data = int(event["sequence"]), event["data"]
+        _, _, aggregate, kind = event["type"].split(".")
+        revision = data["revision"] if (aggregate, kind) == ("plan", "revised") else None
+        if self._revision not in (None, revision):  # that of several jobs is one event for each
+            self._settle()
+        self._revision = revision
+        if self.last is not None and number != self._number + 1:
+            self._find("log", f"follows event {self._number}: the log has a gap or a repetition", number)
+        if event["id"] in self._ids:
+            self._find("log", f"the id {event['id']} was used before", number)
+        self._number, self._time = number, event["time"]
+        self._ids.add(event["id"])
+        self.first, self.last = self.first or event, event
+        self.count += 1
+        match aggregate, kind:
+            case "plan", "committed":
+                self._plan(data)
+            case "plan", "revised":
+                self._revised(data)
+            case "job", _:
+                self._job(kind, data)
+            case "allocation", _:
+                self._allocation(kind, data)
+            case "node", "changed":
+                self._node(data)
+            case ("link" | "topology", "changed"):
+                self._promises.disturb(self._time)
+        if revision is None:
+            self._settle()
+
+    def close(self, *, finished: bool = True) -> None:
+        """The log ends here. ``finished``: nothing runs any more, so every job must be over and nothing be held."""
+        self._settle()
+        if not finished:
+            return
+        for name, job in self.jobs.items():
+            if job.state not in _OVER:
+                self._find("held", f"job {name} ends {job.state}")
+            if job.flows:
+                self._find("held", f"job {name} still holds {len(job.flows)} flows")
+        for allocation in self.live():
+            self._find("held", f"allocation {allocation.id} ({allocation.task}) ends {allocation.state}")
+
+    def live(self) -> Iterator[Allocation]:
+        """Those that hold something."""
+        return (allocation for allocation in self.allocations.values() if allocation.live)
+
+    def _find(self, kind: str, text: str, number: int | None = None) -> None:
+        self.findings.append(Finding(self._number if number is None else number, kind, text))
+
+    def _settle(self) -> None:
+        for text in self._room.settle(self._number, self._time):
+            self._find("overbooked", text)
+
+    @property
+    def _late(self) -> bool:
+        """Whether the log begins late."""
+        return self.first is not None and int(self.first["sequence"]) != 1
+
+    def _node(self, data: Mapping[str, Any]) -> None:
+        node = self._nodes.setdefault(data["node"], {"state": "unreachable", "cordoned": False})
+        self._room.set_node(data["node"], (data["cpu"], data["memory"], data["gpu"]))
+        self._promises.disturb(self._time)
+        change = data["change"]
+        if change in ("ready", "unreachable"):
+            node["state"] = change
+        elif change in ("cordoned", "uncordoned", "drained"):
+            node["cordoned"] = change != "uncordoned"
+
+    # jobs
+
+    def _job(self, kind: str, data: Mapping[str, Any]) -> None:
+        name = data["job"]
+        if kind == "queued" and self._late and name not in self.jobs:  # a beginning, where nothing of it is held
+            self.before.discard(name)
+            self.jobs[name] = Job(data["name"], data.get("previous"), data["attempt"] - 1)
+        if self._began_before(name):
+            return
+        job = self.jobs.setdefault(name, Job(data["name"]))
+        if kind == "waiting":
+            if job.state != "queued":
+                self._find("step", f"job {name} waits but is {job.state}")
+            standing = data.get("standing") or {}
+            if standing.get("reserved") and standing.get("start_at"):
+                self._promises.promise(name, self._number, self._time, standing["start_at"])
+            return
+        state = data["state"]
+        if kind != state:
+            self._find("log", f"says job.{kind} and {state}")
+        if data.get("previous") != job.state:
+            self._find("step", f"job {name} comes from {data.get('previous')} but was {job.state}")
+        if state not in _JOB_STEPS.get(job.state, set()):
+            self._find("step", f"job {name} goes from {job.state} to {state}")
+        expected = job.attempt + (state == "queued")
+        if data["attempt"] != expected:
+            self._find("step", f"job {name} is at attempt {data['attempt']}, not {expected}")
+        job.state, job.attempt = state, data["attempt"]
+        if state in _OVER:
+            self._promises.withdraw(name)
+        states = [self.allocations[each].state for each in job.allocations]
+        if state == "queued" and job.live:
+            self._find("twice", f"job {name} queues again while something of it is live")
+        if state == "running" and not set(states) <= {"running", "succeeded"}:
+            self._find("step", f"job {name} runs while its tasks are {states}")
+        if state == "succeeded" and set(states) != {"succeeded"}:
+            self._find("step", f"job {name} succeeds while its tasks are {states}")
+        self._release(job)
+
+    def _began_before(self, name: str) -> bool:
+        """Whether the log does not tell the beginning of the job that an event is about. Called for each."""
+        if self._late and name not in self.jobs:
+            self.before.add(name)
+        return name in self.before
+
+    def _release(self, job: Job) -> None:
+        """Flows are held until nothing of the attempt is live any more."""
+        if job.state not in _PLACED and not any(self.allocations[each].live for each in job.allocations):
+            self._carry(job, {})
+
+    def _carry(self, job: Job, flows: Mapping[int, Flow]) -> None:
+        """The job's flows are these from now on."""
+        for sign, each in ((-1, job.flows), (1, flows)):
+            for number, flow in each.items():
+                self._room.carry(flow["path"], flow["bandwidth"], sign)
+                self._numbers[number] += sign
+        job.flows = dict(flows)
+
+    # allocations
+
+    def _allocation(self, kind: str, data: Mapping[str, Any]) -> None:
+        if self._began_before(data["job"]):
+            return
+        known = self.allocations.get(data["allocation"])
+        if known is None:
+            self._find("plan", f"allocation {data['allocation']} is in no plan")
+            return
+        state, job = data["state"], self.jobs[known.job]
+        who = f"allocation {known.id} ({known.task} on {known.node})"
+        if kind != state:
+            self._find("log", f"says allocation.{kind} and {state}")
+        if (data["job"], data["task"], data["node"]) != (known.job, known.task, known.node):
+            self._find("log", f"{who} is said to be {data['job']} {data['task']} on {data['node']}")
+        if data.get("previous") != known.state:
+            self._find("step", f"{who} comes from {data.get('previous')} but was {known.state}")
+        if state not in _ALLOCATION_STEPS.get(known.state, set()):
+            self._find("step", f"{who} goes from {known.state} to {state}")
+        expected = known.incarnation + (state == "pending")
+        if data["incarnation"] != expected:
+            self._find("step", f"{who} is at incarnation {data['incarnation']}, not {expected}")
+        if state == "running":
+            self._check_running(known, job, who)
+        if known.id not in job.allocations:
+            self._find("step", f"{who} belongs to an attempt that is over")
+        was, known.state, known.incarnation = known.live, state, data["incarnation"]
+        if known.live != was:
+            self._hold(known, 1 if known.live else -1)
+        if not known.live:
+            known.until = self._time
+        self._release(job)
+
+    def _check_running(self, allocation: Allocation, job: Job, who: str) -> None:
+        if job.state not in _RUNS:
+            self._find("step", f"{who} runs while its job is {job.state}")
+        for each in sorted(job.live - {allocation.id}):
+            other = self.allocations[each]
+            if other.task == allocation.task and other.state == "running":
+                self._find("twice", f"{who} runs while {other.task} of job {allocation.job} runs on {other.node}, too")
+
+    def _hold(self, allocation: Allocation, sign: int) -> None:
+        asked, job = self._asked(allocation.job), self.jobs[allocation.job]
+        self._room.hold(allocation.node, asked.tasks.get(allocation.task, _NOTHING) if asked else _NOTHING, sign)
+        self._addresses[allocation.address, allocation.port] += sign
+        live = job.live
+        if sign > 0:
+            live.add(allocation.id)
+            return
+        live.discard(allocation.id)
+        if not live:
+            self._promises.end(allocation.job, self._time)
+
+    # plans
+
+    def _plan(self, data: Mapping[str, Any]) -> None:
+        name = data["job"]
+        if data["plan"] in self.plans:
+            self._find("plan", f"plan {data['plan']} is committed again")
+        self.plans.add(data["plan"])
+        if self._began_before(name):
+            return
+        job = self.jobs.setdefault(name, Job())
+        if job.state != "queued" or data["attempt"] != job.attempt:
+            self._find("step", f"a plan for attempt {data['attempt']} while {name} is {job.state} at {job.attempt}")
+        if job.live:
+            self._find("twice", f"job {name} is planned while something of it is live")
+        allocations = data.get("allocations", [])
+        self._check_tasks(name, [each["task"] for each in allocations])
+        self._check_nodes({each["node"]: None for each in allocations})
+        for each in allocations:
+            if self._addresses[each["address"], each["port"]]:
+                self._find("plan", f"{each['task']} gets {each['address']}:{each['port']}, which is in use")
+            made = Allocation(
+                id=each["id"], job=name, task=each["task"], node=each["node"], address=each["address"],
+                port=each["port"], since=self._time, attempt=data["attempt"],
+            )  # fmt: skip
+            self.allocations[made.id] = made
+            self._hold(made, 1)
+        job.allocations = [each["id"] for each in allocations]
+        for text in self._promises.begin(name, self._time, self._asked(name)):
+            self._find("promise", text)
+        flows = data.get("flows", [])
+        self._check_flows({each["task"]: each["node"] for each in allocations}, flows)
+        self._carry(job, {flow["number"]: flow for flow in flows})
+
+    def _revised(self, data: Mapping[str, Any]) -> None:
+        name = data["job"]
+        self.revisions += 1
+        if self._began_before(name):
+            return
+        job = self.jobs.setdefault(name, Job())
+        if job.state not in _PLACED or data["attempt"] != job.attempt:
+            self._find("step", f"attempt {data['attempt']} is revised while {name} is {job.state} at {job.attempt}")
+        held = dict(job.flows)
+        short = {(flow["src"], flow["dst"]) for flow in data.get("short", [])}
+        for flow in data["flows"]:
+            who, before = f"flow {flow['src']} -> {flow['dst']}", held.get(flow["number"])
+            if before is None or (before["src"], before["dst"]) != (flow["src"], flow["dst"]):
+                self._find("plan", f"{who} of {name} is revised, which does not hold number {flow['number']}")
+                continue
+            if (before["path"][0], before["path"][-1]) != (flow["path"][0], flow["path"][-1]):
+                self._find("plan", f"{who} goes by {flow['path']} now, its tasks are elsewhere")
+            least = 0 if (flow["src"], flow["dst"]) in short else flow["min"]
+            if not least <= flow["bandwidth"] <= flow["max"]:
+                self._find("plan", f"{who} gets {flow['bandwidth']}, outside of {least} to {flow['max']}")
+            held[flow["number"]] = flow
+        self._carry(job, held)
+
+    def _check_tasks(self, name: str, tasks: Sequence[str]) -> None:
+        asked = self._asked(name)
+        if asked is not None and sorted(asked.tasks) != sorted(tasks):
+            self._find("plan", f"job {name} asks for {sorted(asked.tasks)}, the plan has {sorted(tasks)}")
+
+    def _asked(self, job: str) -> Asked | None:
+        return self._ground.asked(job, self.jobs[job].name)
+
+    def _check_nodes(self, names: Mapping[str, None]) -> None:
+        for name in names:
+            node = self._nodes.get(name)
+            if node is not None and (node["state"] != "ready" or node["cordoned"]):
+                self._find("plan", f"node {name} gets work while {node['state']}, cordoned {node['cordoned']}")
+            if node is None and not (self._late and self._room.knows_node(name)):
+                self._find("plan", f"node {name} has never joined")
+
+    def _check_flows(self, places: Mapping[str, str], flows: Sequence[Flow]) -> None:
+        fresh: set[int] = set()
+        for flow in flows:
+            who = f"flow {flow['src']} -> {flow['dst']}"
+            if flow["number"] in fresh or self._numbers[flow["number"]]:
+                self._find("plan", f"{who} gets number {flow['number']}, which is in use")
+            fresh.add(flow["number"])
+            if not flow["min"] <= flow["bandwidth"] <= flow["max"]:
+                self._find("plan", f"{who} gets {flow['bandwidth']}, outside of {flow['min']} to {flow['max']}")
+            path, src = flow["path"], flow["src"]
+            first = src[1:] if src.startswith("@") else places.get(src)  # a node's own data, or what a task sends
+            if not path or (path[0], path[-1]) != (first, places.get(flow["dst"])):
+                self._find("plan", f"{who} goes by {path}, its tasks are elsewhere")
+            for hop in pairwise(path):
+                if self._ground.links is not None and hop not in self._ground.links:
+                    self._find("plan", f"{who} uses {hop[0]} -> {hop[1]}, which is no link")

@@ -1,0 +1,86 @@
+"""What an audit says in the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ces_client.audit.books import Books, Event
+from ces_client.audit.findings import Finding
+from ces_client.audit.ground import Ground
+from ces_client.audit.room import Peak
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``first`` and ``last``: numbers of the events read, ``since`` and ``until`` their times. ``jobs``: state -> how
+    many are in it at the end. ``held``: allocations that hold something at the end. ``peaks``: the highest use of each
+    kind at any instant. ``unjudged``: what could not be looked at, and why.
+    """
+
+    events: int
+    first: int | None
+    last: int | None
+    since: str | None
+    until: str | None
+    jobs: Mapping[str, int]
+    plans: int
+    revisions: int
+    held: int
+    peaks: tuple[Peak, ...]
+    findings: tuple[Finding, ...]
+    unjudged: tuple[str, ...]
+
+    @property
+    def clean(self) -> bool:
+        return not self.findings
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        peaks = [asdict(peak) | {"share": round(peak.share, 4)} for peak in self.peaks]
+        return asdict(self) | {"clean": self.clean, "peaks": peaks}
+
+
+def audit(events: Iterable[Event], ground: Ground, *, finished: bool = True) -> Verdict:
+    """The verdict on a log. ``finished``: nothing runs any more, so every job must be over and nothing may be held.
+
+    Raises KeyError, TypeError or ValueError for events that have not the fields of their type.
+    """
+    books = Books(ground)
+    for event in events:
+        books.read(event)
+    books.close(finished=finished)
+    return verdict_of(books, ground)
+
+
+def verdict_of(books: Books, ground: Ground) -> Verdict:
+    """The verdict on books that were closed."""
+    first, last = books.first, books.last
+    return Verdict(
+        events=books.count,
+        first=None if first is None else int(first["sequence"]),
+        last=None if last is None else int(last["sequence"]),
+        since=None if first is None else first["time"],
+        until=None if last is None else last["time"],
+        jobs=dict(Counter(str(job.state) for job in books.jobs.values())),
+        plans=len(books.plans),
+        revisions=books.revisions,
+        held=sum(1 for _ in books.live()),
+        peaks=tuple(books.peaks.values()),
+        findings=tuple(books.findings),
+        unjudged=tuple(_unjudged(books, ground)),
+    )
+
+
+def _unjudged(books: Books, ground: Ground) -> Iterable[str]:
+    if books.first is not None and int(books.first["sequence"]) != 1:
+        before = f"; {len(books.before)} jobs began before it" if books.before else ""
+        yield f"the log begins with event {books.first['sequence']}{before}: what began before is not judged"
+    if ground.links is None:
+        yield "links and media: the topology is not known"
+    placed = {allocation.job for allocation in books.allocations.values()}
+    unknown = [job for job in placed if ground.asked(job, books.jobs[job].name) is None]
+    if unknown:
+        yield f"CPU, memory and GPUs of {len(unknown)} jobs: what their tasks asked for is not known"

@@ -1,0 +1,90 @@
+"""``ces audit``: was everything right that happened?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+from ces_client.audit import Asked, Ground, Verdict
+from ces_client.auditing import (
+    asked_by,
+    events_of_file,
+    events_until_now,
+    jobs_of_files,
+    judge,
+    links_of,
+    links_of_file,
+    nodes_of,
+)
+from ces_client.cli import session
+from ces_client.cli.output import Output, OutputOption, console, show, show_json
+from ces_client.client import Client
+from ces_client.errors import bad_field
+from ces_client.files import load_topology
+from ces_client.view.audit import verdict_view
+
+T = TypeVar("T")
+
+
+def audit(
+    log: Annotated[
+        Path | None, typer.Option("--log", metavar="FILE", help="events that `ces events -o json` wrote; no cluster")
+    ] = None,
+    topology: Annotated[
+        Path | None, typer.Option("--topology", metavar="FILE", help="links and media, instead of the cluster's word")
+    ] = None,
+    job: Annotated[
+        list[Path] | None,
+        typer.Option("--job", metavar="FILE", help="a job file or a folder of them, likewise; may be given again"),
+    ] = None,
+    finished: Annotated[
+        bool, typer.Option("--finished", help="nothing runs any more: whatever is still held is a finding")
+    ] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Read the whole event log with books of its own, and say what was not right."""
+    if log is not None and not log.is_file():
+        raise bad_field(f"{log} cannot be audited", "--log", "there is no such file", "give the path of a log")
+    known = {} if topology is None else links_of_file(load_topology(topology))
+    asked = jobs_of_files(job or [])
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
+        if log is not None:
+            ground = Ground(jobs=asked, **known)
+            verdict = judge(_counted(events_of_file(log), "events read", progress), ground, finished=finished)
+        else:
+            verdict = _of_cluster(known, asked, finished, progress)
+    if output == Output.JSON:
+        show_json(verdict.to_dict())
+    else:
+        show(verdict_view(verdict))
+    if not verdict.clean:
+        raise typer.Exit(1)
+
+
+def _of_cluster(known: dict[str, Any], asked: dict[str, Asked], finished: bool, progress: Progress) -> Verdict:
+    with session.connect() as client:
+        events = list(_counted(events_until_now(client), "events read", progress))
+        view = client.topology.get()
+        if not known:
+            known = links_of(view.links, view.media)
+        jobs = asked or _jobs(client, progress)
+    ground = Ground(jobs=jobs, nodes=nodes_of(view.nodes), **known)
+    return judge(_counted(events, "events judged", progress), ground, finished=finished)
+
+
+def _jobs(client: Client, progress: Progress) -> dict[str, Asked]:
+    """By id."""
+    ids = [job.id for job in _counted(client.jobs.list(), "jobs found", progress)]
+    return {job: asked_by(client.jobs.get(job)) for job in _counted(ids, "jobs read", progress)}
+
+
+def _counted(items: Iterable[T], what: str, progress: Progress) -> Iterator[T]:
+    bar = progress.add_task(what, total=len(items) if isinstance(items, list) else None)
+    for item in items:
+        yield item
+        progress.advance(bar)

@@ -1,0 +1,52 @@
+"""The verdict of an audit, for people."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ces_client.audit import KINDS, Peak, Verdict
+from ces_client.view.facts import fact_grid
+from ces_client.view.plan import plain_table
+from ces_client.view.words import DASH
+from ces_common.quantities import show_bandwidth, show_cpu, show_memory
+
+_SHOWN = {"cpu": show_cpu, "memory": show_memory, "link": show_bandwidth, "medium": show_bandwidth}
+
+
+def verdict_view(verdict: Verdict) -> RenderableType:
+    """What was read, the highest use of each kind, what could not be judged, and all findings."""
+    span = f"{verdict.events}, number {verdict.first} to {verdict.last}" if verdict.events else "none"
+    states = ", ".join(f"{count} {state}" for state, count in sorted(verdict.jobs.items()))
+    facts = [
+        ("events", span),
+        ("from", verdict.since or DASH),
+        ("to", verdict.until or DASH),
+        ("jobs", f"{sum(verdict.jobs.values())} ({states})" if states else "none"),
+        ("plans", f"{verdict.plans}, revised {verdict.revisions} times"),
+        ("held at the end", f"{verdict.held} allocations"),
+    ]
+    facts += [("not judged", what) for what in verdict.unjudged]
+    parts: list[RenderableType] = [fact_grid(facts), Text()]
+    if verdict.peaks:
+        table = plain_table(
+            "HIGHEST USE", "WHERE", "HELD", "OF", "SHARE", "EVENT", "TIME", right=("HELD", "OF", "SHARE")
+        )
+        for peak in verdict.peaks:
+            amounts = _amount(peak, peak.used), _amount(peak, peak.capacity)
+            table.add_row(peak.what, peak.where, *amounts, f"{peak.share:.1%}", str(peak.event), peak.time)
+        parts += [table, Text()]
+    if verdict.clean:
+        return Group(*parts, Text("nothing was wrong", style="green"))
+    found = plain_table("EVENT", "KIND", "FINDING", right=("EVENT",))
+    for finding in verdict.findings:
+        found.add_row(str(finding.event), finding.kind, finding.text)
+    kinds = sorted({finding.kind for finding in verdict.findings})
+    legend = [Text(f"{kind}: {KINDS[kind]}", style="dim") for kind in kinds]
+    count = len(verdict.findings)
+    return Group(*parts, found, Text(), *legend, Text(f"{count} finding{'s' if count > 1 else ''}", style="bold red"))
+
+
+def _amount(peak: Peak, value: int) -> str:
+    shown = _SHOWN.get(peak.what)
+    return shown(value) if shown else str(value)
