@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from generator import cli, figures, jobfile, messages, openapi, settings, shares
+from generator import cli, figures, jobfile, messages, openapi, queuefile, settings, shares
 
 DOCS = Path(__file__).resolve().parent
 FILES: dict[str, Callable[[], str]] = {
@@ -24,6 +24,7 @@ FILES: dict[str, Callable[[], str]] = {
 REGIONS: dict[str, tuple[str, Callable[[], str]]] = {
     "settings": ("operations.md", settings.tables),
     "job fields": ("job-file.md", jobfile.tables),
+    "queue fields": ("operations.md", queuefile.tables),
     "traffic classes": ("architecture.md", shares.classes),
     **figures.regions(),
 }
@@ -48,8 +49,8 @@ def with_region(page: str, name: str, content: str) -> str:
 
 
 def unexplained() -> list[str]:
-    """Settings and job fields that words.py lacks or that are no more."""
-    return settings.unexplained() + jobfile.unexplained()
+    """Settings and fields of files that words.py lacks or that are no more."""
+    return settings.unexplained() + jobfile.unexplained() + queuefile.unexplained()
 
 
 def main(arguments: list[str]) -> int:

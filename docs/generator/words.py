@@ -1,4 +1,4 @@
-"""What settings and fields of the job file mean: one sentence each. The generator refuses a setting without one."""
+"""What settings and fields of files mean: one sentence each. The generator refuses one without."""
 
 SETTINGS = {
     # every service
@@ -8,6 +8,8 @@ SETTINGS = {
     "CES_HTTP_PORT": "Their port; 0 takes any free one, which the log names.",
     "CES_LOG_LEVEL": "How much is logged.",
     "CES_RESYNC_S": "Seconds after which the manager's snapshot, or a node's wanted state, is read again unasked.",
+    # manager and scheduler
+    "CES_QUEUE": "File with [the queue's parameters and tenants](#the-queue), for both alike; left out, all defaults.",
     # manager
     "CES_DATABASE_URL": "`sqlite:///FILE` or `postgresql://USER@HOST/NAME`.",
     "CES_MIGRATE": "Bring the schema up to date at start, waiting for a database that is not there yet.",
@@ -116,4 +118,43 @@ JOB_FIELDS = {
     "Restart.policy": ("Whether a failed worker is started again.", "policy: never"),
     "Restart.max": ("How often in a job's life, all workers together.", "max: 3"),
     "Restart.scope": ("`gang`: all workers of the job start again; `task`: only the failed one.", "scope: task"),
+}
+
+QUEUE_FIELDS = {
+    "QueueFile.window": (
+        "So many jobs may be tried in vain in one look at the queue; the next goes on from there. `null`: no end.",
+        "window: 16",
+    ),
+    "QueueFile.weights": ("What the parts of a job's score count.", ""),
+    "QueueFile.bound": ("How long a job may wait while it could run.", "bound: 8h"),
+    "QueueFile.overdue": (
+        "After this share of the bound a job is overdue: age alone counts, before all scores. `null`: none ever is.",
+        "overdue: 0.5",
+    ),
+    "QueueFile.reservations": ("So many overdue jobs at most have room kept for them.", "reservations: 4"),
+    "QueueFile.packing": (
+        "A job is first offered the nodes with least room that have so many times as much free as it asks for; the next"
+        " number as that fails, then all nodes. Empty: all at once.",
+        "packing: [1.25, 2]",
+    ),
+    "QueueFile.satisfied": ("The bandwidth satisfaction that a plan on fewer nodes must have.", "satisfied: 1"),
+    "QueueFile.tenants": (
+        "Those who may submit; a job of another is refused. Left out: any may, with weight 1 and no quota.",
+        "",
+    ),
+    "Weights.fit": ("For a job that takes half as much: share of what is free, times duration.", "fit: 1"),
+    "Weights.priority": ("For priority 100 over priority 0.", "priority: 2"),
+    "Weights.waiting": ("For a job that has waited until it is overdue over one that has just come.", "waiting: 1"),
+    "Weights.share": ("For a tenant that has nothing over one that has its fair share.", "share: 0.5"),
+    "TenantEntry.name": ("What jobs name as their `tenant`.", "name: vision"),
+    "TenantEntry.weight": ("Its part of a fair share, relative to others'; above 0.", "weight: 2"),
+    "TenantEntry.guaranteed": (
+        "What does not count when shares are compared: who has less comes first.",
+        "guaranteed: {cpu: 0.25}",
+    ),
+    "TenantEntry.quota": ("What is never exceeded, even where room is idle.", "quota: {cpu: 0.5, bandwidth: 0.5}"),
+    "ClusterShares.cpu": ("Share of all nodes' CPU, 0 to 1.", "cpu: 0.5"),
+    "ClusterShares.memory": ("Share of all nodes' memory.", "memory: 0.5"),
+    "ClusterShares.gpu": ("Share of all GPUs.", "gpu: 1"),
+    "ClusterShares.bandwidth": ("Share of what all links carry together.", "bandwidth: 0.3"),
 }

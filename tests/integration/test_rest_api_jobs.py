@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
-from rest_api import JOB, Api
+from databases import new_database
+from rest_api import JOB, Api, running_api
 
 from ces_common.messages.queries import PlanAnswer
+from ces_common.queuefile import QueueFile
 
 
 async def test_a_job_is_submitted_read_listed_and_cancelled(api: Api) -> None:
@@ -121,3 +124,25 @@ async def test_the_queue_is_in_the_order_in_which_jobs_are_tried(api: Api) -> No
         await api.submit(name=name, priority=priority)
     entries = (await api.http.get("/v1/queue")).json()["items"]
     assert [(entry["position"], entry["name"]) for entry in entries] == [(1, "high"), (2, "middle"), (3, "low")]
+
+
+async def test_a_job_of_an_unknown_tenant_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    queue = QueueFile.model_validate({"tenants": [{"name": "vision"}, {"name": "speech"}]})
+    async with running_api(tmp_path, new_database("sqlite", tmp_path), queue) as api:
+        assert (await api.submit(tenant="speech"))["tenant"] == "speech"
+        for path in ("/v1/jobs", "/v1/plans"):
+            problem = await api.refused("POST", path, 422, json={**JOB, "tenant": "nobody"})
+            assert problem["errors"] == [
+                {
+                    "field": "tenant",
+                    "problem": "no tenant is called 'nobody': name one of vision, speech, or have it added to the"
+                    " tenants in CES_QUEUE",
+                }
+            ]
+        problem = await api.refused("POST", "/v1/jobs", 422, json=JOB)
+        assert "'default'" in problem["detail"], "who names no tenant is one, too"
+        assert len((await api.http.get("/v1/jobs")).json()["items"]) == 1
+
+
+async def test_where_no_tenant_is_listed_any_may_submit(api: Api) -> None:
+    assert (await api.submit(tenant="anybody"))["tenant"] == "anybody"

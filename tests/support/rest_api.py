@@ -16,6 +16,7 @@ from ces_common.bus import BusError, MemoryBroker, MemoryBus
 from ces_common.db import UnitOfWork, migrate, new_engine
 from ces_common.health import serve_http
 from ces_common.natsauth import init_trust, load_signing_key, new_user_key
+from ces_common.queuefile import QueueFile
 from ces_common.service import run_loops
 from ces_manager.api.app import make_app
 from ces_manager.api.context import Context
@@ -75,7 +76,7 @@ class Api:
 
 
 @asynccontextmanager
-async def running_api(folder: Path, url: URL) -> AsyncIterator[Api]:
+async def running_api(folder: Path, url: URL, queue: QueueFile | None = None) -> AsyncIterator[Api]:
     await asyncio.to_thread(migrate, url)
     uow = UnitOfWork(new_engine(url))
     trust = init_trust(folder / "trust")
@@ -95,6 +96,7 @@ async def running_api(folder: Path, url: URL) -> AsyncIterator[Api]:
         revoking=Revoking(desk, claims),
         probing=Probing(desk, bus),
         bell=bell,
+        queue=queue or QueueFile(),
         agent_signing_key=load_signing_key(trust.signing_key_file("agent")),
         agents_nats_urls=["nats://127.0.0.1:4222"],
     )

@@ -17,6 +17,7 @@ import yaml
 from ces_client.files import load_job
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import TopologyFile
+from ces_common.queuefile import QueueFile, read_queue
 from ces_core.instance import read_instance
 from ces_core.solvers import DEFAULT, SOLVERS, get_solver
 from ces_testbed.topology import Topology, load_topology
@@ -155,6 +156,8 @@ def test_every_yaml_example_is_valid(page: Path) -> None:
         elif "services" in document:
             compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
             assert set(document["services"]) <= set(compose["services"])
+        elif "tenants" in document:
+            QueueFile.model_validate(document)
         else:
             JobFile.model_validate(JOB | document)
 
@@ -201,6 +204,15 @@ def test_every_example_of_a_topology_is_valid(path: Path) -> None:
         assert load_topology(path).links
     else:
         assert TopologyFile.model_validate(document).links
+
+
+def test_the_queues_file_of_the_stack_says_what_it_shows_once_it_is_uncommented(tmp_path: Path) -> None:
+    shipped = ROOT / "deploy/compose/queue.yaml"
+    assert read_queue(shipped) == QueueFile(), "all defaults as it stands"
+    shown = shipped.read_text().partition("#\n")[2]
+    uncommented = tmp_path / "queue.yaml"
+    uncommented.write_text(re.sub("^# ", "", shown, flags=re.MULTILINE))
+    assert read_queue(uncommented).tenants
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples/instances").glob("*")), ids=lambda path: path.name)

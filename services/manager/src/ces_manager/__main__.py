@@ -11,6 +11,7 @@ from ces_common.connecting import bus_from
 from ces_common.db import UNAVAILABLE, UnitOfWork, cause_of, migrate, new_engine
 from ces_common.health import serve_http
 from ces_common.natsauth import load_revocation_key, load_signing_key
+from ces_common.queuefile import read_queue
 from ces_common.service import BadSetup, run_loops, run_service
 from ces_manager.api.app import make_app
 from ces_manager.api.auth import read_secret
@@ -39,7 +40,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         signing_key = load_signing_key(settings.agent_signing_key_file)
     except ValueError as error:
         raise BadSetup(f"CES_AGENT_SIGNING_KEY_FILE: {error}") from error
-    claims = claims_from(settings)
+    claims, queue = claims_from(settings), read_queue(settings.queue)
     if settings.migrate:
         await migrated(settings.database_url)
     policy = settings.policy()
@@ -59,6 +60,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         revoking=revoking,
         probing=Probing(desk, bus),
         bell=bell,
+        queue=queue,
         agent_signing_key=signing_key,
         agents_nats_urls=settings.agents_nats_urls,
     )

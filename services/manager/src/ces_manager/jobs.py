@@ -10,20 +10,23 @@ from ulid import ULID
 from ces_common.db.tables import JobRow
 from ces_common.db.uow import WriteTx
 from ces_common.jobfile import DEFAULT_TENANT, JobFile
+from ces_common.queuefile import QueueFile
 from ces_common.states import JOB_OVER, JobState
 from ces_manager import lifecycle
 from ces_manager.changes import change, emit_job, job_row
 from ces_manager.datasets import check_inputs
 from ces_manager.errors import Conflict, Invalid
+from ces_manager.tenants import check_tenant
 
 KEY_LENGTH = 255
+ANYBODY = QueueFile()
 
 
-def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None) -> JobRow:
+def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None, queue: QueueFile = ANYBODY) -> JobRow:
     """A new queued job; with a key that was used before for the same job file, the job it made then.
 
-    Raises Conflict where the key came with another job file, Invalid for a key that is none, and for data that no node
-    offers."""
+    Raises Conflict where the key came with another job file, Invalid for a key that is none, for a tenant that there
+    is not, and for data that no node offers."""
     body_hash = _hash(jobfile)
     if idempotency_key is not None:
         if not (0 < len(idempotency_key) <= KEY_LENGTH and idempotency_key.isprintable()):
@@ -33,6 +36,7 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
             if known.body_hash != body_hash:
                 raise Conflict("this Idempotency-Key came with another job before; use a new one")
             return known
+    check_tenant(queue, jobfile)
     check_inputs(tx, jobfile)
     row = JobRow(
         id=str(ULID.from_datetime(tx.now)),

@@ -8,13 +8,13 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 from pydantic_settings import NoDecode
 
-from ces_common.settings import ServiceSettings
+from ces_common.queuefile import QueueSettings
 from ces_manager.policy import DAY_S, Policy
 
 Seconds = Annotated[float, Field(gt=0)]
 
 
-class ManagerSettings(ServiceSettings):
+class ManagerSettings(QueueSettings):
     """``admin_token_file`` holds the API's bearer token, ``agent_signing_key_file`` the seed of the scoped key that
     signs agents' credentials, ``revocation_key_file`` what it takes to have a forgotten node's credential refused
     (which stays good where this is left out). These files must be readable by their owner only."""

@@ -9,6 +9,7 @@ from fastapi import Request
 
 from ces_common.bus.port import Bus
 from ces_common.natsauth import SigningKey
+from ces_common.queuefile import QueueFile
 from ces_manager.api.streams import Bell
 from ces_manager.desk import Desk
 from ces_manager.liveness import Vigil
@@ -28,6 +29,7 @@ class Context:
     revoking: Revoking
     probing: Probing
     bell: Bell
+    queue: QueueFile
     agent_signing_key: SigningKey
     agents_nats_urls: list[str]
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

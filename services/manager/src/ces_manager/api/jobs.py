@@ -22,6 +22,7 @@ from ces_manager.api.logs import follow_logs
 from ces_manager.api.streams import LONGEST_NUMBER, event_stream, last_event_id
 from ces_manager.datasets import check_inputs
 from ces_manager.errors import Invalid
+from ces_manager.tenants import check_tenant
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
 Limit = Annotated[int, Query(ge=1, le=500)]
@@ -38,7 +39,7 @@ async def submit(
 ) -> JobView:
     """Submit a job. With an `Idempotency-Key`, sending it again gives the same job."""
     context = context_of(request)
-    row = await context.desk.write(lambda tx: jobs.submit_job(tx, job, idempotency_key))
+    row = await context.desk.write(lambda tx: jobs.submit_job(tx, job, idempotency_key, context.queue))
     response.headers["Location"] = f"/v1/jobs/{row.id}"
     return await _view(context, row.id)
 
@@ -139,6 +140,7 @@ async def events(
 async def dry_run(request: Request, job: JobFile) -> PlanAnswer:
     """What would happen to a job if it were submitted now, and why. Nothing is stored."""
     context = context_of(request)
+    check_tenant(context.queue, job)
     await context.desk.read(lambda tx: check_inputs(tx, job))
     raw = await context.bus.request(
         subjects.rpc("scheduler", "plan"), PlanQuery(job=job).encode(), timeout_s=PLAN_TIMEOUT_S

@@ -1,0 +1,164 @@
+"""The queue's file: what decides who of many waiting jobs goes first, and what each tenant may have. The manager reads
+it for the tenants that there are, the scheduler for all of it; what is left out has the default."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from pathlib import Path
+from typing import Annotated, Self
+
+import yaml
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
+
+from ces_common.jobfile import Document, Name
+from ces_common.quantities import Duration
+from ces_common.service import BadSetup
+from ces_common.settings import ServiceSettings
+
+SLACK = 1e-9  # sums of shares are of floating-point numbers
+
+
+class QueueSettings(ServiceSettings):
+    """``CES_QUEUE`` names the file; left out, or empty: all defaults."""
+
+    queue: Path | None = None
+
+    @field_validator("queue", mode="before")
+    @classmethod
+    def _none(cls, value: object) -> object:
+        return value or None
+
+
+def _weight(value: float) -> float:
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"must be 0 or more, is {value:g}; 0 takes it out of the score")
+    return value
+
+
+def _share(value: float) -> float:
+    if not 0 <= value <= 1:
+        raise ValueError(f"is a share, 0 to 1, not {value:g}")
+    return value
+
+
+def _above_zero(value: float) -> float:
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"must be above 0, is {value:g}")
+    return value
+
+
+def _spare(value: float) -> float:
+    if not (math.isfinite(value) and value >= 1):
+        raise ValueError(f"is how many times what a job asks for: 1 or more, not {value:g}")
+    return value
+
+
+Weight = Annotated[float, AfterValidator(_weight)]
+Share = Annotated[float, AfterValidator(_share)]
+
+
+class ClusterShares(Document):
+    """Shares of the whole cluster, 0 to 1; of what is left out nothing is said."""
+
+    cpu: Share | None = None
+    memory: Share | None = None
+    gpu: Share | None = None
+    bandwidth: Share | None = None
+
+    def said(self) -> dict[str, float]:
+        """Resource -> share, of those that are given."""
+        return {resource: share for resource, share in self if share is not None}
+
+
+class Weights(Document):
+    """Of the parts of a job's score, in doublings: what counts as much as taking half."""
+
+    fit: Weight = 1.0
+    priority: Weight = 1.0
+    waiting: Weight = 1.0
+    share: Weight = 0.25
+
+
+class TenantEntry(Document):
+    """Who submits. What is guaranteed does not count when tenants' shares are compared; a quota is never exceeded."""
+
+    name: Name
+    weight: Annotated[float, AfterValidator(_above_zero)] = 1.0
+    guaranteed: ClusterShares = ClusterShares()
+    quota: ClusterShares = ClusterShares()
+
+
+class QueueFile(Document):
+    """``window`` and ``overdue``: null is none. Those ``tenants`` that are named may submit; where none is, any may,
+    with weight 1 and no quota."""
+
+    window: Annotated[int, Field(ge=1)] | None = 8
+    weights: Weights = Weights()
+    bound: Annotated[Duration, AfterValidator(_above_zero)] = 14_400
+    overdue: Share | None = 0.5
+    reservations: Annotated[int, Field(ge=0)] = 4
+    packing: list[Annotated[float, AfterValidator(_spare)]] = [1.25, 2.0]
+    satisfied: Share = 1.0
+    tenants: list[TenantEntry] = []
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        seen: set[str] = set()
+        totals: dict[str, float] = defaultdict(float)
+        for i, tenant in enumerate(self.tenants):
+            if tenant.name in seen:
+                raise ValueError(f"tenants[{i}].name: {tenant.name} is named twice: say what it has in one place")
+            seen.add(tenant.name)
+            quota = tenant.quota.said()
+            for resource, share in tenant.guaranteed.said().items():
+                where, most = f"tenants[{i}].guaranteed.{resource}", quota.get(resource, 1.0)
+                if share > most:
+                    raise ValueError(
+                        f"{where}: {share:g} contradicts the quota of {most:g}: raise the quota, or guarantee less"
+                    )
+                totals[resource] += share
+                if totals[resource] > 1 + SLACK:
+                    raise ValueError(
+                        f"{where}: all that is guaranteed adds up to more than the cluster, "
+                        f"{totals[resource]:g} of it: guarantee less"
+                    )
+        return self
+
+    def admits(self, tenant: str) -> bool:
+        """Whether jobs of this tenant may be submitted."""
+        return not self.tenants or tenant in self.names
+
+    @property
+    def names(self) -> list[str]:
+        """Of the tenants."""
+        return [tenant.name for tenant in self.tenants]
+
+
+def read_queue(path: Path | None) -> QueueFile:
+    """What the file says; all defaults without one. Raises BadSetup, with file, field and what is wrong there."""
+    if path is None:
+        return QueueFile()
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadSetup(f"CES_QUEUE: {path} cannot be read: {error.strerror or error}") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise BadSetup(f"CES_QUEUE: {path} is no YAML: {' '.join(str(error).split())}") from error
+    try:
+        return QueueFile.model_validate({} if document is None else document)
+    except ValidationError as error:
+        found = "; ".join(_explain(detail) for detail in error.errors(include_url=False))
+        raise BadSetup(f"CES_QUEUE: {path}: {found}") from error
+
+
+def _explain(detail: ErrorDetails) -> str:
+    """``tenants[1].weight: must be above 0, is -2``."""
+    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"]).removeprefix(".")
+    if detail["type"] == "extra_forbidden":
+        return f"{field}: unknown field; remove it, or see how it is spelt in the documentation"
+    said = detail["msg"].removeprefix("Value error, ")
+    if detail["type"] == "value_error" and not field:
+        return said  # it begins with the field
+    return f"{field or 'file'}: {said}"
