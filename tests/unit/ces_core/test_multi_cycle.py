@@ -258,14 +258,14 @@ def test_the_window_bounds_the_refusals_and_rolls_on() -> None:
         asked.append(job.name)
         return solve(job, cluster)
 
-    cluster = Cluster.make([Node("a", cpu=3), Node("b", cpu=3), Node("c", cpu=1)], [])
+    cluster = Cluster.make([Node("a", cpu=3), Node("b", cpu=3), Node("c", cpu=3)], [])
     jobs = [
         WaitingJob(f"j{i}", Problem.make(cluster, [Task(str(t), cpu=2) for t in range(3)]), i, expected_s=9)
         for i in range(10)
     ]
     parameters = replace(PLAIN, window=4)
     memory = Memory()
-    ledger, other = Ledger(cluster), WaitingJob("other", Problem.make(cluster, [Task("0", cpu=1, allowed=("c",))]), 0)
+    ledger, other = Ledger(cluster), WaitingJob("other", Problem.make(cluster, [Task("0", cpu=2, allowed=("c",))]), 0)
     plan = solve(other, cluster).plan
     assert plan is not None
     ledger.hold(other.name, other.problem, plan)
@@ -278,8 +278,56 @@ def test_the_window_bounds_the_refusals_and_rolls_on() -> None:
     assert not [standing for standing in decided.queue if standing.reason is None]
     cycle(State(10, ledger, jobs, running, 1, memory), parameters, counting)
     assert len(asked) == 14
-    cycle(State(10, Ledger(cluster), jobs, [], 2, memory), parameters, counting)
-    assert len(asked) == 24  # nothing runs, so no end would bring another cycle
+
+
+def test_a_cycle_says_that_it_did_not_come_to_everybody() -> None:
+    cluster = one_node()
+    jobs = [wants(cluster, f"j{i}", 4, submitted=i) for i in range(3)]
+    desk = Desk(cluster, replace(PLAIN, starts=1))
+    first, second = desk.at(3, *jobs), desk.at(3)
+    assert [(started(decided), decided.more) for decided in (first, second)] == [(["j0"], True), (["j1"], False)]
+
+
+def test_a_promised_time_holds_against_a_later_promise_of_no_time() -> None:
+    cluster = Cluster.make([Node("a", cpu=4), Node("b", cpu=4)], [])
+
+    def wanting(name: str, *nodes: str, lasts: float | None, submitted: float = 0) -> WaitingJob:
+        tasks = [Task(node, cpu=4, allowed=(node,)) for node in nodes]
+        return WaitingJob(name, Problem.make(cluster, tasks), submitted, expected_s=lasts)
+
+    desk = Desk(cluster)
+    desk.run(wanting("open", "a", lasts=None))
+    desk.run(wanting("closed", "b", lasts=80))
+    promised = desk.at(60, wanting("one", "b", lasts=100), wanting("both", "a", "b", lasts=None, submitted=1)).queue
+    assert [(each.job, each.reserved, each.start_s) for each in promised] == [("one", True, 80), ("both", True, None)]
+    desk.end("open")
+    assert [(each.job, each.start_s) for each in desk.at(70).queue] == [("one", 80), ("both", 180)]
+
+
+def test_what_will_never_fit_is_not_tried_again_when_something_becomes_free() -> None:
+    cluster = Cluster.make([Node("a", cpu=3), Node("b", cpu=3)], [])  # no way between them
+    problem = Problem.make(cluster, [Task("x", cpu=2), Task("y", cpu=2)], [Flow("x", "y", 1, 2)])
+    asked: list[str] = []
+
+    def counting(job: WaitingJob, cluster: Cluster) -> Result:
+        asked.append(job.name)
+        return solve(job, cluster)
+
+    memory = Memory()
+    for freed in range(3):
+        decided = cycle(State(90, Ledger(cluster), [WaitingJob("j", problem, 0)], [], freed, memory), PLAIN, counting)
+        memory = decided.memory
+        assert [standing.reason and standing.reason.permanent for standing in decided.queue] == [True]
+    assert asked == ["j"]
+
+
+def test_the_window_is_not_used_up_before_the_first_job_of_a_tenant() -> None:
+    cluster = Cluster.make([Node("a", cpu=3), Node("b", cpu=3), Node("c", cpu=1)], [])
+    large = Problem.make(cluster, [Task(str(t), cpu=2) for t in range(3)])
+    jobs = [WaitingJob(f"j{i}", large, i, tenant="many") for i in range(20)]  # overdue
+    jobs.append(wants(cluster, "first", 1, submitted=80, tenant="other"))
+    decided = cycle(State(90, Ledger(cluster), jobs, [], 0), replace(PLAIN, window=2), solve)
+    assert (started(decided), len(decided.refused), decided.more) == (["first"], 2, True)
 
 
 def test_large_holes_are_kept_whole() -> None:

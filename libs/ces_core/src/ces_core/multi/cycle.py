@@ -7,6 +7,7 @@ passed over, and may start later only where no reservation is delayed by it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -31,17 +32,23 @@ from ces_core.reason import Reason
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why the solver had no place for a job. It stands until something becomes free after ``freed``. ``reservable``:
-    False where no moment was found either at which the job would have one."""
+    """Why the solver had no place for a job. It stands until something becomes free after ``freed``, or ``forever``.
+    ``reservable``: False where no moment was found either at which the job would have one."""
 
     freed: int
     reason: Reason
     reservable: bool = True
 
+    @property
+    def forever(self) -> bool:
+        """Whether it is proven that no job's end will help."""
+        return self.reason.permanent and self.reason.proven
+
 
 @dataclass(frozen=True)
 class Memory:
-    """What a cycle hands to the next. Losing it costs time and the promises made, nothing else."""
+    """What a cycle hands to the next, on the same cluster: what is free may differ, what there is may not. Losing it
+    costs time and the promises made, nothing else."""
 
     freed: int = 0
     reservations: tuple[Reservation, ...] = ()
@@ -75,11 +82,14 @@ class Start:
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """``starts`` in the order in which they were decided. ``refused``: why the solver had no place for others now."""
+    """``starts`` in the order in which they were decided. ``refused``: why the solver had no place for others now.
+    ``more``: the window or the number of starts was used up before everybody's turn, so another cycle may start some
+    though nothing changes."""
 
     starts: tuple[Start, ...]
     memory: Memory
     refused: Mapping[str, Reason]
+    more: bool
     _explain: Callable[[], tuple[Standing, ...]]
 
     @cached_property
@@ -108,10 +118,11 @@ class _Cycle:
         self._known = {
             name: refusal
             for name, refusal in state.memory.refusals.items()
-            if refusal.freed == state.freed and name in self._line
+            if (refusal.freed == state.freed or refusal.forever) and name in self._line
         }
-        # Where nothing runs, no end will bring another cycle in which the window rolls on.
-        self._tries = parameters.window if running else None
+        self._tries = math.inf if parameters.window is None else parameters.window
+        self._most = math.inf if parameters.starts is None else parameters.starts
+        self._more = False
         self._refused: dict[str, Reason] = {}
         self._kept: dict[str, Reservation] = {}
         self._starts: list[Start] = []
@@ -124,13 +135,13 @@ class _Cycle:
         for job in self._overdue_first():
             if not self._start(job):
                 self._keep_room(job)
-        started = True
-        while started:
-            started = any(self._start(self._table.jobs[line]) for line in self._candidates())
+        while any(self._start(self._table.jobs[line]) for line in self._candidates()):
+            pass
         return Decisions(
             tuple(self._starts),
             Memory(self._state.freed, tuple(self._kept.values()), MappingProxyType(dict(self._known))),
             MappingProxyType(self._refused),
+            self._more,
             self._explained,
         )
 
@@ -140,8 +151,8 @@ class _Cycle:
         free, against = free_of(self._ledger.cluster), self._shares.against_fair()
         self._scores = self._table.scores(self._parameters, free, against)
         order = np.lexsort((np.arange(len(self._left)), -self._scores.parts.sum(axis=1)))
-        newcomers = self._newcomers(order.tolist())
-        group = np.where(self._overdue, 0, np.where(newcomers, 1, 2))
+        self._newcomers = self._firsts(order.tolist())
+        group = np.where(self._overdue, 0, np.where(self._newcomers, 1, 2))
         age = np.where(self._overdue, np.arange(len(self._left)), 0)
         order = order[np.lexsort((age[order], group[order]))]
         self._order: list[int] = order[self._left[order]].tolist()
@@ -159,7 +170,7 @@ class _Cycle:
                 found[job.name] = beyond
         return found
 
-    def _newcomers(self, order: Sequence[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    def _firsts(self, order: Sequence[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         """(jobs,): the best job of each tenant of which nothing runs, so that a flood holds up nobody's first."""
         found = np.zeros(len(self._left), dtype=np.bool_)
         idle = self._shares.idle()
@@ -178,13 +189,21 @@ class _Cycle:
 
     def _candidates(self) -> list[int]:
         """Those not overdue that may have a place, best first."""
-        if self._tries == 0:
-            return []
         open_to = self._fits & ~self._overdue
         return [line for line in self._order if open_to[line] and self._table.jobs[line].name not in self._known]
 
+    def _has_turn(self, line: int) -> bool:
+        """Whether the window reaches the job. It always reaches the first of a tenant of which nothing runs, so that
+        nobody's flood uses it up before."""
+        reached = self._tries > 0 or bool(self._newcomers[line])
+        self._more |= not reached
+        return reached
+
     def _start(self, job: WaitingJob) -> bool:
         """Whether the job had a place and has started."""
+        if len(self._starts) >= self._most:
+            self._more = True
+            return False
         line = self._line[job.name]
         kept = self._kept.get(job.name)
         if kept is not None:
@@ -216,7 +235,9 @@ class _Cycle:
 
     def _plan(self, job: WaitingJob, line: int) -> Plan | None:
         """A place for the job now, beside all that room is kept for."""
-        if not self._fits[line] or job.name in self._known or self._tries == 0 or self._beyond_quota(job) is not None:
+        if not self._fits[line] or job.name in self._known or not self._has_turn(line):
+            return None
+        if self._beyond_quota(job) is not None:
             return None
         result = self._answer(job)
         reason = result.reason or Reason("packing", proven=False)
@@ -227,8 +248,7 @@ class _Cycle:
             reason = beyond
         self._known[job.name] = Refusal(self._state.freed, reason)
         self._refused[job.name] = reason
-        if self._tries is not None:
-            self._tries -= 1
+        self._tries -= 1
         return None
 
     def _answer(self, job: WaitingJob) -> Result:
@@ -260,29 +280,38 @@ class _Cycle:
     # Reservations.
 
     def _renew_reservations(self) -> None:
+        """In the order of the promises. A promise of a time holds against all others; one of no time does not stand in
+        the way of those that were made before it."""
         kept = [each for each in self._state.memory.reservations if each.job in self._line]
         for each in kept:
-            self._outlook.reserve(each.job, each.begin, self._job(each.job).expected_s, each.cells)
+            if each.start_s is not None:
+                self._outlook.reserve(each.job, each.begin, self._job(each.job).expected_s, each.cells)
         for each in kept:
-            if self._state.freed == self._state.memory.freed and each.begin > self._outlook.now:
-                self._kept[each.job] = each
-                continue
-            job = self._job(each.job)
+            job, renewed = self._job(each.job), each
             self._outlook.forget(each.job)
-            renewed = renew(self._outlook, job, each)
-            if renewed is not None:
-                self._kept[each.job] = renewed
-                self._outlook.reserve(each.job, renewed.begin, job.expected_s, renewed.cells)
+            if self._state.freed != self._state.memory.freed or each.begin <= self._outlook.now:
+                found = renew(self._outlook, job, each)
+                if found is None:
+                    continue
+                renewed = found
+            self._kept[each.job] = renewed
+            self._outlook.reserve(each.job, renewed.begin, job.expected_s, renewed.cells)
 
     def _keep_room(self, job: WaitingJob) -> None:
         """A reservation for an overdue job, if there is to be one more."""
         if job.name in self._kept or len(self._kept) >= self._parameters.reservations or job.name in self._never:
             return
         refusal = self._known.get(job.name)
-        if (refusal is not None and not refusal.reservable) or self._beyond_quota(job) is not None:
+        if refusal is not None and (refusal.forever or not refusal.reservable):
+            return
+        if self._beyond_quota(job) is not None:
+            return
+        if len(self._starts) >= self._most or (self._tries <= 0 and job.name not in self._refused):
+            self._more = True
             return
         found = reserve(self._outlook, job, self._solve)
         if found is None:
+            self._tries -= 1
             reason = refusal.reason if refusal else Reason("packing", proven=False)
             self._known[job.name] = Refusal(self._state.freed, reason, reservable=False)
             return

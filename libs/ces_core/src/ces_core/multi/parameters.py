@@ -61,7 +61,8 @@ class Parameters:
     """The defaults are those of the benchmark (docs/benchmarks/multi.md).
 
     ``window``: so many candidates may be refused by the solver in one cycle; those refused before count only once
-    something has become free, so the window rolls on through the queue. None: no end.
+    something has become free, so the window rolls on through the queue. None: no end. ``starts``: so many jobs at most
+    start in one cycle. None: no end.
 
     Weights of the score, in doublings:
 
@@ -85,6 +86,7 @@ class Parameters:
     """
 
     window: int | None = 8
+    starts: int | None = None
     fit: float = 1.0
     priority: float = 1.0
     waiting: float = 1.0
@@ -104,6 +106,8 @@ class Parameters:
             raise ProblemError("satisfied", f"is a bandwidth satisfaction: 0 to 1, not {self.satisfied}")
         if self.window is not None and self.window < 1:
             raise ProblemError("window", f"must be at least 1, is {self.window}; leave it out for the default")
+        if self.starts is not None and self.starts < 1:
+            raise ProblemError("starts", f"must be at least 1, is {self.starts}; leave it out for no end")
         for name in ("fit", "priority", "waiting", "share"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value >= 0):

@@ -72,6 +72,11 @@ class Cycles:
     parameters: Parameters
 
     def serve(self, desk: Desk) -> None:
+        while self._cycle(desk) and not desk.running:
+            pass  # no end would bring another cycle
+
+    def _cycle(self, desk: Desk) -> bool:
+        """Whether there is more to decide at this moment."""
         state = State(desk.now, desk.ledger, desk.queue, desk.running, desk.freed, desk.memory)
         decided = cycle(state, self.parameters, desk.solve)
         desk.memory = decided.memory
@@ -80,6 +85,7 @@ class Cycles:
             desk.refuse(name, reason)
         for start in decided.starts:
             desk.start(jobs[start.job], start.plan)
+        return decided.more
 
 
 def _try(desk: Desk, job: TimedJob) -> bool:
