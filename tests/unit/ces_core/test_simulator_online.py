@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import math
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simulated_runs import held
 
 from ces_core.errors import ProblemError
 from ces_core.generate import random_instance
@@ -19,7 +19,7 @@ from ces_core.ledger import Ledger, OverCapacityError
 from ces_core.plan import Plan, PlannedFlow
 from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
 from ces_core.simulator.online import simulate
-from ces_core.simulator.outcome import Fate, Outcome
+from ces_core.simulator.outcome import Outcome
 from ces_core.simulator.policy import Desk, FirstComeFirstServed
 from ces_core.simulator.workload import TimedJob, from_trace, poisson
 from ces_core.solvers import get_solver
@@ -37,20 +37,6 @@ def job(name: str, arrival: float, duration: float, cpu: float) -> TimedJob:
 
 def fates(outcome: Outcome) -> dict[str, tuple[float | None, float | None, float | None]]:
     return {fate.job.name: (fate.started_s, fate.ended_s, fate.left_s) for fate in outcome.fates}
-
-
-def held(fate: Fate) -> dict[tuple[str, ...], float]:
-    """What a job takes, by names, read off its plan."""
-    assert fate.plan is not None
-    found: dict[tuple[str, ...], float] = {}
-    for task in fate.job.tasks:
-        for what in ("cpu", "memory"):
-            key = (what, fate.plan.assignments[task.name])
-            found[key] = found.get(key, 0.0) + getattr(task, what)
-    for flow in fate.plan.flows:
-        for hop in pairwise(flow.path):
-            found[hop] = found.get(hop, 0.0) + flow.bandwidth
-    return found
 
 
 workloads = st.builds(

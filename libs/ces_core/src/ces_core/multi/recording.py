@@ -1,0 +1,166 @@
+"""A run of the queue on record: all that went into each cycle, and what came out, a line of JSON for each.
+
+What is as it was in the line before is left out, so a line grows with what has changed and not with the cluster. On
+another cluster all is told anew.
+:mod:`ces_core.simulator.replaying` decides again what is on record.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ces_core.instance import read_instance, write_instance
+from ces_core.ledger import Cell, Ledger
+from ces_core.multi.cycle import Decisions, Memory, Start, State
+from ces_core.multi.jobs import RunningJob, WaitingJob
+from ces_core.multi.parameters import Parameters, Tenant
+from ces_core.problem import Cluster, Problem, Task
+
+Record = Callable[[State, Parameters, Mapping[str, int], Decisions], None]
+"""Called after each cycle: what it was given, the seed that the solver gets for each waiting job, what it decided."""
+Line = dict[str, Any]
+
+
+class Recorder:
+    """Appends a line to a file after each cycle. Raises OSError where the file cannot be written."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", encoding="utf-8")
+        self._cluster: Cluster | None = None
+        self._parameters: Parameters | None = None
+        self._memory: Memory | None = None
+        self._jobs: dict[str, tuple[WaitingJob, int]] = {}
+        self._held: dict[str, tuple[RunningJob, Mapping[Cell, float]]] = {}
+
+    def __call__(self, state: State, parameters: Parameters, seeds: Mapping[str, int], decisions: Decisions) -> None:
+        line: Line = {"now_s": state.now_s, "freed": state.freed}
+        if state.memory is not self._memory:
+            line["forgotten"] = True
+        if self._cluster is None or not _same(self._cluster, state.ledger.base):
+            line["cluster"] = _cluster_line(state.ledger.base)
+            self._cluster = state.ledger.base
+            self._jobs, self._held = {}, {}
+        if parameters != self._parameters:
+            line["parameters"] = _parameters_line(parameters)
+            self._parameters = parameters
+        jobs = {job.name: (job, seeds[job.name]) for job in state.waiting}
+        held = {job.name: (job, state.ledger.held(job.name)) for job in state.running}
+        line["jobs"] = [_job_line(*told) for name, told in jobs.items() if not _known(self._jobs.get(name), told)]
+        line["held"] = [_held_line(*told) for name, told in held.items() if self._held.get(name) != told]
+        line["waiting"], line["running"] = list(jobs), list(held)
+        line["starts"] = [start_line(start) for start in decisions.starts]
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+        self._jobs, self._held, self._memory = self._jobs | jobs, held, decisions.memory
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """One cycle of a record. ``state`` has an empty memory; it is that of the cycle before unless ``forgotten``.
+    ``starts``: as :func:`start_line` has them."""
+
+    state: State
+    parameters: Parameters
+    seeds: Mapping[str, int]
+    forgotten: bool
+    starts: Sequence[Line]
+
+
+def read_record(path: Path) -> Iterator[Recorded]:
+    """The cycles of a record, in order. Raises OSError, and ValueError or KeyError where it is none."""
+    parameters = Parameters()
+    cluster: Cluster | None = None
+    ground: Line = {}
+    jobs: dict[str, WaitingJob] = {}
+    seeds: dict[str, int] = {}
+    held: dict[str, tuple[RunningJob, dict[Cell, float]]] = {}
+    with path.open(encoding="utf-8") as file:
+        for text in file:
+            line = json.loads(text)
+            if "cluster" in line:
+                ground = line["cluster"]
+                cluster = read_instance(ground).cluster
+                jobs, held = {}, {}
+            if cluster is None:
+                raise ValueError(f"{path} does not begin with a cluster")
+            if "parameters" in line:
+                parameters = _parameters(line["parameters"])
+            for told in line["jobs"]:
+                seeds[told["name"]] = told.pop("seed")
+                jobs[told["name"]] = _job(told, ground, cluster)
+            for told in line["held"]:
+                cells = {(int(resource), int(index)): amount for resource, index, amount in told.pop("cells")}
+                held[told["name"]] = RunningJob(**told), cells
+            ledger = Ledger(cluster)
+            for name in line["running"]:
+                ledger.adopt(name, held[name][1])
+            waiting, running = [jobs[name] for name in line["waiting"]], [held[name][0] for name in line["running"]]
+            state = State(line["now_s"], ledger, waiting, running, line["freed"])
+            yield Recorded(state, parameters, dict(seeds), line.get("forgotten", False), line["starts"])
+
+
+def start_line(start: Start) -> Line:
+    """A job's start: which it is, and its plan."""
+    flows = [flow.to_dict() for flow in start.plan.flows]
+    return {"job": start.job, "assignments": dict(start.plan.assignments), "flows": flows}
+
+
+def _same(one: Cluster, other: Cluster) -> bool:
+    """Whether they are the same before anything is placed on them."""
+    names = ("node_capacity", "node_used", "link_capacity", "link_used", "medium_capacity")
+    same = all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
+    return one is other or (one.topology is other.topology and same)
+
+
+def _cluster_line(cluster: Cluster) -> Line:
+    return write_instance(Problem.make(cluster, [Task("nobody")]))
+
+
+def _known(before: tuple[WaitingJob, int] | None, now: tuple[WaitingJob, int]) -> bool:
+    return before is not None and (before[0] is now[0] or _job_line(*before) == _job_line(*now))
+
+
+def _job_line(job: WaitingJob, seed: int) -> Line:
+    """Without the cluster, which has a line of its own."""
+    asked = {key: value for key, value in write_instance(job.problem).items() if key in ("job", "weights")}
+    said = {"name": job.name, "submitted_s": job.submitted_s, "priority": job.priority, "tenant": job.tenant}
+    how = {"basis": job.problem.basis, "paths": job.problem.paths, "seed": seed, "expected_s": job.expected_s}
+    return asked | said | how
+
+
+def _job(told: Line, ground: Line, cluster: Cluster) -> WaitingJob:
+    asked = ground | {key: told.pop(key) for key in ("job", "weights")}
+    problem = read_instance(asked, basis=told.pop("basis"), paths=told.pop("paths"))
+    return WaitingJob(problem=replace(problem, cluster=cluster), **told)
+
+
+def _held_line(job: RunningJob, cells: Mapping[Cell, float]) -> Line:
+    return asdict(job) | {"cells": [[*cell, amount] for cell, amount in cells.items()]}
+
+
+def _parameters_line(parameters: Parameters) -> Line:
+    told = {each.name: getattr(parameters, each.name) for each in fields(parameters)}
+    tenants = [
+        {
+            "name": tenant.name,
+            "weight": tenant.weight,
+            "guaranteed": dict(tenant.guaranteed),
+            "quota": dict(tenant.quota),
+        }
+        for tenant in parameters.tenants
+    ]
+    return told | {"tenants": tenants, "packing": list(parameters.packing)}
+
+
+def _parameters(told: Line) -> Parameters:
+    tenants = tuple(Tenant(**tenant) for tenant in told["tenants"])
+    return Parameters(**told | {"tenants": tenants, "packing": tuple(told["packing"])})

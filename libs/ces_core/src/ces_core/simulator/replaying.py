@@ -1,0 +1,44 @@
+"""A recorded run, decided again by the code that simulations run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ces_core.multi.cycle import Memory, cycle
+from ces_core.multi.jobs import WaitingJob
+from ces_core.multi.recording import read_record, start_line
+from ces_core.plan import Result
+from ces_core.problem import Cluster
+from ces_core.simulator.deciding import decide
+from ces_core.solvers import Solver
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One cycle: what was started then, and what is now; job and plan, in the order of the decisions."""
+
+    now_s: float
+    recorded: Sequence[Mapping[str, Any]]
+    replayed: Sequence[Mapping[str, Any]]
+
+
+def replay(record: Path, solver: Solver, *, time_limit_s: float | None = None) -> Iterator[Replayed]:
+    """Every cycle of a record (:mod:`ces_core.multi.recording`), each on the state that it had and the memory that
+    this run has of the one before. The decisions are the same where the solver answers the same whenever it is asked:
+    one that stops at a time limit need not.
+
+    Raises OSError, and ValueError or KeyError where it is no record; BadDecisionError where a plan breaks a rule.
+    """
+    memory = Memory()
+    for told in read_record(record):
+
+        def solve(job: WaitingJob, cluster: Cluster, seeds: Mapping[str, int] = told.seeds) -> Result:
+            return decide(solver, job.on(cluster), seed=seeds[job.name], time_limit_s=time_limit_s).result
+
+        state = replace(told.state, memory=Memory() if told.forgotten else memory)
+        decided = cycle(state, told.parameters, solve)
+        memory = decided.memory
+        yield Replayed(state.now_s, told.starts, [start_line(start) for start in decided.starts])

@@ -1,0 +1,125 @@
+"""A run on record, decided again: the same jobs start in the same order with the same plans."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from simulated_runs import parameters, workloads
+
+from ces_core.generate import random_instance
+from ces_core.instance import read_instance
+from ces_core.multi.cycle import Memory, State, cycle
+from ces_core.multi.parameters import Parameters, Tenant
+from ces_core.multi.recording import Recorder, read_record
+from ces_core.problem import Cluster
+from ces_core.simulator.online import simulate
+from ces_core.simulator.policy import Desk
+from ces_core.simulator.replaying import Replayed, replay
+from ces_core.simulator.workload import TimedJob, poisson
+from ces_core.solvers import get_solver
+
+GREEDY = get_solver("greedy")
+
+
+@dataclass
+class OnRecord:
+    """CES-Multi as the service runs it: cycle after cycle, each of them recorded. ``seen``: called before each."""
+
+    parameters: Parameters
+    record: Recorder
+    seen: Callable[[Desk], None] = lambda _: None
+    name: str = "on-record"
+
+    def serve(self, desk: Desk) -> None:
+        more = True
+        while more:
+            self.seen(desk)
+            state = State(desk.now, desk.ledger, desk.queue, desk.running, desk.freed, desk.memory)
+            decided = cycle(state, self.parameters, desk.solve)
+            self.record(state, self.parameters, {job.name: 0 for job in state.waiting}, decided)
+            desk.memory = decided.memory
+            jobs = {job.name: job for job in desk.waiting}
+            for name, reason in decided.refused.items():
+                desk.refuse(name, reason)
+            for start in decided.starts:
+                desk.start(jobs[start.job], start.plan)
+            more = bool(decided.starts)
+
+
+def recorded(
+    path: Path, cluster: Cluster, jobs: Sequence[TimedJob], parameters: Parameters, **how: Any
+) -> list[Replayed]:
+    """A run's cycles, as they were and as they are when they are decided again."""
+    record = Recorder(path)
+    simulate(cluster, jobs, GREEDY, OnRecord(parameters, record, **how))
+    record.close()
+    return list(replay(path, GREEDY))
+
+
+@settings(max_examples=40, deadline=None)
+@given(given_=workloads(), parameters=parameters)
+def test_what_is_on_record_is_decided_alike(given_: tuple[Cluster, list[TimedJob]], parameters: Parameters) -> None:
+    with TemporaryDirectory() as folder:
+        cycles = recorded(Path(folder) / "record", *given_, parameters)
+    assert any(each.recorded for each in cycles)
+    for each in cycles:
+        assert each.replayed == each.recorded
+
+
+@pytest.fixture
+def run() -> tuple[Cluster, list[TimedJob]]:
+    """A crowded cluster: jobs wait, and some are overdue."""
+    cluster = read_instance(random_instance("scarce", 3, nodes=4)).cluster
+    jobs = poisson(12, 1.0, 20, (1, 2, 3), 5, regime="scarce")
+    return cluster, [replace(job, expected_s=job.duration_s, tenant=f"t{i % 2}") for i, job in enumerate(jobs)]
+
+
+IMPATIENT = Parameters(bound_s=10, tenants=(Tenant("t0", 2, {"cpu": 0.1}, {"cpu": 0.9}), Tenant("t1")))
+
+
+def test_a_record_tells_no_more_than_what_has_changed(tmp_path: Path, run: tuple[Cluster, list[TimedJob]]) -> None:
+    cycles = recorded(tmp_path / "record", *run, IMPATIENT)
+    lines = [json.loads(line) for line in (tmp_path / "record").read_text().splitlines()]
+    assert len(lines) == len(cycles) > len(run[1])
+    assert ["cluster" in line for line in lines] == ["parameters" in line for line in lines]
+    assert [i for i, line in enumerate(lines) if "cluster" in line] == [0]
+    assert sorted(told["name"] for line in lines for told in line["jobs"]) == sorted(job.name for job in run[1])
+    assert sum(len(line["held"]) for line in lines) == sum(len(line["starts"]) for line in lines)
+    assert all(told.parameters == IMPATIENT for told in read_record(tmp_path / "record"))
+
+
+def test_a_change_of_any_decision_is_seen(tmp_path: Path, run: tuple[Cluster, list[TimedJob]]) -> None:
+    """Else a replay would prove nothing."""
+    path = tmp_path / "record"
+    recorded(path, *run, IMPATIENT)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[0]["parameters"]["window"] = 1
+    lines[0]["parameters"]["fit"] = 0.0
+    lines[0]["parameters"]["bound_s"] = 1e6
+    path.write_text("\n".join(map(json.dumps, lines)))
+    assert any(each.replayed != each.recorded for each in replay(path, GREEDY))
+
+
+def test_a_memory_that_was_lost_is_lost_again(tmp_path: Path, run: tuple[Cluster, list[TimedJob]]) -> None:
+    """As when the service starts anew."""
+    looks = 0
+
+    def forget(desk: Desk) -> None:
+        nonlocal looks
+        looks += 1
+        if looks % 5 == 0:
+            desk.memory = Memory()
+
+    cycles = recorded(tmp_path / "record", *run, IMPATIENT, seen=forget)
+    forgotten = [told.forgotten for told in read_record(tmp_path / "record")]
+    assert forgotten[0]
+    assert forgotten[4::5] == [True] * len(forgotten[4::5])
+    assert sum(forgotten) == 1 + len(forgotten[4::5])
+    assert all(each.replayed == each.recorded for each in cycles)
