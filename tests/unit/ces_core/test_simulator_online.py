@@ -15,7 +15,7 @@ from simulated_runs import held
 from ces_core.errors import ProblemError
 from ces_core.generate import random_instance
 from ces_core.instance import read_instance
-from ces_core.ledger import Ledger, OverCapacityError
+from ces_core.ledger import LINK, Ledger, OverCapacityError
 from ces_core.plan import Plan, PlannedFlow
 from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
 from ces_core.simulator.online import simulate
@@ -179,6 +179,19 @@ def test_the_ledger_takes_all_or_nothing() -> None:
     assert before.link_used.sum() == 5
     with pytest.raises(KeyError):
         ledger.release("j")
+
+
+def test_a_ledger_takes_what_is_held_already_even_where_it_is_too_much() -> None:
+    cluster = Cluster.make([Node("a", cpu=4), Node("b", cpu=4)], [Link("a", "b", 10)])
+    held = {"j": {(0, 0): 3.0, (LINK, 0): 6.0}, "k": {(0, 0): 3.0}}
+    ledger = Ledger.of(cluster, held)
+    assert (ledger.base, ledger.jobs) == (cluster, ("j", "k"))
+    assert ledger.held("j") == held["j"]
+    assert ledger.cluster.node_used[0].tolist() == [6, 0]
+    assert ledger.cluster.link_used.tolist() == [6]
+    other = ledger.copy()
+    other.release("k")
+    assert [each.cluster.node_used[0, 0] for each in (other, ledger)] == [3, 6]
 
 
 @dataclass

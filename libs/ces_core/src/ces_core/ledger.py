@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -47,6 +47,17 @@ class Ledger:
         self._uses: dict[Cell, _Use] = {}
         self._held: dict[str, Mapping[Cell, float]] = {}
         self._node_used, self._link_used = cluster.node_used.copy(), cluster.link_used.copy()
+
+    @staticmethod
+    def of(cluster: Cluster, held: Mapping[str, Mapping[Cell, float]]) -> Ledger:
+        """What jobs hold already, job by job, even where that is more than there is: capacity may have shrunk."""
+        ledger = Ledger(cluster)
+        for job, cells in held.items():
+            for cell, amount in cells.items():
+                ledger._use(cell).held[job] = amount
+            ledger._held[job] = cells
+        ledger._renew(ledger._uses)
+        return ledger
 
     @property
     def cluster(self) -> Cluster:
@@ -136,7 +147,7 @@ class Ledger:
             name = self._cluster.topology.media[medium]
             raise OverCapacityError(f"{job}: medium {name} would carry {total[medium]} of {capacity[medium]}")
 
-    def _renew(self, cells: Mapping[Cell, float]) -> None:
+    def _renew(self, cells: Iterable[Cell]) -> None:
         for cell in cells:
             resource, index = cell
             if resource == LINK:
