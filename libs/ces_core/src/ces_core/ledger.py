@@ -99,17 +99,10 @@ class Ledger:
             if used + amount > capacity * (1 + TOLERANCE):
                 raise OverCapacityError(f"{job}: {self._name(cell)} would hold {used + amount} of {capacity}")
         self._check_media(job, wanted)
-        self.adopt(job, wanted)
-
-    def adopt(self, job: str, cells: Mapping[Cell, float]) -> None:
-        """Hold what the job was given elsewhere, whether or not there is room for it. Raises ValueError where it
-        already holds something."""
-        if job in self._held:
-            raise ValueError(f"{job} already holds a place")
-        for cell, amount in cells.items():
+        for cell, amount in wanted.items():
             self._use(cell).held[job] = amount
-        self._held[job] = cells
-        self._renew(cells)
+        self._held[job] = wanted
+        self._renew(wanted)
 
     def release(self, job: str) -> None:
         """Give back what the job holds. Raises KeyError where it holds nothing."""

@@ -100,9 +100,7 @@ def read_record(path: Path) -> Iterator[Recorded]:
             for told in line["held"]:
                 cells = {(int(resource), int(index)): amount for resource, index, amount in told.pop("cells")}
                 held[told["name"]] = RunningJob(**told), cells
-            ledger = Ledger(cluster)
-            for name in line["running"]:
-                ledger.adopt(name, held[name][1])
+            ledger = Ledger.of(cluster, {name: held[name][1] for name in line["running"]})
             waiting, running = [jobs[name] for name in line["waiting"]], [held[name][0] for name in line["running"]]
             state = State(line["now_s"], ledger, waiting, running, line["freed"])
             yield Recorded(state, parameters, dict(seeds), line.get("forgotten", False), line["starts"])
