@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from ces_core.objective import evaluate
+from ces_core.objective import evaluate, metrics_of
+from ces_core.plan import Plan
 from ces_core.problem import Basis, Cluster, Flow, Link, Node, Problem, Task
 
 
@@ -24,6 +25,8 @@ def test_apart_with_half_of_what_was_hoped_for() -> None:
     problem = two_nodes()
     path = problem.cluster.topology.paths.between(0, 1)[0]
     metrics = evaluate(problem, [0, 1], [path], [35.0])
+    plan = Plan.of(problem, [0, 1], [path], [35.0])
+    assert metrics_of(problem, plan) == metrics
     # CPU 0.6 and 0.2 (std 0.2), memory 0.2 and 0.5 (std 0.15), links 0.45 and 0 (std 0.225); the switch does not count.
     assert metrics.load_imbalance == pytest.approx((0.2 + 0.15 + 0.225) / 3)
     assert metrics.bandwidth_satisfaction == pytest.approx(0.5)

@@ -10,7 +10,7 @@ import pytest
 
 from ces_core.errors import ProblemError
 from ces_core.ledger import Ledger
-from ces_core.multi.cycle import Decisions, Memory, State, cycle
+from ces_core.multi.cycle import Decisions, Memory, State, carried, cycle
 from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.multi.parameters import Parameters, Tenant
 from ces_core.plan import Plan, Result
@@ -302,6 +302,31 @@ def test_a_promised_time_holds_against_a_later_promise_of_no_time() -> None:
     assert [(each.job, each.reserved, each.start_s) for each in promised] == [("one", True, 80), ("both", True, None)]
     desk.end("open")
     assert [(each.job, each.start_s) for each in desk.at(70).queue] == [("one", 80), ("both", 180)]
+
+
+def test_a_promise_is_carried_to_another_cluster_where_its_plan_is_possible_there() -> None:
+    def two(*, wired: bool = True, more: bool = False) -> Cluster:
+        links = [Link("a", "b", 9), Link("b", "a", 9)] if wired else []
+        return Cluster.make([*([Node("_", cpu=1)] if more else []), Node("a", cpu=4), Node("b", cpu=4)], links)
+
+    def asking(cluster: Cluster, *allowed: str) -> WaitingJob:
+        tasks = [Task("x", cpu=4, allowed=allowed or None), Task("y", cpu=4)]
+        return WaitingJob("j", Problem.make(cluster, tasks, [Flow("x", "y", 1, 1)]), 0, expected_s=5)
+
+    desk = Desk(two())
+    desk.run(wants(desk.cluster, "open", 1, lasts=90))
+    promise = desk.at(60, asking(desk.cluster)).queue[0]
+    assert (promise.reserved, promise.start_s) == (True, 90)
+    assert not carried(desk.memory, [asking(two(wired=False))], two(wired=False)).reservations
+    assert not carried(desk.memory, [], two()).reservations
+    first = str(desk.memory.reservations[0].plan.assignments["x"])
+    assert not carried(desk.memory, [asking(two(), *{"a", "b"} - {first})], two()).reservations
+    (before,), (after,) = (
+        desk.memory.reservations,
+        carried(desk.memory, [asking(two(more=True))], two(more=True)).reservations,
+    )
+    assert (after.begin, after.plan) == (before.begin, before.plan)
+    assert {node for resource, node in after.cells if resource == 0} == {1, 2}
 
 
 def test_what_will_never_fit_is_not_tried_again_when_something_becomes_free() -> None:

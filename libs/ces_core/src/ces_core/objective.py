@@ -9,11 +9,12 @@ within a node. The composite is 0.5*(1 - L) + 0.5*D.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
 from ces_core.paths import Path
-from ces_core.plan import Metrics
+from ces_core.plan import Metrics, Plan
 from ces_core.problem import FloatArray, Problem
 
 
@@ -22,6 +23,17 @@ def evaluate(problem: Problem, assignment: Sequence[int], paths: Sequence[Path],
     imbalance = load_imbalance(problem, assignment, paths, bandwidth)
     satisfaction = bandwidth_satisfaction(problem, paths, bandwidth)
     return Metrics(imbalance, satisfaction, composite(imbalance, satisfaction))
+
+
+def metrics_of(problem: Problem, plan: Plan) -> Metrics:
+    """The metrics of a plan given by names. Raises KeyError for a node or link that there is not."""
+    topology = problem.cluster.topology
+    paths = []
+    for flow in plan.flows:
+        nodes = tuple(topology.node_index[name] for name in flow.path)
+        paths.append(Path(nodes, tuple(topology.link_index[hop] for hop in pairwise(nodes)), ()))
+    assignment = [topology.node_index[plan.assignments[task.name]] for task in problem.tasks]
+    return evaluate(problem, assignment, paths, [flow.bandwidth for flow in plan.flows])
 
 
 def composite(imbalance: float, satisfaction: float) -> float:

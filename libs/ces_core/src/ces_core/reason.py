@@ -29,6 +29,7 @@ class Reason:
         ``packing``                  each task fits alone, the tasks do not fit together
         ``bandwidth-together``       each minimum fits alone, the minimums do not fit together
         ``beyond-policy``            the solver's policy was made for smaller problems, and cannot be asked
+        ``solver-failed``            the solver did not come to an end (``where`` says why)
         ``quota``                    the tenant (``where``) may not have so much more; permanent: not so much at all
     permanent:
         True where it would not fit on the empty cluster either; False where others' use stands in the way.
@@ -86,6 +87,8 @@ class Reason:
             case "quota":
                 left, needed = quantity(self.available), quantity(self.needed)
                 return f"the quota of tenant {self.where} leaves {left}, the job needs {needed}"
+            case "solver-failed":
+                return f"the solver failed on it: {self.where}"
             case "beyond-policy":
                 return f"the solver's policy was made for {self.where} at most"
             case code if code.endswith("-per-node"):

@@ -21,7 +21,7 @@ from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.multi.outlook import Outlook, end_of
 from ces_core.multi.packing import narrowed
 from ces_core.multi.parameters import Parameters
-from ces_core.multi.reservations import Reservation, Solve, renew, reserve
+from ces_core.multi.reservations import Reservation, Solve, moved_to, renew, reserve
 from ces_core.multi.scoring import Score, Table
 from ces_core.multi.screening import hindrance, possible
 from ces_core.multi.shares import Shares, amounts_of, free_of
@@ -53,6 +53,14 @@ class Memory:
     freed: int = 0
     reservations: tuple[Reservation, ...] = ()
     refusals: Mapping[str, Refusal] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def carried(memory: Memory, waiting: Sequence[WaitingJob], cluster: Cluster) -> Memory:
+    """What of a memory still means something on another cluster, or where jobs are allowed on other nodes: the promises
+    to jobs whose plan is possible there. What was refused may be granted there."""
+    jobs = {job.name: job for job in waiting}
+    moved = [moved_to(cluster, jobs[each.job], each) for each in memory.reservations if each.job in jobs]
+    return Memory(memory.freed, tuple(each for each in moved if each is not None))
 
 
 @dataclass(frozen=True, eq=False)

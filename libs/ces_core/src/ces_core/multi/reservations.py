@@ -8,7 +8,7 @@ start behind a reservation delays it. Only what nobody said can: a job that runs
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ces_core.ledger import Cell, cells_of
 from ces_core.multi.jobs import WaitingJob
@@ -69,6 +69,20 @@ def renew(outlook: Outlook, job: WaitingJob, kept: Reservation) -> Reservation |
         if outlook.holds(begin, end_after(begin, job.expected_s), kept.cells):
             return Reservation(kept.job, begin, kept.plan, kept.cells, outlook.waits_for(begin, kept.cells))
     return None
+
+
+def moved_to(cluster: Cluster, job: WaitingJob, kept: Reservation) -> Reservation | None:
+    """The same plan on another cluster; None where a node, a way or a permission that it needs is not there."""
+    problem = job.on(cluster)
+    nodes = cluster.topology.node_index
+    places = [nodes.get(kept.plan.assignments[task.name]) for task in problem.tasks]
+    if any(node is None or not problem.allowed[task, node] for task, node in enumerate(places)):
+        return None
+    try:
+        cells = cells_of(problem, kept.plan)
+    except KeyError:
+        return None
+    return replace(kept, cells=cells)
 
 
 def _made(outlook: Outlook, job: WaitingJob, begin: Moment, plan: Plan) -> Reservation:
