@@ -9,7 +9,8 @@ import pytest
 from databases import new_database
 from rest_api import JOB, Api, running_api
 
-from ces_common.messages.queries import PlanAnswer
+from ces_common.messages.events import Reason, Score, Standing
+from ces_common.messages.queries import PlanAnswer, QueueAnswer
 from ces_common.queuefile import QueueFile
 
 
@@ -119,11 +120,50 @@ async def test_a_dry_run_is_the_schedulers_answer_and_stores_nothing(api: Api) -
     assert (await api.http.get("/v1/jobs")).json()["items"] == []
 
 
-async def test_the_queue_is_in_the_order_in_which_jobs_are_tried(api: Api) -> None:
-    for name, priority in (("low", 10), ("high", 90), ("middle", 50)):
-        await api.submit(name=name, priority=priority)
-    entries = (await api.http.get("/v1/queue")).json()["items"]
-    assert [(entry["position"], entry["name"]) for entry in entries] == [(1, "high"), (2, "middle"), (3, "low")]
+async def test_the_queue_is_as_the_scheduler_has_it_or_says_that_it_is_not(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ces_manager.live_queue.FRESH_S", 0.0)
+    jobs = {
+        name: (await api.submit(name=name, priority=p))["id"] for name, p in (("low", 10), ("high", 90), ("mid", 50))
+    }
+    page = (await api.http.get("/v1/queue")).json()
+    assert [(entry["position"], entry["name"]) for entry in page["items"]] == [(1, "high"), (2, "mid"), (3, "low")]
+    assert page["remark"].startswith("no scheduler is there: in order of priority and age")
+
+    score = Score(fit=2, priority=-0.5, waiting=0, share=0, total=1.5, scarce="cpu")
+    reason = Reason(code="cpu-total", text="the tasks need 9 cores", resource="cpu", needed=9000)
+    told = [
+        Standing(job=jobs["low"], position=1, score=score, reason=reason, held_by=[jobs["mid"]], reserved=True),
+        Standing(job=jobs["high"], position=2, score=score),
+    ]
+
+    async def scheduler(_: object) -> bytes:
+        return QueueAnswer(version=3, standings=told).encode()
+
+    await api.bus.serve("ces.v1.rpc.scheduler.queue", scheduler)
+
+    page = (await api.http.get("/v1/queue")).json()
+    assert page["remark"] is None
+    assert [(entry["position"], entry["name"]) for entry in page["items"]] == [(1, "low"), (2, "high"), (3, "mid")]
+    first = page["items"][0]
+    assert first["reason"]["text"] == reason.text
+    assert first["standing"]["holders"] == [{"id": jobs["mid"], "name": "mid"}]
+    assert first["standing"]["score"]["total"] == 1.5
+    view = (await api.http.get(f"/v1/jobs/{jobs['low']}")).json()
+    assert view["standing"] == first["standing"]
+    assert view["waiting"]["text"] == reason.text
+
+
+async def test_a_dry_run_names_those_that_a_job_would_wait_for(api: Api) -> None:
+    holder = (await api.submit(name="holder"))["id"]
+
+    async def scheduler(_: object) -> bytes:
+        return PlanAnswer(feasible=False, version=3, solver="s", position=4, held_by=[holder]).encode()
+
+    await api.bus.serve("ces.v1.rpc.scheduler.plan", scheduler)
+    answer = (await api.http.post("/v1/plans", json=JOB)).json()
+    assert (answer["position"], answer["holders"]) == (4, [{"id": holder, "name": "holder"}])
 
 
 async def test_a_job_of_an_unknown_tenant_is_refused_with_those_that_there_are(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from ces_manager.api.app import make_app
 from ces_manager.api.context import Context
 from ces_manager.api.streams import Bell
 from ces_manager.desk import Desk
+from ces_manager.live_queue import LiveQueue
 from ces_manager.liveness import Vigil
 from ces_manager.measurements import Measurements
 from ces_manager.messaging import Messaging
@@ -97,6 +98,7 @@ async def running_api(folder: Path, url: URL, queue: QueueFile | None = None) ->
         probing=Probing(desk, bus),
         bell=bell,
         queue=queue or QueueFile(),
+        live_queue=LiveQueue(bus, desk.clock.steady),
         agent_signing_key=load_signing_key(trust.signing_key_file("agent")),
         agents_nats_urls=["nats://127.0.0.1:4222"],
     )

@@ -199,7 +199,7 @@ def test_why_a_job_waits_is_told_once(world: World) -> None:
         world.write(lambda tx: plans.refuse_plan(tx, refused))
     assert [kind for _, kind in world.events()].count("job.waiting") == 1
     with world.uow.read() as tx:
-        assert views.queue(tx, cursor=None, limit=10).items[0].reason == refused.reason
+        assert views.job_view(tx, job, Measurements()).waiting == refused.reason
 
 
 def test_a_failed_worker_restarts_its_gang_and_then_fails_the_job(world: World) -> None:

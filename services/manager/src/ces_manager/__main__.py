@@ -18,6 +18,7 @@ from ces_manager.api.auth import read_secret
 from ces_manager.api.context import Context
 from ces_manager.api.streams import Bell
 from ces_manager.desk import Desk
+from ces_manager.live_queue import LiveQueue
 from ces_manager.liveness import Vigil
 from ces_manager.measurements import Measurements
 from ces_manager.messaging import SERVICE, Messaging
@@ -61,6 +62,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         probing=Probing(desk, bus),
         bell=bell,
         queue=queue,
+        live_queue=LiveQueue(bus, desk.clock.steady),
         agent_signing_key=signing_key,
         agents_nats_urls=settings.agents_nats_urls,
     )

@@ -88,7 +88,7 @@ def _job_step(tx: WriteTx, row: JobRow, step: JobStep) -> None:
     row.state, row.state_since = step.state, tx.now
     if step.state is JobState.QUEUED:  # once more: a new attempt, whose reason is that of the last one's end
         row.attempt += 1
-        row.waiting = None
+        row.waiting, row.standing = None, None
     else:
         row.reason = step.reason
     if step.state is JobState.RUNNING:
@@ -96,7 +96,7 @@ def _job_step(tx: WriteTx, row: JobRow, step: JobStep) -> None:
         row.started_at = row.started_at or tx.now
     if step.state in JOB_OVER:
         row.finished_at = tx.now
-        row.waiting = None
+        row.waiting, row.standing = None, None
     emit_job(tx, row, step.previous)
 
 

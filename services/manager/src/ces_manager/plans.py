@@ -23,6 +23,7 @@ from ces_manager.changes import change, emit_allocation, emit_job
 from ces_manager.lifecycle import Course
 from ces_manager.records import allocation_record, flow_record
 from ces_manager.room import room_for
+from ces_manager.standings import named, promise
 
 _IN_NAMES: BindParameter[str] = bindparam("names", expanding=True)
 _NODES = select(NodeRow).where(NodeRow.name.in_(_IN_NAMES))
@@ -92,7 +93,7 @@ def commit_plan(tx: WriteTx, plan: PlanProposed) -> str | None:
         flows=[flow_record(flow) for flow in reservations],
     )
     tx.emit("plan", "committed", plan.plan, committed, job=row.id)
-    row.waiting, row.reason = None, None
+    row.waiting, row.standing, row.reason = None, None, None
     row.state, row.state_since = JobState.PLANNED, tx.now
     row.placed_at = tx.now
     row.version = tx.version
@@ -107,11 +108,13 @@ def refuse_plan(tx: WriteTx, refused: PlanRefused) -> None:
     row = tx.session.get(JobRow, refused.job) if len(refused.job) <= 26 else None
     if row is None or row.state is not JobState.QUEUED or row.attempt != refused.attempt:
         return
-    if row.waiting == refused.reason:
+    if row.waiting == refused.reason and promise(row.standing) == promise(refused.standing):
         return
-    row.waiting = refused.reason
+    row.waiting, row.standing = refused.reason, refused.standing
     row.version = tx.version
-    tx.emit("job", "waiting", row.id, JobWaiting(job=row.id, name=row.name, reason=refused.reason), job=row.id)
+    standing = None if refused.standing is None else named(tx, [refused.standing])[0]
+    waiting = JobWaiting(job=row.id, name=row.name, reason=refused.reason, standing=standing)
+    tx.emit("job", "waiting", row.id, waiting, job=row.id)
 
 
 def network_preparing(tx: WriteTx, job: str, attempt: int) -> None:

@@ -31,7 +31,6 @@ from ces_common.messages.api import (
     NodeView,
     Page,
     PlanView,
-    QueueEntry,
     TaskView,
     TopologyView,
 )
@@ -42,6 +41,7 @@ from ces_manager.errors import Invalid, NotFound
 from ces_manager.measurements import Measurements
 from ces_manager.records import reservations_of
 from ces_manager.room import held_on_links, held_on_nodes
+from ces_manager.standings import named
 
 
 def job_view(tx: ReadTx, job: str, measurements: Measurements) -> JobView:
@@ -49,9 +49,11 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements) -> JobView:
     row = job_row(tx, job)
     allocations = allocations_of(tx, [row])[row.id]
     by_task = {allocation.task: allocation for allocation in allocations}
+    standing = row.standing if row.state is JobState.QUEUED else None
     return JobView(
         **_summary(row, allocations).model_dump(),
         waiting=row.waiting,
+        standing=None if standing is None else named(tx, [standing])[0],
         disconnect=row.disconnect,
         placement=[_task_view(task, by_task.get(task.name), measurements) for task in row.tasks],
         flows=_flow_views(tx, row.flows, reservations_of(tx, [row])[row.id], measurements, row.started_at),
@@ -75,29 +77,6 @@ def list_jobs(
     return Page[JobSummary](
         items=[_summary(row, allocations[row.id]) for row in page], next=page[-1].id if len(rows) > limit else None
     )
-
-
-def queue(tx: ReadTx, *, cursor: str | None, limit: int) -> Page[QueueEntry]:
-    """Waiting jobs in the order in which they are tried; the cursor is the last position seen."""
-    after = _number(cursor)
-    query = (
-        select(JobRow)
-        .where(JobRow.state == JobState.QUEUED)
-        .order_by(JobRow.priority.desc(), JobRow.submitted_at, JobRow.id)
-    )
-    rows = tx.session.scalars(query.offset(after).limit(limit + 1)).all()
-    entries = [
-        QueueEntry(
-            position=position,
-            id=row.id,
-            name=row.name,
-            priority=row.priority,
-            submitted_at=row.submitted_at,
-            reason=row.waiting,
-        )
-        for position, row in enumerate(rows[:limit], start=after + 1)
-    ]
-    return Page[QueueEntry](items=entries, next=str(after + limit) if len(rows) > limit else None)
 
 
 def plan_view(tx: ReadTx, job: str) -> PlanView:
@@ -140,7 +119,7 @@ def node_view(tx: ReadTx, node: str, measurements: Measurements) -> NodeView:
 
 def list_links(tx: ReadTx, measurements: Measurements, *, cursor: str | None, limit: int) -> Page[LinkView]:
     """In order of their ends; the cursor is the number of links seen."""
-    after = _number(cursor)
+    after = cursor_number(cursor)
     views = _link_views(tx, measurements, after, limit + 1)
     return Page[LinkView](items=views[:limit], next=str(after + limit) if len(views) > limit else None)
 
@@ -309,7 +288,8 @@ def _flow_views(
     return views
 
 
-def _number(cursor: str | None) -> int:
+def cursor_number(cursor: str | None) -> int:
+    """How much of a list was seen. Raises Invalid."""
     if cursor is None:
         return 0
     if not cursor.isdecimal() or len(cursor) > 9:

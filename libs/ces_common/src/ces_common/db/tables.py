@@ -10,7 +10,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from ces_common.db.types import Json, State, UtcTime
 from ces_common.jobfile import DEFAULT_TENANT, Flow, JobFile, Restart, Task
-from ces_common.messages.events import FlowPlan, Reason
+from ces_common.messages.events import FlowPlan, Reason, Standing
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
 
 LIVE_STATES = tuple(state for state in AllocationState if state not in ALLOCATION_OVER)
@@ -130,6 +130,7 @@ class JobRow(Base):
     live: Mapped[bool] = mapped_column(Boolean, default=True)
     reason: Mapped[str | None] = mapped_column(Text)
     waiting: Mapped[Reason | None] = mapped_column(Json(Reason))
+    standing: Mapped[Standing | None] = mapped_column(Json(Standing), deferred=True)  # when it was told to wait
     attempt: Mapped[int] = mapped_column(Integer, default=1)
     restarts: Mapped[int] = mapped_column(Integer, default=0)
     submitted_at: Mapped[datetime] = mapped_column(UtcTime)

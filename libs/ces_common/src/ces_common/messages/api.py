@@ -9,7 +9,8 @@ from pydantic import Field
 
 from ces_common.jobfile import DEFAULT_TENANT, Document, FlowMode, NodeName
 from ces_common.messages.base import Message
-from ces_common.messages.events import Reason
+from ces_common.messages.events import JobName, Reason, StandingView
+from ces_common.messages.queries import PlanAnswer
 from ces_common.messages.records import LinkState
 from ces_common.quantities import LARGEST, Bandwidth
 from ces_common.states import AllocationState, JobState
@@ -81,7 +82,10 @@ class JobSummary(Message):
 
 
 class JobView(JobSummary):
+    """``standing``: how the job stands in the queue, as far as the scheduler has told; None where it does not wait."""
+
     waiting: Reason | None = None
+    standing: StandingView | None = None
     disconnect: str = "stop"
     placement: list[TaskView] = []
     flows: list[FlowView] = []
@@ -222,12 +226,28 @@ class TopologyView(Message):
 
 
 class QueueEntry(Message):
+    """``standing``: why the job is there in the queue, and until when about; None where the scheduler has not told."""
+
     position: int
     id: str
     name: str
+    tenant: str = DEFAULT_TENANT
     priority: int
     submitted_at: datetime
     reason: Reason | None = None
+    standing: StandingView | None = None
+
+
+class QueuePage(Page[QueueEntry]):
+    """``remark``: why the order is not the scheduler's own as of now; None where it is."""
+
+    remark: str | None = None
+
+
+class PlanForecast(PlanAnswer):
+    """``holders``: the jobs in ``held_by`` with their names."""
+
+    holders: list[JobName] = []
 
 
 class TopologyLink(Document):

@@ -65,6 +65,17 @@ class Standing(Message):
     held_by: list[str] = []
 
 
+class JobName(Message):
+    id: str
+    name: str
+
+
+class StandingView(Standing):
+    """A standing as people are told of it. ``holders``: the jobs in ``held_by`` with their names."""
+
+    holders: list[JobName] = []
+
+
 class FlowPlan(Message):
     """A flow in a plan: bandwidth in bit/s, path as node names."""
 
@@ -181,11 +192,12 @@ class JobChanged(Message):
 
 
 class JobWaiting(Message):
-    """A queued job's reason for waiting has changed."""
+    """What a queued job waits for has changed, or when it is expected to start."""
 
     job: str
     name: str
     reason: Reason
+    standing: StandingView | None = None
 
 
 class AllocationChanged(Message):

@@ -12,6 +12,7 @@ from ces_common.natsauth import SigningKey
 from ces_common.queuefile import QueueFile
 from ces_manager.api.streams import Bell
 from ces_manager.desk import Desk
+from ces_manager.live_queue import LiveQueue
 from ces_manager.liveness import Vigil
 from ces_manager.measurements import Measurements
 from ces_manager.policy import Policy
@@ -30,6 +31,7 @@ class Context:
     probing: Probing
     bell: Bell
     queue: QueueFile
+    live_queue: LiveQueue
     agent_signing_key: SigningKey
     agents_nats_urls: list[str]
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

@@ -13,7 +13,7 @@ from sse_starlette import EventSourceResponse
 from ces_common import subjects
 from ces_common.db.outbox import StoredEvent, events_after
 from ces_common.jobfile import JobFile
-from ces_common.messages.api import JobFlowsView, JobSummary, JobView, Page, PlanView, QueueEntry
+from ces_common.messages.api import JobFlowsView, JobSummary, JobView, Page, PlanForecast, PlanView, QueuePage
 from ces_common.messages.queries import PlanAnswer, PlanQuery
 from ces_common.states import JobState
 from ces_manager import flow_rates, jobs, views
@@ -22,6 +22,7 @@ from ces_manager.api.logs import follow_logs
 from ces_manager.api.streams import LONGEST_NUMBER, event_stream, last_event_id
 from ces_manager.datasets import check_inputs
 from ces_manager.errors import Invalid
+from ces_manager.standings import job_names, named, queue_page
 from ces_manager.tenants import check_tenant
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
@@ -61,7 +62,15 @@ async def list_jobs(
 @router.get("/jobs/{job}")
 async def get_job(request: Request, job: str) -> JobView:
     """A job with its placement, its flows and what was last measured of them."""
-    return await _view(context_of(request), job)
+    context = context_of(request)
+    view = await _view(context, job)
+    if view.state is not JobState.QUEUED:
+        return view
+    standing = (await context.live_queue.look()).by_job.get(view.id)
+    if standing is None:
+        return view
+    (live,) = await context.desk.read(lambda tx: named(tx, [standing]))
+    return view.model_copy(update={"standing": live, "waiting": live.reason or view.waiting})
 
 
 @router.get("/jobs/{job}/plan")
@@ -137,21 +146,27 @@ async def events(
 
 
 @router.post("/plans")
-async def dry_run(request: Request, job: JobFile) -> PlanAnswer:
-    """What would happen to a job if it were submitted now, and why. Nothing is stored."""
+async def dry_run(request: Request, job: JobFile) -> PlanForecast:
+    """What would happen to a job if it were submitted now, and why; where it has no place, when it would start. Nothing
+    is stored."""
     context = context_of(request)
     check_tenant(context.queue, job)
     await context.desk.read(lambda tx: check_inputs(tx, job))
     raw = await context.bus.request(
         subjects.rpc("scheduler", "plan"), PlanQuery(job=job).encode(), timeout_s=PLAN_TIMEOUT_S
     )
-    return PlanAnswer.model_validate_json(raw)
+    answer = PlanAnswer.model_validate_json(raw)
+    holders = await context.desk.read(lambda tx: job_names(tx, answer.held_by))
+    return PlanForecast(**dict(answer), holders=holders)
 
 
 @router.get("/queue")
-async def queue(request: Request, limit: Limit = 100, cursor: str | None = None) -> Page[QueueEntry]:
-    """Waiting jobs in the order in which they are tried, each with the reason why it waits."""
-    return await context_of(request).desk.read(lambda tx: views.queue(tx, cursor=cursor, limit=limit))
+async def queue(request: Request, limit: Limit = 100, cursor: str | None = None) -> QueuePage:
+    """Waiting jobs, first in line first, each with its score, what it waits for, and when it is expected to start.
+    Where the scheduler does not answer within a second, `remark` says so, and what it last told is shown."""
+    context, after = context_of(request), views.cursor_number(cursor)
+    told = await context.live_queue.look()
+    return await context.desk.read(lambda tx: queue_page(tx, told, after=after, limit=limit))
 
 
 async def _view(context: Context, job: str) -> JobView:
