@@ -73,9 +73,9 @@ class CesPpoSearch:
         """Leaves the policy's board, if it was asked and came to a plan, in ``boards``."""
         tasks, nodes = len(problem.tasks), int(bench.view.fits.any(axis=0).sum())
         lost = _lost(bench)
-        if lost == math.inf or (lost > LOST and effort.left() <= _ample_s(tasks * nodes)):
+        if lost == math.inf or (lost > LOST and effort.seconds() <= _ample_s(tasks * nodes)):
             _dive(Diver.of(problem, bench.view, shipped()), bench, effort)
-        if self.policy is not None and tasks * (TASK_S + NODE_S * nodes) <= ASKING * effort.left():
+        if self.policy is not None and tasks * (TASK_S + NODE_S * nodes) <= ASKING * effort.seconds():
             found = fortified(bench.view, self.policy.scores)
             if isinstance(found, Board):
                 boards.append(found)

@@ -85,7 +85,11 @@ class Effort:
 
     def left(self) -> float:
         """Seconds, or partial placements."""
-        return self._budget if self._deadline is None else self._deadline - self._clock()
+        return self._budget if self._deadline is None else self.seconds()
+
+    def seconds(self) -> float:
+        """Infinite without a deadline."""
+        return math.inf if self._deadline is None else self._deadline - self._clock()
 
     def spend(self, work: Callable[[int], int], *, most: int = sys.maxsize, until: float = 0.0) -> int:
         """Has ``work`` look at so many partial placements, a slice at a time, until it has seen ``most`` in all, less
