@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
@@ -31,12 +31,13 @@ from ces_common.messages.api import (
     LinkView,
     NodeView,
     Page,
+    PlanForecast,
     PlanView,
     QueueEntry,
+    QueuePage,
     TopologyFile,
     TopologyView,
 )
-from ces_common.messages.queries import PlanAnswer
 from ces_common.states import JOB_OVER
 
 M = TypeVar("M", bound=BaseModel)
@@ -211,13 +212,22 @@ class Client(_Resource):
         """The manager that ``CES_URL`` or the context file names. Raises BadInput where neither does."""
         return cls.from_context(load_context(environment))
 
-    def queue(self) -> Iterator[QueueEntry]:
-        """Jobs that wait, first in line first."""
-        return self._pages(QueueEntry, "queue")
+    def queue(self, *, on_remark: Callable[[str], None] | None = None) -> Iterator[QueueEntry]:
+        """Jobs that wait, first in line first. ``on_remark`` is told why the order is not the scheduler's own, where it
+        is not."""
+        query: dict[str, str] = {}
+        while True:
+            page = self._read(QueuePage, self._http.request("GET", "queue", params=query))
+            if page.remark is not None and on_remark is not None:
+                on_remark(page.remark)
+            yield from page.items
+            if page.next is None:
+                return
+            query["cursor"] = page.next
 
-    def plan(self, job: JobFile) -> PlanAnswer:
+    def plan(self, job: JobFile) -> PlanForecast:
         """What would happen to a job now, and why; nothing is changed."""
-        return self._read(PlanAnswer, self._http.request("POST", "plans", body=_body(job)))
+        return self._read(PlanForecast, self._http.request("POST", "plans", body=_body(job)))
 
     def events(self, *, after: int = 0) -> Iterator[StreamEvent]:
         """Everybody's events later than number ``after``, then those to come, without end."""

@@ -40,7 +40,9 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         peaks = [asdict(peak) | {"share": round(peak.share, 4)} for peak in self.peaks]
-        return asdict(self) | {"clean": self.clean, "peaks": peaks}
+        findings = [asdict(finding) for finding in self.findings]
+        lists = {"peaks": peaks, "findings": findings, "unjudged": list(self.unjudged)}
+        return asdict(self) | lists | {"clean": self.clean}
 
 
 def audit(events: Iterable[Event], ground: Ground, *, finished: bool = True) -> Verdict:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Generator
 from contextlib import closing
-from datetime import UTC, datetime
 
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from ces_client.cli.output import Output, console, show_json
+from ces_client.cli.output import Output, console, local_now, show_json
 from ces_client.client import Client
 from ces_client.view import job_live, job_news
-from ces_client.view.plan import reason_text
+from ces_client.view.standing import reason_text
 from ces_common.messages.api import JobView
 from ces_common.messages.events import Reason
 from ces_common.states import JOB_OVER, JobState
@@ -78,7 +77,7 @@ def _pictured(client: Client, job: str, output: Output) -> Generator[JobView]:
 def _live(client: Client, job: str, screen: Console) -> Generator[JobView]:
     with Live(console=screen, auto_refresh=False) as live:
         for view in client.jobs.watch(job):
-            live.update(_with_hint(job_live(view, datetime.now(UTC)), view), refresh=True)
+            live.update(_with_hint(job_live(view, local_now()), view), refresh=True)
             yield view
 
 
@@ -92,8 +91,8 @@ def _lines(client: Client, job: str, screen: Console) -> Generator[JobView]:
     before: JobView | None = None
     for view in client.jobs.watch(job):
         for line in job_news(before, view):
-            typer.echo(f"{datetime.now(UTC):%H:%M:%S} {line}")
+            typer.echo(f"{local_now():%H:%M:%S} {line}")
         before = view
         yield view
     if before is not None:
-        screen.print(job_live(before, datetime.now(UTC)))
+        screen.print(job_live(before, local_now()))

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from rich.console import RenderableType
 from rich.text import Text
 
 from ces_client.cli import session
-from ces_client.cli.output import Output, OutputOption, console, show, show_json, show_json_line
+from ces_client.cli.output import Output, OutputOption, console, local_now, show, show_json, show_json_line
 from ces_client.cli.watching import WatchOption, watch_changes
 from ces_client.client import Client
 from ces_client.errors import bad_field
 from ces_client.files import load_topology
 from ces_client.stream import StreamEvent
-from ces_client.view import job_table, link_table, node_detail, node_table, queue_table
+from ces_client.view import job_table, link_table, node_detail, node_table, queue_table, waiting_text
+from ces_common.messages.events import CloudEvent, JobWaiting
 
 M = TypeVar("M", bound=BaseModel)
 CREDENTIAL = {
@@ -32,12 +32,12 @@ NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="a node's name
 
 def get_jobs(watch: WatchOption = False, output: OutputOption = Output.TABLE) -> None:
     """List jobs."""
-    _list(lambda client: client.jobs.list(), lambda jobs: job_table(jobs, _now()), "no jobs", watch, output)
+    _list(lambda client: client.jobs.list(), lambda jobs: job_table(jobs, local_now()), "no jobs", watch, output)
 
 
 def get_nodes(watch: WatchOption = False, output: OutputOption = Output.TABLE) -> None:
     """List nodes with what they have and what of it is allocated."""
-    _list(lambda client: client.nodes.list(), lambda nodes: node_table(nodes, _now()), "no nodes", watch, output)
+    _list(lambda client: client.nodes.list(), lambda nodes: node_table(nodes, local_now()), "no nodes", watch, output)
 
 
 def get_links(watch: WatchOption = False, output: OutputOption = Output.TABLE) -> None:
@@ -46,8 +46,21 @@ def get_links(watch: WatchOption = False, output: OutputOption = Output.TABLE) -
 
 
 def get_queue(watch: WatchOption = False, output: OutputOption = Output.TABLE) -> None:
-    """List waiting jobs, and why they wait."""
-    _list(lambda client: client.queue(), lambda entries: queue_table(entries, _now()), "no job waits", watch, output)
+    """List waiting jobs, first in line first: what they wait for, and when they are expected to start."""
+    told: set[str] = set()
+
+    def remark(text: str) -> None:
+        if text not in told:
+            told.add(text)
+            console(stderr=True).print(Text(text, style="yellow"), soft_wrap=True)
+
+    _list(
+        lambda client: client.queue(on_remark=remark),
+        lambda entries: queue_table(entries, local_now()),
+        "no job waits",
+        watch,
+        output,
+    )
 
 
 def _list(
@@ -83,7 +96,7 @@ def describe_node(node: NodeArgument, output: OutputOption = Output.TABLE) -> No
         links_data = [link.model_dump(mode="json") for link in links]
         show_json(nodes[node].model_dump(mode="json") | {"links": links_data})
     else:
-        show(node_detail(nodes[node], links, _now()))
+        show(node_detail(nodes[node], links, local_now()))
 
 
 def cordon(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
@@ -194,6 +207,8 @@ def event_line(event: StreamEvent) -> Text:
         for key, value in facts.items()
         if isinstance(value, str | int | float) and value not in ("", subject)
     )
+    if event.type == "ces.v1.job.waiting":
+        told += f" {_what_for(event)}"
     moment = str(event.data.get("time", ""))[11:19]
     return Text.assemble(
         (f"{event.sequence:>6} ", "dim"),
@@ -204,5 +219,10 @@ def event_line(event: StreamEvent) -> Text:
     )
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
+def _what_for(event: StreamEvent) -> str:
+    """What a job waits for, in the time zone of the event's own time."""
+    try:
+        waiting = CloudEvent[JobWaiting].model_validate(event.data)
+    except ValidationError:  # of a manager of other ways
+        return ""
+    return waiting_text(waiting.data.reason, waiting.data.standing, waiting.time).plain

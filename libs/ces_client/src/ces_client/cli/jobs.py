@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -13,11 +12,11 @@ from rich.text import Text
 
 from ces_client.cli import session
 from ces_client.cli.attach import attach
-from ces_client.cli.output import Output, OutputOption, console, show, show_json, show_json_line
+from ces_client.cli.output import Output, OutputOption, console, local_now, show, show_json, show_json_line
 from ces_client.client import Client
 from ces_client.errors import ApiError, CesError
 from ces_client.files import load_job
-from ces_client.view import committed_plan, job_facts, job_live, plan_answer, reason_text
+from ces_client.view import committed_plan, job_facts, job_live, plan_answer, waiting_text
 from ces_client.view.words import since
 from ces_common.messages.api import JobView, PlanView
 from ces_common.states import JobState
@@ -52,7 +51,7 @@ def submit(
 def _decided(client: Client, view: JobView) -> JobView:
     """The job as it is once the scheduler has looked at it, or after a moment all the same."""
     until = time.monotonic() + DECISION_S
-    while view.state is JobState.QUEUED and view.waiting is None and time.monotonic() < until:
+    while view.state is JobState.QUEUED and not (view.waiting or view.standing) and time.monotonic() < until:
         time.sleep(LOOK_S)
         try:
             view = client.jobs.get(view.id)
@@ -65,8 +64,8 @@ def _first_word(view: JobView) -> Text:
     if view.state is not JobState.QUEUED:
         nodes = f" on {', '.join(view.nodes)}" if view.nodes else ""
         return Text(f"{view.state}{nodes}")
-    if view.waiting is not None:
-        return Text("it waits: ").append_text(reason_text(view.waiting))
+    if view.waiting or view.standing:
+        return Text("it ").append_text(waiting_text(view.waiting, view.standing, local_now()))
     return Text(f"not decided yet; `ces describe job {view.id}` shows how it goes")
 
 
@@ -84,7 +83,7 @@ def plan(file: FileArgument, output: OutputOption = Output.TABLE) -> None:
     if output == Output.JSON:
         show_json(answer)
     else:
-        show(plan_answer(job, answer))
+        show(plan_answer(job, answer, local_now()))
     if not answer.feasible:
         raise typer.Exit(2)
 
@@ -151,7 +150,7 @@ def describe_job(job: JobArgument, output: OutputOption = Output.TABLE) -> None:
         data = view.model_dump(mode="json")
         show_json(data | {"plan": committed.model_dump(mode="json") if committed is not None else None})
         return
-    now = datetime.now(UTC)
+    now = local_now()
     parts: list[RenderableType] = [job_live(view, now), Text(), job_facts(view, now)]
     if committed is not None:
         parts += [Text(), Text("plan", style="bold"), committed_plan(committed, since(committed.committed_at, now))]

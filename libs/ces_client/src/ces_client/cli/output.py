@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -32,6 +33,11 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False, width=width)
+
+
+def local_now() -> datetime:
+    """In the time zone of whoever looks."""
+    return datetime.now(UTC).astimezone()
 
 
 def show(renderable: RenderableType) -> None:

@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ces_client.view.facts import fact_grid
-from ces_client.view.plan import flow_table, plain_table, reason_text, unenforced_note
+from ces_client.view.plan import flow_table, plain_table, unenforced_note
+from ces_client.view.standing import reason_text, score_text, waiting_text
 from ces_client.view.words import DASH, since, span, state_text
 from ces_common.messages.api import JobView, TaskView
 from ces_common.states import JOB_OVER, AllocationState, JobState
@@ -55,8 +56,8 @@ def _number(value: object) -> float | None:
 def job_live(view: JobView, now: datetime) -> RenderableType:
     """The whole picture: state, workers, plan."""
     parts: list[RenderableType] = [job_line(view, now)]
-    if view.state == JobState.QUEUED and view.waiting is not None:
-        parts.append(Text("waits: ", style="yellow").append_text(reason_text(view.waiting)))
+    if view.state == JobState.QUEUED and (view.waiting or view.standing):
+        parts.append(waiting_text(view.waiting, view.standing, now))
     elif view.reason and view.state != JobState.SUCCEEDED:
         parts.append(Text(view.reason, style="yellow"))
     if not any(task.node for task in view.placement):
@@ -150,6 +151,10 @@ def job_facts(view: JobView, now: datetime) -> Table:
     facts = [("tenant", view.tenant), ("priority", str(view.priority))]
     if view.expected_s is not None:
         facts.append(("says it runs", span(view.expected_s)))
+    if view.standing is not None:
+        facts.append(("in the queue", f"number {view.standing.position}, score {score_text(view.standing.score)}"))
+        if view.waiting is not None:
+            facts.append(("has no place", view.waiting.text))
     facts.append(("submitted", f"{since(view.submitted_at, now)} ago"))
     if view.started_at is not None:
         facts.append(("started", f"{since(view.started_at, now)} ago"))

@@ -10,9 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from ces_client.view.facts import fact_grid
-from ces_client.view.plan import plain_table, reason_text
+from ces_client.view.plan import plain_table
+from ces_client.view.standing import dominant_part, job_names, reason_text, start_text
 from ces_client.view.words import DASH, cpu_share, memory_share, rate, since, state_text
 from ces_common.messages.api import JobSummary, LinkProbeView, LinkView, NodeView, QueueEntry
+from ces_common.messages.events import StandingView
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 
 
@@ -106,12 +108,39 @@ def _capacity(link: LinkView) -> str:
 
 
 def queue_table(entries: Sequence[QueueEntry], now: datetime) -> Table:
-    table = plain_table("#", "NAME", "ID", "PRIO", "WAITS", "WHY", right=("#", "PRIO", "WAITS"))
+    """HELD BY: running jobs that have what a waiting one needs."""
+    columns = ("#", "JOB", "TENANT", "PRIO", "WAITS", "SCORE", "WHY", "START", "HELD BY")
+    table = plain_table(*columns, right=("#", "PRIO", "WAITS", "SCORE"))
     for entry in entries:
-        why = reason_text(entry.reason) if entry.reason is not None else Text("not tried yet", style="dim")
-        waits = since(entry.submitted_at, now)
-        table.add_row(str(entry.position), entry.name, entry.id, str(entry.priority), waits, why)
+        standing = entry.standing
+        holders = job_names(standing.holders) if standing is not None and standing.holders else DASH
+        table.add_row(
+            str(entry.position),
+            entry.name,
+            entry.tenant,
+            str(entry.priority),
+            since(entry.submitted_at, now),
+            _score(standing),
+            _why(entry),
+            start_text(standing, now),
+            holders,
+        )
     return table
+
+
+def _score(standing: StandingView | None) -> str:
+    if standing is None:
+        return DASH
+    return "overdue" if standing.overdue else f"{standing.score.total:.2f}"
+
+
+def _why(entry: QueueEntry) -> Text:
+    """What stands in its way, or else what counts most in its score."""
+    if entry.reason is not None:
+        return reason_text(entry.reason)
+    if entry.standing is None:
+        return Text("not tried yet", style="dim")
+    return Text(f"not its turn yet: {dominant_part(entry.standing.score)}", style="dim")
 
 
 def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> RenderableType:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -12,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from ces_client.view.standing import forecast_text, reason_text
 from ces_client.view.words import DASH, path_text, rate, rate_range
 from ces_common.jobfile import JobFile
-from ces_common.messages.api import FlowView, PlanView
-from ces_common.messages.events import PolicyAdvice, Reason
-from ces_common.messages.queries import PlanAnswer
+from ces_common.messages.api import FlowView, PlanForecast, PlanView
+from ces_common.messages.events import PolicyAdvice
 from ces_common.naming import node_end
 
 DATA = "(data)"  # in place of a task's name: a node's data is sent by no task
@@ -76,14 +77,6 @@ def unenforced_note(flows: Sequence[FlowView]) -> Text | None:
     return Text("* planned, but not enforced: a node on the path cannot shape traffic (network none)", style="yellow")
 
 
-def reason_text(reason: Reason) -> Text:
-    """Why a job has no place; the reason's own sentence holds the numbers."""
-    text = Text(reason.text)
-    if reason.forever:
-        text.append("; no job's end can change that, only other nodes or links, or another job", style="yellow")
-    return text
-
-
 def metrics_text(metrics: dict[str, float], bound: float | None = None) -> str:
     """``bound``: what no plan's composite exceeds."""
     shown = {name: f"{name.replace('_', ' ')} {value:.4g}" for name, value in metrics.items()}
@@ -92,8 +85,8 @@ def metrics_text(metrics: dict[str, float], bound: float | None = None) -> str:
     return "  ".join(shown.values())
 
 
-def plan_answer(job: JobFile, answer: PlanAnswer) -> RenderableType:
-    """A dry run: the plan that the job would get, or why it gets none."""
+def plan_answer(job: JobFile, answer: PlanForecast, now: datetime) -> RenderableType:
+    """A dry run: the plan that the job would get, or why it gets none now, and when it would start."""
     foot = Text(f"solver {answer.solver}, {answer.decision_ms:.1f} ms, snapshot {answer.version}", style="dim")
     if answer.fallback is not None:
         foot.append_text(Text(f"\n{answer.fallback}", style="yellow"))
@@ -101,6 +94,9 @@ def plan_answer(job: JobFile, answer: PlanAnswer) -> RenderableType:
         parts: list[RenderableType] = [Text.from_markup(f"[bold red]no place[/] for {escape(job.name)}")]
         if answer.reason is not None:
             parts.append(reason_text(answer.reason))
+        forecast = forecast_text(answer, now)
+        if forecast is not None:
+            parts.append(forecast)
         if answer.refused:
             parts += [Text(), _refused_table(answer.refused)]
         return Group(*parts, Text(), foot)

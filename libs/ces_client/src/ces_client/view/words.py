@@ -9,6 +9,7 @@ from rich.text import Text
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 
 DASH = "–"
+DAYS_OF_A_WEEK = 7
 STATE_STYLES = {
     "queued": "yellow",
     "planned": "cyan",
@@ -48,8 +49,20 @@ def span(seconds: float) -> str:
     return f"{minutes}m{second:02d}s" if minutes else f"{second}s"
 
 
-def since(moment: datetime | None, now: datetime) -> str:
-    return DASH if moment is None else span((now - moment) / timedelta(seconds=1))
+def since(start: datetime | None, now: datetime) -> str:
+    return DASH if start is None else span((now - start) / timedelta(seconds=1))
+
+
+def moment(at: datetime, now: datetime) -> str:
+    """A time of day in the zone of ``now``, with the day where that is another: ``14:02``, ``Tue 09:30``,
+    ``30 Nov 09:30``."""
+    local = at.astimezone(now.tzinfo)
+    days = (local.date() - now.date()).days
+    if days == 0:
+        return f"{local:%H:%M}"
+    if abs(days) < DAYS_OF_A_WEEK:
+        return f"{local:%a %H:%M}"
+    return f"{local.day} {local:%b %H:%M}" if local.year == now.year else f"{local:%Y-%m-%d %H:%M}"
 
 
 def rate(value: float | None) -> str:
