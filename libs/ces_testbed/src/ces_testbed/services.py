@@ -91,11 +91,16 @@ def manager_service(layout: Layout, trust: Trust) -> Service:
         "CES_LEASE_MARGIN_S": str(timing.lease_margin_s),
         "CES_UNREACHABLE_S": str(timing.unreachable_s),
     }
-    return _central(layout, MANAGER, env)
+    return _central(layout, MANAGER, env | _queue(layout))
 
 
 def controller_service(layout: Layout, name: str) -> Service:
-    return _central(layout, name, {"CES_HTTP_PORT": str(getattr(layout.ports, name.replace("-", "_")))})
+    env = {"CES_HTTP_PORT": str(getattr(layout.ports, name.replace("-", "_")))}
+    return _central(layout, name, env | (_queue(layout) if name == SCHEDULER else {}))
+
+
+def _queue(layout: Layout) -> dict[str, str]:
+    return {} if layout.spec.queue is None else {"CES_QUEUE": str(layout.spec.queue.absolute())}
 
 
 def _central(layout: Layout, name: str, env: Mapping[str, str]) -> Service:

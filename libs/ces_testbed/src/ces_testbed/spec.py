@@ -44,6 +44,7 @@ class ClusterSpec(Document):
     timing: Timing = Timing()
     database_url: str | None = None  # SQLite among the cluster's files when left out
     save_context: bool = True  # make `ces` commands of this user talk to it
+    queue: Path | None = None  # the file of the queue's parameters and tenants; all defaults when left out
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""``ces bench control-plane``, ``ces bench network``, ``ces bench reroute`` and ``ces bench testbed``."""
+"""The testbed's measurements under ``ces bench``: control-plane, queue, network, reroute and testbed."""
 
 from __future__ import annotations
 
@@ -32,6 +32,33 @@ def control_plane(
     outcome = run(Load(nodes, jobs, tasks, rate, run_s, seed), out, screen, database)
     screen.print(table(outcome))
     screen.print(f"written: {out}/results.json, latency.png, progress.png")
+
+
+def queue(
+    nodes: Annotated[int, typer.Option(min=8, max=1000, help="simulated agents")] = 50,
+    jobs: Annotated[int, typer.Option(min=1, max=100_000, help="jobs, all submitted at once")] = 1000,
+    run_s: Annotated[float, typer.Option("--run-s", min=0.1, help="how long jobs run on average, seconds")] = 8.0,
+    database: Annotated[str | None, typer.Option(help="a postgresql:// URL; SQLite when left out")] = None,
+    parameters: Annotated[
+        Path | None, typer.Option("--queue", help="a file of the queue's parameters; all defaults when left out")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="same seed, same jobs")] = 1,
+    out: Annotated[Path, typer.Option(help="where results.json and tables.md go")] = Path("bench-results/queue"),
+) -> None:
+    """Many more jobs than there is room for, on simulated agents; the event log of it all is audited."""
+    from ces_core.bench.results import write_tables
+    from ces_core.bench.shell import fail, measuring, show
+    from ces_testbed.bench.queue.load import QueueLoad
+    from ces_testbed.bench.queue.report import grids
+    from ces_testbed.bench.queue.run import run
+
+    with measuring(out, plots=False) as progress:
+        results = run(QueueLoad(nodes, jobs, run_s, seed), out, progress, database, parameters)
+    tables = grids(results)
+    write_tables(out, results["machine"], tables)
+    show(tables, out, ("results.json", "tables.md"))
+    if findings := results["audit"]["findings"]:
+        fail(f"{len(findings)} findings, first: event {findings[0]['event']}: {findings[0]['text']}")
 
 
 def network(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
 import time
 from collections import defaultdict
 from contextlib import suppress
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 from rich.console import Console
 from rich.progress import Progress
 
@@ -33,45 +31,27 @@ from ces_testbed.bench.load import (
 from ces_testbed.bench.outcome import Load, Outcome
 from ces_testbed.bench.plots import control_plane_plots
 from ces_testbed.bench.simulated import SimulatedNode
+from ces_testbed.bench.simulated_cluster import CENTRAL, agents, central_services, connection, cpu_seconds, submit
 from ces_testbed.cluster import Cluster
-from ces_testbed.services import CONTROLLERS, MANAGER, NATS
-from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
-from ces_testbed.topology import TestbedNode, Topology
 
-SUBMITTERS = 8
 LIMIT_S = 600.0
-CENTRAL = (NATS, MANAGER, *CONTROLLERS)
 
 
 async def drive(cluster: Cluster, load: Load, console: Console) -> tuple[Outcome, Moments]:
     """Put the load on a started cluster without agents, and measure until every job is over."""
     names = node_names(load.nodes)
     nodes = [SimulatedNode(name, lambda _: load.run_s) for name in names]
-    headers = {"Authorization": f"Bearer {cluster.token}"}
-    limits = httpx.Limits(max_connections=32)
-    async with httpx.AsyncClient(base_url=cluster.url, headers=headers, timeout=60, limits=limits) as http:
+    async with connection(cluster) as http:
         with Progress(console=console, transient=True) as progress:
-            joined = progress.add_task("nodes joined", total=load.nodes)
-            for node in nodes:
-                token = (await http.post("/v1/nodes/tokens", json={"node": node.name})).json()["token"]
-                await node.join(http, token)
-                progress.advance(joined)
-            answer = await http.put("/v1/topology", json=chord_topology(names).model_dump(mode="json"))
-            answer.raise_for_status()
-            async with asyncio.TaskGroup() as group:
-                agents = [group.create_task(node.run()) for node in nodes]
-                await _all_ready(http, load.nodes)
-                for node in nodes:
-                    node.beats.clear()
-                before, started = _cpu(cluster), time.monotonic()
+            async with agents(http, nodes, chord_topology(names), progress):
+                before, started = cpu_seconds(cluster), time.monotonic()
                 messages = await _messages(cluster)
-                submits = await _submit(http, load, progress)
+                jobs = (ring_job(index, load.tasks, load.seed) for index in range(load.jobs))
+                submits = await submit(http, jobs, load.jobs, progress, load.rate)
                 await _all_over(http, load, progress)
-                spent, elapsed = _cpu(cluster), time.monotonic() - started
+                spent, elapsed = cpu_seconds(cluster), time.monotonic() - started
                 messages = await _messages(cluster) - messages
                 beats = [beat for node in nodes for beat in node.beats]
-                for agent in agents:
-                    agent.cancel()
         moments, events = await _history(http)
     outcome = Outcome(load, (cluster.spec.database_url or "sqlite").partition(":")[0].partition("+")[0])
     outcome.running = len(waits(moments))
@@ -88,35 +68,6 @@ async def drive(cluster: Cluster, load: Load, console: Console) -> tuple[Outcome
         name: round((spent[name] - before[name]) * 1000 / load.jobs, 2) for name in CENTRAL if name in before
     }
     return outcome, moments
-
-
-async def _all_ready(http: httpx.AsyncClient, count: int) -> None:
-    async with asyncio.timeout(120):
-        while True:
-            items = (await http.get("/v1/nodes", params={"limit": 500})).json()["items"]
-            if sum(node["state"] == "ready" for node in items) == count:
-                return
-            await asyncio.sleep(0.2)
-
-
-async def _submit(http: httpx.AsyncClient, load: Load, progress: Progress) -> list[float]:
-    """Submit every job; gives how long each submission took, in seconds."""
-    bar = progress.add_task("jobs submitted", total=load.jobs)
-    indices = iter(range(load.jobs))
-    start, took = time.monotonic(), []
-
-    async def submitter() -> None:
-        for index in indices:
-            if load.rate:
-                await asyncio.sleep(max(0.0, start + index / load.rate - time.monotonic()))
-            sent = time.monotonic()
-            job = ring_job(index, load.tasks, load.seed).model_dump(mode="json")
-            (await http.post("/v1/jobs", json=job)).raise_for_status()
-            took.append(time.monotonic() - sent)
-            progress.advance(bar)
-
-    await asyncio.gather(*(submitter() for _ in range(SUBMITTERS)))
-    return took
 
 
 async def _all_over(http: httpx.AsyncClient, load: Load, progress: Progress) -> None:
@@ -169,33 +120,11 @@ async def _messages(cluster: Cluster) -> int:
         return int((await http.get(f"http://{cluster.layout.host}:{port}/varz")).json()["in_msgs"])
 
 
-def _cpu(cluster: Cluster) -> dict[str, float]:
-    """CPU seconds that each central service has used."""
-    used = {}
-    for name in CENTRAL:
-        with suppress(psutil.Error):
-            times = psutil.Process(cluster.supervisor.pid(name)).cpu_times()
-            used[name] = times.user + times.system
-    return used
-
-
 def run(load: Load, out: Path, console: Console, database_url: str | None = None) -> Outcome:
     """Start a cluster without agents, measure, and write ``results.json`` and the plots under ``out``."""
-    placeholder = Topology(nodes=[TestbedNode(name="unused", cpu=1000, memory=2**30)])
     out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="ces-bench-") as folder:
-        spec = ClusterSpec(
-            name="bench",
-            api_port=free_port(LOCALHOST, set()),
-            topology=placeholder,
-            save_context=False,
-            timing=Timing(lease_s=60, unreachable_s=30),
-            log_level="warning",
-            database_url=database_url,
-        )
-        cluster = Cluster(spec, Files(Path(folder) / "cluster"), agents=False)
-        with cluster:
-            outcome, moments = asyncio.run(drive(cluster, load, console))
+    with central_services(database_url) as cluster:
+        outcome, moments = asyncio.run(drive(cluster, load, console))
     write_results(out, asdict(outcome))
     control_plane_plots(outcome, moments, out)
     return outcome

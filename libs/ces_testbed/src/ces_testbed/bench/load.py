@@ -20,13 +20,13 @@ def node_names(count: int) -> list[str]:
     return [f"s{i:03}" for i in range(count)]
 
 
-def chord_topology(nodes: Sequence[str]) -> TopologyFile:
-    """A circle with chords: six neighbours each, few hops between any two."""
+def chord_topology(nodes: Sequence[str], bandwidth: int = LINK) -> TopologyFile:
+    """A circle with chords: six neighbours each, few hops between any two; each link with so many bit/s."""
     count = len(nodes)
     wires = {
         tuple(sorted((nodes[i], nodes[(i + step) % count]))) for i in range(count) for step in CHORDS if step % count
     }
-    return TopologyFile(links=[TopologyLink(src=a, dst=b, bandwidth=LINK) for a, b in sorted(wires)])
+    return TopologyFile(links=[TopologyLink(src=a, dst=b, bandwidth=bandwidth) for a, b in sorted(wires)])
 
 
 def ring_job(index: int, tasks: int, seed: int) -> JobFile:

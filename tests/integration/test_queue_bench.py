@@ -1,0 +1,34 @@
+"""Many more jobs than there is room for, on simulated agents: they all come to their end, and an audit of the whole
+event log finds nothing. How long that takes is not for tests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.progress import Progress
+
+from ces_testbed.bench.queue.load import QueueLoad
+from ces_testbed.bench.queue.report import grids
+from ces_testbed.bench.queue.run import run
+
+JOBS = 60
+
+
+@pytest.mark.timeout(600)
+def test_a_crowded_queue_is_served_and_its_log_is_clean(tmp_path: Path) -> None:
+    with Progress(disable=True) as progress:
+        results = run(QueueLoad(nodes=8, jobs=JOBS, run_s=1), tmp_path, progress)
+    assert results["states"] == {"succeeded": JOBS}
+    audit = results["audit"]
+    assert audit["findings"] == []
+    assert audit["unjudged"] == []
+    assert (audit["first"], audit["held"]) == (1, 0)
+    assert audit["plans"] == JOBS + results["placed_again"]
+    assert results["longest_queue"] > JOBS / 4
+    assert max(peak["share"] for peak in audit["peaks"] if peak["what"] == "cpu") > 0.9, "there was too little room"
+    assert results["waits"]["all"]["n"] == JOBS
+    assert sum(found["n"] for who, found in results["waits"].items() if who.startswith("tenant ")) == JOBS
+    assert json.loads((tmp_path / "results.json").read_text())["audit"]["findings"] == []
+    assert len(grids(results)) == 3
