@@ -15,7 +15,7 @@ from simulated_runs import parameters, workloads
 
 from ces_core.generate import random_instance
 from ces_core.instance import read_instance
-from ces_core.multi.cycle import Memory, State, cycle
+from ces_core.multi.cycle import Memory, State, carried, cycle
 from ces_core.multi.parameters import Parameters, Tenant
 from ces_core.multi.recording import Recorder, read_record
 from ces_core.problem import Cluster
@@ -107,19 +107,20 @@ def test_a_change_of_any_decision_is_seen(tmp_path: Path, run: tuple[Cluster, li
     assert any(each.replayed != each.recorded for each in replay(path, GREEDY))
 
 
-def test_a_memory_that_was_lost_is_lost_again(tmp_path: Path, run: tuple[Cluster, list[TimedJob]]) -> None:
-    """As when the service starts anew."""
+def test_a_memory_that_was_lost_or_carried_is_so_again(tmp_path: Path, run: tuple[Cluster, list[TimedJob]]) -> None:
+    """As when the service starts anew, or goes on with another cluster."""
     looks = 0
 
-    def forget(desk: Desk) -> None:
+    def disturb(desk: Desk) -> None:
         nonlocal looks
         looks += 1
         if looks % 5 == 0:
             desk.memory = Memory()
+        elif looks % 2:
+            desk.memory = carried(desk.memory, desk.queue, desk.ledger.base)
 
-    cycles = recorded(tmp_path / "record", *run, IMPATIENT, seen=forget)
-    forgotten = [told.forgotten for told in read_record(tmp_path / "record")]
-    assert forgotten[0]
-    assert forgotten[4::5] == [True] * len(forgotten[4::5])
-    assert sum(forgotten) == 1 + len(forgotten[4::5])
+    cycles = recorded(tmp_path / "record", *run, IMPATIENT, seen=disturb)
+    memories = [told.memory for told in read_record(tmp_path / "record")]
+    assert set(memories[4::5]) == {"empty"}
+    assert set(memories) == {"same", "carried", "empty"}
     assert all(each.replayed == each.recorded for each in cycles)

@@ -11,13 +11,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ces_core.instance import read_instance, write_instance
 from ces_core.ledger import Cell, Ledger
-from ces_core.multi.cycle import Decisions, Memory, Start, State
+from ces_core.multi.cycle import Decisions, Memory, Start, State, carried
 from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.multi.parameters import Parameters, Tenant
 from ces_core.problem import Cluster, Problem, Task
@@ -41,7 +41,7 @@ class Recorder:
     def __call__(self, state: State, parameters: Parameters, seeds: Mapping[str, int], decisions: Decisions) -> None:
         line: Line = {"now_s": state.now_s, "freed": state.freed}
         if state.memory is not self._memory:
-            line["forgotten"] = True
+            line["memory"] = "carried" if state.memory.reservations else "empty"
         if self._cluster is None or not _same(self._cluster, state.ledger.base):
             line["cluster"] = _cluster_line(state.ledger.base)
             self._cluster = state.ledger.base
@@ -65,14 +65,23 @@ class Recorder:
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """One cycle of a record. ``state`` has an empty memory; it is that of the cycle before unless ``forgotten``.
+    """One cycle of a record. ``state`` has an empty memory; :meth:`with_memory` gives it the one that it had.
     ``starts``: as :func:`start_line` has them."""
 
     state: State
     parameters: Parameters
     seeds: Mapping[str, int]
-    forgotten: bool
     starts: Sequence[Line]
+    memory: Literal["same", "carried", "empty"]
+
+    def with_memory(self, before: Memory) -> State:
+        """``before``: what the cycle before has left."""
+        match self.memory:
+            case "same":
+                return replace(self.state, memory=before)
+            case "carried":
+                return replace(self.state, memory=carried(before, self.state.waiting, self.state.ledger.base))
+        return self.state
 
 
 def read_record(path: Path) -> Iterator[Recorded]:
@@ -103,7 +112,7 @@ def read_record(path: Path) -> Iterator[Recorded]:
             ledger = Ledger.of(cluster, {name: held[name][1] for name in line["running"]})
             waiting, running = [jobs[name] for name in line["waiting"]], [held[name][0] for name in line["running"]]
             state = State(line["now_s"], ledger, waiting, running, line["freed"])
-            yield Recorded(state, parameters, dict(seeds), line.get("forgotten", False), line["starts"])
+            yield Recorded(state, parameters, dict(seeds), line["starts"], line.get("memory", "same"))
 
 
 def start_line(start: Start) -> Line:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ def replay(record: Path, solver: Solver, *, time_limit_s: float | None = None) -
         def solve(job: WaitingJob, cluster: Cluster, seeds: Mapping[str, int] = told.seeds) -> Result:
             return decide(solver, job.on(cluster), seed=seeds[job.name], time_limit_s=time_limit_s).result
 
-        state = replace(told.state, memory=Memory() if told.forgotten else memory)
+        state = told.with_memory(memory)
         decided = cycle(state, told.parameters, solve)
         memory = decided.memory
         yield Replayed(state.now_s, told.starts, [start_line(start) for start in decided.starts])
