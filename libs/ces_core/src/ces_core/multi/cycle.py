@@ -23,7 +23,7 @@ from ces_core.multi.packing import narrowed
 from ces_core.multi.parameters import Parameters
 from ces_core.multi.reservations import Reservation, Solve, moved_to, renew, reserve
 from ces_core.multi.scoring import Score, Table
-from ces_core.multi.screening import hindrance, possible
+from ces_core.multi.screening import Room
 from ces_core.multi.shares import Shares, amounts_of, free_of
 from ces_core.plan import Plan, Result
 from ces_core.problem import Cluster
@@ -155,7 +155,7 @@ class _Cycle:
 
     def _look(self) -> None:
         """Score all by what is free now."""
-        self._fits = possible(self._table, self._ledger.cluster)
+        self._fits = Room.of(self._ledger.cluster).holds(self._table)
         free, against = free_of(self._ledger.cluster), self._shares.against_fair()
         self._scores = self._table.scores(self._parameters, free, against)
         order = np.lexsort((np.arange(len(self._left)), -self._scores.parts.sum(axis=1)))
@@ -168,8 +168,9 @@ class _Cycle:
     def _hopeless(self) -> dict[str, Reason]:
         """Those that will never have a place, as far as that is seen without a solver."""
         found = {}
-        for line in np.flatnonzero(~possible(self._table, self._ledger.base)).tolist():
-            reason = hindrance(self._table, line, self._ledger.cluster, self._ledger.base)
+        room = Room.of(self._ledger.base)
+        for line in np.flatnonzero(~room.holds(self._table)).tolist():
+            reason = room.hindrance(self._table, line, permanent=True)
             if reason is not None:
                 found[self._table.jobs[line].name] = reason
         for job in self._table.jobs:
@@ -332,15 +333,17 @@ class _Cycle:
     # Explanation.
 
     def _explained(self) -> tuple[Standing, ...]:
-        reasons = {line: self._reason(line) for line in self._order}
+        room = Room.of(self._ledger.cluster)
+        reasons = {line: self._reason(line, room) for line in self._order}
         return standings(self._table, self._order, self._scores, reasons, self._kept, self._outlook)
 
-    def _reason(self, line: int) -> Reason | None:
-        """None where it was not this job's turn."""
+    def _reason(self, line: int, room: Room) -> Reason | None:
+        """None where it was not this job's turn. ``room``: what is free now."""
         job = self._table.jobs[line]
         refusal = self._known.get(job.name)
         return (
-            self._beyond_quota(job)
-            or hindrance(self._table, line, self._ledger.cluster, self._ledger.base)
+            self._never.get(job.name)
+            or self._beyond_quota(job)
+            or room.hindrance(self._table, line, permanent=False)
             or (refusal.reason if refusal is not None else None)
         )

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ces_core.multi.jobs import WaitingJob
 from ces_core.multi.outlook import Moment, Outlook, seconds_of
 from ces_core.multi.reservations import Reservation
 from ces_core.multi.scoring import Score, Scores, Table
@@ -56,7 +55,7 @@ def standings(
     outlook: Outlook,
 ) -> tuple[Standing, ...]:
     """The queue in the order of ``lines``."""
-    future = [(moment, outlook.cluster(outlook.use(moment, moment)).node_free) for moment in outlook.moments()]
+    expected, ending = _enough(table, outlook), outlook.ending()
     found = []
     for position, line in enumerate(lines, 1):
         job, reason = table.jobs[line], reasons[line]
@@ -64,19 +63,22 @@ def standings(
         if promise is not None:
             start_s, held_by = promise.start_s, promise.waits_for
         else:
-            moment = None if reason is not None and reason.permanent else _enough(job, future)
+            moment = None if reason is not None and reason.permanent else expected[line]
             start_s, held_by = (None if moment is None else seconds_of(moment)), ()
             if moment is not None and moment > outlook.now:
-                held_by = outlook.ending_at(moment)
+                held_by = ending.get(moment, ())
         found.append(Standing(job.name, position, scores.of(line), reason, promise is not None, start_s, held_by))
     return tuple(found)
 
 
-def _enough(job: WaitingJob, future: Sequence[tuple[Moment, np.ndarray[Any, np.dtype[np.float64]]]]) -> Moment | None:
-    """The first moment at which so much is free as the job's tasks ask for, together and each alone."""
-    for moment, free in future:
-        together = job.demand[: len(RESOURCES)] <= free.sum(axis=1) * (1 + SLACK)
-        alone = job.largest <= free.max(axis=1, initial=0.0) * (1 + SLACK)
-        if together.all() and alone.all():
-            return moment
-    return None
+def _enough(table: Table, outlook: Outlook) -> list[Moment | None]:
+    """For each job the first moment at which so much is free as its tasks ask for, together and each alone."""
+    course = [(moment, outlook.cluster(use).node_free) for moment, use in outlook.course()]
+    total = np.array([free.sum(axis=1) for _, free in course]) * (1 + SLACK)
+    most = np.array([free.max(axis=1, initial=0.0) for _, free in course]) * (1 + SLACK)
+    enough = np.ones((len(table.jobs), len(course)), dtype=np.bool_)
+    for row in range(len(RESOURCES)):
+        enough &= table.demand[:, row, None] <= total[None, :, row]
+        enough &= table.largest[:, row, None] <= most[None, :, row]
+    first = enough.argmax(axis=1).tolist()
+    return [course[step][0] if enough[line, step] else None for line, step in enumerate(first)]

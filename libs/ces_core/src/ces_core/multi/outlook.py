@@ -7,7 +7,7 @@ what time, of a job that says no duration and started at ``seconds``: after all 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -101,6 +101,26 @@ class Outlook:
                 most = np.maximum(most, self._use_at(holder.begin))
         return most
 
+    def course(self) -> Iterator[tuple[Moment, FloatArray]]:
+        """``use`` of each moment alone, moment by moment; each array is good until the next."""
+        use = self._use_at(ALWAYS)
+        ending = sorted(self._running.values(), key=lambda holder: holder.end)
+        unknown = [each for each in self._reserved.values() if seconds_of(each.begin) is None]
+        needed = [(each.begin, self._use_at(each.begin)) for each in unknown]
+        gone = 0
+        for moment in self.moments():
+            while gone < len(ending) and ending[gone].end <= moment:
+                np.subtract.at(use, ending[gone].places, ending[gone].amounts)
+                gone += 1
+            most = use.copy()
+            for each in self._reserved.values():
+                if each.begin <= moment < each.end:
+                    np.add.at(most, each.places, each.amounts)
+            for begin, later in needed:
+                if moment < begin:
+                    np.maximum(most, later, out=most)
+            yield moment, most
+
     def holds(self, begin: Moment, end: Moment, cells: Mapping[Cell, float]) -> bool:
         """Whether this has room beside all others from ``begin`` to ``end``."""
         places, amounts = self._flat(cells)
@@ -121,15 +141,18 @@ class Outlook:
             if self.now < begin and holder.end <= begin and np.isin(holder.places, places).any()
         )
 
-    def ending_at(self, moment: Moment) -> tuple[str, ...]:
-        """The running jobs that end then."""
-        return tuple(name for name, holder in self._running.items() if holder.end == moment)
+    def ending(self) -> Mapping[Moment, tuple[str, ...]]:
+        """Moment -> the running jobs that end then."""
+        found: dict[Moment, tuple[str, ...]] = {}
+        for name, holder in self._running.items():
+            found[holder.end] = (*found.get(holder.end, ()), name)
+        return found
 
     def _use_at(self, moment: Moment) -> FloatArray:
         held = [each for each in self._running.values() if moment < each.end]
         held += [each for each in self._reserved.values() if each.begin <= moment < each.end]
         if not held:
-            return self._base
+            return self._base.copy()
         places = np.concatenate([each.places for each in held])
         amounts = np.concatenate([each.amounts for each in held])
         return self._base + np.bincount(places, amounts, len(self._base))
