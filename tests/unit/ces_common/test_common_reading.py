@@ -7,11 +7,11 @@ import pytest
 from cluster_state import node, snapshot
 
 from ces_common import subjects
-from ces_common.bus import BusUnavailable, Delivery, MemoryBus, Message, Reject
+from ces_common.bus import BusUnavailable, Delivery, MemoryBus, Message, Reject, RemoteError, RequestTimeout
 from ces_common.messages.events import NodeChanged, new_event
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import Snapshot
-from ces_common.reading import StateReader
+from ces_common.reading import LONGEST_ANSWER_S, StateReader
 
 
 class Manager:
@@ -79,6 +79,25 @@ async def test_what_cannot_be_read_changes_nothing(bus: MemoryBus, manager: Mana
 
 async def test_no_manager_is_no_error(bus: MemoryBus) -> None:
     assert not await StateReader(bus, "tester").refresh()
+
+
+async def test_who_has_much_to_tell_is_waited_for_longer_and_longer(
+    bus: MemoryBus, manager: Manager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    ask = bus.request
+
+    async def request(subject: str, data: bytes = b"", *, timeout_s: float = 0.0) -> bytes:
+        waited.append(timeout_s)
+        if len(waited) in (*range(1, 7), 9):
+            raise RequestTimeout("too much to tell")
+        return await ask(subject, data, timeout_s=60)
+
+    monkeypatch.setattr(bus, "request", request)
+    manager.answers = [snapshot([node("a")], version=4).encode(), RemoteError("unavailable", "no database")]
+    reader = StateReader(bus, "tester")
+    assert [await reader.refresh(2.0) for _ in range(9)] == [False] * 6 + [True, False, False]
+    assert waited == [2, 4, 8, 16, LONGEST_ANSWER_S, LONGEST_ANSWER_S, LONGEST_ANSWER_S, 2, 2]
 
 
 async def test_two_readers_of_one_view_ask_one_after_the_other(bus: MemoryBus, manager: Manager) -> None:

@@ -1,4 +1,4 @@
-"""Facts of the scheduler and of network-ctl wait in two queues: neither holds up the other."""
+"""Facts of the scheduler and of network-ctl wait in queues of their own: none holds up another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from manager_world import World, full_mesh, ring, sqlite_url
 from ces_common.bus import MemoryBroker, MemoryBus
 from ces_common.db.outbox import events_after
 from ces_common.messages.base import Message
-from ces_common.messages.events import NetworkReady, new_event
+from ces_common.messages.events import NetworkReady, PlanRefused, Reason, new_event
 from ces_common.states import JobState
 from ces_manager.api.streams import Bell
 from ces_manager.desk import Desk
@@ -51,6 +51,35 @@ async def test_a_job_with_a_plan_goes_on_before_a_burst_of_others_has_its_plans_
     order = [(kind, job) for kind, job in told(world) if kind in ("job.starting", "job.planned")]
     planned_before = order.index(("job.starting", first)) - 1  # its own comes first
     assert planned_before < BURST / 4
+    world.close()
+
+
+async def test_a_plan_is_committed_before_a_flood_of_others_was_told_that_they_have_none(tmp_path: Path) -> None:
+    world = World(sqlite_url(tmp_path))
+    world.add_nodes(*NODES)
+    world.put_topology(full_mesh(NODES))
+    flood = [world.submit(ring(f"flood-{i}", tasks=2, tenant="flood")) for i in range(BURST)]
+    first = world.submit(ring("first", tasks=2, tenant="other"))
+    bus = MemoryBus(MemoryBroker())
+    await bus.connect()
+    await bus.provision()
+    for job in flood:
+        refused = PlanRefused(job=job, attempt=1, version=1, reason=Reason(code="cpu", text="too little"))
+        event = new_event("test", "plan", "refused", job, refused, world.now)
+        await bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+    plan = world.propose(first, NODES)
+    event = new_event("test", "plan", "proposed", first, plan, world.now)
+    await bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+
+    desk = Desk(world.uow)
+    await Messaging(desk, bus, world.policy, Measurements(), Bell()).start()
+    async with asyncio.timeout(PATIENCE_S):
+        while len([kind for kind, _ in told(world) if kind in ("job.waiting", "job.planned")]) <= BURST:
+            await desk.read(lambda tx: None)
+    await bus.close()
+    desk.close()
+    order = [kind for kind, _ in told(world) if kind in ("job.waiting", "job.planned")]
+    assert order.index("job.planned") < BURST / 4
     world.close()
 
 

@@ -41,6 +41,7 @@ from ces_common.messages.api import (
 from ces_common.states import JOB_OVER
 
 M = TypeVar("M", bound=BaseModel)
+MOST = "500"  # what one page of a list may hold
 
 
 class _Resource:
@@ -215,7 +216,7 @@ class Client(_Resource):
     def queue(self, *, on_remark: Callable[[str], None] | None = None) -> Iterator[QueueEntry]:
         """Jobs that wait, first in line first. ``on_remark`` is told why the order is not the scheduler's own, where it
         is not."""
-        query: dict[str, str] = {}
+        query = {"limit": MOST}
         while True:
             page = self._read(QueuePage, self._http.request("GET", "queue", params=query))
             if page.remark is not None and on_remark is not None:

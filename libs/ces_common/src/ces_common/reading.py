@@ -8,13 +8,14 @@ from collections.abc import Callable
 import structlog
 
 from ces_common import subjects
-from ces_common.bus.port import Bus, BusError, Delivery, Subscription
+from ces_common.bus.port import Bus, BusError, Delivery, RequestTimeout, Subscription
 from ces_common.messages.records import Snapshot
 from ces_common.service import Hint
 from ces_common.view import StateView
 
 log = structlog.get_logger()
 ANSWER_S = 3.0  # a manager that was asked and then died leaves the question unanswered
+LONGEST_ANSWER_S = 30.0  # with ten thousand jobs in the queue all of it takes seconds to tell
 SETTLE_S = 0.01
 
 
@@ -26,6 +27,7 @@ class StateReader:
         self.hint = Hint()
         self.fresh = False  # whether the last attempt to read succeeded
         self._bus, self._service = bus, service
+        self._patience = 1.0
         self._asking = asyncio.Lock()
         self._subscription: Subscription | None = None
         self._on_event: Callable[[Delivery], None] | None = None
@@ -48,21 +50,26 @@ class StateReader:
             await self._subscription.close()
 
     async def refresh(self, timeout_s: float = ANSWER_S) -> bool:
-        """Ask the manager for what changed; False when it could not be asked (it will be again)."""
+        """Ask the manager for what changed; False when it could not be asked (it will be again). Where it did not
+        answer in time, the next answer is waited for twice as long: it may have much to tell."""
         async with self._asking:  # of two answers the older must not be merged last
             return await self._refresh(timeout_s)
 
     async def _refresh(self, timeout_s: float) -> bool:
         try:
             raw = await self._bus.request(
-                subjects.rpc("manager", "snapshot"), self.view.query().encode(), timeout_s=timeout_s
+                subjects.rpc("manager", "snapshot"),
+                self.view.query().encode(),
+                timeout_s=min(timeout_s * self._patience, LONGEST_ANSWER_S),
             )
             self.view.merge(Snapshot.model_validate_json(raw))
         except (BusError, ValueError) as error:
+            self._patience = min(2 * self._patience, LONGEST_ANSWER_S) if isinstance(error, RequestTimeout) else 1.0
             if self.fresh:
                 log.warning("the manager's snapshot cannot be read", error=str(error))
             self.fresh = False
             return False
+        self._patience = 1.0
         if not self.fresh:
             log.info("following the manager's state", version=self.view.version)
         self.fresh = True

@@ -12,8 +12,9 @@ from typing import Final, Literal, NamedTuple, TypeVar
 PREFIX: Final = "ces.v1"
 EVENT_STREAM: Final = "CES_EVT"
 DEAD_STREAM: Final = "CES_DEAD"
-MANAGER_PLANS: Final = "manager"  # the manager's two durable consumers
+MANAGER_PLANS: Final = "manager"  # the manager's durable consumers
 MANAGER_NETWORKS: Final = "manager-networks"
+MANAGER_REFUSALS: Final = "manager-refusals"
 ALL_EVENTS: Final = f"{PREFIX}.evt.>"
 ALL_DEAD: Final = f"{PREFIX}.dead.>"
 ALL_HEARTBEATS: Final = f"{PREFIX}.hb.*"

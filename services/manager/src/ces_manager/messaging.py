@@ -36,10 +36,11 @@ from ces_manager.policy import Policy
 
 log = structlog.get_logger()
 SERVICE = "manager"
-# Two queues, taken from in turn: jobs that have a plan go on, and flows are led around a dead link, while a burst of
-# others waits to have theirs committed.
+# Queues that are taken from in turn: jobs that have a plan go on, and flows are led around a dead link, while a burst
+# of others waits to have theirs committed; and no plan waits until thousands have been told that they have none.
 FACTS = {
-    subjects.MANAGER_PLANS: [subjects.events("plan", "proposed"), subjects.events("plan", "refused")],
+    subjects.MANAGER_PLANS: [subjects.events("plan", "proposed")],
+    subjects.MANAGER_REFUSALS: [subjects.events("plan", "refused")],
     subjects.MANAGER_NETWORKS: [
         subjects.events("network", "preparing"),
         subjects.events("network", "ready"),

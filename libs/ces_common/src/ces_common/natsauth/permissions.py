@@ -112,6 +112,8 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
             _read_wanted(">"),
             *_consumer(subjects.EVENT_STREAM, subjects.MANAGER_NETWORKS),
             subjects.dead_letter(subjects.MANAGER_NETWORKS),
+            *_consumer(subjects.EVENT_STREAM, subjects.MANAGER_REFUSALS),
+            subjects.dead_letter(subjects.MANAGER_REFUSALS),
             *_consumer(subjects.DEAD_STREAM, "manager"),
             *(f"{_API}.STREAM.{verb}.{name}" for verb in ("CREATE", "UPDATE", "INFO") for name in _STORED),
         ),
