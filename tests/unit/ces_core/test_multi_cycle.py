@@ -178,7 +178,7 @@ def test_without_stated_durations_room_is_kept_on_the_nodes_that_will_be_used() 
     (promise,) = decided.memory.reservations
     assert (promise.start_s, promise.waits_for) == (None, ("now",))
     assert decided.queue[0].start_s is None
-    decided = desk.at(61, wants(cluster, "x", 4, submitted=61, lasts=1), wants(cluster, "y", 2, submitted=61, lasts=1))
+    decided = desk.at(61, wants(cluster, "x", 4, submitted=61, lasts=1), wants(cluster, "y", 3, submitted=61, lasts=1))
     assert len(started(decided)) == 1  # on b; a is kept
     desk.end("now")
     assert "big" in started(desk.at(62))
@@ -258,14 +258,13 @@ def test_the_window_bounds_the_refusals_and_rolls_on() -> None:
         asked.append(job.name)
         return solve(job, cluster)
 
-    cluster = Cluster.make([Node("a", cpu=3), Node("b", cpu=3), Node("c", cpu=3)], [])
-    jobs = [
-        WaitingJob(f"j{i}", Problem.make(cluster, [Task(str(t), cpu=2) for t in range(3)]), i, expected_s=9)
-        for i in range(10)
-    ]
+    nodes = [Node("a", cpu=3), Node("b", cpu=3), Node("c", cpu=3)]
+    cluster = Cluster.make(nodes, [Link("a", "b", 15, bandwidth_used=9), Link("b", "a", 15, bandwidth_used=9)])
+    problem = Problem.make(cluster, [Task("x", cpu=2), Task("y", cpu=2)], [Flow("x", "y", 10, 10)])
+    jobs = [WaitingJob(f"j{i}", problem, i, expected_s=9) for i in range(10)]
     parameters = replace(PLAIN, window=4)
     memory = Memory()
-    ledger, other = Ledger(cluster), WaitingJob("other", Problem.make(cluster, [Task("0", cpu=2, allowed=("c",))]), 0)
+    ledger, other = Ledger(cluster), WaitingJob("other", Problem.make(cluster, [Task("0", cpu=3, allowed=("c",))]), 0)
     plan = solve(other, cluster).plan
     assert plan is not None
     ledger.hold(other.name, other.problem, plan)
@@ -353,6 +352,47 @@ def test_the_window_is_not_used_up_before_the_first_job_of_a_tenant() -> None:
     jobs.append(wants(cluster, "first", 1, submitted=80, tenant="other"))
     decided = cycle(State(90, Ledger(cluster), jobs, [], 0), replace(PLAIN, window=2), solve)
     assert (started(decided), len(decided.refused), decided.more) == (["first"], 2, True)
+
+
+def test_the_solver_is_not_asked_what_the_nodes_alone_refuse() -> None:
+    def asked(job: WaitingJob, cluster: Cluster) -> Result:
+        raise AssertionError(f"the solver was asked about {job.name}")
+
+    cluster = Cluster.make([Node("a", cpu=5, memory=1), Node("b", cpu=3, memory=9)], [])
+    together = [Task(str(t), cpu=2) for t in range(4)]  # 8 in all are free, but b takes one of them and a two
+    jobs = [WaitingJob("together", Problem.make(cluster, together), 0), wants(cluster, "alone", 4, memory=4)]
+    decided = cycle(State(0, Ledger(cluster), jobs, [], 0), PLAIN, asked)
+    assert {job: (why.code, why.permanent, why.proven) for job, why in decided.refused.items()} == {
+        "together": ("packing", True, True),
+        "alone": ("no-node-fits", True, True),
+    }
+
+
+def test_a_job_waits_for_bandwidth_while_others_will_end_and_not_longer_than_its_patience() -> None:
+    cluster = Cluster.make([Node("a", cpu=6), Node("b", cpu=4)], [Link("a", "b", 10), Link("b", "a", 10)])
+    talkative = Problem.make(cluster, [Task("x", cpu=3), Task("y", cpu=3)], [Flow("x", "y", 1, 20)])
+    parameters = replace(PLAIN, declined=0.1, patience_s=30)
+
+    def at(now: float, lasts: float | None) -> Decisions:
+        desk = Desk(cluster, parameters)
+        desk.run(wants(cluster, "other", 1, lasts=lasts))
+        return desk.at(now, WaitingJob("j", talkative, 0, expected_s=9))
+
+    early = at(10, lasts=50)
+    assert started(early) == []
+    assert "satisfied to 47 %, 90 % are wanted" in early.queue[0].text()
+    assert started(at(30, lasts=50)) == ["j"]
+    assert started(at(10, lasts=None)) == ["j"]  # nobody has said that there will be more
+    assert started(Desk(cluster, parameters).at(10, WaitingJob("j", talkative, 0, expected_s=9))) == ["j"]
+
+
+def test_a_refusal_for_want_of_bandwidth_ends_with_the_patience() -> None:
+    cluster = Cluster.make([Node("a", cpu=6), Node("b", cpu=4)], [Link("a", "b", 10), Link("b", "a", 10)])
+    talkative = Problem.make(cluster, [Task("x", cpu=3), Task("y", cpu=3)], [Flow("x", "y", 1, 20)])
+    desk = Desk(cluster, replace(PLAIN, declined=0.1, patience_s=30))
+    desk.run(wants(cluster, "other", 1, lasts=99))
+    assert started(desk.at(10, WaitingJob("j", talkative, 0, expected_s=9))) == []
+    assert started(desk.at(30)) == ["j"]  # though nothing has become free
 
 
 def test_large_holes_are_kept_whole() -> None:

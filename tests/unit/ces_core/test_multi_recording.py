@@ -50,7 +50,7 @@ class OnRecord:
                 desk.refuse(name, reason)
             for start in decided.starts:
                 desk.start(jobs[start.job], start.plan)
-            more = bool(decided.starts)
+            more = bool(decided.starts) or decided.more
 
 
 def recorded(

@@ -76,9 +76,9 @@ class Weights(Document):
     """Of the parts of a job's score, in doublings: what counts as much as taking half."""
 
     fit: Weight = 1.0
-    priority: Weight = 1.0
-    waiting: Weight = 1.0
-    share: Weight = 0.25
+    priority: Weight = 0.5
+    waiting: Weight = 0.5
+    share: Weight = 0.1
 
 
 class TenantEntry(Document):
@@ -99,7 +99,7 @@ class QueueFile(Document):
     bound: Annotated[Duration, AfterValidator(_above_zero)] = 14_400
     overdue: Share | None = 0.5
     reservations: Annotated[int, Field(ge=0)] = 4
-    packing: list[Annotated[float, AfterValidator(_spare)]] = [1.25, 2.0]
+    packing: list[Annotated[float, AfterValidator(_spare)]] = [1.0, 1.25, 1.6, 2.5]
     satisfied: Share = 1.0
     tenants: list[TenantEntry] = []
 

@@ -30,6 +30,7 @@ class Reason:
         ``bandwidth-together``       each minimum fits alone, the minimums do not fit together
         ``worth-waiting``            a place gives its flows much less (satisfaction) than an idle cluster would
         ``beyond-policy``            the solver's policy was made for smaller problems, and cannot be asked
+        ``poor-bandwidth``           there is room, but the flows would be satisfied less than is worth starting with
         ``solver-failed``            the solver did not come to an end (``where`` says why)
         ``quota``                    the tenant (``where``) may not have so much more; permanent: not so much at all
     permanent:
@@ -85,6 +86,9 @@ class Reason:
                         f"; flow {flow} needs at least {quantity(self.needed)} and found "
                         f"{quantity(self.available)} at best once the others had theirs"
                     )
+            case "poor-bandwidth":
+                found, wanted = (f"{(share or 0.0) * 100:.0f} %" for share in (self.available, self.needed))
+                return f"waits for more bandwidth: now its flows would be satisfied to {found}, {wanted} are wanted"
             case "quota":
                 left, needed = quantity(self.available), quantity(self.needed)
                 return f"the quota of tenant {self.where} leaves {left}, the job needs {needed}"

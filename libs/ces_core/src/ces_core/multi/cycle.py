@@ -17,27 +17,29 @@ import numpy as np
 
 from ces_core.ledger import TOLERANCE, Ledger, cells_of
 from ces_core.multi.explaining import Standing, standings
+from ces_core.multi.fitting import screened
 from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.multi.outlook import Outlook, end_of
-from ces_core.multi.packing import narrowed
+from ces_core.multi.packing import offered, satisfaction
 from ces_core.multi.parameters import Parameters
 from ces_core.multi.reservations import Reservation, Solve, moved_to, renew, reserve
 from ces_core.multi.scoring import Score, Table
 from ces_core.multi.screening import Room
 from ces_core.multi.shares import Shares, amounts_of, free_of
-from ces_core.plan import Plan, Result
+from ces_core.plan import Plan
 from ces_core.problem import Cluster
 from ces_core.reason import Reason
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why the solver had no place for a job. It stands until something becomes free after ``freed``, or ``forever``.
-    ``reservable``: False where no moment was found either at which the job would have one."""
+    """Why the solver had no place for a job. It stands until something becomes free after ``freed``, at longest until
+    ``until_s``, or ``forever``. ``reservable``: False where no moment was found either at which it would have one."""
 
     freed: int
     reason: Reason
     reservable: bool = True
+    until_s: float = math.inf
 
     @property
     def forever(self) -> bool:
@@ -113,7 +115,7 @@ def cycle(state: State, parameters: Parameters, solve: Solve) -> Decisions:
 
 class _Cycle:
     def __init__(self, state: State, parameters: Parameters, solve: Solve) -> None:
-        self._state, self._parameters, self._solve = state, parameters, solve
+        self._state, self._parameters, self._solve = state, parameters, screened(solve)
         self._ledger = state.ledger.copy()
         running = sorted(state.running, key=lambda job: (job.started_s, job.name))
         self._outlook = Outlook(self._ledger, running, state.now_s)
@@ -126,7 +128,8 @@ class _Cycle:
         self._known = {
             name: refusal
             for name, refusal in state.memory.refusals.items()
-            if (refusal.freed == state.freed or refusal.forever) and name in self._line
+            if name in self._line
+            and (refusal.forever or (refusal.freed == state.freed and state.now_s < refusal.until_s))
         }
         self._tries = math.inf if parameters.window is None else parameters.window
         self._most = math.inf if parameters.starts is None else parameters.starts
@@ -248,29 +251,35 @@ class _Cycle:
             return None
         if self._beyond_quota(job) is not None:
             return None
-        result = self._answer(job)
-        reason = result.reason or Reason("packing", proven=False)
+        result = offered(job, self._room(job), self._parameters, self._solve)
+        reason, until_s = result.reason or Reason("packing", proven=False), math.inf
         if result.plan is not None:
+            wanted = self._worth_waiting_for(job, line, satisfaction(result))
             beyond = self._over_quota(job, result.plan)
-            if beyond is None:
+            if wanted is not None:
+                reason = Reason("poor-bandwidth", proven=False, needed=wanted, available=satisfaction(result))
+                until_s = job.submitted_s + min(self._parameters.patience_s, self._parameters.overdue_s)
+            elif beyond is not None:
+                reason = beyond
+            else:
                 return result.plan
-            reason = beyond
-        self._known[job.name] = Refusal(self._state.freed, reason)
+        self._known[job.name] = Refusal(self._state.freed, reason, until_s=until_s)
         self._refused[job.name] = reason
         self._tries -= 1
         return None
 
-    def _answer(self, job: WaitingJob) -> Result:
-        """What the solver says, on as few nodes as will do where it satisfies the flows there."""
-        cluster, enough = self._room(job), self._parameters.satisfied - TOLERANCE
-        for spare in self._parameters.packing:
-            fewer = narrowed(cluster, job, spare)
-            if fewer is None:
-                break
-            result = self._solve(job, fewer)
-            if result.metrics is not None and result.metrics.bandwidth_satisfaction >= enough:
-                return result
-        return self._solve(job, cluster)
+    def _worth_waiting_for(self, job: WaitingJob, line: int, satisfied: float) -> float | None:
+        """The bandwidth satisfaction for which the job had better wait, as long as it has patience and some running job
+        will end; None where this one will do."""
+        declined, patience_s = self._parameters.declined, self._parameters.patience_s
+        if declined is None or self._overdue[line] or self._table.waited[line] >= patience_s:
+            return None
+        if satisfied >= 1.0 - declined - TOLERANCE or not any(
+            run.expected_s is not None for run in self._state.running
+        ):
+            return None
+        wanted = satisfaction(offered(job, self._ledger.base, self._parameters, self._solve)) - declined
+        return wanted if satisfied < wanted - TOLERANCE else None
 
     def _room(self, job: WaitingJob) -> Cluster:
         """The cluster with all in use that the job must leave alone."""

@@ -1,15 +1,43 @@
-"""Large holes are kept whole: a job is first offered the nodes with least room that could hold it.
+"""Where a job goes: on as few nodes as will do, where that costs its flows nothing.
 
 Single-job solvers balance: they put tasks where most is free, and so leave a little everywhere, and nowhere enough for
-a large task. What a solver is not shown it cannot break up.
+a large task. What a solver is not shown it cannot break up, so a job is first offered the nodes with least room.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ces_core.ledger import TOLERANCE
 from ces_core.multi.jobs import WaitingJob
+from ces_core.multi.parameters import Parameters
+from ces_core.multi.reservations import Solve
+from ces_core.plan import Result
 from ces_core.problem import Cluster
+
+
+def offered(job: WaitingJob, cluster: Cluster, parameters: Parameters, solve: Solve) -> Result:
+    """The plan on fewest nodes that satisfies the flows, else the one that satisfies them best, else what the solver
+    says of the whole cluster."""
+    best: Result | None = None
+    for spare in parameters.packing:
+        fewer = narrowed(cluster, job, spare)
+        if fewer is None:
+            break
+        found = solve(job, fewer)
+        if satisfaction(found) >= parameters.satisfied - TOLERANCE:
+            return found
+        best = _better(best, found)
+    return _better(best, solve(job, cluster))
+
+
+def satisfaction(result: Result) -> float:
+    """Of the plan's flows, 0 to 1; below 0 where there is no plan."""
+    return -1.0 if result.metrics is None else result.metrics.bandwidth_satisfaction
+
+
+def _better(one: Result | None, other: Result) -> Result:
+    return one if one is not None and satisfaction(one) > satisfaction(other) + TOLERANCE else other
 
 
 def narrowed(cluster: Cluster, job: WaitingJob, spare: float) -> Cluster | None:

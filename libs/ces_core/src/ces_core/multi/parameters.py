@@ -78,7 +78,10 @@ class Parameters:
 
     ``packing``: a job is first offered the nodes with least room, so many that they have so many times as much free as
     it asks for; larger numbers as smaller ones fail, then all nodes. Empty: all nodes at once. ``satisfied``: the
-    bandwidth satisfaction that a plan on fewer nodes must have to be taken.
+    bandwidth satisfaction at which no more nodes are offered; where none reaches it, the best plan counts.
+
+    ``declined``: while jobs run that will end, a job goes on waiting rather than take a place that satisfies its flows
+    so much less than it would be on the empty cluster, until it has waited ``patience_s``. None: it takes any place.
 
     ``tenants``: those that there are; where none is named any may submit, with weight 1 and no quota.
 
@@ -88,14 +91,16 @@ class Parameters:
     window: int | None = 8
     starts: int | None = None
     fit: float = 1.0
-    priority: float = 1.0
-    waiting: float = 1.0
-    share: float = 0.25
+    priority: float = 0.5
+    waiting: float = 0.5
+    share: float = 0.1
     bound_s: float = 14_400.0
     overdue: float | None = 0.5
     reservations: int = 4
-    packing: Sequence[float] = (1.25, 2.0)
+    packing: Sequence[float] = (1.0, 1.25, 1.6, 2.5)
     satisfied: float = 1.0
+    declined: float | None = 0.1
+    patience_s: float = 300.0
     tenants: Sequence[Tenant] = ()
 
     def __post_init__(self) -> None:
@@ -104,6 +109,12 @@ class Parameters:
                 raise ProblemError("packing", f"is how many times a job's demand, 1 or more, not {spare}")
         if not 0 <= self.satisfied <= 1:
             raise ProblemError("satisfied", f"is a bandwidth satisfaction: 0 to 1, not {self.satisfied}")
+        if self.declined is not None and not 0 <= self.declined <= 1:
+            raise ProblemError("declined", f"is a loss of bandwidth satisfaction: 0 to 1, not {self.declined}")
+        if not (math.isfinite(self.patience_s) and self.patience_s >= 0):
+            raise ProblemError(
+                "patience_s", f"must be 0 seconds or more, is {self.patience_s}; 0 waits for no bandwidth"
+            )
         if self.window is not None and self.window < 1:
             raise ProblemError("window", f"must be at least 1, is {self.window}; leave it out for the default")
         if self.starts is not None and self.starts < 1:

@@ -48,7 +48,8 @@ class Scores:
 
 
 class Table:
-    """The queue as arrays, a line for each job."""
+    """The queue as arrays, a line for each job. ``tasks``: what each task of all jobs asks for, one job's after the
+    other's; ``first``: where each job's begin."""
 
     def __init__(self, jobs: Sequence[WaitingJob], now_s: float) -> None:
         self.jobs = tuple(jobs)
@@ -57,6 +58,9 @@ class Table:
         self.largest: FloatArray = np.array([job.largest for job in jobs], dtype=np.float64).reshape(
             len(self.jobs), len(RESOURCES)
         )
+        demands = [job.problem.demand for job in jobs]
+        self.tasks: FloatArray = np.concatenate([np.empty((0, len(RESOURCES))), *demands])
+        self.first: IntArray = np.cumsum([0, *map(len, demands)][: len(demands)], dtype=np.int64)
         self.waited: FloatArray = now_s - np.array([job.submitted_s for job in jobs], dtype=np.float64)
         self.priority: FloatArray = np.array([job.priority for job in jobs], dtype=np.float64)
         self.expected = _expected(jobs)

@@ -1,4 +1,4 @@
-"""What can be seen of the whole queue at once, without a solver: who asks for more than there is."""
+"""What can be seen of the whole queue at once, without a solver: who asks for more than there is, on any node."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from ces_core.reason import Reason
 
 @dataclass(frozen=True, eq=False)
 class Room:
-    """What is free of a cluster. ``total`` and ``most``: (resources,), on all nodes together and on one; ``best``: the
-    node with the most."""
+    """What is free of a cluster. ``free``: (resources, nodes); ``total`` and ``most``: (resources,), on all nodes
+    together and on one; ``best``: the node with the most."""
 
+    free: FloatArray
     total: FloatArray
     most: FloatArray
     best: tuple[str, ...]
@@ -27,13 +28,23 @@ class Room:
         free = cluster.node_free
         best = tuple(cluster.topology.nodes[node] for node in free.argmax(axis=1).tolist())
         slack = SLACK * cluster.node_capacity.max(axis=1, initial=0.0)
-        return Room(free.sum(axis=1), free.max(axis=1, initial=0.0), best, slack)
+        return Room(free + SLACK * cluster.node_capacity, free.sum(axis=1), free.max(axis=1, initial=0.0), best, slack)
 
     def holds(self, table: Table) -> NDArray[np.bool_]:
-        """(jobs,): False where the tasks together, or one of them alone, ask for more of a resource than is free."""
-        fits = table.demand[:, : len(RESOURCES)] <= self.total * (1 + SLACK)
-        fits &= table.largest <= self.most + self.slack
-        return np.asarray(fits.all(axis=1))
+        """(jobs,): False where the tasks together ask for more of a resource than is free, or one of them for more than
+        any node has free of everything at once."""
+        fits = (table.demand[:, : len(RESOURCES)] <= self.total * (1 + SLACK)).all(axis=1)
+        if len(table.jobs):
+            fits &= np.logical_and.reduceat(self._homed(table.tasks), table.first)
+        return np.asarray(fits)
+
+    def _homed(self, tasks: FloatArray) -> NDArray[np.bool_]:
+        """(tasks,): whether any node has enough for the task, of everything at once."""
+        homed = np.ones((len(tasks), self.free.shape[1]), dtype=np.bool_)
+        for needed, left in zip(tasks.T, self.free, strict=True):
+            if needed.any():
+                homed &= needed[:, None] <= left[None, :]
+        return np.asarray(homed.any(axis=1))
 
     def hindrance(self, table: Table, line: int, *, permanent: bool) -> Reason | None:
         """Why the room does not hold the job, None where it does. ``permanent``: this is all that there is."""
@@ -47,4 +58,7 @@ class Room:
             needed, total = demand[row], float(self.total[row])
             if needed > total * (1 + SLACK):
                 return Reason(f"{resource}-total", permanent, True, resource, needed, total)
-        return None
+        homeless = np.flatnonzero(~self._homed(job.problem.demand))
+        if not len(homeless):
+            return None
+        return Reason("no-node-fits", permanent, True, task=job.problem.tasks[int(homeless[0])].name)

@@ -10,13 +10,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from ces_core.ledger import Ledger
 from ces_core.multi.cycle import Memory
+from ces_core.multi.fitting import UNSEARCHED, apart
 from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.objective import composite, load_imbalance
-from ces_core.plan import Considered, Plan, Result
+from ces_core.plan import Plan, Result
 from ces_core.problem import EQUAL_WEIGHTS, Cluster, FloatArray, Problem
 from ces_core.reason import Reason
 from ces_core.simulator.deciding import decide
@@ -24,8 +23,6 @@ from ces_core.simulator.outcome import Fate, Moment, Outcome
 from ces_core.simulator.policy import FirstComeFirstServed, Policy
 from ces_core.simulator.workload import TimedJob
 from ces_core.solvers import Solver
-
-NOTHING_CONSIDERED = Considered((), (), np.zeros((0, 0), dtype=np.int8))
 
 
 def simulate(
@@ -38,28 +35,32 @@ def simulate(
     seed: int = 0,
     time_limit_s: float | None = None,
     weights: Sequence[float] = EQUAL_WEIGHTS,
+    screen: bool = False,
 ) -> Outcome:
     """Run until every job has ended or left.
 
     A job leaves when it has waited ``patience_s`` (None: as long as it takes), and at once where it is proven to fit on
-    no empty cluster, or has no place although nothing else runs. ``seed`` and ``time_limit_s`` are the solver's. Names
-    of jobs are unique. Raises ProblemError for jobs that make no sense on this cluster, BadDecisionError where the
-    solver fails or breaks a rule, OverCapacityError where the policy overbooks.
+    no empty cluster, or has no place although nothing else runs. ``seed`` and ``time_limit_s`` are the solver's.
+    ``screen``: it is not asked where the tasks do not fit on the nodes together, which it would only take long to see.
+    Names of jobs are unique. Raises ProblemError for jobs that make no sense on this cluster, BadDecisionError where
+    the solver fails or breaks a rule, OverCapacityError where the policy overbooks.
     """
     jobs = sorted(jobs, key=lambda job: job.arrival_s)
     problems = {job.name: Problem.make(cluster, job.tasks, job.flows, name=job.name, weights=weights) for job in jobs}
-    answers = _Answers(solver, problems, seed, time_limit_s)
+    answers = _Answers(solver, problems, seed, time_limit_s, screen)
     return _Simulation(cluster, jobs, answers, policy or FirstComeFirstServed(), patience_s).run()
 
 
 class _Answers:
     """What the solver says, asked anew only where the answer may have changed."""
 
-    def __init__(self, solver: Solver, problems: dict[str, Problem], seed: int, time_limit_s: float | None) -> None:
+    def __init__(
+        self, solver: Solver, problems: dict[str, Problem], seed: int, time_limit_s: float | None, screen: bool
+    ) -> None:
         self.solver, self.problems = solver, problems
         self.changes = self.releases = 0
         self.wall_s: list[float] = []
-        self._seed, self._time_limit_s = seed, time_limit_s
+        self._seed, self._time_limit_s, self._screen = seed, time_limit_s, screen
         self._known: dict[str, tuple[int, int, Result]] = {}
 
     def last(self, job: str) -> Result | None:
@@ -75,9 +76,16 @@ class _Answers:
 
     def ask(self, job: str, cluster: Cluster) -> Result:
         """On the cluster as it stands."""
-        result = self.answer(job, cluster)
+        result = self._screened(job, cluster) or self.answer(job, cluster)
         self.know(job, result)
         return result
+
+    def _screened(self, job: str, cluster: Cluster) -> Result | None:
+        problem = replace(self.problems[job], cluster=cluster)
+        if not self._screen or not problem.homes.any(axis=1).all():  # of a single task the solver says more, as soon
+            return None
+        reason = apart(problem)
+        return None if reason is None else Result(self.solver.name, UNSEARCHED, reason=reason)
 
     def answer(self, job: str, cluster: Cluster) -> Result:
         """On any cluster."""
@@ -149,7 +157,7 @@ class _Simulation:
 
     def refuse(self, name: str, reason: Reason) -> None:
         self._fates[name].refusals.append(reason.code)
-        self._answers.know(name, Result(self._answers.solver.name, NOTHING_CONSIDERED, reason=reason))
+        self._answers.know(name, Result(self._answers.solver.name, UNSEARCHED, reason=reason))
 
     def decide(self, job: TimedJob) -> Result:
         last = self._answers.last(job.name)

@@ -99,7 +99,7 @@ def _said(job: TimedJob) -> float:
     return float("inf") if job.expected_s is None else job.expected_s
 
 
-EASY = Cycles("easy", Parameters(window=None, overdue=0.0, reservations=1, packing=()))
+EASY = Cycles("easy", Parameters(window=None, overdue=0.0, reservations=1, packing=(), declined=None))
 """EASY backfilling: by arrival; the first that has no place has room kept, and others go ahead that do not delay it."""
 
 RIVALS: tuple[Policy, ...] = (
