@@ -47,11 +47,18 @@ def regions() -> dict[str, tuple[str, Callable[[], str]]]:
 
 
 def figures(name: str) -> str:
-    """All tables, which command made them, and the pictures; which command will, where nobody has measured yet."""
+    """All tables, which command made them, and the pictures, of the benchmark and of every run of it that lies in a
+    folder below; which command will, where nobody has measured yet."""
     folder = FOLDER / name
     if not folder.is_dir():
         return f"There are none yet: `ces bench {name} --out docs/benchmarks/{name}`, then `make docs`."
+    runs = [folder, *(each.parent for each in sorted(folder.glob("*/results.json")))]
+    return "\n\n".join(part for run in runs for part in _run(name, run))
+
+
+def _run(name: str, folder: Path) -> list[str]:
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    pictures = [f"![{path.stem.replace('-', ' ')}]({name}/{path.name})" for path in sorted(folder.glob("*.png"))]
+    where = folder.relative_to(FOLDER)
+    pictures = [f"![{path.stem.replace('-', ' ')}]({where}/{path.name})" for path in sorted(folder.glob("*.png"))]
     parts = [provenance(results["machine"]), *(grid.as_markdown() for grid in REPORTS[name](results)), *pictures]
-    return "\n\n".join(part.strip() for part in parts)
+    return [part.strip() for part in parts]

@@ -14,7 +14,22 @@ from ces_core.bench.multi_command import multi
 from ces_core.bench.multi_measures import MEASURES, jain
 from ces_core.bench.multi_report import AGAINST, best, grids
 
-SMALL = ("--jobs", "12", "--nodes", "5", "--tasks", "1-2", "--repeats", "2", "--loads", "0.7", "--bound", "60")
+SMALL = (
+    "--jobs",
+    "12",
+    "--nodes",
+    "5",
+    "--tasks",
+    "1-2",
+    "--repeats",
+    "2",
+    "--loads",
+    "0.7",
+    "--bound",
+    "60",
+    "--solver",
+    "greedy",
+)
 
 
 def bench(*arguments: object, code: int = 0) -> Any:
@@ -31,7 +46,7 @@ def figures(out: Path, *more: object) -> Any:
     for loads in found.values():
         for told in loads.values():
             for policy in told["policies"].values():
-                assert policy.pop("decision_ms")["n"] == 2
+                assert policy.pop("decision_ms")["n"] == policy.pop("cpu_s")["n"] == 2
     return found
 
 
@@ -42,7 +57,7 @@ def test_same_seed_same_figures_however_many_processes(tmp_path: Path) -> None:
     policies = first["tight"]["0.7"]["policies"]
     for policy in ("fcfs", "fcfs-backfill", "sjf", "priority", "easy", "drf", "las", "ces-multi"):
         for name in (policy, f"{policy} (least-allocated)"):
-            assert policies[name].keys() == set(MEASURES) - {"decision_ms"}
+            assert policies[name].keys() == set(MEASURES) - {"decision_ms"} | {"ahead_s"}
     assert {"without packing", "without reservations", "without protection", "without a window"} < policies.keys()
 
 
@@ -58,14 +73,34 @@ def test_tables_and_plots_have_everything(tmp_path: Path) -> None:
 def test_the_best_of_the_others_is_found_by_each_measure_alone() -> None:
     def policy(wait: float, use: float) -> dict[str, Any]:
         told = {"mean": 1.0, "std": 0.0, "n": 1}
-        return dict.fromkeys(MEASURES, told) | {"wait_s": told | {"mean": wait}, "cpu": told | {"mean": use}}
+        return dict.fromkeys((*MEASURES, "ahead_s"), told) | {
+            "wait_s": told | {"mean": wait},
+            "cpu": told | {"mean": use},
+        }
 
     policies = {"ces-multi": policy(1, 0.9), "sjf": policy(2, 0.5), "fcfs": policy(4, 0.8), "window of 1": policy(0, 1)}
     assert (best(policies, "wait_s"), best(policies, "cpu")) == ("sjf", "fcfs")
     question = {"jobs": 1, "trace": None, "nodes": 1, "repeats": 1, "seed": 1, "solver": "greedy", "bound_s": 9.0}
+    question["misjudged"] = 0.0
     table = grids({"question": question, "regimes": {"tight": {"0.9": {"policies": policies}}}})[0]
     assert len(table.rows) == len(AGAINST)
     assert table.rows[0] == ["mean wait, s", "1", "2", "-50.0 %", "sjf"]
+
+
+def test_many_jobs_are_few_shapes_again_and_cost_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ces_core.bench.multi.SHAPES", 10)
+    monkeypatch.setattr("ces_core.bench.multi_report.MANY", 40)
+    shown = bench(*SMALL, "--jobs", 40, "--policies", "ces-multi,sjf", "--no-plots", "--out", tmp_path).stdout
+    assert "CPU time to simulate 40 jobs" in shown
+    policies = json.loads((tmp_path / "results.json").read_text())["regimes"]["tight"]["0.7"]["policies"]
+    assert set(policies) == {"ces-multi", "sjf"}
+
+
+def test_misjudged_durations_are_stated_and_told(tmp_path: Path) -> None:
+    only = ("--policies", "sjf,ces-multi")
+    found = [figures(tmp_path / name, *only, "--misjudged", name) for name in ("0", "2")]
+    assert found[0] != found[1]
+    assert "durations misjudged by 2" in (tmp_path / "2" / "tables.md").read_text()
 
 
 def test_fairness_is_one_where_all_have_the_same() -> None:

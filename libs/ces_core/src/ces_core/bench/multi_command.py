@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +13,7 @@ from ces_core.bench.commands import PlotsOption, RegimesOption, SeedOption
 from ces_core.bench.shell import measuring, show
 from ces_core.errors import ProblemError
 from ces_core.generate import REGIMES
-from ces_core.solvers import available
+from ces_core.solvers import DEFAULT, available
 
 
 def multi(
@@ -30,7 +31,13 @@ def multi(
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="clusters and sequences of jobs")] = 2,
     seed: SeedOption = 42,
-    solver: Annotated[str, typer.Option(help="the single-job solver of all policies")] = "greedy",
+    solver: Annotated[str, typer.Option(help="the single-job solver of all policies")] = DEFAULT,
+    policies: Annotated[
+        str | None, typer.Option(help="those compared, separated by commas", show_default="all, with either placement")
+    ] = None,
+    misjudged: Annotated[
+        float, typer.Option(min=0, max=5, help="jobs misjudge their durations by a lognormal factor of this sigma")
+    ] = 0.0,
     time_limit: Annotated[float, typer.Option(min=0, help="seconds for a decision; 0: no limit")] = 0.0,
     cycles: Annotated[int, typer.Option(min=0, help="cycles timed on 100 nodes with 1000 waiting jobs; 0: none")] = 0,
     processes: Annotated[int, typer.Option(min=1, help="clusters that are simulated at once")] = 1,
@@ -60,9 +67,12 @@ def multi(
         solver=one_solver,
         time_limit_s=time_limit or None,
         trace=None if trace is None else asking.data_file("--trace", trace),
+        misjudged=misjudged,
     )
+    if policies is not None:
+        question = replace(question, only=asking.names("--policies", policies, tuple(question.policies())))
     try:
-        question.workload(regimes[0], 0, question.cluster(regimes[0], 0))
+        replace(question, jobs=10).workload(regimes[0], 0, question.cluster(regimes[0], 0))
     except ProblemError as error:
         raise typer.BadParameter(str(error), param_hint="--trace") from error
     with measuring(out, plots) as progress:

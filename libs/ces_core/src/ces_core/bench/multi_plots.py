@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ces_core.bench.drawing import Column, dots, save
-from ces_core.bench.multi_report import describe
+from ces_core.bench.multi import MULTI
+from ces_core.bench.multi_report import compared, describe
 
 COLUMNS = (
     Column("wait_s", "mean wait, s"),
     Column("wait_p99_s", "p99 wait, s"),
-    Column("starved", "starved jobs"),
+    Column("wait_max_s", "longest wait, s"),
     Column("satisfaction", "satisfaction"),
     Column("cpu", "CPU in use, %", 100.0),
     Column("fairness", "fairness (Jain)"),
@@ -20,17 +21,24 @@ COLUMNS = (
 
 
 def draw(results: Mapping[str, Any], out: Path) -> list[str]:
-    """One picture for each regime under ``out``; gives their names."""
+    """For each regime one picture of the policies at all loads, and one of the ablations, under ``out``; gives their
+    names."""
     names = []
     for regime, loads in results["regimes"].items():
         rows = {f"load {load}": told["policies"] for load, told in loads.items()}
-        last = list(rows.values())[-1]
-        order = sorted(last, key=lambda name: (last[name]["wait_s"]["mean"], name))
-        figure = dots(rows, COLUMNS, order)
-        figure.supxlabel(
-            f"regime {regime}; {describe(results['question'])}; bars: 95 % confidence", fontsize=8, color="#444444"
-        )
-        name = f"{regime}.png"
-        save(figure, out / name)
-        names.append(name)
+        most, last = list(rows.items())[-1]
+        parts = [name for name in last if name == MULTI or name not in compared(last)]
+        for name, shown, lines in (
+            (f"{regime}.png", rows, [MULTI, *compared(last)]),
+            (f"{regime}-ablations.png", {most: last}, parts),
+        ):
+            order = sorted(set(lines) & set(last), key=lambda line: (last[line]["wait_s"]["mean"], line))
+            if not order:
+                continue
+            figure = dots(shown, COLUMNS, order)
+            figure.supxlabel(
+                f"regime {regime}; {describe(results['question'])}; bars: 95 % confidence", fontsize=8, color="#444444"
+            )
+            save(figure, out / name)
+            names.append(name)
     return names

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ces_core.bench.drawing import confidence
 from ces_core.bench.multi import LEAST_ALLOCATED, MULTI
 from ces_core.bench.results import Grid
 from ces_core.bench.spread import figure, plus_minus
 from ces_core.simulator.queueing import RIVALS
 
+MANY = 10_000
+"""With so many jobs the table of what simulating took is of interest."""
 COLUMNS = (
-    "policy", "mean wait, s", "p99 wait, s", "slowdown", "starved", "fairness", "D", "CPU %", "links %", "L",
-    "makespan, s",
+    "policy", "mean wait, s", "less by, s", "p99 wait, s", "longest, s", "slowdown", "starved", "fairness", "D",
+    "CPU %", "links %", "L", "makespan, s",
 )  # fmt: skip
 AGAINST: Mapping[str, tuple[str, bool]] = {
     "wait_s": ("mean wait, s", False),
     "wait_p99_s": ("p99 wait, s", False),
+    "wait_max_s": ("longest wait, s", False),
     "slowdown": ("slowdown", False),
     "starved": ("starved", False),
     "fairness": ("fairness", True),
@@ -46,8 +50,13 @@ def grids(results: Mapping[str, Any]) -> list[Grid]:
     for regime, loads in results["regimes"].items():
         for load, told in loads.items():
             title = f"Regime {regime}, offered load {load}: {describe(question)}"
-            found.append(_against(f"{title}. CES-Multi against the best of the others by each measure alone.", told))
-            found.append(_all(f"{title}. All policies, by mean wait.", told["policies"]))
+            if MULTI in told["policies"] and compared(told["policies"]):
+                best_of = "CES-Multi against the best of the others by each measure alone."
+                found.append(_against(f"{title}. {best_of}", told))
+            note = "less by: the difference to CES-Multi, mean ± 95 % confidence; else mean ± standard deviation"
+            found.append(_all(f"{title}. All policies, by mean wait; {note}.", told["policies"]))
+    if question["jobs"] >= MANY:
+        found.append(_cost(question, results["regimes"]))
     if "cycles" in results:
         found.append(_cycles(results["cycles"]))
     return found
@@ -56,9 +65,10 @@ def grids(results: Mapping[str, Any]) -> list[Grid]:
 def describe(question: Mapping[str, Any]) -> str:
     """What was asked, in a sentence's worth of words."""
     jobs = f"{question['jobs']} jobs of {question['trace']}" if question["trace"] else f"{question['jobs']} jobs"
+    stated = f", durations misjudged by {question['misjudged']:g}" if question["misjudged"] else ""
     return (
         f"{jobs} on {question['nodes']} nodes, {question['repeats']} times, seed {question['seed']}, solver "
-        f"{question['solver']}, bound {question['bound_s']:g} s"
+        f"{question['solver']}, bound {question['bound_s']:g} s{stated}"
     )
 
 
@@ -81,7 +91,9 @@ def _row(name: str, found: Mapping[str, Any]) -> Sequence[str]:
     return [
         name,
         plus_minus(found["wait_s"], 0),
+        _ahead(found["ahead_s"]),
         plus_minus(found["wait_p99_s"], 0),
+        plus_minus(found["wait_max_s"], 0),
         plus_minus(found["slowdown"], 1),
         plus_minus(found["starved"], 1),
         figure(found["fairness"], "mean"),
@@ -91,6 +103,22 @@ def _row(name: str, found: Mapping[str, Any]) -> Sequence[str]:
         figure(found["load_imbalance"], "mean"),
         plus_minus(found["makespan_s"], 0),
     ]
+
+
+def _ahead(found: Mapping[str, Any]) -> str:
+    return f"{found['mean']:.0f} ± {confidence(found)[1]:.0f}" if found["n"] > 1 and found["std"] else "-"
+
+
+def _cost(question: Mapping[str, Any], regimes: Mapping[str, Any]) -> Grid:
+    rows = [
+        [f"{name}, {regime}, load {load}", f"{found['cpu_s']['mean']:.0f}", figure(found["cpu_s"], "max", 0), per_job]
+        for regime, loads in regimes.items()
+        for load, told in loads.items()
+        for name, found in told["policies"].items()
+        for per_job in [f"{found['cpu_s']['mean'] / question['jobs'] * 1e3:.2f}"]
+    ]
+    title = f"CPU time to simulate {question['jobs']} jobs, {question['repeats']} times."
+    return Grid(title, ("run", "mean, s", "most, s", "a job, ms"), rows)
 
 
 def _cycles(cycles: Mapping[str, Any]) -> Grid:
