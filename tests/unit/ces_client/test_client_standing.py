@@ -10,7 +10,7 @@ from ces_command import ces
 from rich.console import Console
 
 from ces_client import load_job
-from ces_client.view import job_live, plan_answer, queue_table, waiting_text
+from ces_client.view import job_facts, job_live, plan_answer, queue_table, waiting_text
 from ces_client.view.standing import job_list, start_text
 from ces_client.view.words import moment
 from ces_common.messages.api import PlanForecast, QueueEntry
@@ -127,7 +127,7 @@ def test_the_queues_table():
     assert rows[0].split()[:6] == ["3", "digits", "vision", "80", "5m00s", "-1.38"]
     assert NARROW.text in rows[0]
     assert [part.strip() for part in rows[0].split("  ") if part][-2:] == ["about 14:02", "bert"]
-    assert "not its turn yet: fit -2.1" in rows[1]
+    assert "not its turn yet: fit -2.12" in rows[1]
     assert "overdue" in rows[2]
     assert "no later than 14:02" in rows[2]
     assert "not tried yet" in rows[3]
@@ -144,7 +144,7 @@ def test_describing_a_waiting_job_tells_its_place_and_score(connected, samples):
     connected.on("GET", f"jobs/{samples.id}", view)
     out = ces("describe", "job", samples.id).stdout
     assert "waits for 12 Mbit/s on n3 -> n5, held by job bert" in out
-    assert "number 3, score -1.38 (fit -2.1, priority +0.5, waiting +0.25, share +0; scarce: bandwidth)" in out
+    assert "number 3, score -1.38 (fit -2.12, priority +0.50, waiting +0.25, share +0.00; scarce: bandwidth)" in out
     assert NARROW.text in out
 
 
@@ -185,6 +185,14 @@ def test_a_dry_run_tells_when_the_job_would_start(job_file, told, said):
     assert shown(plan_answer(load_job(job_file), answer, NOW))[2] == said
 
 
-def test_a_dry_run_says_nothing_of_a_start_that_nobody_told(job_file):
-    answer = PlanForecast(feasible=False, version=7, solver="search", reason=NARROW)
-    assert "would" not in "\n".join(shown(plan_answer(load_job(job_file), answer, NOW)))
+def test_a_dry_run_says_nothing_of_a_start_that_nobody_told_or_that_never_comes(job_file):
+    silent = PlanForecast(feasible=False, version=7, solver="search", reason=NARROW)
+    never = silent.model_copy(update={"position": 1, "reason": NARROW.model_copy(update={"forever": True})})
+    for answer in (silent, never):
+        assert "would" not in "\n".join(shown(plan_answer(load_job(job_file), answer, NOW)))
+
+
+def test_what_the_sentence_says_already_is_not_repeated(samples):
+    reason = Reason(code="packing", text="the tasks do not fit on the nodes together")
+    view = samples.job("queued", waiting=reason, standing=standing(reason=reason))
+    assert reason.text not in "\n".join(shown(job_facts(view, NOW)))

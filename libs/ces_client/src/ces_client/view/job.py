@@ -153,7 +153,7 @@ def job_facts(view: JobView, now: datetime) -> Table:
         facts.append(("says it runs", span(view.expected_s)))
     if view.standing is not None:
         facts.append(("in the queue", f"number {view.standing.position}, score {score_text(view.standing.score)}"))
-        if view.waiting is not None:
+        if view.waiting is not None and view.waiting.text not in waiting_text(view.waiting, view.standing, now).plain:
             facts.append(("has no place", view.waiting.text))
     facts.append(("submitted", f"{since(view.submitted_at, now)} ago"))
     if view.started_at is not None:

@@ -55,14 +55,14 @@ def start_text(standing: StandingView | None, now: datetime) -> str:
 
 
 def dominant_part(score: Score) -> str:
-    """The part of a score that counts most, for or against: ``fit -2.1``."""
+    """The part of a score that counts most, for or against: ``fit -2.13``."""
     name = max(PARTS, key=lambda part: abs(getattr(score, part)))
-    return f"{name} {getattr(score, name):+.2g}"
+    return f"{name} {getattr(score, name):+.2f}"
 
 
 def score_text(score: Score) -> str:
-    """``1.25 (fit +2, priority -0.5, waiting +0, share -0.25; scarce: cpu)``."""
-    parts = ", ".join(f"{part} {getattr(score, part):+.2g}" for part in PARTS)
+    """``1.25 (fit +2.00, priority -0.50, waiting +0.00, share -0.25; scarce: cpu)``."""
+    parts = ", ".join(f"{part} {getattr(score, part):+.2f}" for part in PARTS)
     return f"{score.total:.2f} ({parts}; scarce: {score.scarce})"
 
 
@@ -82,7 +82,7 @@ def job_names(jobs: Sequence[JobName]) -> str:
 
 def forecast_text(answer: PlanForecast, now: datetime) -> Text | None:
     """When a job without a place now would start; None where it never would, or the scheduler does not say."""
-    if answer.position is None:
+    if answer.position is None or (answer.reason is not None and answer.reason.forever):
         return None
     text = Text(f"it would be number {answer.position} in the queue")
     if answer.start_at is None:
