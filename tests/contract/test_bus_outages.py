@@ -66,13 +66,19 @@ async def test_everything_goes_on_after_the_server_restarts(bus: NatsBus, server
     assert (await seen.next()).message_id == "m2"
 
 
-async def test_everything_goes_on_after_the_data_directory_was_wiped(
-    bus: NatsBus, server: NatsServer, tmp_path: Path
-) -> None:
+async def consuming(bus: NatsBus) -> Seen:
+    """A consumer that has had its first message."""
     seen = Seen()
     await bus.consume("svc", JOBS, seen)
     await put_job(bus, 1)
     await seen.next()
+    return seen
+
+
+async def test_everything_goes_on_after_the_data_directory_was_wiped(
+    bus: NatsBus, server: NatsServer, tmp_path: Path
+) -> None:
+    seen = await consuming(bus)
     await asyncio.to_thread(server.kill)
     shutil.rmtree(tmp_path / "nats" / "store")
     await asyncio.to_thread(server.start)
@@ -88,10 +94,7 @@ async def test_a_consumer_comes_back_after_it_or_its_stream_was_deleted(
 ) -> None:
     import nats
 
-    seen = Seen()
-    await bus.consume("svc", JOBS, seen)
-    await put_job(bus, 1)
-    await seen.next()
+    seen = await consuming(bus)
     admin = await nats.connect(server.url)
     try:
         if what == "consumer":
