@@ -29,6 +29,8 @@ SETTINGS = {
     # scheduler
     "CES_SOLVER": "A solver that `ces solvers` lists.",
     "CES_SOLVE_TIME_LIMIT_S": "Seconds that waiting jobs share to make their plans better; 0: as the solver sees fit.",
+    "CES_QUEUE_RECORD": "File that gets a line of JSON for each look at the queue: all that went into it, and what was "
+    "decided. It grows without end.",
     "CES_REFILL_S": "Least seconds between two looks at whether room that appeared is worth more to running flows.",
     "CES_PATHS": "Flows of new jobs may take any of so many shortest simple paths; 0: only hop-shortest ones.",
     "CES_POLICY": "File with the policy of a learned solver; left out, the one that ships with CES (`default`: none).",

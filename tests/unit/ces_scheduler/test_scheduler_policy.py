@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from bus_manager import FakeManager
 from cluster_state import MBIT, job, node, wire
+from queue_looks import SOON, placing
 
 from ces_common import subjects
 from ces_common.bus import MemoryBus
@@ -47,7 +48,7 @@ def manager(manager: FakeManager) -> FakeManager:
 
 async def plan_by(choice: Choice, bus: MemoryBus, manager: FakeManager) -> Any:
     """What the scheduler proposes for the one job that waits."""
-    scheduler = Scheduler(bus, choice.solver, 30.0, fallback=choice.fallback)
+    scheduler = Scheduler(bus, placing(choice.solver, fallback=choice.fallback), 30.0, now=lambda: SOON)
     await scheduler.step()
     await manager.settled()
     (plan,) = manager.told("plan.proposed")
@@ -57,7 +58,7 @@ async def plan_by(choice: Choice, bus: MemoryBus, manager: FakeManager) -> Any:
 async def asked(choice: Choice, bus: MemoryBus, manager: FakeManager) -> PlanAnswer:
     """What it answers to a dry run of a job of two tasks."""
     file = JobFile.model_validate({"name": "what-if", "tasks": [{"name": "w", "replicas": 2, "command": ["x"]}]})
-    scheduler = Scheduler(bus, choice.solver, 30.0, fallback=choice.fallback)
+    scheduler = Scheduler(bus, placing(choice.solver, fallback=choice.fallback), 30.0, now=lambda: SOON)
     serving = asyncio.create_task(scheduler.run())
     try:
         await manager.until(lambda: manager.asked > 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from bus_manager import FakeManager
 from cluster_state import MBIT, job, node, view_of, wire
+from queue_looks import SOON, decided, placing
 
 from ces_common.bus import BusUnavailable
 from ces_common.messages.events import FlowPlan, PlanRevised, RevisionProposed, RevisionRejected
@@ -18,7 +18,6 @@ from ces_common.states import AllocationState, JobState
 from ces_core.resettle import mend, refill, warm_up
 from ces_core.solvers import DEFAULT, get_solver
 from ces_scheduler.backoff import backoff_s
-from ces_scheduler.deciding import decide
 from ces_scheduler.revising import revise, site_of
 from ces_scheduler.revisions import ANSWER_S
 from ces_scheduler.service import EVENTS, REFILL_S, Scheduler
@@ -68,7 +67,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 async def scheduler(manager: FakeManager, clock: Clock) -> AsyncIterator[Scheduler]:
-    scheduler = Scheduler(manager._bus, get_solver(DEFAULT), RESYNC_S, clock)
+    scheduler = Scheduler(manager._bus, placing(), RESYNC_S, clock, now=lambda: SOON)
     await scheduler.reader.start(EVENTS, scheduler._event)
     yield scheduler
     await scheduler.reader.close()
@@ -240,13 +239,13 @@ def test_a_new_job_takes_a_longer_path_only_where_that_is_allowed(name: str) -> 
     view = view_of(NODES, RING, [full])
     asked = job("new", tasks=2, asked=[(0, 1, 10 * MBIT, 50 * MBIT)], task={"labels": {}})
     tasks = [task.model_copy(update={"labels": {"host": name}}) for task, name in zip(asked.tasks, "ab", strict=True)]
+    asked = asked.model_copy(update={"tasks": tasks})
     nodes = {name: each.model_copy(update={"labels": {"host": name}}) for name, each in view.nodes.items()}
     offer = replace(offer_of(view), nodes=nodes)
 
     def path(paths: int | None) -> list[str] | None:
-        question = ("new", tasks, asked.flows, offer, get_solver(name), time.perf_counter)
-        decision = decide(*question, seed=1, paths=paths)
-        return decision.flows[0].path if decision.flows else None
+        flows = decided(asked, offer, placing(get_solver(name), paths=paths)).flows
+        return flows[0].path if flows else None
 
     assert path(None) is None
     assert path(2) == list("adcb")

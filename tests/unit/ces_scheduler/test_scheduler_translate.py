@@ -8,6 +8,7 @@ import pytest
 from cluster_state import GIB, MBIT, job, node, view_of, wire
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from queue_looks import decided
 
 from ces_common.jobfile import Flow, Task
 from ces_common.messages.records import JobRecord, MediumRecord, Snapshot, Topology
@@ -15,17 +16,11 @@ from ces_common.quantities import LARGEST
 from ces_common.shares import reservable
 from ces_common.states import AllocationState
 from ces_core.plan import Plan, PlannedFlow
-from ces_core.solvers import DEFAULT, get_solver
-from ces_scheduler.deciding import Decision, decide, queue_order
-from ces_scheduler.translate import Offer, flow_plans, offer_of, refusal, refusals, usage_of
+from ces_scheduler.queueing import queued
+from ces_scheduler.translate import Offer, flow_plans, offer_of, refusal, refusals
 
-SOLVER = get_solver(DEFAULT)
 LINE = [*wire("a", "s"), *wire("s", "b")]
 NODES = [node("b", 3), node("a", 1), node("s", 2, cpu=0, memory=0)]
-
-
-def decided(record: JobRecord, offer: Offer | None) -> Decision:
-    return decide(record.name, record.tasks, record.flows, offer, SOLVER, lambda: 0.0, seed=1)
 
 
 def test_an_offer_is_what_there_is_less_what_is_held() -> None:
@@ -175,8 +170,9 @@ def test_a_decision_names_places_ways_and_refusals() -> None:
     (flow,) = decision.flows
     assert flow.bandwidth == 50 * MBIT
     assert flow.path == [decision.assignments["w-0"], "s", decision.assignments["w-1"]]
-    assert decision.refused["w-0"]["c"] == "cordoned"
-    assert set(decision.metrics) == {"load_imbalance", "bandwidth_satisfaction", "composite"}
+    assert decision.decision is not None
+    assert decision.decision.refused["w-0"]["c"] == "cordoned"
+    assert set(decision.decision.metrics) == {"load_imbalance", "bandwidth_satisfaction", "composite"}
 
 
 def test_what_fits_nowhere_is_explained_in_units_for_people() -> None:
@@ -185,12 +181,6 @@ def test_what_fits_nowhere_is_explained_in_units_for_people() -> None:
     assert (decision.reason.resource, decision.reason.needed, decision.reason.forever) == ("cpu", 9000, True)
     assert "9 cores" in decision.reason.text
     assert "4 cores" in decision.reason.text
-
-
-def test_no_node_has_joined() -> None:
-    decision = decided(job("q", tasks=1), None)
-    assert decision.reason is not None
-    assert (decision.reason.code, decision.reason.forever) == ("no-nodes", True)
 
 
 def test_a_senseless_job_is_refused_rather_than_the_end_of_scheduling() -> None:
@@ -243,11 +233,9 @@ def test_every_change_of_the_cluster_is_news(nodes: list[object]) -> None:
     assert not before.nothing_freed_since(after)
 
 
-def test_the_queue_is_by_urgency_then_by_age() -> None:
-    late, early = job("late", submitted_at="2026-01-02T00:00:00Z"), job("early")
-    urgent = job("urgent", priority=90, submitted_at="2026-01-03T00:00:00Z")
-    leaving = job("leaving", ["a"], state="queued")
-    assert queue_order([late, early, urgent, leaving, job("r", ["a"])]) == [urgent, early, late]
+def test_only_jobs_that_hold_nothing_wait() -> None:
+    waits, leaving = job("waits"), job("leaving", ["a"], state="queued")
+    assert queued([leaving, job("r", ["a"]), waits]) == [waits]
 
 
 @st.composite
@@ -288,10 +276,10 @@ def test_no_plan_asks_for_more_than_is_offered(given_: tuple[Offer, list[JobReco
         if len(record.tasks) < 2 and record.flows:
             continue
         decision = decided(record, left)
-        if decision.usage is None:
+        if decision.decision is None:
             assert decision.reason is not None
             continue
-        left = left.less(decision.usage)
+        left = left.less({record.id: decision.decision.cells})
         assert set(decision.assignments) == {each.name for each in record.tasks}
         for each in record.tasks:
             cpu[decision.assignments[each.name]] += each.cpu
@@ -309,16 +297,15 @@ def test_no_plan_asks_for_more_than_is_offered(given_: tuple[Offer, list[JobReco
         assert rate <= cluster.link_capacity[cluster.topology.link_index[index[src], index[dst]]]
 
 
-def test_usage_is_in_the_offers_columns() -> None:
-    from ces_scheduler.translate import problem_of_job
-
+def test_what_a_plan_takes_is_in_the_offers_columns() -> None:
     offer = offer_of(view_of(NODES, LINE))
     waiting = job("q", tasks=2, asked=[(0, 1, MBIT, 2 * MBIT)], task={"cpu": 3000})
-    decision = decided(waiting, offer)
-    usage = usage_of(problem_of_job(waiting, offer), decision.assignments, decision.flows)
-    assert usage.nodes[0].tolist() == [3000, 3000, 0]
-    assert usage.links.sum() == 2 * 2 * MBIT
-    assert offer.less(usage).cluster.node_used[0].tolist() == [3000, 3000, 0]
+    decision = decided(waiting, offer).decision
+    assert decision is not None
+    left = offer.less({"q": decision.cells})
+    assert left.cluster.node_used[0].tolist() == [3000, 3000, 0]
+    assert left.cluster.link_used.sum() == 2 * 2 * MBIT
+    assert left.held == {"q": decision.cells}
     assert not offer.cluster.node_used.any()
 
 

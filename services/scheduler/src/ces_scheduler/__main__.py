@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -10,22 +12,26 @@ from pydantic import Field, field_validator
 
 from ces_common.bus.port import Bus
 from ces_common.following import follow
+from ces_common.queuefile import QueueSettings, read_queue
 from ces_common.service import BadSetup, run_service
-from ces_common.settings import ServiceSettings
 from ces_core.errors import UnknownSolverError
+from ces_core.multi.recording import Record, Recorder
 from ces_core.solvers import DEFAULT
 from ces_scheduler.choosing import choose
+from ces_scheduler.queueing import parameters_of
+from ces_scheduler.rounds import Placing
 from ces_scheduler.service import REFILL_S, SERVICE, Scheduler
 
 
-class SchedulerSettings(ServiceSettings):
+class SchedulerSettings(QueueSettings):
     solver: str = DEFAULT  # one that `ces solvers` lists
     solve_time_limit_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.02  # 0: as the solver sees fit
     refill_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = REFILL_S  # least time between two re-fills
     paths: Annotated[int, Field(ge=0)] = 0  # new flows take one of so many shortest ones; 0: a hop-shortest one
     policy: Path | None = None  # None: the one that ships with the core
+    queue_record: Path | None = None  # where to append what goes into each cycle of the queue and comes out of it
 
-    @field_validator("policy", mode="before")
+    @field_validator("policy", "queue_record", mode="before")
     @classmethod
     def _none(cls, value: object) -> object:
         return value or None
@@ -36,20 +42,29 @@ async def run(settings: SchedulerSettings, stop: asyncio.Event) -> None:
         choice = choose(settings.solver, settings.policy)
     except UnknownSolverError as error:
         raise BadSetup(f"CES_SOLVER: {error}") from None
-    limit_s = settings.solve_time_limit_s or None
+    parameters = parameters_of(read_queue(settings.queue))
+    limit_s, paths = settings.solve_time_limit_s or None, settings.paths or None
+    placing = Placing(choice.solver, parameters, limit_s, choice.fallback, paths)
+    with recorder(settings.queue_record) as record:
 
-    def scheduler(bus: Bus) -> Scheduler:
-        return Scheduler(
-            bus,
-            choice.solver,
-            settings.resync_s,
-            time_limit_s=limit_s,
-            fallback=choice.fallback,
-            refill_s=settings.refill_s,
-            paths=settings.paths or None,
-        )
+        def scheduler(bus: Bus) -> Scheduler:
+            return Scheduler(bus, placing, settings.resync_s, refill_s=settings.refill_s, record=record)
 
-    await follow(SERVICE, settings, stop, scheduler, remark=choice.fallback)
+        await follow(SERVICE, settings, stop, scheduler, remark=choice.fallback)
+
+
+@contextmanager
+def recorder(file: Path | None) -> Iterator[Record | None]:
+    """Writes every cycle of the queue to the file; None without one. Raises BadSetup."""
+    if file is None:
+        yield None
+        return
+    try:
+        record = Recorder(file)
+    except OSError as error:
+        raise BadSetup(f"CES_QUEUE_RECORD: {file} cannot be written: {error.strerror or error}") from error
+    with closing(record):
+        yield record
 
 
 if __name__ == "__main__":

@@ -1,55 +1,53 @@
-"""Which waiting jobs to try, and what to say of each. Pure but for the solver's stopwatch, which is passed in."""
+"""Asking the solver, and what is said of its answer. Pure but for the solver's stopwatch, which is passed in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from ces_common.jobfile import Flow, Task
-from ces_common.messages.events import FlowPlan, PolicyAdvice, Reason
+import numpy as np
+import structlog
+
+from ces_common.messages.events import FlowPlan, PolicyAdvice
 from ces_common.messages.records import JobRecord
-from ces_common.states import JobState
-from ces_core.errors import PolicyError, ProblemError
-from ces_core.plan import Advice, Result
+from ces_core.diagnosis import SearchTrace
+from ces_core.errors import PolicyError
+from ces_core.ledger import Ledger
+from ces_core.limit import composite_limit
+from ces_core.multi.jobs import WaitingJob
+from ces_core.objective import metrics_of
+from ces_core.plan import Advice, Plan, Result
+from ces_core.problem import Cluster, Problem
+from ces_core.reason import Reason as CoreReason
 from ces_core.solvers import Solver
 from ces_scheduler.choosing import STAND_IN, refusal
-from ces_scheduler.translate import (
-    Offer,
-    Usage,
-    explain_refusals,
-    flow_plans,
-    lacking_data,
-    problem_of,
-    reason_of,
-    usage_of,
-)
+from ces_scheduler.translate import Cells, Offer, cells_of_plan, explain_refusals, flow_plans
 
+log = structlog.get_logger()
 Stopwatch = Callable[[], float]  # seconds
 Refusals = dict[str, dict[str, str]]  # task -> node -> why not
 SMALLEST_SHARE = 0.25
 KEPT_REFUSALS = 10_000
 KEPT_PER_TASK = 20
-NO_NODES = Reason(code="no-nodes", text="no node has joined the cluster yet", forever=True)
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A place for a job, or the reason why there is none. ``fallback``: why no policy was followed though one was asked
-    for; None where that is not so."""
+    """A place for a job. ``bound``: no plan has a higher composite. ``cells``: what it takes, in the offer's columns.
+    ``fallback``: why no policy was followed though one was asked for; None where that is not so."""
 
     solver: str
     decision_ms: float
     seed: int
-    time_limit_s: float | None = None
-    assignments: dict[str, str] = field(default_factory=dict)
-    flows: list[FlowPlan] = field(default_factory=list)
-    metrics: dict[str, float] = field(default_factory=dict)
-    bound: float | None = None  # no plan has a higher composite
-    reason: Reason | None = None
-    refused: Refusals = field(default_factory=dict)
-    usage: Usage | None = None
+    time_limit_s: float | None
+    assignments: dict[str, str]
+    flows: list[FlowPlan]
+    metrics: dict[str, float]
+    bound: float | None
+    refused: Refusals
+    cells: Cells
     policy: PolicyAdvice | None = None
     fallback: str | None = None
 
@@ -73,57 +71,84 @@ def bounded(refused: Refusals) -> Refusals:
     return {task: dict(islice(nodes.items(), KEPT_PER_TASK)) for task, nodes in refused.items()}
 
 
-def decide(
-    name: str,
-    tasks: list[Task],
-    flows: list[Flow],
-    offer: Offer | None,
-    solver: Solver,
-    seconds: Stopwatch,
-    *,
-    seed: int,
-    time_limit_s: float | None = None,
-    fallback: str | None = None,
-    paths: int | None = None,
-) -> Decision:
-    """Where a job would go on what is offered. ``fallback``: why ``solver`` is not the one that was asked for;
-    ``paths``: see problem_of."""
-    if offer is None:
-        return Decision(solver.name, 0.0, seed, time_limit_s, reason=NO_NODES, fallback=fallback)
-    lacking = lacking_data(flows, offer)
-    if lacking is not None:
-        return Decision(solver.name, 0.0, seed, time_limit_s, reason=lacking, fallback=fallback)
-    started = seconds()
-    try:
-        problem = problem_of(name, tasks, flows, offer, paths)
-    except ProblemError as error:  # no reason to keep the other jobs waiting
-        reason = Reason(code="impossible", text=f"the job makes no sense: {error}", forever=True)
-        return Decision(solver.name, 0.0, seed, time_limit_s, reason=reason, fallback=fallback)
-    try:
-        result: Result = solver.solve(problem, seed=seed, time_limit_s=time_limit_s)
-    except PolicyError as error:
-        fallback = refusal(solver, error)
-        result = STAND_IN.solve(problem, seed=seed, time_limit_s=time_limit_s)
-    spent_ms = (seconds() - started) * 1000
-    refused = explain_refusals(tasks, offer, result)
-    if result.plan is None or result.metrics is None:
-        reason = reason_of(result.reason) if result.reason else Reason(code="unknown", text="no place was found")
-        return Decision(result.solver, spent_ms, seed, time_limit_s, reason=reason, refused=refused, fallback=fallback)
-    plans = flow_plans(result.plan, flows)
-    assignments = dict(result.plan.assignments)
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What the solver said of a job on a cluster."""
+
+    result: Result
+    cluster: Cluster
+    fallback: str | None
+
+
+@dataclass
+class Asking:
+    """The single-job solver, as a cycle asks it; remembers what it said. ``seeds``: by job. ``time_limit_s``: for each
+    answer. ``fallback``: why ``solver`` is not the one that was asked for."""
+
+    solver: Solver
+    seeds: Mapping[str, int]
+    seconds: Stopwatch
+    time_limit_s: float | None = None
+    fallback: str | None = None
+    answers: dict[str, list[Answer]] = field(default_factory=dict)
+    spent_ms: dict[str, float] = field(default_factory=dict)
+
+    def __call__(self, job: WaitingJob, cluster: Cluster) -> Result:
+        started = self.seconds()
+        answer = self._ask(job.name, job.on(cluster))
+        self.spent_ms[job.name] = self.spent_ms.get(job.name, 0.0) + (self.seconds() - started) * 1000
+        self.answers.setdefault(job.name, []).append(answer)
+        return answer.result
+
+    def answer_with(self, job: str, plan: Plan) -> Answer | None:
+        """The answer that brought this very plan; None where it is older."""
+        return next((answer for answer in self.answers.get(job, ()) if answer.result.plan is plan), None)
+
+    def _ask(self, job: str, problem: Problem) -> Answer:
+        """A solver that fails on one job must not keep the others waiting."""
+        seed, fallback = self.seeds[job], self.fallback
+        try:
+            try:
+                result = self.solver.solve(problem, seed=seed, time_limit_s=self.time_limit_s)
+            except PolicyError as error:
+                log.warning("a decision was made without the policy", job=job, reason=str(error))
+                fallback = refusal(self.solver, error)
+                result = STAND_IN.solve(problem, seed=seed, time_limit_s=self.time_limit_s)
+            if result.plan is not None:
+                Ledger(problem.cluster).hold(job, problem, result.plan)  # raises where the plan does not fit
+        except Exception as error:
+            log.exception("the solver failed", job=job, solver=self.solver.name)
+            reason = CoreReason("solver-failed", proven=False, where=f"{self.solver.name}: {error}")
+            result = Result(self.solver.name, SearchTrace.of(problem).considered, reason=reason)
+        return Answer(result, problem.cluster, fallback)
+
+
+def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, asking: Asking) -> Decision:
+    """What is to be said of a plan for a job on what is offered. A solver that was shown only a part of the cluster, or
+    that found the plan earlier, knows neither how good it is on all of it nor what any plan could reach there."""
+    problem = job.on(offer.cluster)
+    answer = asking.answer_with(job.name, plan)
+    flows = flow_plans(plan, record.flows)
+    assignments = dict(plan.assignments)
+    if answer is not None and np.array_equal(answer.cluster.node_used, offer.cluster.node_used):
+        bound, metrics, considered = answer.result.bound, answer.result.metrics, answer.result.considered
+    else:
+        index = offer.cluster.topology.node_index
+        bound = composite_limit(problem, [index[assignments[task.name]] for task in problem.tasks])
+        metrics, considered = None, SearchTrace.of(problem).considered
     return Decision(
-        result.solver,
-        spent_ms,
-        seed,
-        time_limit_s,
+        solver=answer.result.solver if answer is not None else asking.solver.name,
+        decision_ms=asking.spent_ms.get(job.name, 0.0),
+        seed=asking.seeds[job.name],
+        time_limit_s=asking.time_limit_s,
         assignments=assignments,
-        flows=plans,
-        metrics=result.metrics.to_dict(),
-        bound=result.bound,
-        refused=refused,
-        usage=usage_of(problem, assignments, plans),
-        policy=_kept(result.advice),
-        fallback=fallback,
+        flows=flows,
+        metrics=(metrics or metrics_of(problem, plan)).to_dict(),
+        bound=bound,
+        refused=explain_refusals(record.tasks, offer, considered),
+        cells=cells_of_plan(record.tasks, assignments, flows, offer.cluster.topology),
+        policy=_kept(answer.result.advice) if answer is not None else None,
+        fallback=answer.fallback if answer is not None else asking.fallback,
     )
 
 
@@ -132,12 +157,6 @@ def _kept(advice: Advice | None) -> PolicyAdvice | None:
         return None
     rounded = {task: round(probability, 6) for task, probability in advice.probabilities.items()}
     return PolicyAdvice(version=advice.version, probabilities=rounded)
-
-
-def queue_order(jobs: Collection[JobRecord]) -> list[JobRecord]:
-    """Queued jobs, the most urgent first; among equals, first come, first served."""
-    queued = [job for job in jobs if job.state is JobState.QUEUED and not job.allocations]
-    return sorted(queued, key=lambda job: (-job.priority, job.submitted_at, job.id))
 
 
 def share_of(time_limit_s: float | None, waiting: int) -> float | None:

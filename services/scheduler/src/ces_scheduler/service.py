@@ -1,5 +1,6 @@
-"""Follow the state, propose a plan for each waiting job that has a place, say why the others have none; first of all,
-mend what runs where the network under it has changed; last of all, fill room that nobody waits for."""
+"""Follow the state, hold a cycle of CES-Multi over the queue whenever one may decide otherwise than the last, propose
+what it starts and say why the others wait; first of all, mend what runs where the network under it has changed; last of
+all, fill room that nobody waits for."""
 
 from __future__ import annotations
 
@@ -7,7 +8,6 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import structlog
@@ -16,26 +16,32 @@ from ulid import ULID
 
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, Delivery, Message, PayloadTooLarge, Reject
+from ces_common.messages.base import Message as Model
 from ces_common.messages.events import (
     MalformedEvent,
     PlanProposed,
     PlanRefused,
     PlanRejected,
     Reason,
+    Standing,
     new_event,
     parse_event,
 )
-from ces_common.messages.queries import PlanAnswer, PlanQuery
+from ces_common.messages.queries import PlanQuery, QueueAnswer
 from ces_common.messages.records import JobRecord
 from ces_common.reading import StateReader
 from ces_common.states import ALLOCATION_OVER, JOB_OVER
 from ces_core.kernels.jit import COMPILED
-from ces_core.solvers import Solver
+from ces_core.multi.recording import Record
 from ces_core.solvers.warm import warm_up
-from ces_scheduler.backoff import backoff_s
-from ces_scheduler.deciding import Decision, decide, queue_order, share_of
+from ces_scheduler.deciding import Decision
+from ces_scheduler.dryrun import answer_for, guest_of
+from ces_scheduler.proposals import Clock, Proposals
+from ces_scheduler.queueing import NO_NODES, Past, Proposed, look_at, next_look_s, proposed_on, queued
 from ces_scheduler.revisions import ANSWERS, Revisions
-from ces_scheduler.translate import Offer, Usage, offer_of
+from ces_scheduler.rounds import Placing, Round, play
+from ces_scheduler.standing import Told, is_news
+from ces_scheduler.translate import Offer, offer_of
 
 log = structlog.get_logger()
 SERVICE = "scheduler"
@@ -49,66 +55,43 @@ EVENTS = [  # what may give a waiting job a place: jobs come and leave, workers 
     subjects.events("topology"),
     subjects.events("link"),
 ]
+CYCLE = Histogram("ces_queue_cycle_seconds", "Time of one look at the whole queue, its decisions included")
 DECISION = Histogram("ces_decision_seconds", "Time of one placement decision", ["outcome"])
 PROPOSED = Counter("ces_plans_proposed_total", "Plans proposed")
 REJECTED = Counter("ces_plans_rejected_total", "Plans that the manager rejected")
 RETRY_S = 1.0
 REFILL_S = 5.0
-IN_FLIGHT_S = 20.0  # after this long without an answer a proposal counts as lost: the manager may be busy
-PER_STEP = 64  # proposals before the state is read again
-Clock = Callable[[], float]  # seconds, steady
 
 
-@dataclass(frozen=True)
-class InFlight:
-    plan: str
-    attempt: int
-    usage: Usage
-    offer: Offer  # whose columns the usage is in
-    until: float
-
-
-@dataclass(frozen=True)
-class Refused:
-    attempt: int
-    reason: Reason
-    offer: Offer | None
-
-
-@dataclass(frozen=True)
-class Rejected:
-    """A job whose plans the manager does not take, though they fit as far as can be seen from here."""
-
-    attempt: int
-    count: int
-    until: float  # not tried before
+def wall_clock() -> datetime:
+    return datetime.now(UTC)
 
 
 class Scheduler:
-    """``time_limit_s``: how long the jobs that wait at one time may take together to be placed; None: as the solver
-    sees fit. ``fallback``: why the solver is not the one that was asked for; every plan says so. ``refill_s``: see
-    Revisions. ``paths``: flows of new jobs may take any of so many shortest paths; None: any hop-shortest one."""
+    """``refill_s``: see Revisions. ``now``: the time of day, by which jobs have waited and running ones end.
+    ``record``: called after each cycle."""
 
     def __init__(
         self,
         bus: Bus,
-        solver: Solver,
+        placing: Placing,
         resync_s: float,
         clock: Clock = time.monotonic,
         *,
-        time_limit_s: float | None = None,
-        fallback: str | None = None,
+        now: Callable[[], datetime] = wall_clock,
         refill_s: float = REFILL_S,
-        paths: int | None = None,
+        record: Record | None = None,
     ) -> None:
-        self._bus, self._solver, self._resync_s, self._clock = bus, solver, resync_s, clock
-        self._time_limit_s, self._fallback, self._paths = time_limit_s, fallback, paths
+        self._bus, self._placing, self._resync_s, self._clock, self._now = bus, placing, resync_s, clock, now
+        self._record = record
         self._compiling = False
         self.reader = StateReader(bus, SERVICE)
         self._committed: Offer | None = None  # the latest offer, for what the next one shares with it
-        self._in_flight: dict[str, InFlight] = {}
-        self._refused: dict[str, Refused] = {}
-        self._rejected: dict[str, Rejected] = {}
+        self._proposals = Proposals(clock)
+        self._past: Past | None = None
+        self._last: Round | None = None
+        self._look_at = -math.inf
+        self._told: dict[str, Told] = {}
         self._revisions = Revisions(bus, SERVICE, clock, refill_s)
         bus.on_reconnect(self._reconnected)
 
@@ -121,6 +104,7 @@ class Scheduler:
     async def run(self) -> None:
         await self._warm_up()
         await self._bus.serve(subjects.rpc(SERVICE, "plan"), self._dry_run, queue=SERVICE)
+        await self._bus.serve(subjects.rpc(SERVICE, "queue"), self._queue, queue=SERVICE)
         await self.reader.start(EVENTS, self._event)
         wait_s = self._resync_s
         while True:
@@ -128,123 +112,88 @@ class Scheduler:
             wait_s = await self.step()
 
     async def step(self) -> float:
-        """One look at the queue; returns after how many seconds to look again unasked."""
+        """One look at the state; returns after how many seconds to look again unasked."""
         if not await self.reader.refresh():
             return RETRY_S
-        self._forget_settled()
-        version, offer = self.reader.view.version, self._offer()
+        view, offer = self.reader.view, self._offer()
+        waiting = self._waiting()
         revision_s = math.inf
-        if offer is not None:
-            try:
-                revision_s = await self._revisions.mend(self.reader.view, offer)
-            except BusError as error:
-                log.warning("a revision could not be announced", error=str(error))
-                return RETRY_S
-        due = [job for job in queue_order(self.reader.view.jobs.values()) if self._is_due(job, offer)]
-        time_limit_s = share_of(self._time_limit_s, len(due))
-        proposed = 0
-        for job in due:
-            if proposed == PER_STEP:
-                self.reader.hint.set()
-                break
-            try:
-                decision = await self._decide(job, offer, time_limit_s)
-                if decision.usage is not None and offer is not None:
-                    await self._propose(job, decision, version, offer, decision.usage)
-                    offer = offer.less(decision.usage)
-                    proposed += 1
-                elif decision.reason is not None:
-                    DECISION.labels("no-place").observe(decision.decision_ms / 1000)
-                    await self._refuse(job, decision.reason, version, offer)
-            except PayloadTooLarge as error:
-                log.error("a plan is too large to be proposed", job=job.id, error=str(error))
-                reason = Reason(
-                    code="plan-too-large", text=f"its plan does not fit in one message: {error}", forever=True
-                )
-                await self._refuse(job, reason, version, offer)
-            except BusError as error:
-                log.warning("a decision could not be announced", job=job.id, error=str(error))
-                return RETRY_S
-        if offer is not None and not (proposed or self._in_flight):
-            try:
-                revision_s = min(revision_s, await self._revisions.refill(self.reader.view, offer))
-            except BusError as error:
-                log.warning("a re-fill could not be announced", error=str(error))
-                return RETRY_S
-        wait_s = min(self._resync_s, revision_s)
-        return min(RETRY_S, wait_s) if self._in_flight or self._rejected else wait_s
+        try:
+            if offer is not None:
+                left = proposed_on(offer, self._proposals.in_flight)
+                revision_s = await self._revisions.mend(view, left)
+            proposed = await self._decide(waiting, offer)
+            if offer is not None and not (proposed or self._proposals.in_flight):
+                revision_s = min(revision_s, await self._revisions.refill(view, offer))
+        except BusError as error:
+            log.warning("what was decided could not be announced", error=str(error))
+            self._look_at = -math.inf
+            return RETRY_S
+        wait_s = max(0.0, min(self._resync_s, revision_s, self._look_at - self._clock()))
+        return min(RETRY_S, wait_s) if self._proposals else wait_s
+
+    async def _decide(self, waiting: list[JobRecord], offer: Offer | None) -> int:
+        """Hold a cycle if there is any use in it. Returns how many plans were proposed. Raises BusError."""
+        version = self.reader.view.version
+        if offer is None:
+            self._past = self._last = None
+            for job in waiting:
+                await self._refuse(job, NO_NODES, None, version)
+            return 0
+        placing, started, proposed = self._placing, time.perf_counter(), self._proposals.in_flight
+        question = (waiting, offer, proposed, self._now(), placing.parameters, self._past, placing.paths)
+        look = await asyncio.to_thread(look_at, *question)
+        if not look.news and self._clock() < self._look_at:
+            return 0
+        for name in look.lost:
+            log.info("room is no longer kept: the plan is not possible any more", job=name)
+        played = await asyncio.to_thread(play, version, look, placing, self._record)
+        self._past, self._last = played.past, played
+        later_s = next_look_s(look, played.decisions, placing.parameters)
+        self._look_at = self._clock() + min(self._resync_s, math.inf if later_s is None else max(later_s, RETRY_S))
+        CYCLE.observe(time.perf_counter() - started)
+        for name, decision in played.starts.items():
+            await self._propose(look.records[name], decision, version)
+        for name, entry in look.entries.items():
+            if entry.reason is not None:
+                await self._refuse(look.records[name], entry.reason, None, version)
+        for standing in await asyncio.to_thread(lambda: played.standings):
+            if standing.reason is not None:
+                await self._refuse(look.records[standing.job], standing.reason, standing, version)
+        for name in played.decisions.refused:
+            if name in played.asking.spent_ms:
+                DECISION.labels("no-place").observe(played.asking.spent_ms[name] / 1000)
+        if played.decisions.more:
+            self.reader.hint.set()
+        return len(played.starts)
 
     async def _warm_up(self) -> None:
         """Have everything compiled before the first decision: it can take longer than a job should wait for a place."""
         self._compiling = True
-        started = time.perf_counter()
+        started, solver = time.perf_counter(), self._placing.solver
         try:
-            await asyncio.to_thread(warm_up, self._solver)
+            await asyncio.to_thread(warm_up, solver)
         except Exception:  # jobs will be told the same; another one may go well
-            log.exception("the solver failed while it was warmed up", solver=self._solver.name)
+            log.exception("the solver failed while it was warmed up", solver=solver.name)
         self._compiling = False
         seconds = round(time.perf_counter() - started, 2)
-        log.info("the solver is ready", solver=self._solver.name, compiled=COMPILED, seconds=seconds)
-
-    async def _decide(self, job: JobRecord, offer: Offer | None, time_limit_s: float | None) -> Decision:
-        """A solver that fails on one job must not keep the others waiting."""
-        question = (job.name, job.tasks, job.flows, offer, self._solver, time.perf_counter)
-        try:
-            decision = await asyncio.to_thread(
-                decide,
-                *question,
-                seed=job.attempt,
-                time_limit_s=time_limit_s,
-                fallback=self._fallback,
-                paths=self._paths,
-            )
-        except Exception as error:
-            log.exception("the solver failed", job=job.id, solver=self._solver.name)
-            text = f"solver {self._solver.name} failed on it: {error}"
-            reason = Reason(code="solver-failed", text=text)
-            return Decision(self._solver.name, 0.0, job.attempt, time_limit_s, reason=reason, fallback=self._fallback)
-        if decision.fallback != self._fallback:
-            log.warning("a decision was made without the policy", job=job.id, reason=decision.fallback)
-        return decision
+        log.info("the solver is ready", solver=solver.name, compiled=COMPILED, seconds=seconds)
 
     def _offer(self) -> Offer | None:
-        """What is committed, less what is proposed and not yet answered. None while there are no nodes."""
-        if not self.reader.view.nodes:
-            return None
-        offer = self._committed = offer_of(self.reader.view, self._committed)
-        for waiting in self._in_flight.values():
-            if waiting.offer.cluster.topology is offer.cluster.topology:
-                offer = offer.less(waiting.usage)
-        return offer
+        """What is committed. None while there are no nodes."""
+        if self.reader.view.nodes:
+            self._committed = offer_of(self.reader.view, self._committed)
+        return self._committed if self.reader.view.nodes else None
 
-    def _forget_settled(self) -> None:
-        queued = {job.id: job.attempt for job in queue_order(self.reader.view.jobs.values())}
-        now = self._clock()
-        self._in_flight = {
-            job: entry
-            for job, entry in self._in_flight.items()
-            if queued.get(job) == entry.attempt and now < entry.until
-        }
-        self._refused = {job: entry for job, entry in self._refused.items() if queued.get(job) == entry.attempt}
-        self._rejected = {job: entry for job, entry in self._rejected.items() if queued.get(job) == entry.attempt}
+    def _waiting(self) -> list[JobRecord]:
+        """The queued jobs that may be proposed now; what is settled is forgotten."""
+        waiting = queued(self.reader.view.jobs.values())
+        self._proposals.settle(waiting)
+        attempts = {job.id: job.attempt for job in waiting}
+        self._told = {job: told for job, told in self._told.items() if attempts.get(job) == told.attempt}
+        return self._proposals.due(waiting)
 
-    def _is_due(self, job: JobRecord, offer: Offer | None) -> bool:
-        return not (job.id in self._in_flight or self._backs_off(job) or self._pointless(job, offer))
-
-    def _backs_off(self, job: JobRecord) -> bool:
-        rejected = self._rejected.get(job.id)
-        return rejected is not None and self._clock() < rejected.until
-
-    def _pointless(self, job: JobRecord, offer: Offer | None) -> bool:
-        """Whether nothing has changed for the better since the job last found no place."""
-        last = self._refused.get(job.id)
-        if last is None:
-            return False
-        if last.offer is None or offer is None:
-            return last.offer is offer
-        return offer.nothing_freed_since(last.offer)
-
-    async def _propose(self, job: JobRecord, decision: Decision, version: int, offer: Offer, usage: Usage) -> None:
+    async def _propose(self, job: JobRecord, decision: Decision, version: int) -> None:
         plan = PlanProposed(
             plan=str(ULID()),
             job=job.id,
@@ -256,22 +205,32 @@ class Scheduler:
             metrics=decision.metrics,
             considered=decision.considered(),
         )
-        event = new_event(SERVICE, "plan", "proposed", job.id, plan, datetime.now(UTC), event_id=plan.plan)
-        await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
-        self._in_flight[job.id] = InFlight(plan.plan, job.attempt, usage, offer, self._clock() + IN_FLIGHT_S)
-        self._refused.pop(job.id, None)
+        try:
+            await self._publish("proposed", job, plan, plan.plan)
+        except PayloadTooLarge as error:
+            log.error("a plan is too large to be proposed", job=job.id, error=str(error))
+            text = f"its plan does not fit in one message: {error}"
+            await self._refuse(job, Reason(code="plan-too-large", text=text, forever=True), None, version)
+            self._proposals.impossible(job)
+            return
+        self._proposals.made(plan.plan, Proposed(job, decision.assignments, decision.flows))
+        self._told.pop(job.id, None)
         PROPOSED.inc()
         DECISION.labels("placed").observe(decision.decision_ms / 1000)
         log.info("plan proposed", job=job.id, plan=plan.plan, version=plan.version, ms=round(decision.decision_ms, 2))
 
-    async def _refuse(self, job: JobRecord, reason: Reason, version: int, offer: Offer | None) -> None:
-        last = self._refused.get(job.id)
-        if last is None or last.reason != reason:
-            refused = PlanRefused(job=job.id, attempt=job.attempt, version=version, reason=reason)
-            event = new_event(SERVICE, "plan", "refused", job.id, refused, datetime.now(UTC))
-            await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
-            log.info("no place for a job", job=job.id, version=version, reason=reason.text)
-        self._refused[job.id] = Refused(job.attempt, reason, offer)  # only now: it must not count as said before it is
+    async def _refuse(self, job: JobRecord, reason: Reason, standing: Standing | None, version: int) -> None:
+        told = Told.of(job.attempt, reason, standing, self._now())
+        if not is_news(told, self._told.get(job.id)):
+            return
+        refused = PlanRefused(job=job.id, attempt=job.attempt, version=version, reason=reason, standing=standing)
+        await self._publish("refused", job, refused)
+        self._told[job.id] = told  # only now: it must not count as said before it is
+        log.info("no place for a job", job=job.id, version=version, reason=reason.text)
+
+    async def _publish(self, kind: str, job: JobRecord, data: Model, event_id: str | None = None) -> None:
+        event = new_event(SERVICE, "plan", kind, job.id, data, self._now(), event_id=event_id)
+        await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
 
     def _event(self, delivery: Delivery) -> None:
         if not any(subjects.matches(pattern, delivery.subject) for pattern in (REJECTIONS, *ANSWERS)):
@@ -281,56 +240,30 @@ class Scheduler:
         except MalformedEvent as error:
             raise Reject(str(error)) from error
         if isinstance(data, PlanRejected):
-            self._plan_rejected(data)
+            REJECTED.inc()
+            log.info("a plan was rejected", job=data.job, plan=data.plan, reason=data.reason)
+            self._proposals.rejected(data)
         else:
             self._revisions.answered(data)
 
-    def _plan_rejected(self, data: PlanRejected) -> None:
-        REJECTED.inc()
-        log.info("a plan was rejected", job=data.job, plan=data.plan, reason=data.reason)
-        entry = self._in_flight.get(data.job)
-        if entry is not None and entry.plan == data.plan:  # not another scheduler's, nor an earlier one
-            del self._in_flight[data.job]
-            before = self._rejected.get(data.job)
-            count = before.count + 1 if before is not None and before.attempt == data.attempt else 1
-            self._rejected[data.job] = Rejected(data.attempt, count, self._clock() + backoff_s(count))
+    async def _queue(self, _: Message) -> bytes:
+        """How those stand that went on waiting after the last cycle."""
+        last = self._last
+        if last is None:
+            return QueueAnswer(version=self.reader.view.version).encode()
+        standings = await asyncio.to_thread(lambda: last.standings)
+        return QueueAnswer(version=last.version, standings=standings).encode()
 
     async def _dry_run(self, message: Message) -> bytes:
         query = PlanQuery.model_validate_json(message.data)
         await self.reader.refresh()
-        version = self.reader.view.version
-        decision = await asyncio.to_thread(
-            decide,
-            query.job.name,
-            query.job.expand_tasks(),
-            query.job.expand_flows(),
-            self._offer(),
-            self._solver,
-            time.perf_counter,
-            seed=1,
-            time_limit_s=self._time_limit_s,
-            fallback=self._fallback,
-            paths=self._paths,
-        )
-        return PlanAnswer(
-            feasible=decision.reason is None,
-            version=version,
-            solver=decision.solver,
-            assignments=decision.assignments,
-            flows=decision.flows,
-            metrics=decision.metrics,
-            bound=decision.bound,
-            reason=decision.reason,
-            refused=decision.refused,
-            decision_ms=decision.decision_ms,
-            time_limit_s=decision.time_limit_s,
-            seed=decision.seed,
-            policy=decision.policy,
-            fallback=decision.fallback,
-        ).encode()
+        guest = guest_of(query.job, self._now())
+        waiting, offer, version = self._waiting(), self._offer(), self.reader.view.version
+        question = (guest, version, waiting, offer, self._proposals.in_flight, self._past, self._placing)
+        return (await asyncio.to_thread(answer_for, *question)).encode()
 
     async def _reconnected(self) -> None:
         """The broker may have lost what was proposed. The manager takes no plan twice."""
-        self._in_flight.clear()
+        self._proposals.forget()
         self._revisions.forget()
         self.reader.hint.set()

@@ -5,7 +5,8 @@ Millicores, bytes and bit/s stay as they are; the core takes any consistent unit
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -18,7 +19,8 @@ from ces_common.messages.records import Topology as TopologyRecord
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.shares import reservable, reservable_of_medium
 from ces_common.view import StateView
-from ces_core.plan import Plan, Result
+from ces_core.ledger import LINK, Cell
+from ces_core.plan import Considered, Plan
 from ces_core.problem import Cluster, Link, Node, Problem
 from ces_core.problem import Flow as CoreFlow
 from ces_core.problem import Task as CoreTask
@@ -26,65 +28,112 @@ from ces_core.reason import Reason as CoreReason
 from ces_core.topology import Topology
 
 Floats = NDArray[np.float64]
+Cells = Mapping[Cell, float]
+"""What a job holds of each node and link."""
+Row = Mapping[str, str]
+"""Node -> why a task may not run there."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Offer:
-    """What the cluster offers now: the core's cluster, and the records behind its columns."""
+    """What the cluster offers now: the core's cluster with all that is held in use, and the records behind its columns.
+    ``held``: by job; ``records``: of those of them that are committed."""
 
     cluster: Cluster
     nodes: dict[str, NodeRecord]
     topology: TopologyRecord
+    held: dict[str, Cells] = field(default_factory=dict)
+    records: dict[str, JobRecord] = field(default_factory=dict)
+    _barred: dict[object, Row] = field(default_factory=dict, init=False)  # each row is worked out once
 
-    def less(self, used: Usage) -> Offer:
-        """The same with more in use."""
-        cluster = self.cluster
-        return replace(self, cluster=cluster.with_used(cluster.node_used + used.nodes, cluster.link_used + used.links))
+    def less(self, proposed: Mapping[str, Cells]) -> Offer:
+        """The same with what these jobs were given held as well."""
+        nodes, links = self.cluster.node_used.copy(), self.cluster.link_used.copy()
+        for cells in proposed.values():
+            _add(cells, nodes, links)
+        return replace(self, cluster=self.cluster.with_used(nodes, links), held={**self.held, **proposed})
 
-    def nothing_freed_since(self, earlier: Offer) -> bool:
-        """Whether a job that found no place then can find none now: the same cluster, and nothing of it freer."""
-        now, then = self.cluster, earlier.cluster
+    def same_ground(self, other: Offer) -> bool:
+        """Whether they are of the same nodes and links, with the same tasks allowed on them and the same data."""
+        now, then = self.cluster, other.cluster
         return (
             now.topology is then.topology
-            and _filters(self.nodes) == _filters(earlier.nodes)
-            and bool(
-                np.array_equal(now.node_capacity, then.node_capacity)
-                and np.array_equal(now.link_capacity, then.link_capacity)
-                and np.array_equal(now.medium_capacity, then.medium_capacity)
-                and (now.node_used >= then.node_used).all()
-                and (now.link_used >= then.link_used).all()
-            )
+            and np.array_equal(now.node_capacity, then.node_capacity)
+            and np.array_equal(now.link_capacity, then.link_capacity)
+            and np.array_equal(now.medium_capacity, then.medium_capacity)
+            and _filters(self.nodes) == _filters(other.nodes)
         )
 
+    def nothing_freed_since(self, earlier: Offer) -> bool:
+        """Whether a job that found no place then can find none now: the same ground, and nothing of it freer."""
+        now, then = self.cluster, earlier.cluster
+        return self.same_ground(earlier) and bool(
+            (now.node_used >= then.node_used).all() and (now.link_used >= then.link_used).all()
+        )
 
-@dataclass(frozen=True)
-class Usage:
-    """What a plan takes, in the columns of a cluster."""
-
-    nodes: Floats  # (resources, nodes)
-    links: Floats
+    def barred(self, task: Task) -> Row:
+        """Why the task may not run on some nodes. Switches are nobody's candidates and are left out."""
+        key = (task.arch, frozenset(task.labels.items()))
+        if key not in self._barred:
+            nodes = ((name, node) for name, node in self.nodes.items() if node.cpu)
+            self._barred[key] = {name: why for name, node in nodes if (why := refusal(task, node))}
+        return self._barred[key]
 
 
 def offer_of(view: StateView, earlier: Offer | None = None) -> Offer:
     """The cluster as committed. A link is there only while it is up and between nodes that have joined and
     are within reach.
 
-    Where nodes and links are those of an ``earlier`` offer, only what is in use is looked at anew: at ten thousand
-    nodes that is what makes a change cheap.
+    Where nodes and links are those of an ``earlier`` offer, only what is in use is looked at anew, and of that only
+    what has changed: at ten thousand nodes that is what makes a change cheap.
     """
     same = earlier is not None and _same_cluster(earlier, view)
     cluster = earlier.cluster if earlier is not None and same else _cluster_of(view)
-    topology = cluster.topology
+    records = {job.id: job for job in view.jobs.values() if not job.released}
+    held: dict[str, Cells] = {}
     nodes, links = np.zeros_like(cluster.node_used), np.zeros_like(cluster.link_used)
-    for job in view.jobs.values():
-        for allocation in job.allocations:
-            if not allocation.over and allocation.node in topology.node_index:
-                task = job.tasks[allocation.rank]
-                nodes[:, topology.node_index[allocation.node]] += (task.cpu, task.memory, task.gpu)
-        for flow in job.reserved if not job.released else ():
-            for link in links_of(flow, topology):
-                links[link] += flow.bandwidth
-    return Offer(cluster.with_used(nodes, links), dict(view.nodes), view.topology)
+    for name, job in records.items():
+        known = earlier is not None and same and earlier.records.get(name) is job
+        held[name] = earlier.held[name] if earlier is not None and known else _cells_of(job, cluster.topology)
+        _add(held[name], nodes, links)
+    return Offer(cluster.with_used(nodes, links), dict(view.nodes), view.topology, held, records)
+
+
+def _add(cells: Cells, nodes: Floats, links: Floats) -> None:
+    for (resource, index), amount in cells.items():
+        if resource == LINK:
+            links[index] += amount
+        else:
+            nodes[resource, index] += amount
+
+
+def _cells_of(job: JobRecord, topology: Topology) -> Cells:
+    """What a job holds of the nodes and links that are there now."""
+    places = [(job.tasks[each.rank], each.node) for each in job.allocations if not each.over]
+    return _cells(places, [(flow.path, flow.bandwidth) for flow in job.reserved], topology)
+
+
+def cells_of_plan(
+    tasks: list[Task], assignments: Mapping[str, str], flows: list[FlowPlan], topology: Topology
+) -> Cells:
+    """What a plan takes of the nodes and links that are there now."""
+    places = [(task, assignments[task.name]) for task in tasks]
+    return _cells(places, [(flow.path, flow.bandwidth) for flow in flows], topology)
+
+
+def _cells(
+    places: Iterable[tuple[Task, str]], ways: Iterable[tuple[list[str], int]], topology: Topology
+) -> dict[Cell, float]:
+    found: dict[Cell, float] = {}
+    for task, name in places:
+        node = topology.node_index.get(name)
+        for resource, amount in enumerate((task.cpu, task.memory, task.gpu) if node is not None else ()):
+            if node is not None and amount:
+                found[resource, node] = found.get((resource, node), 0.0) + amount
+    for path, rate in ways:
+        for link in _links(path, topology) if rate else ():
+            found[LINK, link] = found.get((LINK, link), 0.0) + rate
+    return found
 
 
 def _same_cluster(earlier: Offer, view: StateView) -> bool:
@@ -117,7 +166,11 @@ def _cluster_of(view: StateView) -> Cluster:
 
 def links_of(flow: FlowRecord, topology: Topology) -> list[int]:
     """The links of the flow's path that are there now."""
-    ends = [topology.node_index.get(name, -1) for name in flow.path]
+    return _links(flow.path, topology)
+
+
+def _links(path: list[str], topology: Topology) -> list[int]:
+    ends = [topology.node_index.get(name, -1) for name in path]
     links = (topology.link_index.get(hop) for hop in pairwise(ends))
     return [link for link in links if link is not None]
 
@@ -161,24 +214,18 @@ def lacking_data(flows: list[Flow], offer: Offer) -> Reason | None:
     return None
 
 
-def refusals(tasks: list[Task], offer: Offer) -> dict[str, dict[str, str]]:
-    """Task -> node -> why it may not run there. Switches are nobody's candidates and are left out."""
-    found: dict[str, dict[str, str]] = {}
-    for task in tasks:
-        row = {name: why for name, node in offer.nodes.items() if node.cpu and (why := refusal(task, node))}
-        if row:
-            found[task.name] = row
-    return found
+def refusals(tasks: list[Task], offer: Offer) -> dict[str, Row]:
+    """Task -> node -> why it may not run there."""
+    return {task.name: row for task in tasks if (row := offer.barred(task))}
 
 
 def problem_of(name: str, tasks: list[Task], flows: list[Flow], offer: Offer, paths: int | None = None) -> Problem:
     """``paths``: flows may take any of so many shortest simple paths; None: any hop-shortest one."""
-    barred = refusals(tasks, offer)
-    candidates = sorted(name for name, node in offer.nodes.items() if node.cpu)
+    candidates = sorted(name for name, node in offer.nodes.items() if node.cpu) if refusals(tasks, offer) else []
 
     def allowed(task: Task) -> tuple[str, ...] | None:
-        row = barred.get(task.name)
-        return None if row is None else tuple(node for node in candidates if node not in row)
+        row = offer.barred(task)
+        return tuple(node for node in candidates if node not in row) if row else None
 
     return Problem.make(
         offer.cluster,
@@ -187,10 +234,6 @@ def problem_of(name: str, tasks: list[Task], flows: list[Flow], offer: Offer, pa
         name=name,
         paths=paths,
     )
-
-
-def problem_of_job(job: JobRecord, offer: Offer) -> Problem:
-    return problem_of(job.name, job.tasks, job.flows, offer)
 
 
 def flow_plans(plan: Plan, flows: list[Flow]) -> list[FlowPlan]:
@@ -206,20 +249,6 @@ def flow_plans(plan: Plan, flows: list[Flow]) -> list[FlowPlan]:
         )
         for flow in plan.flows
     ]
-
-
-def usage_of(problem: Problem, assignments: dict[str, str], flows: list[FlowPlan]) -> Usage:
-    """What a plan takes of the problem's cluster."""
-    cluster = problem.cluster
-    topology = cluster.topology
-    nodes = np.zeros_like(cluster.node_used)
-    links = np.zeros_like(cluster.link_used)
-    for row, task in zip(problem.demand, problem.tasks, strict=True):
-        nodes[:, topology.node_index[assignments[task.name]]] += row
-    for flow in flows:
-        for src, dst in zip(flow.path, flow.path[1:], strict=False):
-            links[topology.link_index[(topology.node_index[src], topology.node_index[dst])]] += flow.bandwidth
-    return Usage(nodes, links)
 
 
 def quantity(resource: str, value: float) -> str:
@@ -241,17 +270,17 @@ def reason_of(reason: CoreReason) -> Reason:
     )
 
 
-def explain_refusals(tasks: list[Task], offer: Offer, result: Result) -> dict[str, dict[str, str]]:
+def explain_refusals(tasks: list[Task], offer: Offer, considered: Considered) -> dict[str, dict[str, str]]:
     """Task -> node -> why not: what bars a node for good first, then what the solver found lacking."""
     barred = refusals(tasks, offer)
     explained: dict[str, dict[str, str]] = {}
     for task in tasks:
         lacking = {
             node: why
-            for node, why in result.considered.refused(task.name).items()
+            for node, why in considered.refused(task.name).items()
             if why != "not-allowed" and offer.nodes[node].cpu
         }
-        row = lacking | barred.get(task.name, {})
+        row = lacking | dict(barred.get(task.name, {}))
         if row:
             explained[task.name] = row
     return explained

@@ -1,0 +1,84 @@
+"""Which proposals wait for an answer, and which jobs are left alone after one that was no. No I/O; the clock is passed
+in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ces_common.messages.events import PlanRejected
+from ces_common.messages.records import JobRecord
+from ces_scheduler.backoff import LONGEST_BACKOFF_S, backoff_s
+from ces_scheduler.queueing import Proposed
+
+IN_FLIGHT_S = 20.0  # after this long without an answer a proposal counts as lost: the manager may be busy
+Clock = Callable[[], float]  # seconds, steady
+
+
+@dataclass(frozen=True)
+class _InFlight:
+    plan: str
+    proposed: Proposed
+    until: float
+
+
+@dataclass(frozen=True)
+class _Rejected:
+    """A job whose plans the manager does not take, though they fit as far as can be seen from here."""
+
+    attempt: int
+    count: int
+    until: float  # not tried before
+
+
+class Proposals:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._in_flight: dict[str, _InFlight] = {}
+        self._rejected: dict[str, _Rejected] = {}
+
+    def __bool__(self) -> bool:
+        """Whether time alone will bring a job back into the queue."""
+        return bool(self._in_flight or self._rejected)
+
+    @property
+    def in_flight(self) -> list[Proposed]:
+        """Those without an answer."""
+        return [entry.proposed for entry in self._in_flight.values()]
+
+    def settle(self, queued: Iterable[JobRecord]) -> None:
+        """Forget what is answered by the state, or lost."""
+        attempts = {job.id: job.attempt for job in queued}
+        now = self._clock()
+        self._in_flight = {
+            job: entry
+            for job, entry in self._in_flight.items()
+            if attempts.get(job) == entry.proposed.job.attempt and now < entry.until
+        }
+        self._rejected = {job: entry for job, entry in self._rejected.items() if attempts.get(job) == entry.attempt}
+
+    def due(self, queued: Iterable[JobRecord]) -> list[JobRecord]:
+        """Those that may be proposed now."""
+        now = self._clock()
+        backing_off = {job for job, entry in self._rejected.items() if now < entry.until}
+        return [job for job in queued if job.id not in self._in_flight and job.id not in backing_off]
+
+    def made(self, plan: str, proposed: Proposed) -> None:
+        self._in_flight[proposed.job.id] = _InFlight(plan, proposed, self._clock() + IN_FLIGHT_S)
+
+    def rejected(self, data: PlanRejected) -> None:
+        """The manager's no. It may be to another scheduler's plan, or to an earlier one."""
+        entry = self._in_flight.get(data.job)
+        if entry is not None and entry.plan == data.plan:
+            del self._in_flight[data.job]
+            before = self._rejected.get(data.job)
+            count = before.count + 1 if before is not None and before.attempt == data.attempt else 1
+            self._rejected[data.job] = _Rejected(data.attempt, count, self._clock() + backoff_s(count))
+
+    def impossible(self, job: JobRecord) -> None:
+        """The job's plan cannot be proposed at all."""
+        self._rejected[job.id] = _Rejected(job.attempt, 1, self._clock() + LONGEST_BACKOFF_S)
+
+    def forget(self) -> None:
+        """The broker may have lost what was proposed. The manager takes no plan twice."""
+        self._in_flight.clear()

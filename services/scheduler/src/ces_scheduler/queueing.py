@@ -1,0 +1,212 @@
+"""From the committed state to what a cycle of CES-Multi decides on, and what is kept from one look at the queue for the
+next. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ces_common.messages.events import FlowPlan, Reason
+from ces_common.messages.records import JobRecord
+from ces_common.queuefile import QueueFile
+from ces_common.states import JOB_OVER, JobState
+from ces_core.errors import ProblemError
+from ces_core.ledger import Ledger
+from ces_core.multi.cycle import Decisions, Memory, State, carried
+from ces_core.multi.jobs import RunningJob, WaitingJob
+from ces_core.multi.parameters import Parameters, Tenant
+from ces_scheduler.translate import Offer, cells_of_plan, lacking_data, problem_of
+
+NO_NODES = Reason(code="no-nodes", text="no node has joined the cluster yet", forever=True)
+STARTS = 16
+"""Jobs that start in one cycle at most: then they are proposed, and the state is read again."""
+LEAVING = JOB_OVER | {JobState.RESCHEDULING, JobState.QUEUED}
+OVERRUN_S = 1e-3
+"""What is due within this is not waited for: a job that runs longer than it said may end any moment."""
+
+
+def parameters_of(queue: QueueFile) -> Parameters:
+    """The file's, in the words of the core."""
+    weights = queue.weights
+    return Parameters(
+        window=queue.window,
+        starts=STARTS,
+        fit=weights.fit,
+        priority=weights.priority,
+        waiting=weights.waiting,
+        share=weights.share,
+        bound_s=queue.bound,
+        overdue=queue.overdue,
+        reservations=queue.reservations,
+        packing=tuple(queue.packing),
+        satisfied=queue.satisfied,
+        tenants=tuple(
+            Tenant(tenant.name, tenant.weight, tenant.guaranteed.said(), tenant.quota.said())
+            for tenant in queue.tenants
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """A plan that the manager has not answered yet."""
+
+    job: JobRecord
+    assignments: dict[str, str]
+    flows: list[FlowPlan]
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A queued job as the core knows it, or why it cannot be in a cycle. ``said``: what of the job's record that
+    depends on."""
+
+    said: tuple[object, ...]
+    job: WaitingJob | None = None
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """What is kept of the last cycle: what it left, who waits and who holds something after it. ``more``: see
+    Decisions."""
+
+    offer: Offer
+    entries: Mapping[str, Entry]
+    memory: Memory
+    freed: int
+    running: frozenset[str]
+    more: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """A look at the queue. ``offer``: what is left by what is committed and proposed; ``records``: of the queued jobs;
+    ``lost``: jobs to which room was promised that is not there any more; ``news``: whether a cycle may decide otherwise
+    than the last one, but for what time brings."""
+
+    offer: Offer
+    records: Mapping[str, JobRecord]
+    entries: Mapping[str, Entry]
+    state: State
+    lost: Sequence[str]
+    news: bool
+
+    @property
+    def untried(self) -> int:
+        """How many jobs the solver has not refused yet."""
+        refusals, freed = self.state.memory.refusals, self.state.freed
+        known = {name for name, refusal in refusals.items() if refusal.forever or refusal.freed == freed}
+        return sum(job.name not in known for job in self.state.waiting)
+
+    def after(self, offer: Offer, decisions: Decisions) -> Past:
+        """``offer``: what the starts have left."""
+        started = {start.job for start in decisions.starts}
+        entries = {name: entry for name, entry in self.entries.items() if name not in started}
+        running = frozenset(job.name for job in self.state.running) | started
+        return Past(offer, entries, decisions.memory, self.state.freed, running, decisions.more)
+
+
+def queued(jobs: Iterable[JobRecord]) -> list[JobRecord]:
+    """Those that wait for a place, and hold none any more."""
+    return [job for job in jobs if job.state is JobState.QUEUED and not job.allocations]
+
+
+def proposed_on(offer: Offer, proposed: Iterable[Proposed]) -> Offer:
+    """What is left by what is proposed."""
+    topology = offer.cluster.topology
+    return offer.less(
+        {each.job.id: cells_of_plan(each.job.tasks, each.assignments, each.flows, topology) for each in proposed}
+    )
+
+
+def look_at(
+    waiting: Iterable[JobRecord],
+    offer: Offer,
+    proposed: Sequence[Proposed],
+    now: datetime,
+    parameters: Parameters,
+    past: Past | None,
+    paths: int | None = None,
+) -> Look:
+    """``offer``: what is committed; ``paths``: see problem_of."""
+    left = proposed_on(offer, proposed)
+    same_ground = past is not None and past.offer.same_ground(left)
+    records = {job.id: job for job in waiting}
+    entries = _entries(
+        records.values(), left, parameters, paths, past.entries if past is not None and same_ground else {}
+    )
+    jobs = [entry.job for entry in entries.values() if entry.job is not None]
+    names = {job.name for job in jobs}
+    running = running_jobs(left, proposed, now.timestamp())
+    memory, freed, lost = Memory(), 0, []
+    if past is not None:
+        memory, freed = past.memory, past.freed
+        if not same_ground:
+            memory = carried(past.memory, jobs, left.cluster)
+        promised = {each.job for each in past.memory.reservations}
+        lost = sorted(promised & names - {each.job for each in memory.reservations})
+        freed += not left.nothing_freed_since(past.offer) or not promised <= names
+    news = (
+        past is None
+        or past.more
+        or freed != past.freed
+        or past.running != {job.name for job in running}
+        or past.entries.keys() != entries.keys()
+        or any(entry is not past.entries[name] for name, entry in entries.items())
+    )
+    ledger = Ledger.of(left.cluster.emptied(), left.held)
+    return Look(left, records, entries, State(now.timestamp(), ledger, jobs, running, freed, memory), lost, news)
+
+
+def running_jobs(offer: Offer, proposed: Iterable[Proposed], now_s: float) -> list[RunningJob]:
+    """Who holds something. What is about to leave may end any moment; nobody knows when a paused job will."""
+    found = []
+    for name, job in offer.records.items():
+        expected_s = job.expected_s
+        if job.state in LEAVING:
+            expected_s = 0.0
+        elif job.state is JobState.PAUSED:
+            expected_s = None
+        since_s = now_s if job.started_at is None else job.started_at.timestamp()
+        found.append(RunningJob(name, since_s, job.tenant, expected_s))
+    found += [RunningJob(each.job.id, now_s, each.job.tenant, each.job.expected_s) for each in proposed]
+    return found
+
+
+def next_look_s(look: Look, decisions: Decisions, parameters: Parameters) -> float | None:
+    """In how many seconds time alone may change a decision: a job becomes overdue, or a moment comes for which room is
+    kept. None: it will not."""
+    now = look.state.now_s
+    left = {job.name for job in look.state.waiting} - {start.job for start in decisions.starts}
+    dues = [job.submitted_s + parameters.overdue_s for job in look.state.waiting if job.name in left]
+    dues += [each.start_s for each in decisions.memory.reservations if each.start_s is not None]
+    coming = [due - now for due in dues if due > now + OVERRUN_S]
+    return min(coming, default=None)
+
+
+def _entries(
+    jobs: Iterable[JobRecord], offer: Offer, parameters: Parameters, paths: int | None, earlier: Mapping[str, Entry]
+) -> dict[str, Entry]:
+    found = {}
+    for job in jobs:
+        said = (job.attempt, job.priority, job.tenant, job.expected_s, job.submitted_at)
+        known = earlier.get(job.id)
+        found[job.id] = (
+            known if known is not None and known.said == said else _entry(job, said, offer, parameters, paths)
+        )
+    return found
+
+
+def _entry(job: JobRecord, said: tuple[object, ...], offer: Offer, parameters: Parameters, paths: int | None) -> Entry:
+    lacking = lacking_data(job.flows, offer)
+    if lacking is not None:
+        return Entry(said, reason=lacking)
+    try:
+        parameters.tenant(job.tenant)
+        problem = problem_of(job.name, job.tasks, job.flows, offer, paths)
+        submitted_s = job.submitted_at.timestamp()
+        return Entry(said, WaitingJob(job.id, problem, submitted_s, job.priority, job.tenant, job.expected_s))
+    except ProblemError as error:  # no reason to keep the other jobs waiting
+        return Entry(said, reason=Reason(code="impossible", text=f"the job makes no sense: {error}", forever=True))

@@ -1,0 +1,48 @@
+"""Looks at a queue without a service around them: what becomes of jobs that wait, on what is offered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from cluster_state import NOW
+
+from ces_common.messages.events import FlowPlan, Reason
+from ces_common.messages.records import JobRecord
+from ces_core.multi.parameters import Parameters
+from ces_core.solvers import DEFAULT, Solver, get_solver
+from ces_scheduler.deciding import Decision
+from ces_scheduler.queueing import look_at
+from ces_scheduler.rounds import Placing, play
+from ces_scheduler.translate import Offer
+
+SOON = NOW + timedelta(minutes=1)  # after the jobs of tests were submitted
+
+
+def placing(solver: Solver | None = None, parameters: Parameters | None = None, **fields: object) -> Placing:
+    """The default solver; a queue with all defaults."""
+    return Placing(solver or get_solver(DEFAULT), parameters or Parameters(), **fields)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What became of one job: a decision, or the reason why there is none."""
+
+    decision: Decision | None = None
+    reason: Reason | None = None
+    assignments: dict[str, str] = field(default_factory=dict)
+    flows: list[FlowPlan] = field(default_factory=list)
+
+
+def decided(record: JobRecord, offer: Offer, how: Placing | None = None) -> Decided:
+    """A job that waits alone."""
+    how = how or placing()
+    look = look_at([record], offer, [], SOON, how.parameters, None, how.paths)
+    barred = look.entries[record.id].reason
+    if barred is not None:
+        return Decided(reason=barred)
+    played = play(1, look, how)
+    decision = played.starts.get(record.id)
+    if decision is None:
+        return Decided(reason=played.standings[0].reason)
+    return Decided(decision, None, decision.assignments, decision.flows)
