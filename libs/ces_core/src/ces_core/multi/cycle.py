@@ -125,6 +125,7 @@ class _Cycle:
         self._line = {job.name: line for line, job in enumerate(jobs)}
         self._overdue = self._table.waited >= parameters.overdue_s
         self._left = np.ones(len(jobs), dtype=np.bool_)
+        self._fits = self._left
         self._known = {
             name: refusal
             for name, refusal in state.memory.refusals.items()
@@ -157,8 +158,8 @@ class _Cycle:
         )
 
     def _look(self) -> None:
-        """Score all by what is free now."""
-        self._fits = Room.of(self._ledger.cluster).holds(self._table)
+        """Score all by what is free now. Within a cycle that only becomes less, so who did not fit does not fit."""
+        self._fits = Room.of(self._ledger.cluster).holds(self._table, self._fits & self._left)
         free, against = free_of(self._ledger.cluster), self._shares.against_fair()
         self._scores = self._table.scores(self._parameters, free, against)
         order = np.lexsort((np.arange(len(self._left)), -self._scores.parts.sum(axis=1)))
@@ -172,11 +173,14 @@ class _Cycle:
         """Those that will never have a place, as far as that is seen without a solver."""
         found = {}
         room = Room.of(self._ledger.base)
-        for line in np.flatnonzero(~room.holds(self._table)).tolist():
+        doubtful = self._left & ~self._fits  # who fits now fits the empty cluster
+        for line in np.flatnonzero(doubtful & ~room.holds(self._table, doubtful)).tolist():
             reason = room.hindrance(self._table, line, permanent=True)
             if reason is not None:
                 found[self._table.jobs[line].name] = reason
-        for job in self._table.jobs:
+        limited = np.array([self._shares.limited(name) for name in self._table.tenants], dtype=np.bool_)
+        for line in np.flatnonzero(limited[self._table.tenant]).tolist():
+            job = self._table.jobs[line]
             beyond = self._beyond_quota(job)
             if beyond is not None and beyond.permanent:
                 found[job.name] = beyond
@@ -289,6 +293,8 @@ class _Cycle:
         return self._outlook.cluster(self._outlook.use(self._outlook.now, end))
 
     def _beyond_quota(self, job: WaitingJob) -> Reason | None:
+        if not self._shares.limited(job.tenant):
+            return None
         nodes_only = np.append(job.demand[:-1], 0.0)  # flows within a node take no bandwidth
         return self._shares.beyond_quota(job.tenant, nodes_only)
 

@@ -49,21 +49,27 @@ class Scores:
 
 class Table:
     """The queue as arrays, a line for each job. ``tasks``: what each task of all jobs asks for, one job's after the
-    other's; ``first``: where each job's begin."""
+    other's; ``first`` and ``count``: where each job's begin, and how many they are. ``tenant``: into ``tenants``."""
 
     def __init__(self, jobs: Sequence[WaitingJob], now_s: float) -> None:
         self.jobs = tuple(jobs)
-        shape = len(self.jobs), len(AMOUNTS)
-        self.demand: FloatArray = np.array([job.demand for job in jobs], dtype=np.float64).reshape(shape)
-        self.largest: FloatArray = np.array([job.largest for job in jobs], dtype=np.float64).reshape(
-            len(self.jobs), len(RESOURCES)
-        )
         demands = [job.problem.demand for job in jobs]
+        flows = np.array([job.demand[-1] for job in jobs], dtype=np.float64)
         self.tasks: FloatArray = np.concatenate([np.empty((0, len(RESOURCES))), *demands])
-        self.first: IntArray = np.cumsum([0, *map(len, demands)][: len(demands)], dtype=np.int64)
+        self.count: IntArray = np.array([len(demand) for demand in demands], dtype=np.int64)
+        self.first: IntArray = np.cumsum(self.count) - self.count
+        self.demand: FloatArray = np.column_stack([self.of_tasks(np.add), flows])
+        self.largest: FloatArray = self.of_tasks(np.maximum)
+        self.tenants = tuple(dict.fromkeys(job.tenant for job in jobs))
+        number = {name: i for i, name in enumerate(self.tenants)}
+        self.tenant: IntArray = np.array([number[job.tenant] for job in jobs], dtype=np.int64)
         self.waited: FloatArray = now_s - np.array([job.submitted_s for job in jobs], dtype=np.float64)
         self.priority: FloatArray = np.array([job.priority for job in jobs], dtype=np.float64)
         self.expected = _expected(jobs)
+
+    def of_tasks(self, what: np.ufunc) -> FloatArray:
+        """(jobs, resources): the sum, or whatever, of each job's tasks."""
+        return np.asarray(what.reduceat(self.tasks, self.first) if self.jobs else self.tasks)
 
     def scores(self, parameters: Parameters, free: FloatArray, against_fair: Mapping[str, float]) -> Scores:
         """``free``: amounts; ``against_fair``: tenant -> its share over the fair one."""
@@ -71,7 +77,7 @@ class Table:
         cost = np.maximum(shares.max(axis=1, initial=0.0), CHEAPEST) * self.expected
         typical = float(np.median(cost)) if len(cost) else 1.0
         overdue = parameters.overdue_s if np.isfinite(parameters.overdue_s) else parameters.bound_s
-        ahead = np.array([1.0 - min(against_fair[job.tenant], FURTHEST) for job in self.jobs], dtype=np.float64)
+        ahead = np.array([1.0 - min(against_fair[name], FURTHEST) for name in self.tenants])[self.tenant]
         parts = (
             parameters.fit * np.log2(typical / cost),
             parameters.priority * (self.priority / MOST_PRIORITY - 0.5),

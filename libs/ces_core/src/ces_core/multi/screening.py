@@ -30,13 +30,16 @@ class Room:
         slack = SLACK * cluster.node_capacity.max(axis=1, initial=0.0)
         return Room(free + SLACK * cluster.node_capacity, free.sum(axis=1), free.max(axis=1, initial=0.0), best, slack)
 
-    def holds(self, table: Table) -> NDArray[np.bool_]:
-        """(jobs,): False where the tasks together ask for more of a resource than is free, or one of them for more than
-        any node has free of everything at once."""
-        fits = (table.demand[:, : len(RESOURCES)] <= self.total * (1 + SLACK)).all(axis=1)
-        if len(table.jobs):
-            fits &= np.logical_and.reduceat(self._homed(table.tasks), table.first)
-        return np.asarray(fits)
+    def holds(self, table: Table, among: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(jobs,): those of ``among`` whose tasks together ask for no more than is free, and none of them for more than
+        some node has free of everything at once."""
+        fits = among & (table.demand[:, : len(RESOURCES)] <= self.total * (1 + SLACK)).all(axis=1)
+        homed = np.ones(len(table.tasks), dtype=np.bool_)
+        asked = np.repeat(fits, table.count)
+        homed[asked] = self._homed(table.tasks[asked])
+        if table.jobs:
+            fits &= np.logical_and.reduceat(homed, table.first)
+        return fits
 
     def _homed(self, tasks: FloatArray) -> NDArray[np.bool_]:
         """(tasks,): whether any node has enough for the task, of everything at once."""

@@ -68,6 +68,10 @@ class Shares:
         mean = sum(shares.values()) / max(len(shares), 1)
         return {name: share / mean if mean else 1.0 for name, share in shares.items()}
 
+    def limited(self, tenant: str) -> bool:
+        """Whether the tenant has a quota."""
+        return bool(self._tenants[tenant].quota)
+
     def beyond_quota(self, tenant: str, amounts: FloatArray) -> Reason | None:
         """Why the tenant may not have this as well; permanent where it is more than the whole quota."""
         for row, resource in enumerate(AMOUNTS):
