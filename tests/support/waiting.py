@@ -6,6 +6,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
+import httpx
+
 PATIENCE_S = 90.0  # on a machine that does other things beside
 
 
@@ -15,6 +17,14 @@ def wait_for(condition: Callable[[], bool], what: str, timeout_s: float = PATIEN
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {timeout_s:g} s: {what}")
         time.sleep(pause_s)
+
+
+def answers(url: str) -> bool:
+    """Whether somebody answers there, and says that all is well."""
+    try:
+        return httpx.get(url, timeout=10, trust_env=False).status_code == 200
+    except httpx.TransportError:
+        return False
 
 
 async def until(condition: Callable[[], bool]) -> None:
