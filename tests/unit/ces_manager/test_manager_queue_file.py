@@ -1,0 +1,46 @@
+"""What the manager makes of the queue's file."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ces_common.natsauth import init_trust
+from ces_common.service import BadSetup
+from ces_manager.__main__ import run
+from ces_manager.settings import ManagerSettings
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("weights: {priority: -1}", "weights.priority: must be 0 or more"),
+        (
+            "tenants: [{name: a, guaranteed: {cpu: 0.9}, quota: {cpu: 0.1}}]",
+            "tenants[0].guaranteed.cpu: 0.9 contradicts",
+        ),
+        ("tenants: [{name: a}, {name: a}]", "tenants[1].name: a is named twice"),
+    ],
+)
+async def test_a_wrong_file_keeps_it_from_starting_and_changes_nothing(tmp_path: Path, text: str, field: str) -> None:
+    token, file, database = tmp_path / "token", tmp_path / "queue.yaml", tmp_path / "ces.db"
+    token.write_text("a-token-for-tests-only")
+    token.chmod(0o600)
+    file.write_text(text)
+    settings = ManagerSettings(
+        admin_token_file=token,
+        agent_signing_key_file=init_trust(tmp_path / "trust").signing_key_file("agent"),
+        database_url=f"sqlite:///{database}",
+        queue=file,
+    )
+    with pytest.raises(BadSetup) as refused:
+        await run(settings, asyncio.Event())
+    assert str(refused.value).startswith(f"CES_QUEUE: {file}: {field}")
+    assert not database.exists()
+
+
+def test_an_empty_setting_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CES_QUEUE", "")
+    assert ManagerSettings(admin_token_file=tmp_path, agent_signing_key_file=tmp_path).queue is None
