@@ -66,7 +66,10 @@ SETTINGS = {
 JOB_FIELDS = {
     # field -> (what it means, an example: YAML that is checked against the field)
     "JobFile.name": ("What people call the job: `a-z`, `0-9` and `-`, at most 63.", "name: digits-ring"),
-    "JobFile.priority": ("Higher is tried first; among equals, first come, first served.", "priority: 80"),
+    "JobFile.priority": (
+        "A higher one counts for it, beside what it takes, how long it has waited and its tenant's share.",
+        "priority: 80",
+    ),
     "JobFile.tenant": ("On whose account it runs: `a-z`, `0-9` and `-`, at most 63.", "tenant: vision"),
     "JobFile.duration": (
         "For how long it says it runs, 3650 days at most. Others' starts are foreseen by it; it ends nothing.",
