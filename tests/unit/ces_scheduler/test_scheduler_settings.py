@@ -5,9 +5,12 @@ import asyncio
 import pytest
 from pydantic import ValidationError
 
+from ces_common.queuefile import QueueFile
 from ces_common.service import BadSetup
+from ces_core.multi.parameters import Parameters
 from ces_core.solvers import available
 from ces_scheduler.__main__ import SchedulerSettings, run
+from ces_scheduler.queueing import STARTS, parameters_of
 
 
 async def test_an_unknown_solver_is_refused_with_those_that_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -17,6 +20,10 @@ async def test_an_unknown_solver_is_refused_with_those_that_there_are(monkeypatc
     assert str(caught.value).startswith("CES_SOLVER: no solver is called 'oracle'")
     for name in available():
         assert name in str(caught.value)
+
+
+def test_a_queue_file_that_says_nothing_has_the_cores_defaults() -> None:
+    assert parameters_of(QueueFile()) == Parameters(starts=STARTS)
 
 
 @pytest.mark.parametrize("wrong", ["-1", "inf", "nan", "soon"])

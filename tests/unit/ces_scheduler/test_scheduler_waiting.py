@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from bus_manager import FakeManager
-from cluster_state import job, node
+from cluster_state import MBIT, job, node
 from queue_looks import placing
 from scheduler_steps import Clock, proposals, refusals, scheduler_on, step, waiting
 
@@ -55,12 +55,13 @@ async def test_a_job_without_a_place_is_not_tried_until_something_is_freed(
             return solver.solve(problem, seed=seed)
 
     scheduler = scheduler_on(bus, clock, placing(Counting()))
-    wired.change(jobs=[waiting(cpu=2500), job("r", ["a"], task={"cpu": 3000})])
+    full = [(0, 1, 90 * MBIT, ["a", "s", "b"]), (1, 0, 90 * MBIT, ["b", "s", "a"])]
+    wired.change(jobs=[waiting(cpu=2500), job("r", ["a", "b"], full)])
     await step(scheduler, wired)
     wired.change(jobs=[job("t", ["b"], task={"cpu": 100})])
     await step(scheduler, wired)
     assert solved == ["q"]
-    wired.change(jobs=[job("r", ["a"], state="succeeded", allocation={"state": "succeeded"})])
+    wired.change(jobs=[job("r", ["a", "b"], full, state="succeeded", allocation={"state": "succeeded"})])
     await step(scheduler, wired)
     assert solved == ["q", "q"]
     assert [plan.job for plan in proposals(wired)] == ["q"]

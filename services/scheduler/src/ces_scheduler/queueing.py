@@ -3,6 +3,7 @@ next. Pure."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -176,12 +177,13 @@ def running_jobs(offer: Offer, proposed: Iterable[Proposed], now_s: float) -> li
 
 
 def next_look_s(look: Look, decisions: Decisions, parameters: Parameters) -> float | None:
-    """In how many seconds time alone may change a decision: a job becomes overdue, or a moment comes for which room is
-    kept. None: it will not."""
+    """In how many seconds time alone may change a decision: a job becomes overdue or waits no longer for bandwidth, or
+    a moment comes for which room is kept. None: it will not."""
     now = look.state.now_s
     left = {job.name for job in look.state.waiting} - {start.job for start in decisions.starts}
     dues = [job.submitted_s + parameters.overdue_s for job in look.state.waiting if job.name in left]
     dues += [each.start_s for each in decisions.memory.reservations if each.start_s is not None]
+    dues += [refusal.until_s for refusal in decisions.memory.refusals.values() if math.isfinite(refusal.until_s)]
     coming = [due - now for due in dues if due > now + OVERRUN_S]
     return min(coming, default=None)
 
