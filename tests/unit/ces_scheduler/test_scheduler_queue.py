@@ -30,7 +30,7 @@ from ces_core.multi.parameters import Parameters, Tenant
 from ces_core.plan import Result
 from ces_core.problem import Problem
 from ces_core.solvers import get_solver
-from ces_scheduler.service import Scheduler
+from ces_scheduler.service import RETRY_S, TOLD, Scheduler
 
 HOUR = timedelta(hours=1)
 pytestmark = pytest.mark.usefixtures("compiled")
@@ -78,6 +78,19 @@ async def test_positions_are_no_news_but_are_told_when_asked(
     assert [(each.job, each.position) for each in standings] == [("q2", 1), ("q1", 2)]
     assert standings[0].score.fit > standings[1].score.fit
     assert [refused.job for refused in refusals(wired)] == ["q1", "q2"]
+
+
+async def test_a_flood_is_told_how_it_stands_bit_by_bit_the_first_in_line_first(
+    scheduler: Scheduler, wired: FakeManager, clock: Clock
+) -> None:
+    flood = [waiting(f"q{i:03}") for i in range(TOLD + 50)]
+    wired.change(jobs=[busy("r", "a", "b"), *flood])
+    assert await step(scheduler, wired) == pytest.approx(RETRY_S)
+    assert [refused.standing.position for refused in refusals(wired)] == list(range(1, TOLD + 1))
+    clock.now += RETRY_S
+    assert await step(scheduler, wired) == RESYNC_S
+    assert {refused.job for refused in refusals(wired)} == {each.id for each in flood}
+    assert len(refusals(wired)) == len(flood), "nobody is told the same twice"
 
 
 async def test_room_is_kept_once_a_job_is_overdue_and_time_alone_brings_that_about(

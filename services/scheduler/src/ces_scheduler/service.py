@@ -61,6 +61,8 @@ PROPOSED = Counter("ces_plans_proposed_total", "Plans proposed")
 REJECTED = Counter("ces_plans_rejected_total", "Plans that the manager rejected")
 RETRY_S = 1.0
 REFILL_S = 5.0
+TOLD = 200
+"""Waiting jobs that are told how they stand, at most, before the manager has had ``RETRY_S`` to write that down."""
 
 
 def wall_clock() -> datetime:
@@ -157,9 +159,13 @@ class Scheduler:
         for name, entry in look.entries.items():
             if entry.reason is not None:
                 await self._refuse(look.records[name], entry.reason, None, version)
+        told = 0
         for standing in await asyncio.to_thread(lambda: played.standings):
+            if told == TOLD:
+                self._look_at = self._clock() + RETRY_S
+                break
             if standing.reason is not None:
-                await self._refuse(look.records[standing.job], standing.reason, standing, version)
+                told += await self._refuse(look.records[standing.job], standing.reason, standing, version)
         for name in played.decisions.refused:
             if name in played.asking.spent_ms:
                 DECISION.labels("no-place").observe(played.asking.spent_ms[name] / 1000)
@@ -219,14 +225,16 @@ class Scheduler:
         DECISION.labels("placed").observe(decision.decision_ms / 1000)
         log.info("plan proposed", job=job.id, plan=plan.plan, version=plan.version, ms=round(decision.decision_ms, 2))
 
-    async def _refuse(self, job: JobRecord, reason: Reason, standing: Standing | None, version: int) -> None:
+    async def _refuse(self, job: JobRecord, reason: Reason, standing: Standing | None, version: int) -> bool:
+        """Whether that is news, and was told. Raises BusError."""
         told = Told.of(job.attempt, reason, standing, self._now())
         if not is_news(told, self._told.get(job.id)):
-            return
+            return False
         refused = PlanRefused(job=job.id, attempt=job.attempt, version=version, reason=reason, standing=standing)
         await self._publish("refused", job, refused)
         self._told[job.id] = told  # only now: it must not count as said before it is
         log.info("no place for a job", job=job.id, version=version, reason=reason.text)
+        return True
 
     async def _publish(self, kind: str, job: JobRecord, data: Model, event_id: str | None = None) -> None:
         event = new_event(SERVICE, "plan", kind, job.id, data, self._now(), event_id=event_id)
@@ -247,10 +255,10 @@ class Scheduler:
             self._revisions.answered(data)
 
     async def _queue(self, _: Message) -> bytes:
-        """How those stand that went on waiting after the last cycle."""
+        """How those stand that went on waiting after the last cycle; version 0 where there was none."""
         last = self._last
         if last is None:
-            return QueueAnswer(version=self.reader.view.version).encode()
+            return QueueAnswer(version=0).encode()
         standings = await asyncio.to_thread(lambda: last.standings)
         return QueueAnswer(version=last.version, standings=standings).encode()
 
