@@ -1,0 +1,82 @@
+"""Cycles of CES-Multi on a small cluster, one after the other."""
+
+from __future__ import annotations
+
+from ces_core.ledger import Ledger
+from ces_core.multi.cycle import Decisions, Memory, State, cycle
+from ces_core.multi.jobs import RunningJob, WaitingJob
+from ces_core.multi.parameters import Parameters
+from ces_core.plan import Plan, Result
+from ces_core.problem import Cluster, Node, Problem, Task
+from ces_core.solvers import get_solver
+
+GREEDY = get_solver("greedy")
+PLAIN = Parameters(bound_s=100, overdue=0.5)
+
+
+def solve(job: WaitingJob, cluster: Cluster) -> Result:
+    return GREEDY.solve(job.on(cluster))
+
+
+def one_node(cpu: float = 10) -> Cluster:
+    return Cluster.make([Node("n", cpu=cpu, memory=100)], [])
+
+
+def wants(
+    cluster: Cluster,
+    name: str,
+    cpu: float,
+    *,
+    submitted: float = 0,
+    lasts: float | None = 10,
+    priority: int = 50,
+    tenant: str = "default",
+    memory: float = 0,
+) -> WaitingJob:
+    problem = Problem.make(cluster, [Task("t", cpu=cpu, memory=memory)], name=name)
+    return WaitingJob(name, problem, submitted, priority, tenant, lasts)
+
+
+class Desk:
+    """A cluster on which cycles run one after the other."""
+
+    def __init__(self, cluster: Cluster, parameters: Parameters = PLAIN) -> None:
+        self.ledger, self.parameters = Ledger(cluster), parameters
+        self.cluster = cluster
+        self.running: list[RunningJob] = []
+        self.waiting: list[WaitingJob] = []
+        self.memory, self.freed = Memory(), 0
+
+    def run(self, job: WaitingJob, since: float = 0) -> None:
+        """The job already runs."""
+        plan = solve(job, self.ledger.cluster).plan
+        assert plan is not None
+        self._begin(job, plan, since)
+
+    def end(self, name: str) -> None:
+        self.ledger.release(name)
+        self.running = [job for job in self.running if job.name != name]
+        self.freed += 1
+
+    def at(self, now: float, *jobs: WaitingJob) -> Decisions:
+        self.waiting += jobs
+        state = State(now, self.ledger, self.waiting, self.running, self.freed, self.memory)
+        decided = cycle(state, self.parameters, solve)
+        self.memory = decided.memory
+        for start in decided.starts:
+            job = next(job for job in self.waiting if job.name == start.job)
+            self.waiting.remove(job)
+            self._begin(job, start.plan, now)
+        return decided
+
+    def _begin(self, job: WaitingJob, plan: Plan, now: float) -> None:
+        self.ledger.hold(job.name, job.problem, plan)
+        self.running.append(RunningJob(job.name, now, job.tenant, job.expected_s))
+
+
+def started(decided: Decisions) -> list[str]:
+    return [start.job for start in decided.starts]
+
+
+def queued(decided: Decisions) -> list[str]:
+    return [standing.job for standing in decided.queue]

@@ -1,0 +1,142 @@
+"""What CES-Multi asks the solver of single jobs: of whom, how often, on which nodes, and what it makes of an answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from queue_desk import PLAIN, Desk, one_node, solve, started, wants
+
+from ces_core.ledger import Ledger
+from ces_core.multi.cycle import Decisions, Memory, State, cycle
+from ces_core.multi.jobs import RunningJob, WaitingJob
+from ces_core.plan import Result
+from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
+
+
+def test_the_window_bounds_the_refusals_and_rolls_on() -> None:
+    asked: list[str] = []
+
+    def counting(job: WaitingJob, cluster: Cluster) -> Result:
+        asked.append(job.name)
+        return solve(job, cluster)
+
+    nodes = [Node("a", cpu=3), Node("b", cpu=3), Node("c", cpu=3)]
+    cluster = Cluster.make(nodes, [Link("a", "b", 15, bandwidth_used=9), Link("b", "a", 15, bandwidth_used=9)])
+    problem = Problem.make(cluster, [Task("x", cpu=2), Task("y", cpu=2)], [Flow("x", "y", 10, 10)])
+    jobs = [WaitingJob(f"j{i}", problem, i, expected_s=9) for i in range(10)]
+    parameters = replace(PLAIN, window=4)
+    memory = Memory()
+    ledger, other = Ledger(cluster), WaitingJob("other", Problem.make(cluster, [Task("0", cpu=3, allowed=("c",))]), 0)
+    plan = solve(other, cluster).plan
+    assert plan is not None
+    ledger.hold(other.name, other.problem, plan)
+    running = [RunningJob(other.name, 0, other.tenant, None)]  # whose end will bring a cycle
+    for cycles in range(1, 4):
+        decided = cycle(State(10, ledger, jobs, running, 0, memory), parameters, counting)
+        memory = decided.memory
+        assert len(asked) == min(4 * cycles, 10)
+    assert len(set(asked)) == 10  # whom nothing can have helped is not tried again
+    assert not [standing for standing in decided.queue if standing.reason is None]
+    cycle(State(10, ledger, jobs, running, 1, memory), parameters, counting)
+    assert len(asked) == 14
+
+
+def test_a_cycle_says_that_it_did_not_come_to_everybody() -> None:
+    cluster = one_node()
+    jobs = [wants(cluster, f"j{i}", 4, submitted=i) for i in range(3)]
+    desk = Desk(cluster, replace(PLAIN, starts=1))
+    first, second = desk.at(3, *jobs), desk.at(3)
+    assert [(started(decided), decided.more) for decided in (first, second)] == [(["j0"], True), (["j1"], False)]
+
+
+def test_what_will_never_fit_is_not_tried_again_when_something_becomes_free() -> None:
+    cluster = Cluster.make([Node("a", cpu=3), Node("b", cpu=3)], [])  # no way between them
+    problem = Problem.make(cluster, [Task("x", cpu=2), Task("y", cpu=2)], [Flow("x", "y", 1, 2)])
+    asked: list[str] = []
+
+    def counting(job: WaitingJob, cluster: Cluster) -> Result:
+        asked.append(job.name)
+        return solve(job, cluster)
+
+    memory = Memory()
+    for freed in range(3):
+        decided = cycle(State(90, Ledger(cluster), [WaitingJob("j", problem, 0)], [], freed, memory), PLAIN, counting)
+        memory = decided.memory
+        assert [standing.reason and standing.reason.permanent for standing in decided.queue] == [True]
+    assert asked == ["j"]
+
+
+def test_the_window_is_not_used_up_before_the_first_job_of_a_tenant() -> None:
+    cluster = Cluster.make([Node("a", cpu=3), Node("b", cpu=3), Node("c", cpu=1)], [])
+    large = Problem.make(cluster, [Task(str(t), cpu=2) for t in range(3)])
+    jobs = [WaitingJob(f"j{i}", large, i, tenant="many") for i in range(20)]  # overdue
+    jobs.append(wants(cluster, "first", 1, submitted=80, tenant="other"))
+    decided = cycle(State(90, Ledger(cluster), jobs, [], 0), replace(PLAIN, window=2), solve)
+    assert (started(decided), len(decided.refused), decided.more) == (["first"], 2, True)
+
+
+def test_the_solver_is_not_asked_what_the_nodes_alone_refuse() -> None:
+    def asked(job: WaitingJob, cluster: Cluster) -> Result:
+        raise AssertionError(f"the solver was asked about {job.name}")
+
+    cluster = Cluster.make([Node("a", cpu=5, memory=1), Node("b", cpu=3, memory=9)], [])
+    together = [Task(str(t), cpu=2) for t in range(4)]  # 8 in all are free, but b takes one of them and a two
+    jobs = [WaitingJob("together", Problem.make(cluster, together), 0), wants(cluster, "alone", 4, memory=4)]
+    decided = cycle(State(0, Ledger(cluster), jobs, [], 0), PLAIN, asked)
+    assert {job: (why.code, why.permanent, why.proven) for job, why in decided.refused.items()} == {
+        "together": ("packing", True, True),
+        "alone": ("no-node-fits", True, True),
+    }
+
+
+def test_a_job_waits_for_bandwidth_while_others_will_end_and_not_longer_than_its_patience() -> None:
+    cluster = Cluster.make([Node("a", cpu=6), Node("b", cpu=4)], [Link("a", "b", 10), Link("b", "a", 10)])
+    talkative = Problem.make(cluster, [Task("x", cpu=3), Task("y", cpu=3)], [Flow("x", "y", 1, 20)])
+    parameters = replace(PLAIN, declined=0.1, patience_s=30)
+
+    def at(now: float, lasts: float | None) -> Decisions:
+        desk = Desk(cluster, parameters)
+        desk.run(wants(cluster, "other", 1, lasts=lasts))
+        return desk.at(now, WaitingJob("j", talkative, 0, expected_s=9))
+
+    early = at(10, lasts=50)
+    assert started(early) == []
+    assert "satisfied to 47 %, 90 % are wanted" in early.queue[0].text()
+    assert started(at(30, lasts=50)) == ["j"]
+    assert started(at(10, lasts=None)) == ["j"]  # nobody has said that there will be more
+    assert started(Desk(cluster, parameters).at(10, WaitingJob("j", talkative, 0, expected_s=9))) == ["j"]
+
+
+def test_a_refusal_for_want_of_bandwidth_ends_with_the_patience() -> None:
+    cluster = Cluster.make([Node("a", cpu=6), Node("b", cpu=4)], [Link("a", "b", 10), Link("b", "a", 10)])
+    talkative = Problem.make(cluster, [Task("x", cpu=3), Task("y", cpu=3)], [Flow("x", "y", 1, 20)])
+    desk = Desk(cluster, replace(PLAIN, declined=0.1, patience_s=30))
+    desk.run(wants(cluster, "other", 1, lasts=99))
+    assert started(desk.at(10, WaitingJob("j", talkative, 0, expected_s=9))) == []
+    assert started(desk.at(30)) == ["j"]  # though nothing has become free
+
+
+def test_large_holes_are_kept_whole() -> None:
+    cluster = Cluster.make([Node("a", cpu=10), Node("b", cpu=10), Node("c", cpu=4)], [])
+    jobs = [wants(cluster, "small", 3, lasts=100), wants(cluster, "large", 10, lasts=200, submitted=1)]
+    jobs.append(wants(cluster, "other", 10, lasts=300, submitted=1))
+    assert started(Desk(cluster).at(1, *jobs)) == ["small", "large", "other"]
+    # A solver that balances puts the small one where most is free.
+    assert len(started(Desk(cluster, replace(PLAIN, packing=())).at(1, *jobs))) == 2
+
+
+def test_fewer_nodes_are_used_only_where_the_flows_are_satisfied() -> None:
+    nodes = [Node("a", cpu=2), Node("b", cpu=2), Node("c", cpu=9), Node("d", cpu=9)]
+    ends = [("a", "b", 4), ("b", "a", 4), ("c", "d", 10), ("d", "c", 10), ("b", "c", 10), ("c", "b", 10)]
+    cluster = Cluster.make(nodes, [Link(*each) for each in ends])
+    problem = Problem.make(cluster, [Task("x", cpu=2), Task("y", cpu=2)], [Flow("x", "y", 1, 8)])
+
+    def satisfaction(satisfied: float) -> float:
+        desk = Desk(cluster, replace(PLAIN, packing=(1.0,), satisfied=satisfied))
+        (start,) = desk.at(0, WaitingJob("j", problem, 0)).starts
+        (flow,) = start.plan.flows
+        return 1.0 if len(flow.path) == 1 else (flow.bandwidth - 1) / 7
+
+    assert satisfaction(1.0) == 1.0
+    assert satisfaction(0.0) == pytest.approx(3 / 7)
