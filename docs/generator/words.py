@@ -140,9 +140,19 @@ QUEUE_FIELDS = {
     "QueueFile.packing": (
         "A job is first offered the nodes with least room that have so many times as much free as it asks for; the next"
         " number as that fails, then all nodes. Empty: all at once.",
-        "packing: [1.25, 2]",
+        "packing: [1, 1.5, 2.5]",
     ),
-    "QueueFile.satisfied": ("The bandwidth satisfaction that a plan on fewer nodes must have.", "satisfied: 1"),
+    "QueueFile.satisfied": (
+        "The bandwidth satisfaction at which a plan on fewer nodes is taken at once. Where none comes to it, the one "
+        "with the most is.",
+        "satisfied: 0.9",
+    ),
+    "QueueFile.declined": (
+        "A job goes on waiting, while others will end, rather than take a place with so much less bandwidth "
+        "satisfaction than on an idle cluster. `null`: it takes any.",
+        "declined: 0.2",
+    ),
+    "QueueFile.patience": ("Until it has waited so long.", "patience: 10m"),
     "QueueFile.tenants": (
         "Those who may submit; a job of another is refused. Left out: any may, with weight 1 and no quota.",
         "",

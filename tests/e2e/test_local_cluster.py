@@ -292,6 +292,7 @@ def test_wrong_input_starts_nothing(env: dict[str, str], tmp_path: Path) -> None
     (tmp_path / "bad.yaml").write_text("nodes: [{name: a, cpu: fast}]")
     for arguments, message in (
         (("up", "--topology", str(tmp_path / "bad.yaml")), "nodes.0.cpu"),
+        (("up", "--queue", str(tmp_path / "bad.yaml")), "nodes: unknown field"),
         (("up", "--name", "Not-A-Name"), "cannot name a cluster"),
         (("up", "--state", str(tmp_path)), "holds other things"),
         (("testbed", "up", "--topology", str(tmp_path / "none.yaml")), "cannot be read"),

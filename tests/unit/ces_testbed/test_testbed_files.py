@@ -11,7 +11,7 @@ from ces_client import load_job
 from ces_client.errors import BadInput
 from ces_common.natsauth import init_trust
 from ces_testbed import services
-from ces_testbed.choices import NetworkChoice, RuntimeChoice, choose, read_topology
+from ces_testbed.choices import NetworkChoice, RuntimeChoice, checked_queue, choose, read_topology
 from ces_testbed.cleanup import leftovers, remove_files
 from ces_testbed.demo import demo_job
 from ces_testbed.progress import News, Told, read_news
@@ -32,6 +32,25 @@ def test_a_spec_survives_being_written(tmp_path: Path) -> None:
     spec = ClusterSpec(name="lab", topology=default_topology())
     files.spec.write_text(spec.model_dump_json())
     assert files.read_spec() == spec
+
+
+def test_a_queue_file_that_services_would_refuse_starts_no_cluster(tmp_path: Path) -> None:
+    file = tmp_path / "queue.yaml"
+    file.write_text("tenants: [{name: default, weight: -1}]")
+    with pytest.raises(BadInput, match="queue") as refused:
+        checked_queue(file)
+    (error,) = refused.value.problem.errors
+    assert error["field"] == "--queue"
+    assert "tenants[0].weight: must be above 0, is -1" in error["problem"]
+    file.write_text("patience: 1m")
+    assert checked_queue(file) == file
+
+
+def test_services_are_told_of_the_queue_file(tmp_path: Path) -> None:
+    spec = ClusterSpec(name="lab", topology=default_topology(), queue=tmp_path / "queue.yaml")
+    told = Layout(spec, Files(tmp_path), PORTS, "198.18.0.1")
+    for name, has in (("scheduler", True), ("compute-ctl", False)):
+        assert (services.controller_service(told, name).env.get("CES_QUEUE") == str(tmp_path / "queue.yaml")) is has
 
 
 def test_a_cluster_of_switches_is_refused() -> None:

@@ -49,6 +49,12 @@ def _above_zero(value: float) -> float:
     return value
 
 
+def _not_below_zero(value: float) -> float:
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"must be 0 or more, is {value:g}")
+    return value
+
+
 def _spare(value: float) -> float:
     if not (math.isfinite(value) and value >= 1):
         raise ValueError(f"is how many times what a job asks for: 1 or more, not {value:g}")
@@ -91,8 +97,8 @@ class TenantEntry(Document):
 
 
 class QueueFile(Document):
-    """``window`` and ``overdue``: null is none. Those ``tenants`` that are named may submit; where none is, any may,
-    with weight 1 and no quota."""
+    """``window``, ``overdue`` and ``declined``: null is none. Those ``tenants`` that are named may submit; where none
+    is, any may, with weight 1 and no quota."""
 
     window: Annotated[int, Field(ge=1)] | None = 8
     weights: Weights = Weights()
@@ -101,6 +107,8 @@ class QueueFile(Document):
     reservations: Annotated[int, Field(ge=0)] = 4
     packing: list[Annotated[float, AfterValidator(_spare)]] = [1.0, 1.25, 1.6, 2.5]
     satisfied: Share = 1.0
+    declined: Share | None = 0.1
+    patience: Annotated[Duration, AfterValidator(_not_below_zero)] = 300
     tenants: list[TenantEntry] = []
 
     @model_validator(mode="after")

@@ -7,6 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 
 from ces_client.errors import bad_field
+from ces_common.queuefile import read_queue
+from ces_common.service import BadSetup
 from ces_testbed.capability import why_no_engine, why_no_tc
 from ces_testbed.spec import Network, Runtime
 from ces_testbed.topology import BadTopology, Topology, default_topology, load_topology
@@ -54,6 +56,15 @@ def choose(runtime: RuntimeChoice, network: NetworkChoice) -> Choice:
     if network == NetworkChoice.TC:
         raise bad_field("The network tc cannot be used", "--network", reason, "run as root on Linux, or use none")
     return Choice(runtime.value, "none", reason)
+
+
+def checked_queue(path: Path | None) -> Path | None:
+    """A queue's file that services will take. Raises BadInput."""
+    try:
+        read_queue(path)
+    except BadSetup as error:
+        raise bad_field("The queue's file cannot be used", "--queue", str(error), "correct the file") from error
+    return path
 
 
 def read_topology(path: Path | None) -> Topology:

@@ -16,7 +16,7 @@ from ces_client.view.plan import plain_table
 from ces_common.messages.api import Problem
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_testbed.addressing import check_cluster
-from ces_testbed.choices import NetworkChoice, RuntimeChoice, choose, read_topology
+from ces_testbed.choices import NetworkChoice, RuntimeChoice, checked_queue, choose, read_topology
 from ces_testbed.cleanup import has_namespaces, leftovers, remove_cluster
 from ces_testbed.errors import TestbedError
 from ces_testbed.launch import Background, is_up
@@ -53,6 +53,9 @@ def up(
         NetworkChoice, typer.Option("--network", help="tc enforces bandwidth and needs root; auto takes it if it can")
     ] = NetworkChoice.AUTO,
     topology: TopologyOption = None,
+    queue: Annotated[
+        Path | None, typer.Option("--queue", help="file of the queue's parameters and tenants; left out, all defaults")
+    ] = None,
     port: Annotated[int | None, typer.Option("--port", min=1, max=65535, help="of the API; by default 8080")] = None,
     name: NameOption = DEFAULT_CLUSTER,
     state: StateOption = None,
@@ -60,7 +63,7 @@ def up(
 ) -> None:
     """Start a local cluster in the background."""
     cluster, files = _place(name, state)
-    wanted = read_topology(topology)
+    wanted, queue = read_topology(topology), checked_queue(queue)
     if files.root.is_dir() and files.read_spec() is None and set(files.root.iterdir()) - {files.logs}:
         raise bad_field("The folder cannot be used", "--state", f"{files.root} holds other things", "name another one")
     if is_up(files):
@@ -74,6 +77,7 @@ def up(
         runtime=choice.runtime,
         network=choice.network,
         api_port=_api_port(port),
+        queue=queue,
     )
     screen.print(Text(choice.note, style="" if choice.unenforced is None else "yellow"))
     last = _start(Background(spec, files, tied=False), screen)

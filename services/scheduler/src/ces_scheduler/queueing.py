@@ -42,6 +42,8 @@ def parameters_of(queue: QueueFile) -> Parameters:
         reservations=queue.reservations,
         packing=tuple(queue.packing),
         satisfied=queue.satisfied,
+        declined=queue.declined,
+        patience_s=queue.patience,
         tenants=tuple(
             Tenant(tenant.name, tenant.weight, tenant.guaranteed.said(), tenant.quota.said())
             for tenant in queue.tenants

@@ -51,7 +51,9 @@ def queue(
     from ces_testbed.bench.queue.load import QueueLoad
     from ces_testbed.bench.queue.report import grids
     from ces_testbed.bench.queue.run import run
+    from ces_testbed.choices import checked_queue
 
+    checked_queue(parameters)
     with measuring(out, plots=False) as progress:
         results = run(QueueLoad(nodes, jobs, run_s, seed), out, progress, database, parameters)
     tables = grids(results)
