@@ -137,6 +137,11 @@ QUEUE_FIELDS = {
         "overdue: 0.5",
     ),
     "QueueFile.reservations": ("So many overdue jobs at most have room kept for them.", "reservations: 4"),
+    "QueueFile.crowded": (
+        "Where what runs and waits takes more than this share of the nodes' CPU, memory or GPUs, jobs are packed to "
+        "keep large holes; below it they are spread.",
+        "crowded: 0.8",
+    ),
     "QueueFile.packing": (
         "A job is first offered the nodes with least room that have so many times as much free as it asks for; the next"
         " number as that fails, then all nodes. Empty: all at once.",

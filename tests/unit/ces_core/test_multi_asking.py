@@ -126,6 +126,16 @@ def test_large_holes_are_kept_whole() -> None:
     assert len(started(Desk(cluster, replace(PLAIN, packing=())).at(1, *jobs))) == 2
 
 
+def test_where_there_is_room_enough_a_job_goes_where_the_solver_would_have_it() -> None:
+    cluster = Cluster.make([Node("a", cpu=10), Node("b", cpu=10), Node("c", cpu=4)], [])
+    small = wants(cluster, "small", 3)
+    (start,) = Desk(cluster).at(1, small).starts
+    (alone,) = Desk(cluster, replace(PLAIN, packing=())).at(1, small).starts
+    assert start.plan == alone.plan
+    (packed,) = Desk(cluster, replace(PLAIN, crowded=0.1)).at(1, small).starts
+    assert packed.plan.assignments["t"] == "c" != alone.plan.assignments["t"]
+
+
 def test_fewer_nodes_are_used_only_where_the_flows_are_satisfied() -> None:
     nodes = [Node("a", cpu=2), Node("b", cpu=2), Node("c", cpu=9), Node("d", cpu=9)]
     ends = [("a", "b", 4), ("b", "a", 4), ("c", "d", 10), ("d", "c", 10), ("b", "c", 10), ("c", "b", 10)]
@@ -133,7 +143,7 @@ def test_fewer_nodes_are_used_only_where_the_flows_are_satisfied() -> None:
     problem = Problem.make(cluster, [Task("x", cpu=2), Task("y", cpu=2)], [Flow("x", "y", 1, 8)])
 
     def satisfaction(satisfied: float) -> float:
-        desk = Desk(cluster, replace(PLAIN, packing=(1.0,), satisfied=satisfied))
+        desk = Desk(cluster, replace(PLAIN, crowded=0.0, packing=(1.0,), satisfied=satisfied))
         (start,) = desk.at(0, WaitingJob("j", problem, 0)).starts
         (flow,) = start.plan.flows
         return 1.0 if len(flow.path) == 1 else (flow.bandwidth - 1) / 7

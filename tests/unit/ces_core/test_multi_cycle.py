@@ -151,6 +151,7 @@ def test_the_state_is_left_as_it_is() -> None:
         (lambda: Parameters(overdue=1.5), "overdue", "0 to 1"),
         (lambda: Parameters(reservations=-1), "reservations", "0 keeps room for nobody"),
         (lambda: Parameters(packing=(0.5,)), "packing", "1 or more"),
+        (lambda: Parameters(crowded=2), "crowded", "0 to 1"),
         (lambda: Parameters(satisfied=2), "satisfied", "0 to 1"),
         (lambda: Tenant("t", weight=0), "tenants.t.weight", "leave it out for 1"),
         (lambda: Tenant("t", quota={"disk": 0.5}), "tenants.t.quota.disk", "cpu, memory, gpu, bandwidth"),

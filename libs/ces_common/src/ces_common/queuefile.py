@@ -105,6 +105,7 @@ class QueueFile(Document):
     bound: Annotated[Duration, AfterValidator(_above_zero)] = 14_400
     overdue: Share | None = 0.5
     reservations: Annotated[int, Field(ge=0)] = 4
+    crowded: Share = 0.6
     packing: list[Annotated[float, AfterValidator(_spare)]] = [1.0, 1.25, 1.6, 2.5]
     satisfied: Share = 1.0
     declined: Share | None = 0.1

@@ -40,6 +40,7 @@ def parameters_of(queue: QueueFile) -> Parameters:
         bound_s=queue.bound,
         overdue=queue.overdue,
         reservations=queue.reservations,
+        crowded=queue.crowded,
         packing=tuple(queue.packing),
         satisfied=queue.satisfied,
         declined=queue.declined,

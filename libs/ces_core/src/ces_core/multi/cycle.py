@@ -140,6 +140,7 @@ class _Cycle:
         self._starts: list[Start] = []
         self._look()
         self._never = self._hopeless()
+        self._able = np.array([job.name not in self._never for job in jobs], dtype=np.bool_)
         self._refused.update(self._never)
 
     def run(self) -> Decisions:
@@ -255,7 +256,8 @@ class _Cycle:
             return None
         if self._beyond_quota(job) is not None:
             return None
-        result = offered(job, self._room(job), self._parameters, self._solve)
+        packing = self._parameters.packing if self._crowded() else ()
+        result = offered(job, self._room(job), packing, self._parameters.satisfied, self._solve)
         reason, until_s = result.reason or Reason("packing", proven=False), math.inf
         if result.plan is not None:
             wanted = self._worth_waiting_for(job, line, satisfaction(result))
@@ -272,6 +274,14 @@ class _Cycle:
         self._tries -= 1
         return None
 
+    def _crowded(self) -> bool:
+        """Whether what runs and what waits takes so much of the nodes that large holes are worth more than balance."""
+        cluster = self._ledger.cluster
+        waits = self._table.demand[self._left & self._able, :-1].sum(axis=0)
+        capacity = cluster.node_capacity.sum(axis=1)
+        taken = capacity - cluster.node_free.sum(axis=1) + waits
+        return bool((taken > self._parameters.crowded * capacity).any())
+
     def _worth_waiting_for(self, job: WaitingJob, line: int, satisfied: float) -> float | None:
         """The bandwidth satisfaction for which the job had better wait, as long as it has patience and some running job
         will end; None where this one will do."""
@@ -282,7 +292,7 @@ class _Cycle:
             run.expected_s is not None for run in self._state.running
         ):
             return None
-        wanted = satisfaction(offered(job, self._ledger.base, self._parameters, self._solve)) - declined
+        wanted = satisfaction(self._solve(job, self._ledger.base)) - declined
         return wanted if satisfied < wanted - TOLERANCE else None
 
     def _room(self, job: WaitingJob) -> Cluster:

@@ -6,26 +6,27 @@ a large task. What a solver is not shown it cannot break up, so a job is first o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ces_core.ledger import TOLERANCE
 from ces_core.multi.jobs import WaitingJob
-from ces_core.multi.parameters import Parameters
 from ces_core.multi.reservations import Solve
 from ces_core.plan import Result
 from ces_core.problem import Cluster
 
 
-def offered(job: WaitingJob, cluster: Cluster, parameters: Parameters, solve: Solve) -> Result:
+def offered(job: WaitingJob, cluster: Cluster, packing: Sequence[float], satisfied: float, solve: Solve) -> Result:
     """The plan on fewest nodes that satisfies the flows, else the one that satisfies them best, else what the solver
-    says of the whole cluster."""
+    says of the whole cluster. ``packing``, ``satisfied``: see :class:`ces_core.multi.parameters.Parameters`."""
     best: Result | None = None
-    for spare in parameters.packing:
+    for spare in packing:
         fewer = narrowed(cluster, job, spare)
         if fewer is None:
             break
         found = solve(job, fewer)
-        if satisfaction(found) >= parameters.satisfied - TOLERANCE:
+        if satisfaction(found) >= satisfied - TOLERANCE:
             return found
         best = _better(best, found)
     return _better(best, solve(job, cluster))

@@ -76,9 +76,10 @@ class Parameters:
     overdue: then age alone counts, before all scores. None: no job ever is. ``reservations``: so many overdue jobs at
     most have room kept for them.
 
-    ``packing``: a job is first offered the nodes with least room, so many that they have so many times as much free as
-    it asks for; larger numbers as smaller ones fail, then all nodes. Empty: all nodes at once. ``satisfied``: the
-    bandwidth satisfaction at which no more nodes are offered; where none reaches it, the best plan counts.
+    ``packing``: where what runs and waits takes more than the share ``crowded`` of some resource of the nodes, a job is
+    first offered the nodes with least room, so many that they have so many times as much free as it asks for; larger
+    numbers as smaller ones fail, then all nodes. Empty: all nodes at once. ``satisfied``: the bandwidth satisfaction at
+    which no more nodes are offered; where none reaches it, the best plan counts.
 
     ``declined``: while jobs run that will end, a job goes on waiting rather than take a place that satisfies its flows
     so much less than it would be on the empty cluster, until it has waited ``patience_s``. None: it takes any place.
@@ -97,6 +98,7 @@ class Parameters:
     bound_s: float = 14_400.0
     overdue: float | None = 0.5
     reservations: int = 4
+    crowded: float = 0.6
     packing: Sequence[float] = (1.0, 1.25, 1.6, 2.5)
     satisfied: float = 1.0
     declined: float | None = 0.1
@@ -107,6 +109,8 @@ class Parameters:
         for spare in self.packing:
             if not (math.isfinite(spare) and spare >= 1):
                 raise ProblemError("packing", f"is how many times a job's demand, 1 or more, not {spare}")
+        if not 0 <= self.crowded <= 1:
+            raise ProblemError("crowded", f"is a share of what the nodes have: 0 to 1, not {self.crowded}")
         if not 0 <= self.satisfied <= 1:
             raise ProblemError("satisfied", f"is a bandwidth satisfaction: 0 to 1, not {self.satisfied}")
         if self.declined is not None and not 0 <= self.declined <= 1:
