@@ -25,10 +25,10 @@ def test_a_place_with_little_of_the_bandwidth_is_declined() -> None:
     answer = PATIENT.solve(two_nodes(link_used=8.0))
     assert answer.plan is None
     assert answer.reason is not None
-    assert answer.reason.code == "worth-waiting"
+    assert answer.reason.code == "poor-bandwidth"
     assert not answer.reason.permanent
     assert answer.reason.text() == (
-        "waits for bandwidth: its flows would get 11 % of their range now, 100 % on an idle cluster"
+        "waits for more bandwidth: now its flows would be satisfied to 11 %, 90 % are wanted"
     )
 
 

@@ -28,7 +28,6 @@ class Reason:
         ``bandwidth-per-flow``       no path between such nodes has room for the flow's minimum
         ``packing``                  each task fits alone, the tasks do not fit together
         ``bandwidth-together``       each minimum fits alone, the minimums do not fit together
-        ``worth-waiting``            a place gives its flows much less (satisfaction) than an idle cluster would
         ``beyond-policy``            the solver's policy was made for smaller problems, and cannot be asked
         ``poor-bandwidth``           there is room, but the flows would be satisfied less than is worth starting with
         ``solver-failed``            the solver did not come to an end (``where`` says why)
@@ -94,9 +93,6 @@ class Reason:
                 return f"the quota of tenant {self.where} leaves {left}, the job needs {needed}"
             case "solver-failed":
                 return f"the solver failed on it: {self.where}"
-            case "worth-waiting":
-                has, could = (f"{100 * (value or 0.0):.0f} %" for value in (self.available, self.needed))
-                return f"waits for bandwidth: its flows would get {has} of their range now, {could} on an idle cluster"
             case "beyond-policy":
                 return f"the solver's policy was made for {self.where} at most"
             case code if code.endswith("-per-node"):

@@ -35,8 +35,9 @@ class Patient:
         empty = replace(problem, cluster=cluster.with_used(0 * cluster.node_used, 0 * cluster.link_used))
         left = None if time_limit_s is None else max(time_limit_s - (time.perf_counter() - started), 0.0)
         alone = self.inner.solve(empty, seed=seed, time_limit_s=left)
-        now_has = now.metrics.bandwidth_satisfaction
-        if alone.metrics is None or now_has >= alone.metrics.bandwidth_satisfaction - self.forgone:
+        found = now.metrics.bandwidth_satisfaction
+        wanted = alone.metrics.bandwidth_satisfaction - self.forgone if alone.metrics is not None else 0.0
+        if found >= wanted:
             return now
-        reason = Reason("worth-waiting", proven=False, needed=alone.metrics.bandwidth_satisfaction, available=now_has)
+        reason = Reason("poor-bandwidth", proven=False, needed=wanted, available=found)
         return Result(now.solver, now.considered, reason=reason)
