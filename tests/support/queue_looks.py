@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from cluster_state import NOW
 
@@ -19,9 +20,9 @@ from ces_scheduler.translate import Offer
 SOON = NOW + timedelta(minutes=1)  # after the jobs of tests were submitted
 
 
-def placing(solver: Solver | None = None, parameters: Parameters | None = None, **fields: object) -> Placing:
+def placing(solver: Solver | None = None, parameters: Parameters | None = None, **fields: Any) -> Placing:
     """The default solver; a queue with all defaults."""
-    return Placing(solver or get_solver(DEFAULT), parameters or Parameters(), **fields)  # type: ignore[arg-type]
+    return Placing(solver or get_solver(DEFAULT), parameters or Parameters(), **fields)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from cluster_state import NOW
@@ -39,10 +40,10 @@ LATER = NOW + timedelta(seconds=CALM_S)
     ],
 )
 def test_promises_are_told_at_once_and_the_rest_when_it_matters(
-    change: dict[str, object], at_once: bool, later: bool
+    change: dict[str, Any], at_once: bool, later: bool
 ) -> None:
-    assert is_news(replace(TOLD, **change), TOLD) == at_once  # type: ignore[arg-type]
-    assert is_news(replace(TOLD, at=LATER, **change), TOLD) == later  # type: ignore[arg-type]
+    assert is_news(replace(TOLD, **change), TOLD) == at_once
+    assert is_news(replace(TOLD, at=LATER, **change), TOLD) == later
 
 
 def test_the_first_word_is_news_and_a_promise_that_moves_is_too() -> None:

@@ -17,8 +17,10 @@ BEGIN = datetime.fromisoformat("2026-01-01T00:00:00+00:00")
 
 
 def fate(queued: float, planned: float | None, over: float | None) -> Fate:
-    moments = [None if each is None else BEGIN + timedelta(seconds=each) for each in (queued, planned, over)]
-    return Fate("j", *moments)  # type: ignore[arg-type]
+    def moment(seconds: float | None) -> datetime | None:
+        return None if seconds is None else BEGIN + timedelta(seconds=seconds)
+
+    return Fate("j", BEGIN + timedelta(seconds=queued), moment(planned), moment(over))
 
 
 def test_the_same_seed_draws_the_same_jobs_and_jobs_are_of_all_kinds() -> None:
