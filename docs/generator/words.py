@@ -138,19 +138,9 @@ QUEUE_FIELDS = {
     ),
     "QueueFile.reservations": ("So many overdue jobs at most have room kept for them.", "reservations: 4"),
     "QueueFile.crowded": (
-        "Where what runs and waits takes more than this share of the nodes' CPU, memory or GPUs, jobs are packed to "
-        "keep large holes; below it they are spread.",
+        "Where what runs and waits takes more than this share of the nodes' CPU, memory or GPUs, places leave room "
+        "for later jobs, large ones above all; below it they balance the load. `null`: they always do.",
         "crowded: 0.8",
-    ),
-    "QueueFile.packing": (
-        "A job is first offered the nodes with least room that have so many times as much free as it asks for; the next"
-        " number as that fails, then all nodes. Empty: all at once.",
-        "packing: [1, 1.5, 2.5]",
-    ),
-    "QueueFile.satisfied": (
-        "The bandwidth satisfaction at which a plan on fewer nodes is taken at once. Where none comes to it, the one "
-        "with the most is.",
-        "satisfied: 0.9",
     ),
     "QueueFile.declined": (
         "A job goes on waiting, while others will end, rather than take a place with so much less bandwidth "

@@ -90,11 +90,12 @@ class Stack:
 
     def workers(self) -> list[Any]:
         """Containers that the cluster's agents made."""
-        return list(self.engine.containers.list(all=True, filters={"label": f"ces.cluster={self.name}"}))
+        mine = {"label": f"ces.cluster={self.name}"}
+        return list(self.engine.containers.list(all=True, filters=mine, ignore_removed=True))
 
     def _unhealthy(self) -> list[str]:
         found = []
-        for container in self._own(self.engine.containers, all=True):
+        for container in self._own(self.engine.containers, all=True, ignore_removed=True):
             state = container.attrs["State"]
             if state["Status"] != "exited" or state["ExitCode"] != 0:
                 health = state.get("Health", {}).get("Status", "")
@@ -105,7 +106,7 @@ class Stack:
     def left(self) -> list[str]:
         """What there is of it on the engine, by name."""
         own = [
-            *self._own(self.engine.containers, all=True),
+            *self._own(self.engine.containers, all=True, ignore_removed=True),
             *self._own(self.engine.networks),
             *self._own(self.engine.volumes),
             *self.workers(),

@@ -9,13 +9,19 @@ from ces_core.multi.parameters import Parameters
 from ces_core.plan import Plan, Result
 from ces_core.problem import Cluster, Node, Problem, Task
 from ces_core.solvers import get_solver
+from ces_core.solvers.search import SEARCH
 
 GREEDY = get_solver("greedy")
+SPARING = SEARCH.foreseeing()
 PLAIN = Parameters(bound_s=100, overdue=0.5)
 
 
 def solve(job: WaitingJob, cluster: Cluster) -> Result:
     return GREEDY.solve(job.on(cluster))
+
+
+def solve_sparing(job: WaitingJob, cluster: Cluster) -> Result:
+    return SPARING.solve(job.on(cluster))
 
 
 def one_node(cpu: float = 10) -> Cluster:
@@ -61,7 +67,7 @@ class Desk:
     def at(self, now: float, *jobs: WaitingJob) -> Decisions:
         self.waiting += jobs
         state = State(now, self.ledger, self.waiting, self.running, self.freed, self.memory)
-        decided = cycle(state, self.parameters, solve)
+        decided = cycle(state, self.parameters, solve, solve_sparing)
         self.memory = decided.memory
         for start in decided.starts:
             job = next(job for job in self.waiting if job.name == start.job)

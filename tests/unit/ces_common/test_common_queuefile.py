@@ -13,8 +13,8 @@ weights: {fit: 2, priority: 0, waiting: 0.5}
 bound: 2h
 overdue: null
 reservations: 1
-packing: []
-satisfied: 0.9
+crowded: null
+declined: 0.2
 tenants:
   - {name: vision, weight: 2, guaranteed: {cpu: 0.25}, quota: {cpu: 0.5, bandwidth: 0.5}}
   - {name: speech, guaranteed: {cpu: 0.75}}
@@ -25,9 +25,9 @@ def test_a_whole_file(tmp_path: Path) -> None:
     file = tmp_path / "queue.yaml"
     file.write_text(WHOLE)
     queue = read_queue(file)
-    assert (queue.window, queue.overdue, queue.reservations, queue.packing) == (None, None, 1, [])
+    assert (queue.window, queue.overdue, queue.reservations, queue.crowded) == (None, None, 1, None)
     assert (queue.weights.fit, queue.weights.priority, queue.weights.share) == (2, 0, QueueFile().weights.share)
-    assert (queue.bound, queue.satisfied) == (7200, 0.9)
+    assert (queue.bound, queue.declined) == (7200, 0.2)
     vision, speech = queue.tenants
     assert (vision.weight, vision.guaranteed.said()) == (2, {"cpu": 0.25})
     assert vision.quota.said() == {"cpu": 0.5, "bandwidth": 0.5}
@@ -53,7 +53,7 @@ def test_without_a_file_or_with_an_empty_one_all_has_its_default(tmp_path: Path)
         ("bound: 0s", "bound: must be above 0, is 0"),
         ("bound: soon", "bound: 'soon' is no duration; write it like 45m or 2h"),
         ("overdue: 1.5", "overdue: is a share, 0 to 1, not 1.5"),
-        ("packing: [1.5, 0.5]", "packing[1]: is how many times what a job asks for: 1 or more, not 0.5"),
+        ("crowded: 60", "crowded: is a share, 0 to 1, not 60"),
         ("reservations: -1", "reservations: Input should be greater than or equal to 0"),
         ("tenants: [{name: a}, {name: b}, {name: a}]", "tenants[2].name: a is named twice"),
         ("tenants: [{name: a, weight: 0}]", "tenants[0].weight: must be above 0, is 0"),

@@ -61,6 +61,14 @@ def test_a_flood_of_one_tenant_holds_up_nobody_elses_first_job() -> None:
     assert started(desk.at(10)) == ["first"]
 
 
+def test_where_nobody_floods_the_queue_a_first_job_goes_by_its_score() -> None:
+    cluster = one_node()
+    desk = Desk(cluster, replace(PLAIN, bound_s=1e6, window=4))
+    desk.run(wants(cluster, "running", 5, tenant="usual", lasts=99))
+    few = [wants(cluster, f"short{i}", 5, tenant="usual", lasts=1) for i in range(4)]
+    assert started(desk.at(1, wants(cluster, "first", 5, lasts=500, tenant="small"), *few)) == ["short0"]
+
+
 def test_shares_follow_the_weights() -> None:
     cluster = one_node(12)
     tenants = (Tenant("one"), Tenant("two", weight=2))
@@ -150,9 +158,7 @@ def test_the_state_is_left_as_it_is() -> None:
         (lambda: Parameters(bound_s=0), "bound_s", "above 0"),
         (lambda: Parameters(overdue=1.5), "overdue", "0 to 1"),
         (lambda: Parameters(reservations=-1), "reservations", "0 keeps room for nobody"),
-        (lambda: Parameters(packing=(0.5,)), "packing", "1 or more"),
         (lambda: Parameters(crowded=2), "crowded", "0 to 1"),
-        (lambda: Parameters(satisfied=2), "satisfied", "0 to 1"),
         (lambda: Tenant("t", weight=0), "tenants.t.weight", "leave it out for 1"),
         (lambda: Tenant("t", quota={"disk": 0.5}), "tenants.t.quota.disk", "cpu, memory, gpu, bandwidth"),
         (lambda: Tenant("t", quota={"cpu": 2}), "tenants.t.quota.cpu", "0 to 1"),

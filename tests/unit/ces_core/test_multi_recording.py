@@ -42,7 +42,7 @@ class OnRecord:
         while more:
             self.seen(desk)
             state = State(desk.now, desk.ledger, desk.queue, desk.running, desk.freed, desk.memory)
-            decided = cycle(state, self.parameters, desk.solve)
+            decided = cycle(state, self.parameters, desk.solve, desk.solve_sparing)
             self.record(state, self.parameters, {job.name: 0 for job in state.waiting}, decided)
             desk.memory = decided.memory
             jobs = {job.name: job for job in desk.waiting}
@@ -102,7 +102,7 @@ def test_a_change_of_any_decision_is_seen(tmp_path: Path, run: tuple[Cluster, li
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     lines[0]["parameters"]["window"] = 1
     lines[0]["parameters"]["fit"] = 0.0
-    lines[0]["parameters"]["bound_s"] = 1e6
+    lines[0]["parameters"]["overdue"] = 0.0
     path.write_text("\n".join(map(json.dumps, lines)))
     assert any(each.replayed != each.recorded for each in replay(path, GREEDY))
 

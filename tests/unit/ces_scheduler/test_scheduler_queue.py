@@ -173,7 +173,7 @@ async def test_a_plan_that_does_not_fit_is_the_solvers_failure(
             empty = problem.on_empty_cluster()
             return get_solver("greedy").solve(empty, seed=seed)
 
-    scheduler = scheduler_on(bus, clock, placing(Greedy(), Parameters(packing=())))
+    scheduler = scheduler_on(bus, clock, placing(Greedy(), Parameters(crowded=None)))
     wired.change(jobs=[waiting("q1", cpu=2000), waiting("q2", cpu=2500)])
     await step(scheduler, wired)
     assert len(proposals(wired)) == 1

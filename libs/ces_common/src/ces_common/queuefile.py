@@ -55,12 +55,6 @@ def _not_below_zero(value: float) -> float:
     return value
 
 
-def _spare(value: float) -> float:
-    if not (math.isfinite(value) and value >= 1):
-        raise ValueError(f"is how many times what a job asks for: 1 or more, not {value:g}")
-    return value
-
-
 Weight = Annotated[float, AfterValidator(_weight)]
 Share = Annotated[float, AfterValidator(_share)]
 
@@ -83,7 +77,7 @@ class Weights(Document):
 
     fit: Weight = 1.0
     priority: Weight = 0.5
-    waiting: Weight = 0.5
+    waiting: Weight = 1.0
     share: Weight = 0.1
 
 
@@ -97,17 +91,15 @@ class TenantEntry(Document):
 
 
 class QueueFile(Document):
-    """``window``, ``overdue`` and ``declined``: null is none. Those ``tenants`` that are named may submit; where none
-    is, any may, with weight 1 and no quota."""
+    """``window``, ``overdue``, ``crowded`` and ``declined``: null is none. Those ``tenants`` that are named may submit;
+    where none is, any may, with weight 1 and no quota."""
 
     window: Annotated[int, Field(ge=1)] | None = 8
     weights: Weights = Weights()
     bound: Annotated[Duration, AfterValidator(_above_zero)] = 14_400
     overdue: Share | None = 0.5
     reservations: Annotated[int, Field(ge=0)] = 4
-    crowded: Share = 0.6
-    packing: list[Annotated[float, AfterValidator(_spare)]] = [1.0, 1.25, 1.6, 2.5]
-    satisfied: Share = 1.0
+    crowded: Share | None = 0.5
     declined: Share | None = 0.1
     patience: Annotated[Duration, AfterValidator(_not_below_zero)] = 300
     tenants: list[TenantEntry] = []

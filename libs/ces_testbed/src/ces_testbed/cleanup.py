@@ -129,7 +129,8 @@ def _containers(name: str) -> list[Any]:
     import docker
 
     client = docker.from_env()  # its containers go on using it
-    return list(client.containers.list(all=True, filters={"label": f"{CONTAINER_LABEL}={name}"}))
+    filters = {"label": f"{CONTAINER_LABEL}={name}"}
+    return list(client.containers.list(all=True, filters=filters, ignore_removed=True))
 
 
 def _remove_containers(name: str) -> None:

@@ -22,6 +22,7 @@ from ces_core.plan import Advice, Plan, Result
 from ces_core.problem import Cluster, Problem
 from ces_core.reason import Reason as CoreReason
 from ces_core.solvers import Solver
+from ces_core.solvers.base import foreseeing
 from ces_scheduler.choosing import STAND_IN, refusal
 from ces_scheduler.translate import Cells, Offer, cells_of_plan, explain_refusals, flow_plans
 
@@ -94,8 +95,15 @@ class Asking:
     spent_ms: dict[str, float] = field(default_factory=dict)
 
     def __call__(self, job: WaitingJob, cluster: Cluster) -> Result:
+        return self._timed(self.solver, job, cluster)
+
+    def sparing(self, job: WaitingJob, cluster: Cluster) -> Result:
+        """The same by the solver where it counts what it leaves for later jobs, if it can."""
+        return self._timed(foreseeing(self.solver), job, cluster)
+
+    def _timed(self, solver: Solver, job: WaitingJob, cluster: Cluster) -> Result:
         started = self.seconds()
-        answer = self._ask(job.name, job.on(cluster))
+        answer = self._ask(solver, job.name, job.on(cluster))
         self.spent_ms[job.name] = self.spent_ms.get(job.name, 0.0) + (self.seconds() - started) * 1000
         self.answers.setdefault(job.name, []).append(answer)
         return answer.result
@@ -104,22 +112,22 @@ class Asking:
         """The answer that brought this very plan; None where it is older."""
         return next((answer for answer in self.answers.get(job, ()) if answer.result.plan is plan), None)
 
-    def _ask(self, job: str, problem: Problem) -> Answer:
+    def _ask(self, solver: Solver, job: str, problem: Problem) -> Answer:
         """A solver that fails on one job must not keep the others waiting."""
         seed, fallback = self.seeds[job], self.fallback
         try:
             try:
-                result = self.solver.solve(problem, seed=seed, time_limit_s=self.time_limit_s)
+                result = solver.solve(problem, seed=seed, time_limit_s=self.time_limit_s)
             except PolicyError as error:
                 log.warning("a decision was made without the policy", job=job, reason=str(error))
-                fallback = refusal(self.solver, error)
+                fallback = refusal(solver, error)
                 result = STAND_IN.solve(problem, seed=seed, time_limit_s=self.time_limit_s)
             if result.plan is not None:
                 Ledger(problem.cluster).hold(job, problem, result.plan)  # raises where the plan does not fit
         except Exception as error:
-            log.exception("the solver failed", job=job, solver=self.solver.name)
-            reason = CoreReason("solver-failed", proven=False, where=f"{self.solver.name}: {error}")
-            result = Result(self.solver.name, SearchTrace.of(problem).considered, reason=reason)
+            log.exception("the solver failed", job=job, solver=solver.name)
+            reason = CoreReason("solver-failed", proven=False, where=f"{solver.name}: {error}")
+            result = Result(solver.name, SearchTrace.of(problem).considered, reason=reason)
         return Answer(result, problem.cluster, fallback)
 
 

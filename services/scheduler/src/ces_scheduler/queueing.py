@@ -41,8 +41,6 @@ def parameters_of(queue: QueueFile) -> Parameters:
         overdue=queue.overdue,
         reservations=queue.reservations,
         crowded=queue.crowded,
-        packing=tuple(queue.packing),
-        satisfied=queue.satisfied,
         declined=queue.declined,
         patience_s=queue.patience,
         tenants=tuple(

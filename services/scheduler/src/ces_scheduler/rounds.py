@@ -54,7 +54,7 @@ def play(version: int, look: Look, placing: Placing, record: Record | None = Non
     seeds = {name: job.attempt for name, job in look.records.items()}
     limit_s = share_of(placing.time_limit_s, look.untried)
     asking = Asking(placing.solver, seeds, time.perf_counter, limit_s, placing.fallback)
-    decisions = cycle(look.state, placing.parameters, asking)
+    decisions = cycle(look.state, placing.parameters, asking, asking.sparing)
     if record is not None:
         record(look.state, placing.parameters, seeds, decisions)
     starts: dict[str, Decision] = {}

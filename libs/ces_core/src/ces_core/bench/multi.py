@@ -23,11 +23,14 @@ from ces_core.simulator.policy import FirstComeFirstServed, Policy
 from ces_core.simulator.queueing import RIVALS, Cycles
 from ces_core.simulator.rounds import derived_seed
 from ces_core.simulator.workload import TimedJob, from_trace, poisson
-from ces_core.solvers import get_solver
+from ces_core.solvers import Solver, get_solver
+from ces_core.solvers.base import foreseeing
 from ces_core.solvers.warm import warm_up
 
 LEAST_ALLOCATED = "least-allocated"
 """The placement that every policy is run with as well."""
+SPARING = "sparing room"
+"""And at the highest load the others with that of CES-Multi: what their jobs leave for later ones counts."""
 TENANTS = (0.5, 0.25, 0.15, 0.1)
 """How much of the jobs each tenant submits."""
 PRIORITIES = {20: 0.1, 50: 0.8, 80: 0.1}
@@ -115,8 +118,13 @@ class Question:
             if self.solver != LEAST_ALLOCATED:
                 found[f"{policy.name} ({LEAST_ALLOCATED})"] = LEAST_ALLOCATED, policy
         if load is None or load == max(self.loads):
+            found |= {f"{policy.name} ({SPARING})": (SPARING, policy) for policy in RIVALS}
             found |= {name: (self.solver, Cycles(name, part)) for name, part in ablations(full).items()}
         return {name: policy for name, policy in found.items() if not self.only or name in self.only}
+
+    def placing(self, placement: str) -> Solver:
+        """The solver behind the name of a placement."""
+        return foreseeing(get_solver(self.solver)) if placement == SPARING else get_solver(placement)
 
     def _has_a_place(self, job: TimedJob, cluster: Cluster) -> bool:
         problem = Problem.make(cluster, job.tasks, job.flows, name=job.name)
@@ -129,7 +137,7 @@ class Question:
 def ablations(full: Parameters) -> dict[str, Parameters]:
     """CES-Multi without one of its parts."""
     return {
-        "without packing": replace(full, packing=()),
+        "without sparing room": replace(full, crowded=None),
         "without waiting for bandwidth": replace(full, declined=None),
         "without reservations": replace(full, reservations=0),
         "without protection": replace(full, overdue=None, waiting=0.0),
@@ -157,8 +165,8 @@ Runs = dict[tuple[float, str], dict[str, float]]
 
 def cell(question: Question, regime: str, repeat: int) -> Runs:
     """One cluster and its jobs, at every load by every policy: what each comes to."""
-    for name in {question.solver, LEAST_ALLOCATED}:
-        warm_up(get_solver(name))
+    for placement in (question.solver, LEAST_ALLOCATED, SPARING):
+        warm_up(question.placing(placement))
     cluster = question.cluster(regime, repeat)
     cluster.topology.paths.warm()
     jobs = question.workload(regime, repeat, cluster)
@@ -168,7 +176,7 @@ def cell(question: Question, regime: str, repeat: int) -> Runs:
         for name, (solver, policy) in question.policies(load).items():
             began = time.process_time()
             outcome = simulate(
-                cluster, arriving, get_solver(solver), policy,
+                cluster, arriving, question.placing(solver), policy,
                 seed=question.seed, time_limit_s=question.time_limit_s, screen=True,
             )  # fmt: skip
             found[load, name] = measures(outcome, question.bound_s) | {"cpu_s": time.process_time() - began}

@@ -6,6 +6,7 @@ import heapq
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from ces_core.bench.spread import spread
@@ -19,7 +20,8 @@ from ces_core.plan import Result
 from ces_core.problem import Cluster, Problem
 from ces_core.simulator.rounds import derived_seed
 from ces_core.simulator.workload import poisson
-from ces_core.solvers import get_solver
+from ces_core.solvers import Solver, get_solver
+from ces_core.solvers.base import foreseeing
 from ces_core.solvers.warm import warm_up
 
 LEFT_OUT = 10
@@ -46,6 +48,7 @@ def measure(crowd: Crowd, advance: Callable[[], None]) -> dict[str, Any]:
     """The time of a cycle with all that the solver is asked in it, in milliseconds: what a caller waits, and what the
     process computes meanwhile. And how often the solver was asked."""
     solver = get_solver(crowd.solver)
+    sparing = foreseeing(solver)
     warm_up(solver)
     cluster = read_instance(random_instance(crowd.regime, crowd.seed, nodes=crowd.nodes, tasks=1)).cluster
     cluster.topology.paths.warm()
@@ -59,10 +62,10 @@ def measure(crowd: Crowd, advance: Callable[[], None]) -> dict[str, Any]:
     ]
     asked = 0
 
-    def solve(job: WaitingJob, where: Cluster) -> Result:
+    def solve(who: Solver, job: WaitingJob, where: Cluster) -> Result:
         nonlocal asked
         asked += 1
-        return solver.solve(job.on(where), seed=crowd.seed, time_limit_s=crowd.time_limit_s)
+        return who.solve(job.on(where), seed=crowd.seed, time_limit_s=crowd.time_limit_s)
 
     ledger, memory, now = Ledger(cluster), Memory(), 0.0
     waiting: dict[str, WaitingJob] = {}
@@ -78,7 +81,7 @@ def measure(crowd: Crowd, advance: Callable[[], None]) -> dict[str, Any]:
             waiting[job.name] = _submitted(job, now)
         asked, began, cpu = 0, time.perf_counter(), time.process_time()
         state = State(now, ledger, list(waiting.values()), list(running.values()), number, memory)
-        decided = cycle(state, parameters, solve)
+        decided = cycle(state, parameters, partial(solve, solver), partial(solve, sparing))
         if number >= LEFT_OUT:
             walls.append((time.perf_counter() - began) * 1e3)
             cpus.append((time.process_time() - cpu) * 1e3)

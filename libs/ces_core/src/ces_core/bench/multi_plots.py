@@ -8,7 +8,7 @@ from typing import Any
 
 from ces_core.bench.drawing import Column, dots, save
 from ces_core.bench.multi import MULTI
-from ces_core.bench.multi_report import compared, describe
+from ces_core.bench.multi_report import compared, describe, sparing
 
 COLUMNS = (
     Column("wait_s", "mean wait, s"),
@@ -21,15 +21,17 @@ COLUMNS = (
 
 
 def draw(results: Mapping[str, Any], out: Path) -> list[str]:
-    """For each regime one picture of the policies at all loads, and one of the ablations, under ``out``; gives their
+    """For each regime one picture of the policies at all loads, and at the highest one of those that leave room and
+    one of the ablations, under ``out``; gives their
     names."""
     names = []
     for regime, loads in results["regimes"].items():
         rows = {f"load {load}": told["policies"] for load, told in loads.items()}
         most, last = list(rows.items())[-1]
-        parts = [name for name in last if name == MULTI or name not in compared(last)]
+        parts = [name for name in last if name not in {*compared(last), *sparing(last)}]
         for name, shown, lines in (
             (f"{regime}.png", rows, [MULTI, *compared(last)]),
+            (f"{regime}-sparing.png", {most: last}, [MULTI, *sparing(last)] if sparing(last) else []),
             (f"{regime}-ablations.png", {most: last}, parts),
         ):
             order = sorted(set(lines) & set(last), key=lambda line: (last[line]["wait_s"]["mean"], line))

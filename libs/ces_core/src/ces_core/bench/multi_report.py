@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ces_core.bench.drawing import confidence
-from ces_core.bench.multi import LEAST_ALLOCATED, MULTI
+from ces_core.bench.multi import LEAST_ALLOCATED, MULTI, SPARING
 from ces_core.bench.results import Grid
 from ces_core.bench.spread import figure, plus_minus
 from ces_core.simulator.queueing import RIVALS
@@ -38,10 +38,15 @@ def compared(policies: Mapping[str, Any]) -> list[str]:
     return [name for name in policies if name.removesuffix(f" ({LEAST_ALLOCATED})") in names]
 
 
-def best(policies: Mapping[str, Any], what: str) -> str:
-    """The compared policy that is best by this measure alone."""
+def sparing(policies: Mapping[str, Any]) -> list[str]:
+    """The same policies where they leave room as CES-Multi does."""
+    return [name for name in policies if name.endswith(f" ({SPARING})")]
+
+
+def best(policies: Mapping[str, Any], what: str, among: Iterable[str]) -> str:
+    """The policy that is best by this measure alone."""
     sign = -1.0 if AGAINST[what][1] else 1.0
-    return min(compared(policies), key=lambda name: (sign * policies[name][what]["mean"], name))
+    return min(among, key=lambda name: (sign * policies[name][what]["mean"], name))
 
 
 def grids(results: Mapping[str, Any]) -> list[Grid]:
@@ -73,13 +78,19 @@ def describe(question: Mapping[str, Any]) -> str:
 
 
 def _against(title: str, told: Mapping[str, Any]) -> Grid:
-    policies, rows = told["policies"], []
-    for what, (label, _) in AGAINST.items():
-        name = best(policies, what)
-        ours, theirs = policies[MULTI][what]["mean"], policies[name][what]["mean"]
-        change = f"{(ours / theirs - 1) * 100:+.1f} %" if theirs else "-"
-        rows.append([label, f"{ours:.4g}", f"{theirs:.4g}", change, name])
-    return Grid(title, ("measure", MULTI, "best of the others", "change", "which"), rows)
+    policies = told["policies"]
+    rows = [[label, f"{policies[MULTI][what]['mean']:.4g}"] for what, (label, _) in AGAINST.items()]
+    columns = ["measure", MULTI]
+    for label, among in (("best of the others", compared(policies)), (f"and {SPARING}", sparing(policies))):
+        if not among:
+            continue
+        columns += [label, "change", "which"]
+        for what, row in zip(AGAINST, rows, strict=True):
+            name = best(policies, what, among)
+            ours, theirs = policies[MULTI][what]["mean"], policies[name][what]["mean"]
+            change = f"{(ours / theirs - 1) * 100:+.1f} %" if theirs else "-"
+            row += [f"{theirs:.4g}", change, name.removesuffix(f" ({SPARING})")]
+    return Grid(title, columns, rows)
 
 
 def _all(title: str, policies: Mapping[str, Any]) -> Grid:

@@ -20,13 +20,12 @@ from ces_core.multi.explaining import Standing, standings
 from ces_core.multi.fitting import screened
 from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.multi.outlook import Outlook, end_of
-from ces_core.multi.packing import offered, satisfaction
 from ces_core.multi.parameters import Parameters
 from ces_core.multi.reservations import Reservation, Solve, moved_to, renew, reserve
 from ces_core.multi.scoring import Score, Table
 from ces_core.multi.screening import Room
 from ces_core.multi.shares import Shares, amounts_of, free_of
-from ces_core.plan import Plan
+from ces_core.plan import Plan, Result
 from ces_core.problem import Cluster
 from ces_core.reason import Reason
 
@@ -108,14 +107,17 @@ class Decisions:
         return self._explain()
 
 
-def cycle(state: State, parameters: Parameters, solve: Solve) -> Decisions:
-    """Raises ProblemError for a job of a tenant that there is not, OverCapacityError where a plan does not fit."""
-    return _Cycle(state, parameters, solve).run()
+def cycle(state: State, parameters: Parameters, solve: Solve, sparing: Solve | None = None) -> Decisions:
+    """``sparing``: the solver that is asked where the cluster is crowded, one that counts what room a plan leaves for
+    later jobs; None: the same. Raises ProblemError for a job of a tenant that there is not, OverCapacityError where a
+    plan does not fit."""
+    return _Cycle(state, parameters, solve, sparing or solve).run()
 
 
 class _Cycle:
-    def __init__(self, state: State, parameters: Parameters, solve: Solve) -> None:
-        self._state, self._parameters, self._solve = state, parameters, screened(solve)
+    def __init__(self, state: State, parameters: Parameters, solve: Solve, sparing: Solve) -> None:
+        self._state, self._parameters = state, parameters
+        self._solve, self._sparing = screened(solve), screened(sparing)
         self._ledger = state.ledger.copy()
         running = sorted(state.running, key=lambda job: (job.started_s, job.name))
         self._outlook = Outlook(self._ledger, running, state.now_s)
@@ -188,9 +190,12 @@ class _Cycle:
         return found
 
     def _firsts(self, order: Sequence[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """(jobs,): the best job of each tenant of which nothing runs, so that a flood holds up nobody's first."""
+        """(jobs,): the best job of each tenant of which nothing runs, where another's jobs that wait would fill the
+        window: a flood holds up nobody's first."""
         found = np.zeros(len(self._left), dtype=np.bool_)
-        idle = self._shares.idle()
+        waits = np.bincount(self._table.tenant[self._left], minlength=1)
+        flood = waits.max() > (self._parameters.window or 0)
+        idle = self._shares.idle() if flood else set()
         for line in order if idle else ():
             tenant = self._table.jobs[line].tenant
             if self._left[line] and tenant in idle:
@@ -256,14 +261,14 @@ class _Cycle:
             return None
         if self._beyond_quota(job) is not None:
             return None
-        packing = self._parameters.packing if self._crowded() else ()
-        result = offered(job, self._room(job), packing, self._parameters.satisfied, self._solve)
+        result = (self._sparing if self._crowded() else self._solve)(job, self._room(job))
         reason, until_s = result.reason or Reason("packing", proven=False), math.inf
         if result.plan is not None:
-            wanted = self._worth_waiting_for(job, line, satisfaction(result))
+            satisfied = _satisfaction(result)
+            wanted = self._worth_waiting_for(job, line, satisfied)
             beyond = self._over_quota(job, result.plan)
             if wanted is not None:
-                reason = Reason("poor-bandwidth", proven=False, needed=wanted, available=satisfaction(result))
+                reason = Reason("poor-bandwidth", proven=False, needed=wanted, available=satisfied)
                 until_s = job.submitted_s + min(self._parameters.patience_s, self._parameters.overdue_s)
             elif beyond is not None:
                 reason = beyond
@@ -275,7 +280,9 @@ class _Cycle:
         return None
 
     def _crowded(self) -> bool:
-        """Whether what runs and what waits takes so much of the nodes that large holes are worth more than balance."""
+        """Whether what runs and what waits takes so much of the nodes that room is worth more than balance."""
+        if self._parameters.crowded is None:
+            return False
         cluster = self._ledger.cluster
         waits = self._table.demand[self._left & self._able, :-1].sum(axis=0)
         capacity = cluster.node_capacity.sum(axis=1)
@@ -292,7 +299,7 @@ class _Cycle:
             run.expected_s is not None for run in self._state.running
         ):
             return None
-        wanted = satisfaction(self._solve(job, self._ledger.base)) - declined
+        wanted = _satisfaction(self._solve(job, self._ledger.base)) - declined
         return wanted if satisfied < wanted - TOLERANCE else None
 
     def _room(self, job: WaitingJob) -> Cluster:
@@ -372,3 +379,8 @@ class _Cycle:
             or room.hindrance(self._table, line, permanent=False)
             or (refusal.reason if refusal is not None else None)
         )
+
+
+def _satisfaction(result: Result) -> float:
+    """Of the plan's flows, 0 to 1; below 0 where there is no plan."""
+    return -1.0 if result.metrics is None else result.metrics.bandwidth_satisfaction

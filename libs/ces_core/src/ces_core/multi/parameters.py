@@ -76,10 +76,8 @@ class Parameters:
     overdue: then age alone counts, before all scores. None: no job ever is. ``reservations``: so many overdue jobs at
     most have room kept for them.
 
-    ``packing``: where what runs and waits takes more than the share ``crowded`` of some resource of the nodes, a job is
-    first offered the nodes with least room, so many that they have so many times as much free as it asks for; larger
-    numbers as smaller ones fail, then all nodes. Empty: all nodes at once. ``satisfied``: the bandwidth satisfaction at
-    which no more nodes are offered; where none reaches it, the best plan counts.
+    ``crowded``: where what runs and waits takes more than this share of some resource of the nodes, plans are made that
+    leave room for later jobs, large ones above all, rather than balance the load. None: never.
 
     ``declined``: while jobs run that will end, a job goes on waiting rather than take a place that satisfies its flows
     so much less than it would be on the empty cluster, until it has waited ``patience_s``. None: it takes any place.
@@ -93,26 +91,19 @@ class Parameters:
     starts: int | None = None
     fit: float = 1.0
     priority: float = 0.5
-    waiting: float = 0.5
+    waiting: float = 1.0
     share: float = 0.1
     bound_s: float = 14_400.0
     overdue: float | None = 0.5
     reservations: int = 4
-    crowded: float = 0.6
-    packing: Sequence[float] = (1.0, 1.25, 1.6, 2.5)
-    satisfied: float = 1.0
+    crowded: float | None = 0.5
     declined: float | None = 0.1
     patience_s: float = 300.0
     tenants: Sequence[Tenant] = ()
 
     def __post_init__(self) -> None:
-        for spare in self.packing:
-            if not (math.isfinite(spare) and spare >= 1):
-                raise ProblemError("packing", f"is how many times a job's demand, 1 or more, not {spare}")
-        if not 0 <= self.crowded <= 1:
+        if self.crowded is not None and not 0 <= self.crowded <= 1:
             raise ProblemError("crowded", f"is a share of what the nodes have: 0 to 1, not {self.crowded}")
-        if not 0 <= self.satisfied <= 1:
-            raise ProblemError("satisfied", f"is a bandwidth satisfaction: 0 to 1, not {self.satisfied}")
         if self.declined is not None and not 0 <= self.declined <= 1:
             raise ProblemError("declined", f"is a loss of bandwidth satisfaction: 0 to 1, not {self.declined}")
         if not (math.isfinite(self.patience_s) and self.patience_s >= 0):

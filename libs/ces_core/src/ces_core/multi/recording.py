@@ -165,9 +165,9 @@ def _parameters_line(parameters: Parameters) -> Line:
         }
         for tenant in parameters.tenants
     ]
-    return told | {"tenants": tenants, "packing": list(parameters.packing)}
+    return told | {"tenants": tenants}
 
 
 def _parameters(told: Line) -> Parameters:
     tenants = tuple(Tenant(**tenant) for tenant in told["tenants"])
-    return Parameters(**told | {"tenants": tenants, "packing": tuple(told["packing"])})
+    return Parameters(**told | {"tenants": tenants})

@@ -23,6 +23,7 @@ from ces_core.simulator.outcome import Fate, Moment, Outcome
 from ces_core.simulator.policy import FirstComeFirstServed, Policy
 from ces_core.simulator.workload import TimedJob
 from ces_core.solvers import Solver
+from ces_core.solvers.base import foreseeing
 
 
 def simulate(
@@ -58,6 +59,7 @@ class _Answers:
         self, solver: Solver, problems: dict[str, Problem], seed: int, time_limit_s: float | None, screen: bool
     ) -> None:
         self.solver, self.problems = solver, problems
+        self._sparing = foreseeing(solver)
         self.changes = self.releases = 0
         self.wall_s: list[float] = []
         self._seed, self._time_limit_s, self._screen = seed, time_limit_s, screen
@@ -87,10 +89,11 @@ class _Answers:
         reason = apart(problem)
         return None if reason is None else Result(self.solver.name, UNSEARCHED, reason=reason)
 
-    def answer(self, job: str, cluster: Cluster) -> Result:
-        """On any cluster."""
+    def answer(self, job: str, cluster: Cluster, *, sparing: bool = False) -> Result:
+        """On any cluster. ``sparing``: counting what is left for later jobs, if the solver can."""
         problem = replace(self.problems[job], cluster=cluster)
-        decision = decide(self.solver, problem, seed=self._seed, time_limit_s=self._time_limit_s)
+        solver = self._sparing if sparing else self.solver
+        decision = decide(solver, problem, seed=self._seed, time_limit_s=self._time_limit_s)
         self.wall_s.append(decision.wall_s)
         return decision.result
 
@@ -154,6 +157,9 @@ class _Simulation:
 
     def solve(self, job: WaitingJob, cluster: Cluster) -> Result:
         return self._answers.answer(job.name, cluster)
+
+    def solve_sparing(self, job: WaitingJob, cluster: Cluster) -> Result:
+        return self._answers.answer(job.name, cluster, sparing=True)
 
     def refuse(self, name: str, reason: Reason) -> None:
         self._fates[name].refusals.append(reason.code)

@@ -56,6 +56,9 @@ class Desk(Protocol):
     def solve(self, job: WaitingJob, cluster: Cluster) -> Result:
         """What the solver says of this job on another cluster. Takes nothing; asked anew each time."""
 
+    def solve_sparing(self, job: WaitingJob, cluster: Cluster) -> Result:
+        """The same where the solver counts, if it can, what it leaves for later jobs."""
+
     def decide(self, job: TimedJob) -> Result:
         """What the solver says of this job on the cluster as it is now. Takes nothing; asking again costs nothing
         until a job starts, and a refusal stands until something has become free."""

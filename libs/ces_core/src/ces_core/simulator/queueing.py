@@ -78,7 +78,7 @@ class Cycles:
     def _cycle(self, desk: Desk) -> bool:
         """Whether there is more to decide at this moment."""
         state = State(desk.now, desk.ledger, desk.queue, desk.running, desk.freed, desk.memory)
-        decided = cycle(state, self.parameters, desk.solve)
+        decided = cycle(state, self.parameters, desk.solve, desk.solve_sparing)
         desk.memory = decided.memory
         jobs = {job.name: job for job in desk.waiting}
         for name, reason in decided.refused.items():
@@ -99,7 +99,7 @@ def _said(job: TimedJob) -> float:
     return float("inf") if job.expected_s is None else job.expected_s
 
 
-EASY = Cycles("easy", Parameters(window=None, overdue=0.0, reservations=1, packing=(), declined=None))
+EASY = Cycles("easy", Parameters(window=None, overdue=0.0, reservations=1, crowded=None, declined=None))
 """EASY backfilling: by arrival; the first that has no place has room kept, and others go ahead that do not delay it."""
 
 RIVALS: tuple[Policy, ...] = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ces_core.plan import Result
 from ces_core.problem import Cluster
 from ces_core.simulator.deciding import decide
 from ces_core.solvers import Solver
+from ces_core.solvers.base import foreseeing
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,15 @@ def replay(record: Path, solver: Solver, *, time_limit_s: float | None = None) -
 
     Raises OSError, and ValueError or KeyError where it is no record; BadDecisionError where a plan breaks a rule.
     """
-    memory = Memory()
+    memory, sparing = Memory(), foreseeing(solver)
     for told in read_record(record):
 
-        def solve(job: WaitingJob, cluster: Cluster, seeds: Mapping[str, int] = told.seeds) -> Result:
-            return decide(solver, job.on(cluster), seed=seeds[job.name], time_limit_s=time_limit_s).result
+        def answers(
+            asked: Solver, job: WaitingJob, cluster: Cluster, *, seeds: Mapping[str, int] = told.seeds
+        ) -> Result:
+            return decide(asked, job.on(cluster), seed=seeds[job.name], time_limit_s=time_limit_s).result
 
         state = told.with_memory(memory)
-        decided = cycle(state, told.parameters, solve)
+        decided = cycle(state, told.parameters, partial(answers, solver), partial(answers, sparing))
         memory = decided.memory
         yield Replayed(state.now_s, told.starts, [start_line(start) for start in decided.starts])

@@ -42,3 +42,16 @@ class Learned(Solver, Protocol):
 
     def using(self, file: Path | None) -> Self:
         """The same solver with the policy in ``file``, read now; None: with its usual one. Raises PolicyError."""
+
+
+@runtime_checkable
+class Foreseeing(Solver, Protocol):
+    """A solver that can count what its plans leave for later jobs."""
+
+    def foreseeing(self) -> Solver:
+        """The same, which does."""
+
+
+def foreseeing(solver: Solver) -> Solver:
+    """The same solver, counting what its plans leave for later jobs, if it can."""
+    return solver.foreseeing() if isinstance(solver, Foreseeing) else solver

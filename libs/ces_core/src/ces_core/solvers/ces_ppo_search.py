@@ -9,6 +9,7 @@ search goes on from the best of them. Of itself it asks no policy, and so needs 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,9 +25,10 @@ from ces_core.policy.onnx import Policy, load_policy
 from ces_core.problem import Problem
 from ces_core.proposals.dive import Diver
 from ces_core.proposals.regions import rule_of
-from ces_core.proposals.weights import shipped
+from ces_core.proposals.weights import shipped as weights
 from ces_core.solvers.ces_ppo import advice_of
 from ces_core.solvers.search import Bench, Effort, Search
+from ces_core.value.value import Value, shipped
 
 DIVES = 4
 """Learned dives, each with another node for the first task, as long as each is better than all before it."""
@@ -48,18 +50,23 @@ TASK_S, NODE_S = 1.5e-4, 1.2e-5
 
 @dataclass(frozen=True)
 class CesPpoSearch:
-    """See the module. ``policy`` None: none is asked."""
+    """See the module. ``policy`` None: none is asked. ``value``: see Search."""
 
     name: str
     summary: str
     policy: Policy | None = None
+    value: Callable[[], Value] | None = None
 
     def using(self, file: Path | None) -> Self:
         return self if file is None else replace(self, policy=load_policy(file))
 
+    def foreseeing(self) -> Self:
+        """The same with the shipped value."""
+        return self if self.value is not None else replace(self, value=shipped)
+
     def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
         boards: list[Board] = []
-        search = Search(self.name, self.summary, rule_of(shipped()))
+        search = Search(self.name, self.summary, rule_of(weights()), self.value)
         propose = partial(self._propose, boards)
         result = search.solve(problem, seed=seed, time_limit_s=time_limit_s, propose=propose)
         if self.policy is None or not boards or result.plan is None:
@@ -74,7 +81,7 @@ class CesPpoSearch:
         tasks, nodes = len(problem.tasks), int(bench.view.fits.any(axis=0).sum())
         lost = _lost(bench)
         if lost == math.inf or (lost > LOST and effort.seconds() <= _ample_s(tasks * nodes)):
-            _dive(Diver.of(problem, bench.view, shipped()), bench, effort)
+            _dive(Diver.of(problem, bench.view, weights()), bench, effort)
         if self.policy is not None and tasks * (TASK_S + NODE_S * nodes) <= ASKING * effort.seconds():
             found = fortified(bench.view, self.policy.scores)
             if isinstance(found, Board):

@@ -11,7 +11,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -30,7 +30,7 @@ from ces_core.plan import Result
 from ces_core.problem import Problem
 from ces_core.solvers import greedy
 from ces_core.solvers.finishing import planned
-from ces_core.value.value import Value
+from ces_core.value.value import Value, shipped
 
 SLOW = 1 if COMPILED else 20
 """By how much less is looked at where nothing is compiled."""
@@ -139,6 +139,10 @@ class Search:
     summary: str = "fast anytime search: a dive, annealing, then trees over a few tasks at a time or all of them"
     rule: Rule = BY_HAND
     value: Callable[[], Value] | None = None
+
+    def foreseeing(self) -> Search:
+        """The same with the shipped value."""
+        return self if self.value is not None else replace(self, value=shipped)
 
     def solve(
         self,

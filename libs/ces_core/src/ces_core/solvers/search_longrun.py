@@ -8,22 +8,13 @@ links, so a job whose flows would come off much worse than on an idle cluster is
 
 from __future__ import annotations
 
-from functools import cache
-
 from ces_core.solvers.patient import Patient
 from ces_core.solvers.search import Search
-from ces_core.value.value import SHIPPED, Value, load_value
+from ces_core.value.value import shipped
 
 FORGONE = 0.1
 """Bandwidth satisfaction. With less jobs wait longer than need be where links are scarce, with 0.2 the jobs that run
 are no better off than by ``search``: docs/benchmarks/longrun.md has what was tried."""
-
-
-@cache
-def shipped() -> Value:
-    """The value that comes with the core. Raises ValueFileError."""
-    return load_value(SHIPPED)
-
 
 FORESEEING = Search("search-longrun", "counts what is left for later jobs", value=shipped)
 """The same without waiting."""

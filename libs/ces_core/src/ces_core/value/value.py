@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,12 @@ def load_value(path: Path) -> Value:
         version=str(told.get("version", "unknown")),
         card=card if isinstance(card, dict) else {},
     )
+
+
+@cache
+def shipped() -> Value:
+    """The value that comes with the core. Raises ValueFileError."""
+    return load_value(SHIPPED)
 
 
 def _rises(path: Path, told: dict[str, Any], name: str, count: int) -> tuple[float, ...]:
