@@ -139,7 +139,8 @@ QUEUE_FIELDS = {
     "QueueFile.reservations": ("So many overdue jobs at most have room kept for them.", "reservations: 4"),
     "QueueFile.crowded": (
         "Where what runs and waits takes more than this share of the nodes' CPU, memory or GPUs, places leave room "
-        "for later jobs, large ones above all; below it they balance the load. `null`: they always do.",
+        "for later jobs, large ones above all, if the solver is `default`, `ces-ppo-search` or `search`; below it they "
+        "balance the load. `null`: they always do.",
         "crowded: 0.8",
     ),
     "QueueFile.declined": (

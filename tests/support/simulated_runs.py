@@ -20,6 +20,9 @@ parameters = st.builds(
     bound_s=st.sampled_from([1.0, 20.0, 100.0]),
     overdue=st.sampled_from([None, 0.0, 0.5]),
     reservations=st.integers(0, 3),
+    crowded=st.sampled_from([None, 0.0, 0.5]),
+    declined=st.sampled_from([None, 0.0, 0.1]),
+    patience_s=st.sampled_from([0.0, 10.0]),
 )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+import pytest
 from queue_desk import PLAIN, Desk, one_node, solve, started, wants
 
 from ces_core.ledger import Ledger
@@ -138,6 +140,22 @@ def test_where_there_is_room_enough_a_job_goes_where_the_load_is_balanced() -> N
     assert start.plan == alone.plan
     (spared,) = Desk(cluster, replace(PLAIN, crowded=0.1)).at(1, small).starts
     assert spared.plan.assignments["t"] == "c" != alone.plan.assignments["t"]
+
+
+@pytest.mark.parametrize(("declined", "together"), [(0.1, True), (0.6, False), (None, False)])
+def test_room_for_later_jobs_costs_no_more_bandwidth_than_is_declined(declined: float | None, together: bool) -> None:
+    cluster = Cluster.make([Node("a", cpu=6), Node("b", cpu=4)], [Link("a", "b", 10), Link("b", "a", 10)])
+    talkative = Problem.make(cluster, [Task("x", cpu=3), Task("y", cpu=3)], [Flow("x", "y", 1, 20)])
+
+    def apart(job: WaitingJob, where: Cluster) -> Result:
+        return solve(
+            job, where.with_used(np.maximum(where.node_used, [[3.0, 0.0], [0.0, 0.0], [0.0, 0.0]]), where.link_used)
+        )
+
+    parameters = replace(PLAIN, crowded=0.0, declined=declined, patience_s=0)
+    state = State(1, Ledger(cluster), [WaitingJob("j", talkative, 0, expected_s=9)], [], 0)
+    (start,) = cycle(state, parameters, solve, apart).starts
+    assert (len(set(start.plan.assignments.values())) == 1) is together
 
 
 def test_a_solver_that_cannot_count_what_it_leaves_is_asked_as_it_is() -> None:

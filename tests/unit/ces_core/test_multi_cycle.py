@@ -61,12 +61,32 @@ def test_a_flood_of_one_tenant_holds_up_nobody_elses_first_job() -> None:
     assert started(desk.at(10)) == ["first"]
 
 
-def test_where_nobody_floods_the_queue_a_first_job_goes_by_its_score() -> None:
+@pytest.mark.parametrize(
+    ("few", "fits", "window", "first"),
+    [
+        (3, True, 4, "short0"),
+        (4, True, 4, "first"),
+        (4, False, 4, "first"),  # with no room for any of them, nothing stands before it
+        (50, True, None, "short0"),  # everybody is tried
+    ],
+)
+def test_a_first_job_goes_by_its_score_unless_others_would_use_up_the_window(
+    few: int, fits: bool, window: int | None, first: str
+) -> None:
+    cluster = one_node()
+    desk = Desk(cluster, replace(PLAIN, bound_s=1e6, window=window))
+    desk.run(wants(cluster, "running", 5, tenant="usual", lasts=99))
+    cpu = 5 if fits else 6
+    jobs = [wants(cluster, f"short{i}", cpu, tenant="usual", lasts=1) for i in range(few)]
+    assert started(desk.at(1, wants(cluster, "first", 5, lasts=500, tenant="small"), *jobs)) == [first]
+
+
+def test_a_tenants_own_flood_does_not_carry_its_first_job() -> None:
     cluster = one_node()
     desk = Desk(cluster, replace(PLAIN, bound_s=1e6, window=4))
     desk.run(wants(cluster, "running", 5, tenant="usual", lasts=99))
-    few = [wants(cluster, f"short{i}", 5, tenant="usual", lasts=1) for i in range(4)]
-    assert started(desk.at(1, wants(cluster, "first", 5, lasts=500, tenant="small"), *few)) == ["short0"]
+    own = [wants(cluster, f"own{i}", 5, tenant="small", lasts=500) for i in range(9)]
+    assert started(desk.at(1, wants(cluster, "short", 5, lasts=1, tenant="usual"), *own)) == ["short"]
 
 
 def test_shares_follow_the_weights() -> None:

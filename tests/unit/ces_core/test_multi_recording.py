@@ -25,7 +25,7 @@ from ces_core.simulator.replaying import Replayed, replay
 from ces_core.simulator.workload import TimedJob, poisson
 from ces_core.solvers import get_solver
 
-GREEDY = get_solver("greedy")
+GREEDY, SEARCH = get_solver("greedy"), get_solver("search")
 
 
 @dataclass
@@ -71,6 +71,28 @@ def test_what_is_on_record_is_decided_alike(given_: tuple[Cluster, list[TimedJob
     assert cycles
     for each in cycles:
         assert each.replayed == each.recorded
+
+
+def test_what_counted_room_for_later_jobs_is_decided_alike(tmp_path: Path) -> None:
+    cluster = read_instance(random_instance("thesis", 3, nodes=8)).cluster
+    jobs = [replace(job, expected_s=job.duration_s) for job in poisson(20, 0.5, 20, (1, 2), 5)]
+    plans = []
+    for crowded in (0.0, None):
+        path, record = tmp_path / f"{crowded}", Recorder(tmp_path / f"{crowded}")
+        simulate(cluster, jobs, SEARCH, OnRecord(Parameters(crowded=crowded), record))
+        record.close()
+        cycles = list(replay(path, SEARCH))
+        assert [each.replayed for each in cycles] == [each.recorded for each in cycles]
+        plans.append([each.recorded for each in cycles])
+    assert plans[0] != plans[1]
+
+
+def test_a_record_of_another_version_is_refused(tmp_path: Path, run: tuple[Cluster, list[TimedJob]]) -> None:
+    path = tmp_path / "record"
+    recorded(path, *run, IMPATIENT)
+    path.write_text(path.read_text().replace('"crowded"', '"packing"'))
+    with pytest.raises(ValueError, match="another version of CES: its parameters differ in crowded, packing"):
+        list(read_record(path))
 
 
 @pytest.fixture

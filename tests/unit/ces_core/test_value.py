@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,13 @@ from ces_core.objective import bandwidth_satisfaction, load_imbalance
 from ces_core.paths import Path as Route
 from ces_core.plan import Result
 from ces_core.problem import SLACK, Cluster, Node, Problem, Task
+from ces_core.solvers import get_solver
+from ces_core.solvers.base import foreseeing
+from ces_core.solvers.ces_ppo_search import CES_PPO_SEARCH
 from ces_core.solvers.finishing import planned
 from ces_core.solvers.search import HOPEFUL, SEARCH, Bench, Search
-from ces_core.solvers.search_longrun import SEARCH_LONGRUN, shipped
-from ces_core.value.value import LINK_TICKS, NODE_TICKS, SHIPPED, Value, load_value
+from ces_core.solvers.search_longrun import SEARCH_LONGRUN
+from ces_core.value.value import LINK_TICKS, NODE_TICKS, SHIPPED, Value, load_value, shipped
 
 STEEP = Value((0.1, 0.3, 0.0, 0.2, 0.1, 0.2), (0.02, 0.01, 0.005), 0.25)
 NO_VALUE = Value((0.0,) * len(NODE_TICKS), (0.0,) * len(LINK_TICKS), 1.0)
@@ -159,3 +163,19 @@ def test_a_written_value_reads_the_same(tmp_path: Path) -> None:
     file.write_text(json.dumps(STEEP.to_dict()))
     again = load_value(file)
     assert (again.node, again.link, again.balance) == (STEEP.node, STEEP.link, STEEP.balance)
+
+
+@pytest.mark.parametrize("name", ["search", "ces-ppo-search"])
+def test_a_solver_that_can_counts_what_is_left_for_later_jobs(name: str) -> None:
+    solver = get_solver(name)
+    counting = foreseeing(solver)
+    assert counting == replace(solver, value=shipped)  # type: ignore[type-var]
+    assert foreseeing(counting) is counting
+    greedy = get_solver("greedy")
+    assert foreseeing(greedy) is greedy
+
+
+def test_a_policy_is_kept_where_what_is_left_counts() -> None:
+    policy = object()
+    with_policy = replace(CES_PPO_SEARCH, policy=policy)  # type: ignore[arg-type]
+    assert with_policy.foreseeing().policy is policy

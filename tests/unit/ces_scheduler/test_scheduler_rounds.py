@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from itertools import count
 
@@ -177,3 +177,27 @@ def test_a_flood_delays_nobodys_first_job(age: timedelta, fits: bool) -> None:
     assert "first" in played.starts
     assert asked.index("first") <= (parameters.window or 0)
     assert len(asked) <= (parameters.window or 0) + STARTS + 1 + parameters.reservations
+
+
+@pytest.mark.parametrize("crowded", [0.0, None])
+def test_where_it_is_crowded_the_solver_counts_what_it_leaves_and_the_plan_says_so(crowded: float | None) -> None:
+    parameters = Parameters(starts=STARTS, crowded=crowded)
+    look = look_at([job("j", tasks=1)], offer_of(view_of(NODES, LINKS)), [], SOON, parameters, None)
+    (decision,) = play(1, look, placing(Two("plain"), parameters)).starts.values()
+    sparing = crowded is not None
+    assert decision.solver == ("counting" if sparing else "plain")
+    assert decision.considered()["sparing"] is sparing
+
+
+@dataclass(frozen=True)
+class Two:
+    """Says which of it was asked."""
+
+    name: str
+    summary: str = ""
+
+    def foreseeing(self) -> Two:
+        return Two("counting")
+
+    def solve(self, problem: Problem, *, seed: int = 0, time_limit_s: float | None = None) -> Result:
+        return replace(GREEDY.solve(problem, seed=seed), solver=self.name)

@@ -38,7 +38,16 @@ async def test_a_waiting_job_is_proposed_once_with_the_version_that_was_seen(
     assert [flow.bandwidth for flow in plan.flows] == [50 * MBIT]
     assert plan.solver == get_solver(DEFAULT).name != DEFAULT
     assert plan.considered["bound"] >= plan.metrics["composite"]
-    assert set(plan.considered) == {"bound", "decision_ms", "fallback", "policy", "refused", "seed", "time_limit_s"}
+    assert set(plan.considered) == {
+        "bound",
+        "decision_ms",
+        "fallback",
+        "policy",
+        "refused",
+        "seed",
+        "sparing",
+        "time_limit_s",
+    }
 
 
 async def test_the_version_is_that_of_the_offer_though_the_state_moves_on_meanwhile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -37,7 +38,8 @@ KEPT_PER_TASK = 20
 @dataclass(frozen=True)
 class Decision:
     """A place for a job. ``bound``: no plan has a higher composite. ``cells``: what it takes, in the offer's columns.
-    ``fallback``: why no policy was followed though one was asked for; None where that is not so."""
+    ``fallback``: why no policy was followed though one was asked for; None where that is not so. ``sparing``: what is
+    left for later jobs counted, so a lower composite than the bound is as it should be."""
 
     solver: str
     decision_ms: float
@@ -51,6 +53,7 @@ class Decision:
     cells: Cells
     policy: PolicyAdvice | None = None
     fallback: str | None = None
+    sparing: bool = False
 
     def considered(self) -> dict[str, Any]:
         """What is kept with the plan, beside its metrics: how it came about, and how good any plan could have been."""
@@ -61,6 +64,7 @@ class Decision:
             "bound": self.bound,
             "policy": self.policy.model_dump() if self.policy is not None else None,
             "fallback": self.fallback,
+            "sparing": self.sparing,
             "refused": bounded(self.refused),
         }
 
@@ -74,11 +78,12 @@ def bounded(refused: Refusals) -> Refusals:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What the solver said of a job on a cluster."""
+    """What the solver said of a job on a cluster. ``sparing``: it counted what it leaves for later jobs."""
 
     result: Result
     cluster: Cluster
     fallback: str | None
+    sparing: bool
 
 
 @dataclass
@@ -95,15 +100,15 @@ class Asking:
     spent_ms: dict[str, float] = field(default_factory=dict)
 
     def __call__(self, job: WaitingJob, cluster: Cluster) -> Result:
-        return self._timed(self.solver, job, cluster)
+        return self._timed(job, cluster, sparing=False)
 
     def sparing(self, job: WaitingJob, cluster: Cluster) -> Result:
         """The same by the solver where it counts what it leaves for later jobs, if it can."""
-        return self._timed(foreseeing(self.solver), job, cluster)
+        return self._timed(job, cluster, sparing=True)
 
-    def _timed(self, solver: Solver, job: WaitingJob, cluster: Cluster) -> Result:
+    def _timed(self, job: WaitingJob, cluster: Cluster, *, sparing: bool) -> Result:
         started = self.seconds()
-        answer = self._ask(solver, job.name, job.on(cluster))
+        answer = self._ask(job.name, job.on(cluster), sparing=sparing)
         self.spent_ms[job.name] = self.spent_ms.get(job.name, 0.0) + (self.seconds() - started) * 1000
         self.answers.setdefault(job.name, []).append(answer)
         return answer.result
@@ -112,8 +117,9 @@ class Asking:
         """The answer that brought this very plan; None where it is older."""
         return next((answer for answer in self.answers.get(job, ()) if answer.result.plan is plan), None)
 
-    def _ask(self, solver: Solver, job: str, problem: Problem) -> Answer:
+    def _ask(self, job: str, problem: Problem, *, sparing: bool) -> Answer:
         """A solver that fails on one job must not keep the others waiting."""
+        solver, stand_in = (self._foreseeing, foreseeing(STAND_IN)) if sparing else (self.solver, STAND_IN)
         seed, fallback = self.seeds[job], self.fallback
         try:
             try:
@@ -121,19 +127,23 @@ class Asking:
             except PolicyError as error:
                 log.warning("a decision was made without the policy", job=job, reason=str(error))
                 fallback = refusal(solver, error)
-                result = STAND_IN.solve(problem, seed=seed, time_limit_s=self.time_limit_s)
+                result = stand_in.solve(problem, seed=seed, time_limit_s=self.time_limit_s)
             if result.plan is not None:
                 Ledger(problem.cluster).hold(job, problem, result.plan)  # raises where the plan does not fit
         except Exception as error:
             log.exception("the solver failed", job=job, solver=solver.name)
             reason = CoreReason("solver-failed", proven=False, where=f"{solver.name}: {error}")
             result = Result(solver.name, SearchTrace.of(problem).considered, reason=reason)
-        return Answer(result, problem.cluster, fallback)
+        return Answer(result, problem.cluster, fallback, sparing and solver is not self.solver)
+
+    @cached_property
+    def _foreseeing(self) -> Solver:
+        return foreseeing(self.solver)
 
 
 def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, asking: Asking) -> Decision:
-    """What is to be said of a plan for a job on what is offered. A solver that was shown only a part of the cluster, or
-    that found the plan earlier, knows neither how good it is on all of it nor what any plan could reach there."""
+    """What is to be said of a plan for a job on what is offered. A solver that was shown a cluster on which room is
+    kept, or that found the plan earlier, knows neither how good it is on all of it nor what any plan could reach."""
     problem = job.on(offer.cluster)
     answer = asking.answer_with(job.name, plan)
     flows = flow_plans(plan, record.flows)
@@ -157,6 +167,7 @@ def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, as
         cells=cells_of_plan(record.tasks, assignments, flows, offer.cluster.topology),
         policy=_kept(answer.result.advice) if answer is not None else None,
         fallback=answer.fallback if answer is not None else asking.fallback,
+        sparing=answer is not None and answer.sparing,
     )
 
 

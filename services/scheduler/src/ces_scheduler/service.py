@@ -33,6 +33,7 @@ from ces_common.reading import StateReader
 from ces_common.states import ALLOCATION_OVER, JOB_OVER
 from ces_core.kernels.jit import COMPILED
 from ces_core.multi.recording import Record
+from ces_core.solvers.base import foreseeing
 from ces_core.solvers.warm import warm_up
 from ces_scheduler.deciding import Decision
 from ces_scheduler.dryrun import answer_for, guest_of
@@ -179,6 +180,7 @@ class Scheduler:
         started, solver = time.perf_counter(), self._placing.solver
         try:
             await asyncio.to_thread(warm_up, solver)
+            await asyncio.to_thread(warm_up, foreseeing(solver))
         except Exception:  # jobs will be told the same; another one may go well
             log.exception("the solver failed while it was warmed up", solver=solver.name)
         self._compiling = False

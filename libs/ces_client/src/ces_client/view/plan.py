@@ -145,9 +145,12 @@ def committed_plan(plan: PlanView, now_text: str) -> RenderableType:
     decision_ms, refused = considered.pop("decision_ms", None), considered.pop("refused", None)
     bound, fallback = considered.pop("bound", None), considered.pop("fallback", None)
     policy = _advice(considered.pop("policy", None))
+    sparing = considered.pop("sparing", None)
     if isinstance(decision_ms, int | float):
         head.append(f", decided in {decision_ms:.1f} ms")
     parts: list[RenderableType] = [head, Text(metrics_text(plan.metrics, bound if isinstance(bound, float) else None))]
+    if sparing is True:
+        parts.append(Text("the cluster was crowded: a place was chosen that leaves room for later jobs", style="dim"))
     if isinstance(fallback, str):
         parts.append(Text(fallback, style="yellow"))
     if policy is not None:

@@ -24,13 +24,13 @@ from ces_core.simulator.queueing import RIVALS, Cycles
 from ces_core.simulator.rounds import derived_seed
 from ces_core.simulator.workload import TimedJob, from_trace, poisson
 from ces_core.solvers import Solver, get_solver
-from ces_core.solvers.base import foreseeing
+from ces_core.solvers.base import Foreseeing, foreseeing
 from ces_core.solvers.warm import warm_up
 
 LEAST_ALLOCATED = "least-allocated"
 """The placement that every policy is run with as well."""
 SPARING = "sparing room"
-"""And at the highest load the others with that of CES-Multi: what their jobs leave for later ones counts."""
+"""And at the highest load the others by the solver that CES-Multi asks where it is crowded; they ask it always."""
 TENANTS = (0.5, 0.25, 0.15, 0.1)
 """How much of the jobs each tenant submits."""
 PRIORITIES = {20: 0.1, 50: 0.8, 80: 0.1}
@@ -72,8 +72,8 @@ class Question:
         ).cluster
 
     def workload(self, regime: str, repeat: int, cluster: Cluster) -> list[TimedJob]:
-        """Jobs that both placements find a place for on the empty cluster, with tenants, priorities and the durations
-        that they state."""
+        """Jobs that the solver and least-allocated find a place for on the empty cluster, with tenants,
+        priorities and the durations that they state."""
         seed = derived_seed(self.seed, repeat, 1)
         count = min(self.jobs, SHAPES)
         if self.trace is None:
@@ -118,7 +118,8 @@ class Question:
             if self.solver != LEAST_ALLOCATED:
                 found[f"{policy.name} ({LEAST_ALLOCATED})"] = LEAST_ALLOCATED, policy
         if load is None or load == max(self.loads):
-            found |= {f"{policy.name} ({SPARING})": (SPARING, policy) for policy in RIVALS}
+            if isinstance(get_solver(self.solver), Foreseeing):
+                found |= {f"{policy.name} ({SPARING})": (SPARING, policy) for policy in RIVALS}
             found |= {name: (self.solver, Cycles(name, part)) for name, part in ablations(full).items()}
         return {name: policy for name, policy in found.items() if not self.only or name in self.only}
 

@@ -21,9 +21,8 @@ COLUMNS = (
 
 
 def draw(results: Mapping[str, Any], out: Path) -> list[str]:
-    """For each regime one picture of the policies at all loads, and at the highest one of those that leave room and
-    one of the ablations, under ``out``; gives their
-    names."""
+    """For each regime one picture of the policies at all loads, and two at the highest: of those that leave room, and
+    of the ablations. Under ``out``; gives their names."""
     names = []
     for regime, loads in results["regimes"].items():
         rows = {f"load {load}": told["policies"] for load, told in loads.items()}

@@ -14,6 +14,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ces_core.ledger import TOLERANCE, Ledger, cells_of
 from ces_core.multi.explaining import Standing, standings
@@ -25,6 +26,7 @@ from ces_core.multi.reservations import Reservation, Solve, moved_to, renew, res
 from ces_core.multi.scoring import Score, Table
 from ces_core.multi.screening import Room
 from ces_core.multi.shares import Shares, amounts_of, free_of
+from ces_core.multi.sparing import satisfaction, spared
 from ces_core.plan import Plan, Result
 from ces_core.problem import Cluster
 from ces_core.reason import Reason
@@ -109,8 +111,10 @@ class Decisions:
 
 def cycle(state: State, parameters: Parameters, solve: Solve, sparing: Solve | None = None) -> Decisions:
     """``sparing``: the solver that is asked where the cluster is crowded, one that counts what room a plan leaves for
-    later jobs; None: the same. Raises ProblemError for a job of a tenant that there is not, OverCapacityError where a
-    plan does not fit."""
+    later jobs; None: the same, and being crowded changes nothing. Room that is kept, and what a job could have on the
+    empty cluster, is always found by ``solve``.
+
+    Raises ProblemError for a job of a tenant that there is not, OverCapacityError where a plan does not fit."""
     return _Cycle(state, parameters, solve, sparing or solve).run()
 
 
@@ -167,7 +171,8 @@ class _Cycle:
         self._scores = self._table.scores(self._parameters, free, against)
         order = np.lexsort((np.arange(len(self._left)), -self._scores.parts.sum(axis=1)))
         self._newcomers = self._firsts(order.tolist())
-        group = np.where(self._overdue, 0, np.where(self._newcomers, 1, 2))
+        ahead = self._newcomers & self._flooded()  # a flood holds up nobody's first
+        group = np.where(self._overdue, 0, np.where(ahead, 1, 2))
         age = np.where(self._overdue, np.arange(len(self._left)), 0)
         order = order[np.lexsort((age[order], group[order]))]
         self._order: list[int] = order[self._left[order]].tolist()
@@ -189,19 +194,25 @@ class _Cycle:
                 found[job.name] = beyond
         return found
 
-    def _firsts(self, order: Sequence[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """(jobs,): the best job of each tenant of which nothing runs, where another's jobs that wait would fill the
-        window: a flood holds up nobody's first."""
+    def _firsts(self, order: Sequence[int]) -> NDArray[np.bool_]:
+        """(jobs,): the best job of each tenant of which nothing runs."""
         found = np.zeros(len(self._left), dtype=np.bool_)
-        waits = np.bincount(self._table.tenant[self._left], minlength=1)
-        flood = waits.max() > (self._parameters.window or 0)
-        idle = self._shares.idle() if flood else set()
+        idle = self._shares.idle()
         for line in order if idle else ():
             tenant = self._table.jobs[line].tenant
             if self._left[line] and tenant in idle:
                 found[line] = True
                 idle.discard(tenant)
         return found
+
+    def _flooded(self) -> NDArray[np.bool_]:
+        """(jobs,): those before whom so many of other tenants may have to be tried that they would fill the window."""
+        if self._parameters.window is None or not self._newcomers.any():
+            return np.zeros(len(self._left), dtype=np.bool_)
+        refused = np.array([job.name in self._known for job in self._table.jobs], dtype=np.bool_)
+        tenants = self._table.tenant[self._fits & ~self._overdue & ~refused]
+        others = len(tenants) - np.bincount(tenants, minlength=len(self._table.tenants))
+        return np.asarray(others >= self._parameters.window)[self._table.tenant]
 
     def _overdue_first(self) -> Iterator[WaitingJob]:
         """Those that were promised room in the order of the promises, then by age."""
@@ -261,10 +272,10 @@ class _Cycle:
             return None
         if self._beyond_quota(job) is not None:
             return None
-        result = (self._sparing if self._crowded() else self._solve)(job, self._room(job))
+        result = self._answer(job)
         reason, until_s = result.reason or Reason("packing", proven=False), math.inf
         if result.plan is not None:
-            satisfied = _satisfaction(result)
+            satisfied = satisfaction(result)
             wanted = self._worth_waiting_for(job, line, satisfied)
             beyond = self._over_quota(job, result.plan)
             if wanted is not None:
@@ -278,6 +289,13 @@ class _Cycle:
         self._refused[job.name] = reason
         self._tries -= 1
         return None
+
+    def _answer(self, job: WaitingJob) -> Result:
+        """What the solver says beside all that room is kept for."""
+        room = self._room(job)
+        if not self._crowded():
+            return self._solve(job, room)
+        return spared(job, room, self._sparing, self._solve, self._parameters.declined)
 
     def _crowded(self) -> bool:
         """Whether what runs and what waits takes so much of the nodes that room is worth more than balance."""
@@ -299,7 +317,7 @@ class _Cycle:
             run.expected_s is not None for run in self._state.running
         ):
             return None
-        wanted = _satisfaction(self._solve(job, self._ledger.base)) - declined
+        wanted = satisfaction(self._solve(job, self._ledger.base)) - declined
         return wanted if satisfied < wanted - TOLERANCE else None
 
     def _room(self, job: WaitingJob) -> Cluster:
@@ -379,8 +397,3 @@ class _Cycle:
             or room.hindrance(self._table, line, permanent=False)
             or (refusal.reason if refusal is not None else None)
         )
-
-
-def _satisfaction(result: Result) -> float:
-    """Of the plan's flows, 0 to 1; below 0 where there is no plan."""
-    return -1.0 if result.metrics is None else result.metrics.bandwidth_satisfaction

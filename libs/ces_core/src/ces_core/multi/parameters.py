@@ -77,7 +77,8 @@ class Parameters:
     most have room kept for them.
 
     ``crowded``: where what runs and waits takes more than this share of some resource of the nodes, plans are made that
-    leave room for later jobs, large ones above all, rather than balance the load. None: never.
+    leave room for later jobs, large ones above all, rather than balance the load; as far as the solver can, and its
+    flows are satisfied by no more than ``declined`` less. None: never.
 
     ``declined``: while jobs run that will end, a job goes on waiting rather than take a place that satisfies its flows
     so much less than it would be on the empty cluster, until it has waited ``patience_s``. None: it takes any place.

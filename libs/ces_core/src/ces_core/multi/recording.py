@@ -170,4 +170,8 @@ def _parameters_line(parameters: Parameters) -> Line:
 
 def _parameters(told: Line) -> Parameters:
     tenants = tuple(Tenant(**tenant) for tenant in told["tenants"])
+    known = {each.name for each in fields(Parameters)}
+    if told.keys() != known:
+        unlike = ", ".join(sorted(told.keys() ^ known))
+        raise ValueError(f"the record is of another version of CES: its parameters differ in {unlike}")
     return Parameters(**told | {"tenants": tenants})

@@ -1,4 +1,5 @@
-"""Queue policies to compare CES-Multi with, and CES-Multi itself. All ask the same solver where a job goes.
+"""Queue policies to compare CES-Multi with, and CES-Multi itself. All ask the same solver where a job goes; where the
+cluster is crowded, CES-Multi has it count what is left for later jobs.
 
 Those that order the queue pass a job over that has no place, unless said otherwise: what is compared is the order, not
 whether room is left idle. None preempts.

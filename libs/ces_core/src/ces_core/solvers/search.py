@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Self
 
 import numpy as np
 
@@ -140,7 +141,7 @@ class Search:
     rule: Rule = BY_HAND
     value: Callable[[], Value] | None = None
 
-    def foreseeing(self) -> Search:
+    def foreseeing(self) -> Self:
         """The same with the shipped value."""
         return self if self.value is not None else replace(self, value=shipped)
 
