@@ -274,6 +274,13 @@ def test_a_dry_run_that_finds_none(job_file):
     ]
 
 
+@pytest.mark.parametrize("sparing", [True, False])
+def test_a_committed_plan_says_where_room_was_left_for_later_jobs(samples, sparing):
+    shown = "\n".join(lines(committed_plan(plan(samples, {"sparing": sparing, "bound": 0.95}), "5s")))
+    assert ("leaves room for later jobs" in shown) is sparing
+    assert "considered" not in shown
+
+
 def test_a_committed_plan_shows_what_was_considered(samples):
     considered = {"candidates": 3, "refused": {"worker-0": {"n1": "cpu [full]"}}, "score": 0.123456, "none": []}
     considered |= {"decision_ms": 5.25, "bound": 0.95}
