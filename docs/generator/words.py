@@ -127,7 +127,8 @@ JOB_FIELDS = {
 
 QUEUE_FIELDS = {
     "QueueFile.window": (
-        "So many jobs may be tried in vain in one look at the queue; the next goes on from there. `null`: no end.",
+        "So many jobs may be tried in vain in one look at the queue; the next goes on from there. A "
+        "tenant of which nothing runs goes ahead where others' jobs would fill it. `null`: no end.",
         "window: 16",
     ),
     "QueueFile.weights": ("What the parts of a job's score count.", ""),
