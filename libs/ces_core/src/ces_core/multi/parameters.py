@@ -62,8 +62,9 @@ class Parameters:
 
     ``window``: so many candidates may be refused by the solver in one cycle; those refused before count only once
     something has become free, so the window rolls on through the queue. Where so many jobs of others might be tried
-    before, the best job of a tenant of which nothing runs goes ahead of them. None: no end. ``starts``: so many jobs at most
-    start in one cycle. None: no end.
+    before, the best job of a tenant of which nothing runs goes ahead of them. None: no end.
+
+    ``starts``: so many jobs at most start in one cycle. None: no end.
 
     Weights of the score, in doublings:
 
