@@ -25,10 +25,10 @@ from ces_core.objective import bandwidth_satisfaction, load_imbalance
 from ces_core.paths import Path as Route
 from ces_core.plan import Result
 from ces_core.problem import SLACK, Cluster, Node, Problem, Task
-from ces_core.solvers import get_solver
 from ces_core.solvers.base import foreseeing
-from ces_core.solvers.ces_ppo_search import CES_PPO_SEARCH
+from ces_core.solvers.ces_ppo_search import CES_PPO_SEARCH, CesPpoSearch
 from ces_core.solvers.finishing import planned
+from ces_core.solvers.greedy import GREEDY
 from ces_core.solvers.search import HOPEFUL, SEARCH, Bench, Search
 from ces_core.solvers.search_longrun import SEARCH_LONGRUN
 from ces_core.value.value import LINK_TICKS, NODE_TICKS, SHIPPED, Value, load_value, shipped
@@ -165,17 +165,15 @@ def test_a_written_value_reads_the_same(tmp_path: Path) -> None:
     assert (again.node, again.link, again.balance) == (STEEP.node, STEEP.link, STEEP.balance)
 
 
-@pytest.mark.parametrize("name", ["search", "ces-ppo-search"])
-def test_a_solver_that_can_counts_what_is_left_for_later_jobs(name: str) -> None:
-    solver = get_solver(name)
+@pytest.mark.parametrize("solver", [SEARCH, CES_PPO_SEARCH], ids=lambda solver: solver.name)
+def test_a_solver_that_can_counts_what_is_left_for_later_jobs(solver: Search | CesPpoSearch) -> None:
     counting = foreseeing(solver)
-    assert counting == replace(solver, value=shipped)  # type: ignore[type-var]
+    assert counting == replace(solver, value=shipped)
     assert foreseeing(counting) is counting
-    greedy = get_solver("greedy")
-    assert foreseeing(greedy) is greedy
+    assert foreseeing(GREEDY) is GREEDY
 
 
 def test_a_policy_is_kept_where_what_is_left_counts() -> None:
-    policy = object()
-    with_policy = replace(CES_PPO_SEARCH, policy=policy)  # type: ignore[arg-type]
+    policy: Any = object()
+    with_policy = replace(CES_PPO_SEARCH, policy=policy)
     assert with_policy.foreseeing().policy is policy
