@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ces_core.ledger import Ledger
-from ces_core.multi.cycle import Decisions, Memory, State, cycle
-from ces_core.multi.jobs import RunningJob, WaitingJob
+from ces_core.multi.cycle import cycle
+from ces_core.multi.jobs import Preemption, RunningJob, WaitingJob
 from ces_core.multi.parameters import Parameters
+from ces_core.multi.state import Decisions, Memory, State
 from ces_core.plan import Plan, Result
 from ces_core.problem import Cluster, Node, Problem, Task
 from ces_core.solvers import get_solver
@@ -53,11 +54,11 @@ class Desk:
         self.waiting: list[WaitingJob] = []
         self.memory, self.freed = Memory(), 0
 
-    def run(self, job: WaitingJob, since: float = 0) -> None:
+    def run(self, job: WaitingJob, since: float = 0, preemption: Preemption | None = None) -> None:
         """The job already runs."""
         plan = solve(job, self.ledger.cluster).plan
         assert plan is not None
-        self._begin(job, plan, since)
+        self._begin(job, plan, since, preemption)
 
     def end(self, name: str) -> None:
         self.ledger.release(name)
@@ -75,9 +76,9 @@ class Desk:
             self._begin(job, start.plan, now)
         return decided
 
-    def _begin(self, job: WaitingJob, plan: Plan, now: float) -> None:
+    def _begin(self, job: WaitingJob, plan: Plan, now: float, preemption: Preemption | None = None) -> None:
         self.ledger.hold(job.name, job.problem, plan)
-        self.running.append(RunningJob(job.name, now, job.tenant, job.expected_s))
+        self.running.append(RunningJob(job.name, now, job.tenant, job.expected_s, job.priority, preemption))
 
 
 def started(decided: Decisions) -> list[str]:

@@ -9,8 +9,9 @@ import pytest
 from queue_desk import PLAIN, Desk, one_node, solve, started, wants
 
 from ces_core.ledger import Ledger
-from ces_core.multi.cycle import Decisions, Memory, State, cycle
+from ces_core.multi.cycle import cycle
 from ces_core.multi.jobs import RunningJob, WaitingJob
+from ces_core.multi.state import Decisions, Memory, State
 from ces_core.plan import Result
 from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
 

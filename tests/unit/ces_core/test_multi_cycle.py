@@ -11,9 +11,10 @@ from queue_desk import PLAIN, Desk, one_node, queued, solve, started, wants
 
 from ces_core.errors import ProblemError
 from ces_core.ledger import Ledger
-from ces_core.multi.cycle import State, cycle
+from ces_core.multi.cycle import cycle
 from ces_core.multi.jobs import WaitingJob
 from ces_core.multi.parameters import Parameters, Tenant
+from ces_core.multi.state import State
 from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from queue_desk import PLAIN, Desk, one_node, started, wants
 
-from ces_core.multi.cycle import carried
 from ces_core.multi.jobs import WaitingJob
 from ces_core.multi.parameters import Parameters
+from ces_core.multi.state import carried
 from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
 
 

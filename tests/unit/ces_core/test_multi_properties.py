@@ -14,9 +14,10 @@ from simulated_runs import held, parameters, workloads
 
 from ces_core.generate import random_instance
 from ces_core.instance import read_instance
-from ces_core.multi.cycle import Decisions, State, cycle
+from ces_core.multi.cycle import cycle
 from ces_core.multi.parameters import Parameters
 from ces_core.multi.reservations import Reservation
+from ces_core.multi.state import Decisions, State
 from ces_core.problem import Cluster
 from ces_core.simulator.online import simulate
 from ces_core.simulator.outcome import Outcome
@@ -75,13 +76,14 @@ def room(cluster: Cluster) -> dict[tuple[str, ...], float]:
 
 @pytest.mark.parametrize("solver", [GREEDY, SEARCH], ids=lambda solver: solver.name)
 @settings(max_examples=40, deadline=None)
-@given(given_=workloads(), parameters=parameters)
+@given(given_=workloads(), parameters=parameters, margin=st.sampled_from([None, 1, 60]))
 def test_capacity_is_never_exceeded_and_every_job_is_settled(
-    solver: Solver, given_: tuple[Cluster, list[TimedJob]], parameters: Parameters
+    solver: Solver, given_: tuple[Cluster, list[TimedJob]], parameters: Parameters, margin: int | None
 ) -> None:
     """Search counts what it leaves for later jobs where that is asked of it."""
     cluster, jobs = given_
-    outcome = simulate(cluster, jobs, solver, Cycles("multi", parameters))
+    outcome = simulate(cluster, jobs, solver, Cycles("multi", replace(parameters, preemption=margin)))
+    assert margin is not None or not any(fate.stopped for fate in outcome.fates)
     for moment in (fate.started_s for fate in outcome.accepted):
         uses = [held(fate) for fate in outcome.accepted if fate.started_s <= moment < fate.ended_s]  # type: ignore[operator]
         for cell, most in room(cluster).items():

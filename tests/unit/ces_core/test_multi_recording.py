@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from simulated_runs import parameters, workloads
 
 from ces_core.generate import random_instance
 from ces_core.instance import read_instance
-from ces_core.multi.cycle import Memory, State, carried, cycle
+from ces_core.multi.cycle import cycle
 from ces_core.multi.parameters import Parameters, Tenant
 from ces_core.multi.recording import Recorder, read_record
-from ces_core.problem import Cluster
+from ces_core.multi.state import Memory, State, carried
+from ces_core.problem import Cluster, Node, Task
 from ces_core.simulator.online import simulate
 from ces_core.simulator.policy import Desk
 from ces_core.simulator.replaying import Replayed, replay
@@ -50,7 +52,9 @@ class OnRecord:
                 desk.refuse(name, reason)
             for start in decided.starts:
                 desk.start(jobs[start.job], start.plan)
-            more = bool(decided.starts) or decided.more
+            for name in [name for each in decided.preempted.values() for name in each.names]:
+                desk.stop(name)
+            more = bool(decided.starts) or decided.more or bool(decided.preempted)
 
 
 def recorded(
@@ -64,13 +68,28 @@ def recorded(
 
 
 @settings(max_examples=40, deadline=None)
-@given(given_=workloads(), parameters=parameters)
-def test_what_is_on_record_is_decided_alike(given_: tuple[Cluster, list[TimedJob]], parameters: Parameters) -> None:
+@given(given_=workloads(), parameters=parameters, margin=st.sampled_from([None, 20]))
+def test_what_is_on_record_is_decided_alike(
+    given_: tuple[Cluster, list[TimedJob]], parameters: Parameters, margin: int | None
+) -> None:
     with TemporaryDirectory() as folder:
-        cycles = recorded(Path(folder) / "record", *given_, parameters)
+        cycles = recorded(Path(folder) / "record", *given_, replace(parameters, preemption=margin))
     assert cycles
     for each in cycles:
         assert each.replayed == each.recorded
+        then, now = each.made_room
+        assert then == now
+
+
+def test_who_was_to_make_room_is_on_record(tmp_path: Path) -> None:
+    cluster = Cluster.make([Node("n", cpu=4)], [])
+    jobs = [
+        TimedJob("low", 0.0, 10.0, (Task("t", cpu=4),), (), priority=0),
+        TimedJob("urgent", 6.0, 3.0, (Task("t", cpu=1),), (), priority=90),
+    ]
+    cycles = recorded(tmp_path / "record", cluster, jobs, Parameters(preemption=20))
+    made_room = [each.made_room for each in cycles if each.made_room[0]]
+    assert made_room == [({"urgent": {"suspended": [], "stopped": ["low"]}},) * 2]
 
 
 def test_what_counted_room_for_later_jobs_is_decided_alike(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ class Reason:
         ``bandwidth-together``       each minimum fits alone, the minimums do not fit together
         ``beyond-policy``            the solver's policy was made for smaller problems, and cannot be asked
         ``poor-bandwidth``           there is room, but the flows would be satisfied less than is worth starting with
+        ``preempting``               running jobs of lower priority make room for it, and have not done so yet
         ``solver-failed``            the solver did not come to an end (``where`` says why)
         ``quota``                    the tenant (``where``) may not have so much more; permanent: not so much at all
     permanent:
@@ -91,6 +92,8 @@ class Reason:
             case "quota":
                 left, needed = quantity(self.available), quantity(self.needed)
                 return f"the quota of tenant {self.where} leaves {left}, the job needs {needed}"
+            case "preempting":
+                return "less urgent jobs are making room for it"
             case "solver-failed":
                 return f"the solver failed on it: {self.where}"
             case "beyond-policy":

@@ -13,9 +13,10 @@ from ces_core.bench.spread import spread
 from ces_core.generate import random_instance
 from ces_core.instance import read_instance
 from ces_core.ledger import Ledger
-from ces_core.multi.cycle import Memory, State, cycle
+from ces_core.multi.cycle import cycle
 from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.multi.parameters import Parameters
+from ces_core.multi.state import Memory, State
 from ces_core.plan import Result
 from ces_core.problem import Cluster, Problem
 from ces_core.simulator.rounds import derived_seed

@@ -2,111 +2,38 @@
 
 Overdue jobs come first, the oldest before all; those that have no place have room kept for them, so many at most. Then
 the others, best score first, scored anew after every start, since what is free has changed. Whoever has no place is
-passed over, and may start later only where no reservation is delayed by it.
+passed over, and may start later only where no reservation is delayed by it. At last, where that is wanted, running jobs
+make room for more urgent ones.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterator, Sequence
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ces_core.ledger import TOLERANCE, Ledger, cells_of
+from ces_core.ledger import TOLERANCE, cells_of
 from ces_core.multi.explaining import Standing, standings
 from ces_core.multi.fitting import screened
-from ces_core.multi.jobs import RunningJob, WaitingJob
+from ces_core.multi.jobs import RunningJob, WaitingJob, whose
 from ces_core.multi.outlook import Outlook, end_of
 from ces_core.multi.parameters import Parameters
-from ces_core.multi.reservations import Reservation, Solve, moved_to, renew, reserve
-from ces_core.multi.scoring import Score, Table
+from ces_core.multi.preempting import given_up, preempt, victims_of
+from ces_core.multi.reservations import Preempted, Reservation, Solve, renew, reserve
+from ces_core.multi.scoring import Table
 from ces_core.multi.screening import Room
 from ces_core.multi.shares import Shares, amounts_of, free_of
 from ces_core.multi.sparing import satisfaction, spared
+from ces_core.multi.state import Decisions, Memory, Refusal, Start, State, Unmoved
 from ces_core.plan import Plan, Result
 from ces_core.problem import Cluster
 from ces_core.reason import Reason
 
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why the solver had no place for a job. It stands until something becomes free after ``freed``, at longest until
-    ``until_s``, or ``forever``. ``reservable``: False where no moment was found either at which it would have one."""
-
-    freed: int
-    reason: Reason
-    reservable: bool = True
-    until_s: float = math.inf
-
-    @property
-    def forever(self) -> bool:
-        """Whether it is proven that no job's end will help."""
-        return self.reason.permanent and self.reason.proven
-
-
-@dataclass(frozen=True)
-class Memory:
-    """What a cycle hands to the next, on the same cluster: what is free may differ, what there is may not. Losing it
-    costs time and the promises made, nothing else."""
-
-    freed: int = 0
-    reservations: tuple[Reservation, ...] = ()
-    refusals: Mapping[str, Refusal] = field(default_factory=lambda: MappingProxyType({}))
-
-
-def carried(memory: Memory, waiting: Sequence[WaitingJob], cluster: Cluster) -> Memory:
-    """What of a memory still means something on another cluster, or where jobs are allowed on other nodes: the promises
-    to jobs whose plan is possible there. What was refused may be granted there."""
-    jobs = {job.name: job for job in waiting}
-    moved = [moved_to(cluster, jobs[each.job], each) for each in memory.reservations if each.job in jobs]
-    return Memory(memory.freed, tuple(each for each in moved if each is not None))
-
-
-@dataclass(frozen=True, eq=False)
-class State:
-    """``ledger`` holds what runs, and is left as it is. ``freed``: counts up whenever something has become free, a job
-    for which room was kept has left the queue, or the cluster has gained; ``waiting`` and ``running`` in any order."""
-
-    now_s: float
-    ledger: Ledger
-    waiting: Sequence[WaitingJob]
-    running: Sequence[RunningJob]
-    freed: int
-    memory: Memory = Memory()
-
-
-@dataclass(frozen=True)
-class Start:
-    """``position``: its place in the queue when it was chosen, from 1. ``reserved``: room was kept for it."""
-
-    job: str
-    plan: Plan
-    position: int
-    score: Score
-    overdue: bool
-    reserved: bool
-
-
-@dataclass(frozen=True, eq=False)
-class Decisions:
-    """``starts`` in the order in which they were decided. ``refused``: why the solver had no place for others now.
-    ``more``: the window or the number of starts was used up before everybody's turn, so another cycle may start some
-    though nothing changes."""
-
-    starts: tuple[Start, ...]
-    memory: Memory
-    refused: Mapping[str, Reason]
-    more: bool
-    _explain: Callable[[], tuple[Standing, ...]]
-
-    @cached_property
-    def queue(self) -> tuple[Standing, ...]:
-        """Those that go on waiting, first one first. Worked out when it is asked for."""
-        return self._explain()
+FITTING = frozenset({"quota", "poor-bandwidth"})
+"""Reasons why a job waits though there is room for it."""
 
 
 def cycle(state: State, parameters: Parameters, solve: Solve, sparing: Solve | None = None) -> Decisions:
@@ -124,6 +51,7 @@ class _Cycle:
         self._solve, self._sparing = screened(solve), screened(sparing)
         self._ledger = state.ledger.copy()
         running = sorted(state.running, key=lambda job: (job.started_s, job.name))
+        self._preemptible = {job.name for job in running if job.preemption is not None}
         self._outlook = Outlook(self._ledger, running, state.now_s)
         self._shares = Shares(parameters, self._ledger, running, state.waiting)
         jobs = sorted(state.waiting, key=lambda job: (job.submitted_s, job.name))
@@ -143,6 +71,7 @@ class _Cycle:
         self._more = False
         self._refused: dict[str, Reason] = {}
         self._kept: dict[str, Reservation] = {}
+        self._unmoved = {name: each for name, each in state.memory.unmoved.items() if name in self._line}
         self._starts: list[Start] = []
         self._look()
         self._never = self._hopeless()
@@ -156,10 +85,13 @@ class _Cycle:
                 self._keep_room(job)
         while any(self._start(self._table.jobs[line]) for line in self._candidates()):
             pass
+        self._make_way()
+        refusals, unmoved = MappingProxyType(dict(self._known)), MappingProxyType(self._unmoved)
         return Decisions(
             tuple(self._starts),
-            Memory(self._state.freed, tuple(self._kept.values()), MappingProxyType(dict(self._known))),
+            Memory(self._state.freed, tuple(self._kept.values()), refusals, unmoved),
             MappingProxyType(self._refused),
+            MappingProxyType({job: told for job, each in self._kept.items() if (told := self._untold(each)).names}),
             self._more,
             self._explained,
         )
@@ -342,6 +274,10 @@ class _Cycle:
         """In the order of the promises. A promise of a time holds against all others; one of no time does not stand in
         the way of those that were made before it."""
         kept = [each for each in self._state.memory.reservations if each.job in self._line]
+        if self._parameters.preemption is None:
+            kept = [each for each in kept if each.preempted is None]
+        for each in kept:
+            self._give_up(each)
         for each in kept:
             if each.start_s is not None:
                 self._outlook.reserve(each.job, each.begin, self._job(each.job).expected_s, each.cells)
@@ -377,6 +313,61 @@ class _Cycle:
         self._kept[job.name] = found
         self._outlook.reserve(job.name, found.begin, job.expected_s, found.cells)
 
+    # Preemption.
+
+    def _make_way(self) -> None:
+        """The most urgent first. A job that has a place, or will have one as soon as others have gone, needs none."""
+        margin, tries = self._parameters.preemption, self._parameters.window or len(self._left)
+        if margin is None:
+            return
+        gone = {start.job for start in self._starts}
+        gone.update(name for each in self._kept.values() for name in self._untold(each).names)
+        running = [job for job in self._state.running if job.name not in gone and whose(job.name) not in gone]
+        for line in sorted(self._order, key=lambda line: -self._table.jobs[line].priority):
+            job = self._table.jobs[line]
+            victims = victims_of(job, running, margin)
+            if not victims or not tries:
+                break
+            stuck = Unmoved(self._state.freed, tuple(each.name for each in victims))
+            if not self._may_preempt(job, line) or self._unmoved.get(job.name) == stuck:
+                continue
+            tries -= 1
+            kept = self._kept.get(job.name)
+            self._outlook.forget(job.name)
+            found = preempt(self._outlook, job, victims, self._ledger.held, self._solve)
+            if found is None or found.preempted is None or self._over_quota(job, found.plan):
+                self._unmoved[job.name] = stuck
+            else:
+                kept = self._kept[job.name] = found
+                self._give_up(found)
+                running = [each for each in running if each.name not in found.waits_for]
+            if kept is not None:
+                self._outlook.reserve(job.name, kept.begin, job.expected_s, kept.cells)
+
+    def _may_preempt(self, job: WaitingJob, line: int) -> bool:
+        """Whether the job was tried, and has no place for want of room that is not being made for it."""
+        kept, refusal = self._kept.get(job.name), self._known.get(job.name)
+        if job.name in self._never or (kept is not None and kept.preempted is not None):
+            return False
+        if refusal is not None and (refusal.forever or refusal.reason.code in FITTING):
+            return False
+        return (refusal is not None or not self._fits[line]) and self._beyond_quota(job) is None
+
+    def _give_up(self, promise: Reservation) -> None:
+        """Reckon with it that they do who are to make room for it."""
+        told = self._untold(promise)
+        for name in told.names:
+            cells = given_up(self._ledger.held(name), suspended=name in told.suspended)
+            self._outlook.give_up(name, cells)
+
+    def _untold(self, promise: Reservation) -> Preempted:
+        """Those of them that still have what they are to give up."""
+        told, found = promise.preempted or Preempted(), self._preemptible
+        return Preempted(
+            tuple(name for name in told.suspended if name in found),
+            tuple(name for name in told.stopped if name in found),
+        )
+
     def _job(self, name: str) -> WaitingJob:
         return self._table.jobs[self._line[name]]
 
@@ -390,7 +381,9 @@ class _Cycle:
     def _reason(self, line: int, room: Room) -> Reason | None:
         """None where it was not this job's turn. ``room``: what is free now."""
         job = self._table.jobs[line]
-        refusal = self._known.get(job.name)
+        refusal, kept = self._known.get(job.name), self._kept.get(job.name)
+        if kept is not None and kept.preempted is not None:
+            return Reason("preempting")
         return (
             self._never.get(job.name)
             or self._beyond_quota(job)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
 from ces_core.errors import ProblemError
 from ces_core.multi.parameters import DEFAULT_TENANT, LEAST_PRIORITY, MOST_PRIORITY
 from ces_core.problem import Cluster, FloatArray, Problem
+
+Preemption = Literal["stop", "suspend"]
+KEPT = "/suspended"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +57,26 @@ class WaitingJob:
 
 @dataclass(frozen=True)
 class RunningJob:
-    """A job that the ledger holds. ``expected_s``: how long it said it would run."""
+    """A job that the ledger holds. ``expected_s``: how long it said it would run. ``preemption``: what may become of it
+    for a job of higher priority: ``suspend`` frees its CPU and bandwidth, ``stop`` all that it holds; None: nothing.
+
+    A suspended job is two: one that runs, by :func:`kept_by`, and holds the rest, and one that waits for its CPU and
+    bandwidth on the nodes where it is.
+    """
 
     name: str
     started_s: float
     tenant: str = DEFAULT_TENANT
     expected_s: float | None = None
+    priority: int = 50
+    preemption: Preemption | None = None
+
+
+def kept_by(job: str) -> str:
+    """The name by which a suspended job holds what it keeps."""
+    return job + KEPT
+
+
+def whose(name: str) -> str:
+    """The job that holds something by this name."""
+    return name.removesuffix(KEPT)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ces_core.ledger import LINK, TOLERANCE, Cell
-from ces_core.multi.jobs import RunningJob
+from ces_core.multi.jobs import RunningJob, kept_by
 from ces_core.problem import Cluster, FloatArray
 from ces_core.topology import IntArray
 
@@ -54,6 +55,13 @@ class Holder:
     places: IntArray
     amounts: FloatArray
 
+    def less(self, places: IntArray, amounts: FloatArray) -> Holder:
+        """``places``: some of those that it holds."""
+        left = dict(zip(self.places.tolist(), self.amounts.tolist(), strict=True))
+        for place, amount in zip(places.tolist(), amounts.tolist(), strict=True):
+            left[place] -= amount
+        return replace(self, amounts=np.array(list(left.values()), dtype=np.float64))
+
 
 class Outlook:
     """Flat arrays have the resources of all nodes, row by row, then the links."""
@@ -76,12 +84,33 @@ class Outlook:
 
     def start(self, job: RunningJob, cells: Mapping[Cell, float]) -> None:
         """The job holds this from now on. One that should have ended may end any moment, and does not have to."""
-        end = max(end_of(job.started_s, job.expected_s), at(math.nextafter(self.now[1], math.inf)))
+        end = max(end_of(job.started_s, job.expected_s), self.soon)
         self._running[job.name] = Holder(ALWAYS, end, *self._flat(cells))
 
     def reserve(self, name: str, begin: Moment, expected_s: float | None, cells: Mapping[Cell, float]) -> None:
         """Room is kept for the job from ``begin`` on."""
         self._reserved[name] = Holder(begin, end_after(begin, expected_s), *self._flat(cells))
+
+    def without(self, given: Mapping[str, Mapping[Cell, float]]) -> Outlook:
+        """As it would be had these running jobs given this up."""
+        other = copy(self)
+        other._running, other._reserved = dict(self._running), dict(self._reserved)
+        for name, cells in given.items():
+            other._running[name] = other._running[name].less(*self._flat(cells))
+        return other
+
+    def give_up(self, name: str, cells: Mapping[Cell, float]) -> None:
+        """The running job gives this up as soon as it has been told, and keeps the rest."""
+        places, amounts = self._flat(cells)
+        rest = self._running[name].less(places, amounts)
+        if rest.amounts.any():
+            self._running[kept_by(name)] = rest
+        self._running[name] = Holder(ALWAYS, self.soon, places, amounts)
+
+    @property
+    def soon(self) -> Moment:
+        """When those are gone that may go any moment."""
+        return at(math.nextafter(self.now[1], math.inf))
 
     def forget(self, name: str) -> None:
         """No more room is kept for the job."""

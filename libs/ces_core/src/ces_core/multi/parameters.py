@@ -82,6 +82,9 @@ class Parameters:
     leave room for later jobs, large ones above all, rather than balance the load; as far as the solver can, and its
     flows are satisfied by no more than ``declined`` less. None: never.
 
+    ``preemption``: a job that has no place may take that of running ones whose priority is lower by at least so much.
+    None: never.
+
     ``declined``: while jobs run that will end, a job goes on waiting rather than take a place that satisfies its flows
     so much less than it would be on the empty cluster, until it has waited ``patience_s``. None: it takes any place.
 
@@ -102,6 +105,7 @@ class Parameters:
     crowded: float | None = 0.5
     declined: float | None = 0.1
     patience_s: float = 300.0
+    preemption: int | None = None
     tenants: Sequence[Tenant] = ()
 
     def __post_init__(self) -> None:
@@ -112,6 +116,10 @@ class Parameters:
         if not (math.isfinite(self.patience_s) and self.patience_s >= 0):
             raise ProblemError(
                 "patience_s", f"must be 0 seconds or more, is {self.patience_s}; 0 waits for no bandwidth"
+            )
+        if self.preemption is not None and not 1 <= self.preemption <= MOST_PRIORITY:
+            raise ProblemError(
+                "preemption", f"is a difference of priorities: 1 to 100, not {self.preemption}; leave it out for never"
             )
         if self.window is not None and self.window < 1:
             raise ProblemError("window", f"must be at least 1, is {self.window}; leave it out for the default")

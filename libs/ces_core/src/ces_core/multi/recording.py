@@ -17,9 +17,10 @@ import numpy as np
 
 from ces_core.instance import read_instance, write_instance
 from ces_core.ledger import Cell, Ledger
-from ces_core.multi.cycle import Decisions, Memory, Start, State, carried
 from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.multi.parameters import Parameters, Tenant
+from ces_core.multi.reservations import Preempted
+from ces_core.multi.state import Decisions, Memory, Start, State, carried
 from ces_core.problem import Cluster, Problem, Task
 
 Record = Callable[[State, Parameters, Mapping[str, int], Decisions], None]
@@ -55,6 +56,8 @@ class Recorder:
         line["held"] = [_held_line(*told) for name, told in held.items() if self._held.get(name) != told]
         line["waiting"], line["running"] = list(jobs), list(held)
         line["starts"] = [start_line(start) for start in decisions.starts]
+        if decisions.preempted:
+            line["preempted"] = preempted_line(decisions.preempted)
         self._file.write(json.dumps(line) + "\n")
         self._file.flush()
         self._jobs, self._held, self._memory = self._jobs | jobs, held, decisions.memory
@@ -66,13 +69,14 @@ class Recorder:
 @dataclass(frozen=True, eq=False)
 class Recorded:
     """One cycle of a record. ``state`` has an empty memory; :meth:`with_memory` gives it the one that it had.
-    ``starts``: as :func:`start_line` has them."""
+    ``starts``: as :func:`start_line` has them, ``preempted``: as :func:`preempted_line` has it."""
 
     state: State
     parameters: Parameters
     seeds: Mapping[str, int]
     starts: Sequence[Line]
     memory: Literal["same", "carried", "empty"]
+    preempted: Line
 
     def with_memory(self, before: Memory) -> State:
         """``before``: what the cycle before has left."""
@@ -112,13 +116,20 @@ def read_record(path: Path) -> Iterator[Recorded]:
             ledger = Ledger.of(cluster, {name: held[name][1] for name in line["running"]})
             waiting, running = [jobs[name] for name in line["waiting"]], [held[name][0] for name in line["running"]]
             state = State(line["now_s"], ledger, waiting, running, line["freed"])
-            yield Recorded(state, parameters, dict(seeds), line["starts"], line.get("memory", "same"))
+            yield Recorded(
+                state, parameters, dict(seeds), line["starts"], line.get("memory", "same"), line.get("preempted", {})
+            )
 
 
 def start_line(start: Start) -> Line:
     """A job's start: which it is, and its plan."""
     flows = [flow.to_dict() for flow in start.plan.flows]
     return {"job": start.job, "assignments": dict(start.plan.assignments), "flows": flows}
+
+
+def preempted_line(preempted: Mapping[str, Preempted]) -> Line:
+    """By the job that room is made for, who makes it."""
+    return {job: {"suspended": [*each.suspended], "stopped": [*each.stopped]} for job, each in preempted.items()}
 
 
 def _same(one: Cluster, other: Cluster) -> bool:

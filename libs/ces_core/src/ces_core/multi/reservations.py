@@ -21,14 +21,29 @@ Solve = Callable[[WaitingJob, Cluster], Result]
 
 
 @dataclass(frozen=True)
+class Preempted:
+    """Running jobs that are to give up for another what :class:`RunningJob` says: ``suspended`` a part of what they
+    hold, ``stopped`` all."""
+
+    suspended: tuple[str, ...] = ()
+    stopped: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.suspended, *self.stopped)
+
+
+@dataclass(frozen=True)
 class Reservation:
-    """``begin``: from when on the plan has room. ``waits_for``: the running jobs that hold some of it until then."""
+    """``begin``: from when on the plan has room. ``waits_for``: the running jobs that hold some of it until then.
+    ``preempted``: those that make room for it; None where it waits for others to end."""
 
     job: str
     begin: Moment
     plan: Plan
     cells: Mapping[Cell, float]
     waits_for: tuple[str, ...]
+    preempted: Preempted | None = None
 
     @property
     def start_s(self) -> float | None:
@@ -67,7 +82,7 @@ def renew(outlook: Outlook, job: WaitingJob, kept: Reservation) -> Reservation |
     """The same plan at the earliest moment at which it fits now; None where it never does, as when a node was lost."""
     for begin in outlook.moments():
         if outlook.holds(begin, end_after(begin, job.expected_s), kept.cells):
-            return Reservation(kept.job, begin, kept.plan, kept.cells, outlook.waits_for(begin, kept.cells))
+            return replace(kept, begin=begin, waits_for=outlook.waits_for(begin, kept.cells))
     return None
 
 

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ces_core.ledger import Ledger
-from ces_core.multi.cycle import Memory
 from ces_core.multi.fitting import UNSEARCHED, apart
 from ces_core.multi.jobs import RunningJob, WaitingJob
+from ces_core.multi.state import Memory
 from ces_core.objective import composite, load_imbalance
 from ces_core.plan import Plan, Result
 from ces_core.problem import EQUAL_WEIGHTS, Cluster, FloatArray, Problem
@@ -183,8 +183,21 @@ class _Simulation:
         fate.started_s, fate.plan = self.now, plan
         fate.bandwidth_satisfaction = self._satisfaction[job.name] = _satisfaction(problem, plan)
         fate.load_imbalance = self._imbalance(problem)
-        self._running[job.name] = RunningJob(job.name, self.now, job.tenant, job.expected_s)
+        self._running[job.name] = RunningJob(
+            job.name, self.now, job.tenant, job.expected_s, job.priority, preemption="stop"
+        )
         heapq.heappush(self._ends, (self.now + job.duration_s, job.name))
+
+    def stop(self, name: str) -> None:
+        fate = self._fates[name]
+        self._attain(fate.job, self.now - self._running[name].started_s)
+        self._release(name)
+        self._ends = [each for each in self._ends if each[1] != name]
+        heapq.heapify(self._ends)
+        fate.started_s = fate.plan = fate.bandwidth_satisfaction = fate.load_imbalance = None
+        fate.stopped += 1
+        waiting = [*self._waiting.values(), fate.job]
+        self._waiting = {job.name: job for job in sorted(waiting, key=lambda job: job.arrival_s)}
 
     # The clock.
 
@@ -237,14 +250,19 @@ class _Simulation:
         self._fates[job.name].left_s = self.now
 
     def _end(self, name: str) -> None:
+        self._release(name)
+        fate = self._fates[name]
+        fate.ended_s = self.now
+        self._attain(fate.job, fate.job.duration_s)
+
+    def _release(self, name: str) -> None:
         self._ledger.release(name)
         self._answers.changes += 1
         self._answers.releases += 1
         del self._satisfaction[name], self._running[name]
-        fate = self._fates[name]
-        fate.ended_s = self.now
-        job = fate.job
-        self._attained[job.tenant] = self._attained.get(job.tenant, 0.0) + job.duration_s * len(job.tasks)
+
+    def _attain(self, job: TimedJob, ran_s: float) -> None:
+        self._attained[job.tenant] = self._attained.get(job.tenant, 0.0) + ran_s * len(job.tasks)
 
     # What is recorded.
 

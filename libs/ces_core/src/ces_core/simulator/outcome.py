@@ -17,7 +17,8 @@ class Fate:
     """What became of a job.
 
     ``left_s``: when it gave up, or was given up. ``load_imbalance`` is the cluster's right after the job's start.
-    ``refusals``: the reasons why it had no place, as often as it was tried.
+    ``refusals``: the reasons why it had no place, as often as it was tried. ``stopped``: how often it had to make room
+    for another and begin anew; what is said of its start is said of the last.
     """
 
     job: TimedJob
@@ -28,6 +29,7 @@ class Fate:
     load_imbalance: float | None = None
     bandwidth_satisfaction: float | None = None
     refusals: list[str] = field(default_factory=list)
+    stopped: int = 0
 
     @property
     def waited_s(self) -> float | None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ces_core.ledger import Ledger
-from ces_core.multi.cycle import Memory
 from ces_core.multi.jobs import RunningJob, WaitingJob
+from ces_core.multi.state import Memory
 from ces_core.plan import Plan, Result
 from ces_core.problem import Cluster
 from ces_core.reason import Reason
@@ -68,6 +68,9 @@ class Desk(Protocol):
 
     def start(self, job: TimedJob, plan: Plan) -> None:
         """Give the job its place. Raises ces_core.ledger.OverCapacityError where the plan does not fit."""
+
+    def stop(self, name: str) -> None:
+        """End a running job before its time: it waits again, and begins anew when it starts."""
 
 
 class Policy(Protocol):

@@ -2,7 +2,7 @@
 cluster is crowded, CES-Multi has it count what is left for later jobs.
 
 Those that order the queue pass a job over that has no place, unless said otherwise: what is compared is the order, not
-whether room is left idle. None preempts.
+whether room is left idle. None preempts but CES-Multi where its parameters say so.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ces_core.multi.cycle import State, cycle
+from ces_core.multi.cycle import cycle
 from ces_core.multi.parameters import Parameters
 from ces_core.multi.shares import Shares, amounts_of
+from ces_core.multi.state import State
 from ces_core.simulator.policy import Desk, FirstComeFirstServed, Policy
 from ces_core.simulator.workload import TimedJob
 
@@ -73,11 +74,11 @@ class Cycles:
     parameters: Parameters
 
     def serve(self, desk: Desk) -> None:
-        while self._cycle(desk) and not desk.running:
-            pass  # no end would bring another cycle
+        while self._cycle(desk):
+            pass
 
     def _cycle(self, desk: Desk) -> bool:
-        """Whether there is more to decide at this moment."""
+        """Whether there is more to decide at this moment: room was made, or no end would bring another cycle."""
         state = State(desk.now, desk.ledger, desk.queue, desk.running, desk.freed, desk.memory)
         decided = cycle(state, self.parameters, desk.solve, desk.solve_sparing)
         desk.memory = decided.memory
@@ -86,7 +87,10 @@ class Cycles:
             desk.refuse(name, reason)
         for start in decided.starts:
             desk.start(jobs[start.job], start.plan)
-        return decided.more
+        for preempted in decided.preempted.values():
+            for name in preempted.names:
+                desk.stop(name)
+        return bool(decided.preempted) or (decided.more and not desk.running)
 
 
 def _try(desk: Desk, job: TimedJob) -> bool:

@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ces_core.multi.cycle import Memory, cycle
+from ces_core.multi.cycle import cycle
 from ces_core.multi.jobs import WaitingJob
-from ces_core.multi.recording import read_record, start_line
+from ces_core.multi.recording import preempted_line, read_record, start_line
+from ces_core.multi.state import Memory
 from ces_core.plan import Result
 from ces_core.problem import Cluster
 from ces_core.simulator.deciding import decide
@@ -20,11 +21,13 @@ from ces_core.solvers.base import foreseeing
 
 @dataclass(frozen=True)
 class Replayed:
-    """One cycle: what was started then, and what is now; job and plan, in the order of the decisions."""
+    """One cycle: what was started then, and what is now; job and plan, in the order of the decisions. ``made_room``:
+    who was to make room for whom, then and now."""
 
     now_s: float
     recorded: Sequence[Mapping[str, Any]]
     replayed: Sequence[Mapping[str, Any]]
+    made_room: tuple[Mapping[str, Any], Mapping[str, Any]]
 
 
 def replay(record: Path, solver: Solver, *, time_limit_s: float | None = None) -> Iterator[Replayed]:
@@ -45,4 +48,5 @@ def replay(record: Path, solver: Solver, *, time_limit_s: float | None = None) -
         state = told.with_memory(memory)
         decided = cycle(state, told.parameters, partial(answers, solver), partial(answers, sparing))
         memory = decided.memory
-        yield Replayed(state.now_s, told.starts, [start_line(start) for start in decided.starts])
+        made_room = told.preempted, preempted_line(decided.preempted)
+        yield Replayed(state.now_s, told.starts, [start_line(start) for start in decided.starts], made_room)
