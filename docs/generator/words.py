@@ -75,6 +75,10 @@ JOB_FIELDS = {
         "For how long it says it runs, 3650 days at most. Others' starts are foreseen by it; it ends nothing.",
         "duration: 45m",
     ),
+    "JobFile.preemption": (
+        "What becomes of it where [a more urgent job takes its place](#making-room).",
+        "preemption: suspend",
+    ),
     "JobFile.tasks": ("One or more groups of tasks; 512 tasks at most in all.", ""),
     "JobFile.flows": ("The directed flows between tasks. Left out: the tasks have no reserved bandwidth.", ""),
     "JobFile.restart": ("What happens when a worker fails.", ""),
@@ -150,6 +154,11 @@ QUEUE_FIELDS = {
         "declined: 0.2",
     ),
     "QueueFile.patience": ("Until it has waited so long.", "patience: 10m"),
+    "QueueFile.preemption": (
+        "A job that has no place may [take that of running ones](#preemption) whose priority is lower by at least so "
+        "much. `null`: never.",
+        "preemption: 30",
+    ),
     "QueueFile.tenants": (
         "Those who may submit; a job of another is refused. Left out: any may, with weight 1 and no quota.",
         "",

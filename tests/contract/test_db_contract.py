@@ -116,7 +116,7 @@ def test_migrations_lose_no_rows(url: URL) -> None:
     with UnitOfWork(engine).bare_write() as session:
         assert session.get_one(LeaseRow, "a").beats == 0
         job = session.get_one(JobRow, "j")
-        assert (job.tenant, job.expected_s) == ("default", None)
+        assert (job.tenant, job.expected_s, job.preemption) == ("default", None, "stop")
         assert job.placed_at == datetime(2030, 1, 1, tzinfo=UTC), "since its plan was committed"
     run(command.downgrade, "0001")
     assert rows() == [1] * 6

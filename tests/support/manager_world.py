@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import count, pairwise
@@ -13,16 +14,27 @@ from typing import TypeVar
 from sqlalchemy import delete, insert, select, text
 from sqlalchemy.engine import URL
 
+from ces_client.audit import Ground
+from ces_client.auditing import asked_by, judge
 from ces_common.db import UnitOfWork, WriteTx, migrate, new_engine
+from ces_common.db.outbox import events_after
 from ces_common.db.tables import Base, ClusterRow, JobRow, LeaseRow, NodeRow
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import TopologyFile
-from ces_common.messages.events import FlowPlan, JobRevision, PlanProposed, RevisionProposed
+from ces_common.messages.events import (
+    FlowPlan,
+    JobRevision,
+    PlanProposed,
+    PreemptionProposed,
+    RevisionProposed,
+    Victim,
+)
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import JobRecord, Snapshot
 from ces_common.messages.reports import Status, WorkerStatus
+from ces_common.queuefile import QueueFile
 from ces_common.states import JobState
-from ces_manager import cluster, forgetting, jobs, plans, pruning, records, reports, revisions, ticking
+from ces_manager import cluster, forgetting, jobs, plans, preempting, pruning, records, reports, revisions, ticking
 from ces_manager.addressing import next_subnet
 from ces_manager.clock import Clock
 from ces_manager.liveness import Vigil
@@ -31,6 +43,7 @@ from ces_manager.policy import Policy
 T = TypeVar("T")
 START = datetime(2030, 1, 1, tzinfo=UTC)
 POLICY = Policy()
+BY_TEN = QueueFile(preemption=10)
 
 
 def sqlite_url(folder: Path) -> str:
@@ -172,6 +185,25 @@ class World:
         )
         return self.write(lambda tx: revisions.commit_revision(tx, revision))
 
+    def preempt(
+        self, job: str, *victims: str, how: str = "suspend", version: int | None = None, queue: QueueFile = BY_TEN
+    ) -> str | None:
+        """Propose that the victims make room for a job; why that was rejected, if it was."""
+        asked = [{"job": victim, "attempt": self.job(victim).attempt, "how": how} for victim in victims]
+        proposal = PreemptionProposed(
+            preemption=f"preemption-{next(self._messages)}",
+            version=self.snapshot().version if version is None else version,
+            job=job,
+            attempt=self.job(job).attempt,
+            victims=[Victim.model_validate(each) for each in asked],
+        )
+        return self.write(lambda tx: preempting.commit_preemption(tx, proposal, queue))
+
+    def go_on(self, job: str, bandwidth: int = 10_000_000) -> PlanProposed:
+        """A plan by which a suspended job goes on where it is."""
+        places = {allocation.task: allocation.node for allocation in self.job(job).allocations}
+        return self.propose(job, [places[task.name] for task in self.job(job).tasks], bandwidth)
+
     def network(self, job: str) -> None:
         attempt = self.job(job).attempt
         self.write(lambda tx: plans.network_preparing(tx, job, attempt))
@@ -260,6 +292,25 @@ def commit_all(url: str, proposals: list[PlanProposed], now: datetime) -> list[s
     return answers
 
 
+def findings(world: World, links: Mapping[tuple[str, str], int] | None = None) -> list[str]:
+    """What an auditor reads in the world's log, who is told beside it of its nodes and what was asked for. ``links``:
+    with their capacities, or flows are not judged."""
+    with world.uow.read() as tx:
+        nodes = tx.session.scalars(select(NodeRow)).all()
+        files = tx.session.execute(select(JobRow.id, JobRow.spec)).all()
+        log = [json.loads(event.body) for event in events_after(tx, 0, None, 10**6)]
+    there = [
+        {"node": row.name, "change": change, "cpu": row.cpu, "memory": row.memory, "gpu": row.gpu}
+        for row in nodes
+        for change in ("joined", "ready")
+    ]
+    kind, time = "ces.v1.node.changed", START.isoformat()
+    told = [{"id": f"n{i}", "type": kind, "time": time, "data": data} for i, data in enumerate(there)]
+    numbered = [event | {"sequence": i} for i, event in enumerate(told + log, 1)]
+    ground = Ground(links=links, jobs={job: asked_by(file) for job, file in files})
+    return [str(finding) for finding in judge(numbered, ground).findings]
+
+
 def audit(world: World) -> None:
     """Check, in plain SQL and arithmetic, that nothing is overbooked and the books are consistent."""
     with world.uow.read() as tx:
@@ -298,6 +349,7 @@ def audit(world: World) -> None:
         job = jobs_[row.job]
         assert row.attempt == job.attempt
         assert job.live
+        assert job.state != "suspended" or row.cpu == 0
         over = job.state in ("succeeded", "failed", "cancelled", "rescheduling")
         assert row.state == "stopping" or not over, f"job {job.state} wants a {row.state} allocation"
 
@@ -306,11 +358,15 @@ def audit(world: World) -> None:
     on_links, on_media = Counter[tuple[str, str]](), Counter[str]()
     expected = Counter[tuple[int, str, str, int]]()
     for row in flows:
-        assert row.min <= row.bandwidth <= row.max
+        state = jobs_[row.job].state
+        if state == "suspended" or (row.bandwidth == 0 and state in ("rescheduling", "cancelled", "failed")):
+            assert row.bandwidth == 0
+        else:
+            assert row.min <= row.bandwidth <= row.max
         assert jobs_[row.job].live
         assert jobs_[row.job].state != "queued"
         path = [name.strip('" ') for name in row.path.strip("[]").split(",")]
-        for src, dst in pairwise(path):
+        for src, dst in pairwise(path if row.bandwidth else []):
             expected[(row.number, src, dst, row.bandwidth)] += 1
             on_links[src, dst] += row.bandwidth
             medium = links[src, dst].medium if (src, dst) in links else None

@@ -273,3 +273,87 @@ def test_whatever_is_given_away_beyond_what_there_is_is_found(log: Any, data: st
         ground = replace(ground, jobs={**ground.jobs, name: Asked(tasks)})
         what = f"cpu of node {facts[at][1]['allocations'][0]['node']}: 1001 of 1000 is overbooked"
     assert Finding(at + 1, "overbooked", what) in findings(facts, ground)
+
+
+def revised(cause: str, bandwidth: int, number: int = 1) -> Fact:
+    """The flow of job j, as it is now."""
+    flow = {"number": number, "src": "t-0", "dst": "t-1", "min": 1, "max": 99, "path": ["a", "b"]}
+    data = {"revision": f"r{cause}{bandwidth}", "job": "j", "attempt": 1, "cause": cause}
+    short = [{"src": "t-0", "dst": "t-1", "min": 1, "bandwidth": 0}] if not bandwidth else []
+    return "plan.revised", data | {"flows": [flow | {"bandwidth": bandwidth}], "short": short}
+
+
+RUNS = [*START, *started()]
+SUSPENDED = [*RUNS, revised("suspended", 0), job("suspended", "running")]
+OTHER = [job("queued", None, name="k"), *started(name="k", number=2, bandwidth=90)]
+BIG = replace(GROUND, jobs={name: asked((600, 10, 0), (600, 10, 0)) for name in "jk"})
+
+
+def test_what_a_suspended_job_gives_up_another_may_have() -> None:
+    resumed = [revised("resumed", 50), job("running", "suspended")]
+    assert found([*SUSPENDED, *OTHER, *done(name="k"), *resumed, *done()], BIG) == ""
+    early = found([*SUSPENDED, *OTHER, *resumed, *done(), *done(name="k")], BIG)
+    assert "link a -> b: 140 of 100 is overbooked" in early
+    assert "cpu of node a: 1200 of 1000 is overbooked" in early
+
+
+def test_a_suspended_job_keeps_its_memory() -> None:
+    full = replace(GROUND, jobs={name: asked((600, 60, 0), (600, 60, 0)) for name in "jk"})
+    text = found([*SUSPENDED, *OTHER], full)
+    assert "memory of node a: 120 of 100 is overbooked" in text
+    assert "cpu of node" not in text
+    ended = [
+        job("cancelled", "suspended"),
+        *(allocation(i, "stopping", "running") for i in (0, 1)),
+        *(allocation(i, "stopped", "stopping") for i in (0, 1)),
+    ]
+    assert found([*SUSPENDED, *ended, *OTHER, *done(name="k")], full) == ""
+
+
+def test_a_suspended_job_takes_no_more_than_it_had() -> None:
+    """Ending while it is suspended it gives back only what it still holds."""
+    ended = [job("rescheduling", "suspended"), *(allocation(i, "lost", "running") for i in (0, 1))]
+    third = [job("queued", None, name="l"), *started(name="l", number=3)]
+    ground = replace(BIG, jobs={name: asked((600, 10, 0), (600, 10, 0)) for name in "jkl"})
+    text = found([*SUSPENDED, *ended, job("queued", "rescheduling", 2), *OTHER, *third], ground)
+    assert "cpu of node a: 1200 of 1000 is overbooked" in text
+
+
+def test_a_job_is_suspended_only_where_its_file_lets_it_be() -> None:
+    resumed = [revised("resumed", 50), job("running", "suspended"), *done()]
+    for lets, wrong in ((True, False), (None, False), (False, True)):
+        ground = replace(GROUND, jobs={"j": replace(GROUND.jobs["j"], suspendable=lets)})
+        text = found([*SUSPENDED, *resumed], ground)
+        assert ("job j is suspended, and its file does not let it be" in text) is wrong
+        assert wrong or text == ""
+
+
+def test_a_suspended_jobs_flows_have_nothing_until_it_goes_on() -> None:
+    assert "is suspended while its flows have bandwidth" in found([*RUNS, job("suspended", "running")])
+    assert "revised while it is suspended" in found([*SUSPENDED, revised("room", 50)])
+
+
+def test_a_suspended_job_may_wait_and_its_workers_may_start_again() -> None:
+    again = [allocation(0, "pending", "running", 2), revised("resumed", 50), job("running", "suspended")]
+    story = [waiting("2026-01-01T01:00:00+00:00"), *again, allocation(0, "running", "pending", 2)]
+    assert found([*SUSPENDED, *story, *done(1)[1:]], GROUND) != "", "one task has not ended"
+    ends = [allocation(0, "succeeded", "running", 2), *done()[1:]]
+    assert found([*SUSPENDED, *story, *ends]) == ""
+
+
+def test_no_step_leads_from_suspended_to_what_it_did_not_do() -> None:
+    for state in ("starting", "succeeded", "paused", "queued"):
+        assert f"goes from suspended to {state}" in found([*SUSPENDED, job(state, "suspended")])
+
+
+def test_a_suspension_excuses_promises_made_before_it_and_none_made_after() -> None:
+    ends = {"j": replace(GROUND.jobs["j"], expected_s=600), "k": asked((600, 10, 0), (600, 10, 0))}
+    ground = replace(GROUND, jobs=ends)
+    queued = job("queued", None, name="k")
+    promised = waiting("2026-01-01T00:00:02+00:00", "k")
+    late = [*started(name="k", number=2, bandwidth=1), *done(name="k")]
+    gone = [job("cancelled", "suspended"), *(allocation(i, "lost", "running") for i in (0, 1))]
+    before = [*RUNS, queued, promised, *SUSPENDED[len(RUNS) :], *gone, *late]
+    assert "promised" not in found(before, ground)
+    after = [*SUSPENDED, queued, promised, *gone, *late]
+    assert "job k starts" in found(after, ground)

@@ -139,6 +139,15 @@ def test_a_waiting_job_is_described_with_its_standing(samples):
     assert shown(job_live(view, NOW))[1] == "waits for 12 Mbit/s on n3 -> n5, held by job bert until about 14:02"
 
 
+def test_a_suspended_job_says_for_whom_it_makes_room_and_what_it_waits_for(samples):
+    why = "makes room for job urgent, whose priority is 90 instead of 10"
+    told = standing(holders=[BERT], start_at=SOON, reason=NARROW)
+    lines = shown(job_live(samples.job("suspended", waiting=NARROW, standing=told, reason=why), NOW))
+    assert "suspended" in lines[0]
+    assert lines[1:3] == [why, "waits for 12 Mbit/s on n3 -> n5, held by job bert until about 14:02"]
+    assert shown(job_live(samples.job("suspended", reason=why), NOW))[1] == why
+
+
 def test_describing_a_waiting_job_tells_its_place_and_score(connected, samples):
     view = samples.job("queued", waiting=NARROW, standing=standing(holders=[BERT], reason=NARROW))
     connected.on("GET", f"jobs/{samples.id}", view)

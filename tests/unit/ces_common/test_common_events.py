@@ -27,6 +27,8 @@ from ces_common.messages.events import (
     PlanRefused,
     PlanRejected,
     PlanRevised,
+    PreemptionProposed,
+    PreemptionRejected,
     RevisionProposed,
     RevisionRejected,
     TopologyChanged,
@@ -114,6 +116,16 @@ SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
         }
     ],
     RevisionRejected: [{"revision": "r", "reason": "full"}],
+    PreemptionProposed: [
+        {
+            "preemption": "p",
+            "version": 1,
+            "job": "j",
+            "attempt": 1,
+            "victims": [{"job": "k", "attempt": 1, "how": how} for how in ("stop", "suspend")],
+        }
+    ],
+    PreemptionRejected: [{"preemption": "p", "job": "j", "reason": "it has changed", "stale": True}],
     PlanRejected: [{"plan": "p", "job": "j", "attempt": 1, "reason": "full"}],
     NodeChanged: [
         {"node": "n", "change": change}

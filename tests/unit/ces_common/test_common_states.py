@@ -48,6 +48,8 @@ def test_no_state_follows_itself() -> None:
         [J.STARTING, J.RESCHEDULING],
         [J.RUNNING, J.RESCHEDULING],
         [J.RUNNING, J.PAUSED, J.RUNNING],
+        [J.RUNNING, J.SUSPENDED, J.RUNNING],
+        [J.SUSPENDED, J.RESCHEDULING],
         [J.RUNNING, J.STARTING],
     ],
     ids=lambda way: "-".join(way),
@@ -59,7 +61,14 @@ def test_the_designs_ways(way: list[JobState]) -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [(J.QUEUED, J.RUNNING), (J.QUEUED, J.STARTING), (J.PAUSED, J.SUCCEEDED), (J.RESCHEDULING, J.RUNNING)],
+    [
+        (J.QUEUED, J.RUNNING),
+        (J.QUEUED, J.STARTING),
+        (J.PAUSED, J.SUCCEEDED),
+        (J.PAUSED, J.SUSPENDED),
+        (J.SUSPENDED, J.PAUSED),
+        (J.RESCHEDULING, J.RUNNING),
+    ],
 )
 def test_short_cuts_are_illegal(before: JobState, after: JobState) -> None:
     with pytest.raises(IllegalTransition):

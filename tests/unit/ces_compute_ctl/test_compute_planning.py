@@ -92,12 +92,13 @@ def test_which_device_of_a_host_is_not_guessed() -> None:
 @pytest.mark.parametrize("allocation", list(AllocationState))
 def test_who_is_wanted(state: JobState, allocation: AllocationState) -> None:
     planned = workers(ring(state=state, allocation={"state": allocation}))
-    alive = state in ("starting", "running", "paused") and allocation in ("pending", "running")
+    alive = state in ("starting", "running", "paused", "suspended") and allocation in ("pending", "running")
     assert [len(planned[name]) for name in "abc"] == ([1, 1, 0] if alive else [0, 0, 0])
 
 
-def test_paused_jobs_have_paused_workers() -> None:
-    assert workers(ring(state="paused"))["a"][0].paused
+@pytest.mark.parametrize("state", ["paused", "suspended"])
+def test_paused_and_suspended_jobs_have_paused_workers(state: str) -> None:
+    assert workers(ring(state=state))["a"][0].paused
     assert not workers(ring())["a"][0].paused
 
 

@@ -89,7 +89,18 @@ def test_a_job_runs_when_its_last_worker_does() -> None:
 
 def test_a_job_may_start_and_end_in_one_report() -> None:
     assert hear(course(J.STARTING, A.PENDING), said("exited", 0, 0)) == [J.RUNNING, J.SUCCEEDED]
-    assert hear(course(J.PAUSED, A.RUNNING), said("exited", 0, 0)) == [J.RUNNING, J.SUCCEEDED]
+    for frozen in (J.PAUSED, J.SUSPENDED):
+        assert hear(course(frozen, A.RUNNING), said("exited", 0, 0)) == [J.RUNNING, J.SUCCEEDED]
+
+
+def test_only_a_running_job_is_suspended_and_only_a_suspended_one_is_resumed() -> None:
+    for state in J:
+        walked = course(state, A.RUNNING)
+        lifecycle.suspend(walked, "why")
+        assert walked.state is (J.SUSPENDED if state is J.RUNNING else state)
+        walked = course(state, A.RUNNING)
+        lifecycle.resume(walked)
+        assert walked.state is (J.RUNNING if state is J.SUSPENDED else state)
 
 
 def test_all_of_a_gang_failing_at_once_is_one_restart() -> None:
@@ -105,7 +116,7 @@ def test_an_exit_without_a_code_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize("code", [0, 137])
-@pytest.mark.parametrize("state", [J.STARTING, J.RUNNING, J.PAUSED])
+@pytest.mark.parametrize("state", [J.STARTING, J.RUNNING, J.PAUSED, J.SUSPENDED])
 def test_a_lease_that_ran_out_is_no_failure_and_no_success(state: JobState, code: int) -> None:
     walked = course(state, A.RUNNING, A.RUNNING, A.SUCCEEDED, policy="never")
     assert hear(walked, said("exited", 0, code, lapsed=True)) == [J.RESCHEDULING]
@@ -132,7 +143,9 @@ def test_a_stopping_allocation_of_another_incarnation_counts_as_present() -> Non
     st.lists(st.sampled_from(AllocationState), min_size=1, max_size=4),
     st.lists(
         st.tuples(
-            st.sampled_from(["cancel", "fail", "reschedule", "lost", "running", "exited", "refused", "lapsed"]),
+            st.sampled_from(
+                ["cancel", "fail", "reschedule", "suspend", "resume", "lost", "running", "exited", "refused", "lapsed"]
+            ),
             st.integers(0, 3),
             st.integers(0, 1),
             st.integers(0, 9),
@@ -148,7 +161,9 @@ def test_whatever_happens_every_step_is_legal(
     walked = course(state, *members, scope=scope, max=2)
     for what, member, code, generation in happenings:
         match what:
-            case "cancel" | "fail" | "reschedule":
+            case "resume":
+                lifecycle.resume(walked)
+            case "cancel" | "fail" | "reschedule" | "suspend":
                 getattr(lifecycle, what)(walked, "why")
             case "lost":
                 lifecycle.node_lost(walked, f"n{member}", "why")

@@ -10,7 +10,15 @@ from manager_world import World, full_mesh, ring, sqlite_url
 from ces_common.bus import MemoryBroker, MemoryBus
 from ces_common.db.outbox import events_after
 from ces_common.messages.base import Message
-from ces_common.messages.events import NetworkReady, PlanRefused, Reason, new_event
+from ces_common.messages.events import (
+    NetworkReady,
+    PlanRefused,
+    PreemptionProposed,
+    Reason,
+    Victim,
+    new_event,
+)
+from ces_common.queuefile import QueueFile
 from ces_common.states import JobState
 from ces_manager.api.streams import Bell
 from ces_manager.desk import Desk
@@ -80,6 +88,35 @@ async def test_a_plan_is_committed_before_a_flood_of_others_was_told_that_they_h
     desk.close()
     order = [kind for kind, _ in told(world) if kind in ("job.waiting", "job.planned")]
     assert order.index("job.planned") < BURST / 4
+    world.close()
+
+
+async def test_a_preemption_is_committed_as_the_queue_file_allows(tmp_path: Path) -> None:
+    world = World(sqlite_url(tmp_path))
+    world.add_nodes(*NODES)
+    world.put_topology(full_mesh(NODES))
+    victim, job = world.submit(ring("low", tasks=2, priority=10)), world.submit(ring("urgent", tasks=2, priority=90))
+    world.run(victim, NODES)
+    preemption = PreemptionProposed(
+        preemption="p",
+        version=world.snapshot().version,
+        job=job,
+        attempt=1,
+        victims=[Victim(job=victim, attempt=1, how="stop")],
+    )
+    bus = MemoryBus(MemoryBroker())
+    await bus.connect()
+    await bus.provision()
+    desk = Desk(world.uow)
+    await Messaging(desk, bus, world.policy, Measurements(), Bell(), QueueFile(preemption=80)).start()
+    event = new_event("test", "preemption", "proposed", "p", preemption, world.now)
+    await bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+    async with asyncio.timeout(PATIENCE_S):
+        while world.job(victim).state is JobState.RUNNING:
+            await desk.read(lambda tx: None)
+    await bus.close()
+    desk.close()
+    assert world.job(victim).state is JobState.RESCHEDULING
     world.close()
 
 

@@ -6,29 +6,36 @@ import random
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from manager_world import World, audit, full_mesh, ring, sqlite_url
+from manager_world import World, audit, findings, full_mesh, ring, sqlite_url
 from sqlalchemy import text
 
 from ces_common.messages.events import FlowPlan
 from ces_common.messages.reports import Status, WorkerStatus
+from ces_common.shares import reservable
 from ces_common.states import JOB_OVER, JOB_PLACED, JobState
 from ces_common.view import StateView
 from ces_manager import cluster, jobs, plans
 from ces_manager.errors import Conflict
+from ces_manager.room import room_for
 
 NODES = ["a", "b", "c"]
-_ALLOCATIONS = text("SELECT id, job, task, state FROM allocations")
+HOPS = {(src, dst) for src in NODES for dst in NODES if src != dst}
+_ALLOCATIONS = text("SELECT id, job, task, state, cpu FROM allocations")
 places = st.lists(st.sampled_from(NODES), min_size=1, max_size=3)
 nodes = st.sampled_from(NODES)
 pick = st.integers(0, 4)
 SCOPES = ["gang", "task"]
 MARKS = ["cordon", "uncordon", "uncordon", "uncordon", "drain"]
+HOWS = ["suspend", "suspend", "stop"]
+YIELDS = ["stop", "suspend", "suspend"]
+PRIORITIES = [10, 50, 90]
 RATES = [10_000_000, 25_000_000, 50_000_000]
 KEEP = ["stop", "stop", "stop", "keep"]
 rates = st.sampled_from(RATES)
@@ -59,7 +66,7 @@ class Histories(RuleBasedStateMachine):
         self.world.add_nodes(*NODES, cpu=1500)
         self.world.put_topology(full_mesh(NODES, "100Mbit"))
         for tasks in (2, 3, 3):
-            self.world.submit(ring(tasks=tasks))
+            self.world.submit(ring(tasks=tasks, priority=10, preemption="suspend"))
 
     # users
 
@@ -68,9 +75,14 @@ class Histories(RuleBasedStateMachine):
         scope=st.sampled_from(SCOPES),
         disconnect=st.sampled_from(KEEP),
         most=st.integers(0, 2),
+        priority=st.sampled_from(PRIORITIES),
+        yields=st.sampled_from(YIELDS),
     )
-    def submit(self, tasks: int, scope: str, disconnect: str, most: int) -> None:
-        self.world.submit(ring(tasks=tasks, restart={"scope": scope, "max": most}, disconnect=disconnect))
+    def submit(self, tasks: int, scope: str, disconnect: str, most: int, priority: int, yields: str) -> None:
+        restart = {"scope": scope, "max": most}
+        self.world.submit(
+            ring(tasks=tasks, restart=restart, disconnect=disconnect, priority=priority, preemption=yields)
+        )
 
     @rule(which=pick)
     def cancel(self, which: int) -> None:
@@ -110,7 +122,42 @@ class Histories(RuleBasedStateMachine):
             before = self.world.job(job)
             reason = self.world.commit(self.world.propose(job, where, bandwidth))
             after = self.world.job(job)
-            assert (after == before) if reason else (after.state is JobState.PLANNED)
+            expected = JobState.RUNNING if before.state is JobState.SUSPENDED else JobState.PLANNED
+            assert (after == before) if reason else (after.state is expected)
+
+    @rule(which=pick, whom=st.lists(pick, min_size=1, max_size=2, unique=True), how=st.sampled_from(HOWS))
+    def preempt(self, which: int, whom: list[int], how: str) -> None:
+        for job in self.choose(which, JobState.QUEUED, JobState.SUSPENDED):
+            victims = sorted({victim for each in whom for victim in self.choose(each, *JobState)})
+            before = self.world.snapshot()
+            reason = self.world.preempt(job, *victims, how=how)
+            if reason is not None:
+                assert self.world.snapshot().jobs == before.jobs
+                continue
+            states = {self.world.job(victim).state for victim in victims}
+            left = {JobState.SUSPENDED} if how == "suspend" else {JobState.RESCHEDULING, JobState.QUEUED}
+            assert states <= left
+
+    @rule(which=pick, how=st.sampled_from(HOWS))
+    def make_room(self, which: int, how: str) -> None:
+        """For a job that is more urgent than any."""
+        for victim in self.choose(which, JobState.RUNNING):
+            before = self.world.job(victim)
+            reason = self.world.preempt(self.world.submit(ring(tasks=1, priority=100)), victim, how=how)
+            assert (reason is None) is (before.priority <= 90 and how in ("stop", before.preemption))
+
+    @rule(which=pick, bandwidth=rates)
+    def go_on(self, which: int, bandwidth: int) -> None:
+        for job in self.choose(which, JobState.SUSPENDED):
+            before = self.world.job(job)
+            reason = self.world.commit(self.world.go_on(job, bandwidth))
+            after = self.world.job(job)
+            if reason is not None:
+                assert after == before
+                continue
+            assert after.state is JobState.RUNNING
+            assert after.allocations == before.allocations
+            assert [flow.number for flow in after.reserved] == [flow.number for flow in before.reserved]
 
     @rule(which=pick, ready=st.booleans(), late=st.sampled_from([0, 0, 0, 1]))
     def network(self, which: int, ready: bool, late: int) -> None:
@@ -238,6 +285,35 @@ class Histories(RuleBasedStateMachine):
         audit(self.world)
 
     @invariant()
+    def what_is_left_is_what_nobody_holds(self) -> None:
+        """What has its place holds what it asked for; a suspended job no CPU, and nothing of any link."""
+        snapshot = self.world.snapshot()
+        with self.world.uow.read() as tx:
+            room = room_for(tx, NODES, HOPS)
+            held = {row.id: row for row in tx.session.execute(_ALLOCATIONS)}
+        nodes, links = {node.name: node for node in snapshot.nodes}, Counter[tuple[str, str]]()
+        cpu, memory = Counter[str](), Counter[str]()
+        for job in snapshot.jobs:
+            suspended = job.state is JobState.SUSPENDED
+            for each in job.allocations:
+                if not each.over:
+                    asked = job.tasks[each.rank]
+                    if job.state in JOB_PLACED:
+                        assert held[each.id].cpu == (0 if suspended else asked.cpu)
+                    cpu[each.node] += held[each.id].cpu
+                    memory[each.node] += asked.memory
+            for flow in job.reserved:
+                assert not (suspended and flow.bandwidth)
+                links.update(dict.fromkeys(pairwise(flow.path if not job.released else []), flow.bandwidth))
+        for name, left in room.nodes.items():
+            assert (left.cpu, left.memory) == (nodes[name].cpu - cpu[name], nodes[name].memory - memory[name])
+            assert min(left.cpu, left.memory, left.gpu) >= 0
+        assert snapshot.topology is not None
+        for link in snapshot.topology.links:
+            hop = link.src, link.dst
+            assert room.links[hop].bandwidth == reservable(link.capacity) - links[hop] >= 0
+
+    @invariant()
     def each_task_runs_at_most_once(self) -> None:
         """Over all nodes, also while some of them are cut off; and what runs has its capacity held."""
         with self.world.uow.read() as tx:
@@ -272,6 +348,7 @@ class Histories(RuleBasedStateMachine):
         self.all_converge()
         audit(self.world)
         left = self.world.snapshot().jobs
+        assert findings(self.world) == []
         assert left == [], f"never released: {[(job.state, job.allocations) for job in left if job.state in JOB_OVER]}"
         self.world.close()
         self.folder.cleanup()
@@ -297,7 +374,20 @@ def test_long_histories(seed: int) -> None:
         return dice.sample(NODES, dice.randint(1, most))
 
     acts: list[tuple[int, Callable[[], None]]] = [
-        (8, lambda: machine.submit(dice.randint(1, 3), dice.choice(SCOPES), dice.choice(KEEP), dice.randint(0, 3))),
+        (
+            8,
+            lambda: machine.submit(
+                dice.randint(1, 3),
+                dice.choice(SCOPES),
+                dice.choice(KEEP),
+                dice.randint(0, 3),
+                dice.choice(PRIORITIES),
+                dice.choice(YIELDS),
+            ),
+        ),
+        (8, lambda: machine.preempt(dice.randint(0, 4), dice.sample(range(5), dice.randint(1, 2)), dice.choice(HOWS))),
+        (9, lambda: machine.make_room(dice.randint(0, 4), dice.choice(HOWS))),
+        (9, lambda: machine.go_on(dice.randint(0, 4), dice.choice(RATES))),
         (2, lambda: machine.cancel(dice.randint(0, 4))),
         (3, lambda: machine.pause_or_resume(dice.randint(0, 4), dice.random() < 0.5)),
         (3, lambda: machine.mark(dice.choice(NODES), dice.choice(MARKS))),
@@ -317,6 +407,7 @@ def test_long_histories(seed: int) -> None:
     for call in dice.choices(calls, weights, k=150):
         call()
         machine.books_are_right()
+        machine.what_is_left_is_what_nobody_holds()
         machine.each_task_runs_at_most_once()
         machine.follow()
     machine.teardown()

@@ -98,8 +98,10 @@ def nodes_of(nodes: Iterable[NodeView]) -> dict[str, tuple[int, int, int]]:
 def asked_by(job: JobView | JobFile) -> Asked:
     """What a job asked for."""
     if isinstance(job, JobView):
-        return Asked({task.name: (task.cpu, task.memory, task.gpu) for task in job.placement}, job.expected_s)
-    return Asked({task.name: (task.cpu, task.memory, task.gpu) for task in job.expand_tasks()}, job.duration)
+        tasks = {task.name: (task.cpu, task.memory, task.gpu) for task in job.placement}
+        return Asked(tasks, job.expected_s, job.preemption == "suspend")
+    tasks = {task.name: (task.cpu, task.memory, task.gpu) for task in job.expand_tasks()}
+    return Asked(tasks, job.duration, job.preemption == "suspend")
 
 
 def jobs_of_files(paths: Sequence[Path]) -> dict[str, Asked]:

@@ -108,6 +108,7 @@ class Range(Document):
 
 
 FlowMode = Literal["strict", "elastic"]
+Preemption = Literal["stop", "suspend"]
 
 
 class Edge(Document):
@@ -195,6 +196,7 @@ class JobFile(Document):
     priority: Annotated[int, Field(ge=0, le=100)] = 50
     tenant: Name = DEFAULT_TENANT
     duration: Duration | None = None
+    preemption: Preemption = "stop"
     tasks: Annotated[list[TaskGroup], Field(min_length=1, max_length=64)]
     flows: Flows = Flows()
     restart: Restart = Restart()

@@ -91,8 +91,8 @@ class TenantEntry(Document):
 
 
 class QueueFile(Document):
-    """``window``, ``overdue``, ``crowded`` and ``declined``: null is none. Those ``tenants`` that are named may submit;
-    where none is, any may, with weight 1 and no quota."""
+    """``window``, ``overdue``, ``crowded``, ``declined`` and ``preemption``: null is none. Those ``tenants`` that are
+    named may submit; where none is, any may, with weight 1 and no quota."""
 
     window: Annotated[int, Field(ge=1)] | None = 8
     weights: Weights = Weights()
@@ -102,6 +102,7 @@ class QueueFile(Document):
     crowded: Share | None = 0.5
     declined: Share | None = 0.1
     patience: Annotated[Duration, AfterValidator(_not_below_zero)] = 300
+    preemption: Annotated[int, Field(ge=1, le=100)] | None = None
     tenants: list[TenantEntry] = []
 
     @model_validator(mode="after")

@@ -13,7 +13,8 @@ class JobState(StrEnum):
     PREPARING = "preparing"  # its network is being programmed
     STARTING = "starting"  # its workers are being started
     RUNNING = "running"
-    PAUSED = "paused"
+    PAUSED = "paused"  # by its user, until its user resumes it
+    SUSPENDED = "suspended"  # frozen for a more urgent job: keeps its nodes and memory, and waits for the rest
     RESCHEDULING = "rescheduling"  # a node was lost or a deadline passed: waits until its workers are surely gone
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -32,7 +33,8 @@ class AllocationState(StrEnum):
 
 J, A = JobState, AllocationState
 JOB_OVER = frozenset({J.SUCCEEDED, J.FAILED, J.CANCELLED})
-JOB_PLACED = frozenset({J.PLANNED, J.PREPARING, J.STARTING, J.RUNNING, J.PAUSED})
+JOB_PLACED = frozenset({J.PLANNED, J.PREPARING, J.STARTING, J.RUNNING, J.PAUSED, J.SUSPENDED})
+JOB_WAITS = frozenset({J.QUEUED, J.SUSPENDED})  # for the scheduler to say that there is room
 ALLOCATION_OVER = frozenset({A.SUCCEEDED, A.FAILED, A.STOPPED, A.LOST})
 
 _ENDS = {J.RESCHEDULING, J.FAILED, J.CANCELLED}
@@ -42,8 +44,9 @@ JOB_TRANSITIONS: dict[JobState, frozenset[JobState]] = {
     J.PREPARING: frozenset({J.STARTING} | _ENDS),
     J.STARTING: frozenset({J.RUNNING} | _ENDS),
     # back to starting: its workers restart in place after a failure
-    J.RUNNING: frozenset({J.STARTING, J.PAUSED, J.SUCCEEDED} | _ENDS),
+    J.RUNNING: frozenset({J.STARTING, J.PAUSED, J.SUSPENDED, J.SUCCEEDED} | _ENDS),
     J.PAUSED: frozenset({J.RUNNING} | _ENDS),
+    J.SUSPENDED: frozenset({J.RUNNING} | _ENDS),
     J.RESCHEDULING: frozenset({J.QUEUED, J.FAILED, J.CANCELLED}),
     J.SUCCEEDED: frozenset(),
     J.FAILED: frozenset(),

@@ -15,7 +15,8 @@ from ces_common.naming import DATA_PORT, WORKER_DEVICE, node_end, router_address
 from ces_common.states import AllocationState, JobState
 from ces_common.view import StateView
 
-HAS_WORKERS = frozenset({JobState.STARTING, JobState.RUNNING, JobState.PAUSED})
+FROZEN = frozenset({JobState.PAUSED, JobState.SUSPENDED})
+HAS_WORKERS = frozenset({JobState.STARTING, JobState.RUNNING}) | FROZEN
 WANTED = frozenset({AllocationState.PENDING, AllocationState.RUNNING})
 
 
@@ -112,7 +113,7 @@ def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: 
         cpu=task.cpu,
         memory=task.memory,
         gpu=task.gpu,
-        paused=job.state is JobState.PAUSED,
+        paused=job.state in FROZEN,
         disconnect=job.disconnect,
     )
 

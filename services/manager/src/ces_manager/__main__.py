@@ -51,7 +51,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     relay, revoking = Relay(uow, bus), Revoking(desk, claims)
     desk.on_commit(relay.hint.set)
     desk.on_commit(bell.ring)
-    messaging = Messaging(desk, bus, policy, measurements, bell)
+    messaging = Messaging(desk, bus, policy, measurements, bell, queue)
     context = Context(
         desk=desk,
         bus=bus,

@@ -52,9 +52,16 @@ def hops(path: Sequence[str]) -> list[Hop]:
 
 
 def misfit(
-    tasks: Sequence[Task], flows: Sequence[Flow], assignments: Mapping[str, str], given: Sequence[FlowPlan], room: Room
+    tasks: Sequence[Task],
+    flows: Sequence[Flow],
+    assignments: Mapping[str, str],
+    given: Sequence[FlowPlan],
+    room: Room,
+    *,
+    asking: Sequence[Task] | None = None,
 ) -> str | None:
-    """The first reason why a plan cannot be committed; None where it can."""
+    """The first reason why a plan cannot be committed; None where it can. ``asking``: what the tasks ask of their nodes
+    where that is not all that they need, since they have the rest."""
     if set(assignments) != {task.name for task in tasks}:
         return "the plan does not place exactly the job's tasks"
     wanted = {(flow.src, flow.dst): flow for flow in flows}
@@ -63,7 +70,7 @@ def misfit(
     sources = {flow.src: node for flow in flows if (node := flow.data_node) is not None}
     places = {**assignments, **sources}
     problems = (
-        _nodes(tasks, assignments, room),
+        _nodes(tasks if asking is None else asking, assignments, room),
         (reason for flow in given for reason in _flow(flow, wanted[flow.src, flow.dst], places, room)),
         (reason for flow in flows for reason in _data(flow, room)),
         _links(given, room),

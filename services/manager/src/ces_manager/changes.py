@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, delete, select, update
 from ces_common.db.tables import AllocationRow, HopRow, JobRow, ReservationRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.events import AllocationChanged, JobChanged
-from ces_common.states import JOB_OVER, AllocationState, JobState
+from ces_common.states import JOB_OVER, JOB_WAITS, AllocationState, JobState
 from ces_manager.errors import NotFound
 from ces_manager.lifecycle import Course, JobStep, Member, MemberStep
 
@@ -86,9 +86,10 @@ def as_member(row: AllocationRow) -> Member:
 
 def _job_step(tx: WriteTx, row: JobRow, step: JobStep) -> None:
     row.state, row.state_since = step.state, tx.now
+    if step.previous in JOB_WAITS:
+        row.waiting, row.standing = None, None
     if step.state is JobState.QUEUED:  # once more: a new attempt, whose reason is that of the last one's end
         row.attempt += 1
-        row.waiting, row.standing = None, None
     else:
         row.reason = step.reason
     if step.state is JobState.RUNNING:
@@ -96,7 +97,6 @@ def _job_step(tx: WriteTx, row: JobRow, step: JobStep) -> None:
         row.started_at = row.started_at or tx.now
     if step.state in JOB_OVER:
         row.finished_at = tx.now
-        row.waiting, row.standing = None, None
     emit_job(tx, row, step.previous)
 
 

@@ -9,6 +9,7 @@ from sqlalchemy import delete, select
 
 from ces_common.db.tables import LIVE_STATES, AllocationRow, HopRow, JobRow, NodeRow, ReservationRow, RevokedKeyRow
 from ces_common.db.uow import ReadTx, WriteTx
+from ces_common.states import JobState
 from ces_manager import lifecycle
 from ces_manager.changes import change
 from ces_manager.cluster import emit_node, jobs_on, node_row
@@ -75,10 +76,17 @@ def _tasks_on(tx: ReadTx, node: str) -> Sequence[str]:
 
 
 def _jobs_through(tx: ReadTx, node: str) -> Sequence[JobRow]:
-    """Jobs with a flow that passes the node."""
+    """Jobs with a flow that passes the node, or that must end there once its suspended job goes on."""
     passing = (
         select(ReservationRow.job)
         .join(HopRow, HopRow.number == ReservationRow.number)
         .where(ReservationRow.held, (HopRow.src == node) | (HopRow.dst == node))
     )
-    return tx.session.scalars(select(JobRow).where(JobRow.id.in_(passing)).order_by(JobRow.id)).all()
+    waiting = (
+        select(ReservationRow.job, ReservationRow.path)
+        .join(JobRow, JobRow.id == ReservationRow.job)
+        .where(ReservationRow.held, JobRow.state == JobState.SUSPENDED)
+    )
+    jobs = {job for job, path in tx.session.execute(waiting) if node in (path[0], path[-1])}
+    jobs.update(tx.session.scalars(passing))
+    return tx.session.scalars(select(JobRow).where(JobRow.id.in_(jobs)).order_by(JobRow.id)).all()

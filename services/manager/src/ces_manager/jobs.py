@@ -44,6 +44,7 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
         priority=jobfile.priority,
         tenant=jobfile.tenant,
         expected_s=jobfile.duration,
+        preemption=jobfile.preemption,
         spec=jobfile,
         restart=jobfile.restart,
         disconnect=jobfile.disconnect,
@@ -75,6 +76,8 @@ def _hash(jobfile: JobFile) -> str:
         left_out["tenant"] = True
     if jobfile.duration is None:
         left_out["duration"] = True
+    if jobfile.preemption == "stop":
+        left_out["preemption"] = True
     return sha256(jobfile.model_dump_json(exclude=left_out).encode()).hexdigest()
 
 
@@ -100,6 +103,10 @@ def _switch(tx: WriteTx, job: str, before: JobState, after: JobState) -> JobRow:
     if row.state is after:
         return row
     if row.state is not before:
+        if row.state is JobState.SUSPENDED:
+            raise Conflict(
+                f"job {row.name} is suspended for a more urgent job; it goes on by itself as soon as there is room"
+            )
         over = " for good" if row.state in JOB_OVER else ""
         raise Conflict(f"job {row.name} is {row.state.value}{over}; only a {before.value} job can become {after.value}")
     change(tx, row, lambda course: course.move(after))

@@ -20,7 +20,8 @@ from ces_common.states import (
 
 J, A = JobState, AllocationState
 _UNSTARTED = frozenset({J.PLANNED, J.PREPARING})  # no compute document has named its workers yet
-_STARTED = frozenset({J.STARTING, J.RUNNING, J.PAUSED})
+_STARTED = frozenset({J.STARTING, J.RUNNING, J.PAUSED, J.SUSPENDED})
+_FROZEN = frozenset({J.PAUSED, J.SUSPENDED})
 MAX_REASON = 2000  # characters
 _GONE = frozenset({"exited", "refused"})
 
@@ -113,6 +114,18 @@ def reschedule(course: Course, reason: str) -> None:
     """Give up the present placement; the job queues again when nothing of it is left."""
     if course.state in JOB_PLACED:
         _leave(course, J.RESCHEDULING, reason)
+
+
+def suspend(course: Course, reason: str) -> None:
+    """Freeze a running job where it is."""
+    if course.state is J.RUNNING:
+        course.move(J.SUSPENDED, reason)
+
+
+def resume(course: Course) -> None:
+    """Let a suspended job go on where it is."""
+    if course.state is J.SUSPENDED:
+        course.move(J.RUNNING)
 
 
 def node_lost(course: Course, node: str, reason: str) -> None:
@@ -212,8 +225,8 @@ def _advance(course: Course) -> None:
     states = {member.state for member in course.members.values()}
     if course.state is J.STARTING and states <= {A.RUNNING, A.SUCCEEDED}:
         course.move(J.RUNNING)
-    if states == {A.SUCCEEDED} and course.state in (J.RUNNING, J.PAUSED):
-        if course.state is J.PAUSED:  # it ended before the pause reached it
+    if states == {A.SUCCEEDED} and course.state in {J.RUNNING} | _FROZEN:
+        if course.state in _FROZEN:  # it ended before that reached it
             course.move(J.RUNNING)
         course.move(J.SUCCEEDED)
 

@@ -21,16 +21,19 @@ from ces_common.messages.events import (
     NetworkReady,
     PlanProposed,
     PlanRefused,
+    PreemptionProposed,
     RevisionProposed,
     parse_event,
 )
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.reports import DataReport, Heartbeat, LeaseGrant, LinkReport, Progress, Status
-from ces_manager import datasets, link_states, plans, records, reports, revisions
+from ces_common.queuefile import QueueFile
+from ces_manager import datasets, link_states, plans, preempting, records, reports, revisions
 from ces_manager.api.streams import Bell
 from ces_manager.batching import Batcher
 from ces_manager.desk import Desk
 from ces_manager.hearing import GATHER_S, IGNORED, Reports
+from ces_manager.jobs import ANYBODY
 from ces_manager.measurements import Measurements
 from ces_manager.policy import Policy
 
@@ -39,7 +42,7 @@ SERVICE = "manager"
 # Queues that are taken from in turn: jobs that have a plan go on, and flows are led around a dead link, while a burst
 # of others waits to have theirs committed; and no plan waits until thousands have been told that they have none.
 FACTS = {
-    subjects.MANAGER_PLANS: [subjects.events("plan", "proposed")],
+    subjects.MANAGER_PLANS: [subjects.events("plan", "proposed"), subjects.events("preemption", "proposed")],
     subjects.MANAGER_REFUSALS: [subjects.events("plan", "refused")],
     subjects.MANAGER_NETWORKS: [
         subjects.events("network", "preparing"),
@@ -54,8 +57,16 @@ PROGRESS_LIMIT = 64 * 1024  # bytes; agents pass on lines of 16 KiB at most, whi
 
 
 class Messaging:
-    def __init__(self, desk: Desk, bus: Bus, policy: Policy, measurements: Measurements, bell: Bell) -> None:
-        self._desk, self._bus, self._policy = desk, bus, policy
+    def __init__(
+        self,
+        desk: Desk,
+        bus: Bus,
+        policy: Policy,
+        measurements: Measurements,
+        bell: Bell,
+        queue: QueueFile = ANYBODY,
+    ) -> None:
+        self._desk, self._bus, self._policy, self._queue = desk, bus, policy, queue
         self._measurements, self._bell = measurements, bell
         self._beats = Batcher(self._renew, GATHER_S)
         self._statuses = Reports(desk, "status", Status.model_validate_json, reports.matters, reports.agent_status)
@@ -112,6 +123,15 @@ class Messaging:
             case RevisionProposed():
                 reason = revisions.commit_revision(tx, data)
                 log.info("revision", revision=data.revision, cause=data.cause, outcome=reason or "committed")
+            case PreemptionProposed():
+                reason = preempting.commit_preemption(tx, data, self._queue)
+                log.info(
+                    "preemption",
+                    preemption=data.preemption,
+                    job=data.job,
+                    victims=len(data.victims),
+                    outcome=reason or "committed",
+                )
             case NetworkPreparing():
                 plans.network_preparing(tx, data.job, data.attempt)
             case NetworkReady():

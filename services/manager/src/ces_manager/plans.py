@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BindParameter, bindparam, insert, select
+from sqlalchemy import BindParameter, bindparam, select
 from ulid import ULID
 
 from ces_common.db.tables import (
     LIVE_STATES,
     AllocationRow,
-    HopRow,
     JobRow,
     NodeRow,
     PlanRow,
@@ -16,12 +15,14 @@ from ces_common.db.tables import (
 )
 from ces_common.db.uow import WriteTx
 from ces_common.messages.events import JobWaiting, PlanCommitted, PlanProposed, PlanRefused, PlanRejected
-from ces_common.states import AllocationState, JobState
+from ces_common.states import JOB_WAITS, AllocationState, JobState
 from ces_manager.addressing import WORKER_PORT, Exhausted, next_address, next_numbers, next_port
 from ces_manager.capacity import hops, misfit
 from ces_manager.changes import change, emit_allocation, emit_job
+from ces_manager.holding import take_links
 from ces_manager.lifecycle import Course
 from ces_manager.records import allocation_record, flow_record
+from ces_manager.resuming import commit_resumption
 from ces_manager.room import room_for
 from ces_manager.standings import named, promise
 
@@ -48,20 +49,12 @@ def commit_plan(tx: WriteTx, plan: PlanProposed) -> str | None:
     """Make a plan true where it fits what is committed now; otherwise reject it, with the reason, which is returned.
     A rejected plan changes nothing: its job stays as it is."""
     row = tx.session.get(JobRow, plan.job) if len(plan.job) <= 26 else None
-    reason = _reason_against(tx, row, plan)
-    if row is not None and reason is None:
-        try:
-            allocations = _allocate(tx, row, plan)
-            reservations = _reserve(tx, row, plan)
-        except Exhausted as error:
-            reason = str(error)
-    if row is None or reason is not None:
-        rejected = PlanRejected(
-            plan=plan.plan, job=plan.job, attempt=plan.attempt, reason=reason or f"no job {plan.job}"
-        )
-        tx.emit("plan", "rejected", plan.plan, rejected, job=None if row is None else row.id)
-        return rejected.reason
-    tx.session.add_all([*allocations, *reservations])
+    if row is None:
+        return _reject(tx, None, plan, f"no job {plan.job}")
+    act = commit_resumption if row.state is JobState.SUSPENDED else _place
+    reason = act(tx, row, plan)
+    if reason is not None:
+        return _reject(tx, row, plan, reason)
     tx.session.add(
         PlanRow(
             id=plan.plan,
@@ -76,13 +69,27 @@ def commit_plan(tx: WriteTx, plan: PlanProposed) -> str | None:
             flows=plan.flows,
         )
     )
-    shares = [
-        {"number": flow.number, "src": src, "dst": dst, "bandwidth": flow.bandwidth}
-        for flow in reservations
-        for src, dst in hops(flow.path)
-    ]
-    if shares:
-        tx.session.execute(insert(HopRow), shares)
+    return None
+
+
+def _reject(tx: WriteTx, row: JobRow | None, plan: PlanProposed, reason: str) -> str:
+    rejected = PlanRejected(plan=plan.plan, job=plan.job, attempt=plan.attempt, reason=reason)
+    tx.emit("plan", "rejected", plan.plan, rejected, job=None if row is None else row.id)
+    return reason
+
+
+def _place(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
+    """Give a queued job its place; or the reason why not, and then nothing changes."""
+    reason = _reason_against(tx, row, plan)
+    if reason is not None:
+        return reason
+    try:
+        allocations = _allocate(tx, row, plan)
+        reservations = _reserve(tx, row, plan)
+    except Exhausted as error:
+        return str(error)
+    tx.session.add_all([*allocations, *reservations])
+    take_links(tx, reservations)
     committed = PlanCommitted(
         plan=plan.plan,
         job=row.id,
@@ -106,7 +113,7 @@ def commit_plan(tx: WriteTx, plan: PlanProposed) -> str | None:
 def refuse_plan(tx: WriteTx, refused: PlanRefused) -> None:
     """Note why the scheduler found no place, where that is news."""
     row = tx.session.get(JobRow, refused.job) if len(refused.job) <= 26 else None
-    if row is None or row.state is not JobState.QUEUED or row.attempt != refused.attempt:
+    if row is None or row.state not in JOB_WAITS or row.attempt != refused.attempt:
         return
     if row.waiting == refused.reason and promise(row.standing) == promise(refused.standing):
         return
@@ -140,9 +147,7 @@ def _network(tx: WriteTx, job: str, attempt: int, steps: dict[JobState, list[Job
     change(tx, row, walk)
 
 
-def _reason_against(tx: WriteTx, row: JobRow | None, plan: PlanProposed) -> str | None:
-    if row is None:
-        return f"no job {plan.job}"
+def _reason_against(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
     if row.state is not JobState.QUEUED:
         return f"job {row.name} is {row.state.value}, not queued"
     if row.attempt != plan.attempt:

@@ -65,6 +65,7 @@ def job_records(tx: ReadTx, rows: Sequence[JobRow]) -> list[JobRecord]:
                 "priority": row.priority,
                 "tenant": row.tenant,
                 "expected_s": row.expected_s,
+                "preemption": row.preemption,
                 "state": row.state,
                 "attempt": row.attempt,
                 "restarts": row.restarts,

@@ -5,21 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import delete, insert, select
-
-from ces_common.db.tables import HopRow, JobRow, ReservationRow
+from ces_common.db.tables import JobRow, ReservationRow
 from ces_common.db.uow import WriteTx
-from ces_common.messages.events import (
-    FlowPlan,
-    JobRevision,
-    PlanRevised,
-    RevisionProposed,
-    RevisionRejected,
-    ShortFlow,
-)
-from ces_common.states import JOB_PLACED
+from ces_common.messages.events import FlowPlan, JobRevision, RevisionProposed, RevisionRejected
+from ces_common.states import JOB_PLACED, JobState
 from ces_manager.capacity import FlowChange, hops, revision_misfit
-from ces_manager.records import flow_record
+from ces_manager.holding import emit_revised, free_links, held_flows, take_links
 from ces_manager.room import room_for
 
 Held = Mapping[tuple[str, str], ReservationRow]  # by the flow's ends
@@ -67,12 +58,13 @@ def _part(tx: WriteTx, asked: JobRevision, version: int) -> _Part:
         raise _Stale(f"no job {asked.job}")
     if row.state not in JOB_PLACED:
         raise _Stale(f"job {row.name} is {row.state.value} and has no place")
+    if row.state is JobState.SUSPENDED:
+        raise _Stale(f"job {row.name} is suspended: its flows have nothing until it goes on")
     if row.attempt != asked.attempt:
         raise _Stale(f"job {row.name} is at attempt {row.attempt}, the revision is for {asked.attempt}")
     if row.version > version:
         raise _Stale(f"job {row.name} has changed since version {version}")
-    query = select(ReservationRow).where(ReservationRow.job == row.id, ReservationRow.held)
-    held = {(flow.src, flow.dst): flow for flow in tx.session.scalars(query)}
+    held = {(flow.src, flow.dst): flow for flow in held_flows(tx, row)}
     named = [(flow.src, flow.dst) for flow in asked.flows]
     if len(set(named)) != len(named):
         raise _Refused(f"it names a flow of job {row.name} twice")
@@ -101,26 +93,7 @@ def _commit(tx: WriteTx, part: _Part, revision: RevisionProposed) -> None:
         row = part.held[flow.src, flow.dst]
         row.bandwidth, row.path = flow.bandwidth, flow.path
         rows.append(row)
-    shares = [
-        {"number": row.number, "src": src, "dst": dst, "bandwidth": row.bandwidth}
-        for row in rows
-        for src, dst in hops(row.path)
-    ]
-    numbers = [row.number for row in rows]
-    tx.session.execute(delete(HopRow).where(HopRow.number.in_(numbers)))
-    if shares:
-        tx.session.execute(insert(HopRow), shares)
+    free_links(tx, rows)
+    take_links(tx, rows)
     part.job.version = tx.version
-    revised = PlanRevised(
-        revision=revision.revision,
-        job=part.job.id,
-        attempt=part.job.attempt,
-        cause=revision.cause,
-        flows=[flow_record(row) for row in rows],
-        short=[
-            ShortFlow(src=row.src, dst=row.dst, min=row.min, bandwidth=row.bandwidth)
-            for row in part.held.values()
-            if row.bandwidth < row.min
-        ],
-    )
-    tx.emit("plan", "revised", revision.revision, revised, job=part.job.id)
+    emit_revised(tx, part.job, revision.revision, revision.cause, rows, part.held.values())

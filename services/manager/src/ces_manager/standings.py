@@ -12,10 +12,10 @@ from ces_common.db.tables import JobRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.api import QueueEntry, QueuePage
 from ces_common.messages.events import JobName, Standing, StandingView
-from ces_common.states import JobState
+from ces_common.states import JOB_WAITS
 from ces_manager.live_queue import Told
 
-_QUEUED = JobRow.state == JobState.QUEUED
+_WAITING = JobRow.state.in_(JOB_WAITS)
 _BY_AGE = (JobRow.priority.desc(), JobRow.submitted_at, JobRow.id)
 
 
@@ -62,18 +62,18 @@ def queue_page(tx: ReadTx, told: Told, *, after: int, limit: int) -> QueuePage:
 
 
 def _rows(tx: ReadTx, jobs: Iterable[str]) -> dict[str, JobRow]:
-    query = select(JobRow).where(_QUEUED, JobRow.id.in_(list(jobs)))
+    query = select(JobRow).where(_WAITING, JobRow.id.in_(list(jobs)))
     return {row.id: row for row in tx.session.scalars(query)}
 
 
 def _others(tx: ReadTx, told: Told, after: int, limit: int) -> tuple[Sequence[JobRow], bool]:
-    """Queued jobs that the scheduler has not told of, and whether there are more."""
+    """Waiting jobs that the scheduler has not told of, and whether there are more."""
     query = select(JobRow).options(undefer(JobRow.standing)).order_by(*_BY_AGE)
     if not told.standings:
-        rows = tx.session.scalars(query.where(_QUEUED).offset(after).limit(limit + 1)).all()
+        rows = tx.session.scalars(query.where(_WAITING).offset(after).limit(limit + 1)).all()
         return rows[:limit], len(rows) > limit
-    queued = tx.session.scalars(select(JobRow.id).where(_QUEUED).order_by(*_BY_AGE))
-    ids = [job for job in queued if job not in told.by_job]
+    waiting = tx.session.scalars(select(JobRow.id).where(_WAITING).order_by(*_BY_AGE))
+    ids = [job for job in waiting if job not in told.by_job]
     rows = tx.session.scalars(query.where(JobRow.id.in_(ids[after : after + limit]))).all()
     return rows, len(ids) > after + limit
 
@@ -85,6 +85,7 @@ def _entries(tx: ReadTx, places: Sequence[tuple[int, JobRow, Standing | None]]) 
             position=position,
             id=row.id,
             name=row.name,
+            state=row.state,
             tenant=row.tenant,
             priority=row.priority,
             submitted_at=row.submitted_at,

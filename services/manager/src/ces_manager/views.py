@@ -35,7 +35,7 @@ from ces_common.messages.api import (
     TopologyView,
 )
 from ces_common.messages.reports import LinkUsage
-from ces_common.states import JobState
+from ces_common.states import JOB_WAITS, JobState
 from ces_manager.changes import allocations_of, job_row
 from ces_manager.errors import Invalid, NotFound
 from ces_manager.measurements import Measurements
@@ -49,12 +49,13 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements) -> JobView:
     row = job_row(tx, job)
     allocations = allocations_of(tx, [row])[row.id]
     by_task = {allocation.task: allocation for allocation in allocations}
-    standing = row.standing if row.state is JobState.QUEUED else None
+    standing = row.standing if row.state in JOB_WAITS else None
     return JobView(
         **_summary(row, allocations).model_dump(),
         waiting=row.waiting,
         standing=None if standing is None else named(tx, [standing])[0],
         disconnect=row.disconnect,
+        preemption=row.preemption,
         placement=[_task_view(task, by_task.get(task.name), measurements) for task in row.tasks],
         flows=_flow_views(tx, row.flows, reservations_of(tx, [row])[row.id], measurements, row.started_at),
     )
@@ -82,7 +83,7 @@ def list_jobs(
 def plan_view(tx: ReadTx, job: str) -> PlanView:
     """The newest plan that was committed for a job. Raises NotFound."""
     row = job_row(tx, job)
-    query = select(PlanRow).where(PlanRow.job == job).order_by(PlanRow.attempt.desc()).limit(1)
+    query = select(PlanRow).where(PlanRow.job == job).order_by(PlanRow.attempt.desc(), PlanRow.version.desc()).limit(1)
     plan = tx.session.scalars(query).one_or_none()
     if plan is None:
         raise NotFound(f"job {row.name} has no plan yet")

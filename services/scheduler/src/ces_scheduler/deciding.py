@@ -25,7 +25,7 @@ from ces_core.reason import Reason as CoreReason
 from ces_core.solvers import Solver
 from ces_core.solvers.base import foreseeing
 from ces_scheduler.choosing import STAND_IN, refusal
-from ces_scheduler.translate import Cells, Offer, cells_of_plan, explain_refusals, flow_plans
+from ces_scheduler.translate import Cells, Offer, asked_by, cells_of_plan, explain_refusals, flow_plans
 
 log = structlog.get_logger()
 Stopwatch = Callable[[], float]  # seconds
@@ -144,7 +144,7 @@ class Asking:
 def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, asking: Asking) -> Decision:
     """What is to be said of a plan for a job on what is offered. A solver that was shown a cluster on which room is
     kept, or that found the plan earlier, knows neither how good it is on all of it nor what any plan could reach."""
-    problem = job.on(offer.cluster)
+    problem, asked = job.on(offer.cluster), asked_by(record)
     answer = asking.answer_with(job.name, plan)
     flows = flow_plans(plan, record.flows)
     assignments = dict(plan.assignments)
@@ -163,8 +163,8 @@ def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, as
         flows=flows,
         metrics=(metrics or metrics_of(problem, plan)).to_dict(),
         bound=bound,
-        refused=explain_refusals(record.tasks, offer, considered),
-        cells=cells_of_plan(record.tasks, assignments, flows, offer.cluster.topology),
+        refused=explain_refusals(asked, offer, considered),
+        cells=cells_of_plan(asked, assignments, flows, offer.cluster.topology),
         policy=_kept(answer.result.advice) if answer is not None else None,
         fallback=answer.fallback if answer is not None else asking.fallback,
         sparing=answer is not None and answer.sparing,

@@ -8,21 +8,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from ces_common.jobfile import Preemption
 from ces_common.messages.events import FlowPlan, Reason
 from ces_common.messages.records import JobRecord
 from ces_common.queuefile import QueueFile
 from ces_common.states import JOB_OVER, JobState
 from ces_core.errors import ProblemError
 from ces_core.ledger import Ledger
-from ces_core.multi.cycle import Decisions, Memory, State, carried
 from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.multi.parameters import Parameters, Tenant
-from ces_scheduler.translate import Offer, cells_of_plan, lacking_data, problem_of
+from ces_core.multi.state import Decisions, Memory, State, carried
+from ces_scheduler.translate import Offer, asked_by, cells_of_plan, lacking_data, problem_of
 
 NO_NODES = Reason(code="no-nodes", text="no node has joined the cluster yet", forever=True)
 STARTS = 16
 """Jobs that start in one cycle at most: then they are proposed, and the state is read again."""
 LEAVING = JOB_OVER | {JobState.RESCHEDULING, JobState.QUEUED}
+STANDING_STILL = frozenset({JobState.PAUSED, JobState.SUSPENDED})
 OVERRUN_S = 1e-3
 """What is due within this is not waited for: a job that runs longer than it said may end any moment."""
 
@@ -43,6 +45,7 @@ def parameters_of(queue: QueueFile) -> Parameters:
         crowded=queue.crowded,
         declined=queue.declined,
         patience_s=queue.patience,
+        preemption=queue.preemption,
         tenants=tuple(
             Tenant(tenant.name, tenant.weight, tenant.guaranteed.said(), tenant.quota.said())
             for tenant in queue.tenants
@@ -111,15 +114,17 @@ class Look:
 
 
 def queued(jobs: Iterable[JobRecord]) -> list[JobRecord]:
-    """Those that wait for a place, and hold none any more."""
-    return [job for job in jobs if job.state is JobState.QUEUED and not job.allocations]
+    """Those that wait for a place, and hold none any more; or for what they gave up of theirs."""
+    return [
+        job for job in jobs if job.state is JobState.SUSPENDED or (job.state is JobState.QUEUED and not job.allocations)
+    ]
 
 
 def proposed_on(offer: Offer, proposed: Iterable[Proposed]) -> Offer:
     """What is left by what is proposed."""
     topology = offer.cluster.topology
     return offer.less(
-        {each.job.id: cells_of_plan(each.job.tasks, each.assignments, each.flows, topology) for each in proposed}
+        {each.job.id: cells_of_plan(asked_by(each.job), each.assignments, each.flows, topology) for each in proposed}
     )
 
 
@@ -163,18 +168,25 @@ def look_at(
 
 
 def running_jobs(offer: Offer, proposed: Iterable[Proposed], now_s: float) -> list[RunningJob]:
-    """Who holds something. What is about to leave may end any moment; nobody knows when a paused job will."""
+    """Who holds something. What is about to leave may end any moment; nobody knows when those will that stand still."""
     found = []
     for name, job in offer.records.items():
         expected_s = job.expected_s
         if job.state in LEAVING:
             expected_s = 0.0
-        elif job.state is JobState.PAUSED:
+        elif job.state in STANDING_STILL:
             expected_s = None
         since_s = now_s if job.started_at is None else job.started_at.timestamp()
-        found.append(RunningJob(name, since_s, job.tenant, expected_s))
+        found.append(RunningJob(name, since_s, job.tenant, expected_s, job.priority, _preemption(job)))
     found += [RunningJob(each.job.id, now_s, each.job.tenant, each.job.expected_s) for each in proposed]
     return found
+
+
+def _preemption(job: JobRecord) -> Preemption | None:
+    """What may become of it for a more urgent job. Who paused a job has a reason to keep it as it is."""
+    if job.state in LEAVING or job.state is JobState.PAUSED:
+        return None
+    return job.preemption if job.state is JobState.RUNNING else "stop"
 
 
 def next_look_s(look: Look, decisions: Decisions, parameters: Parameters) -> float | None:
@@ -194,7 +206,8 @@ def _entries(
 ) -> dict[str, Entry]:
     found = {}
     for job in jobs:
-        said = (job.attempt, job.priority, job.tenant, job.expected_s, job.submitted_at)
+        over = sum(each.over for each in job.allocations)
+        said = (job.attempt, job.priority, job.tenant, job.expected_s, job.submitted_at, job.state, over)
         known = earlier.get(job.id)
         found[job.id] = (
             known if known is not None and known.said == said else _entry(job, said, offer, parameters, paths)
@@ -208,7 +221,7 @@ def _entry(job: JobRecord, said: tuple[object, ...], offer: Offer, parameters: P
         return Entry(said, reason=lacking)
     try:
         parameters.tenant(job.tenant)
-        problem = problem_of(job.name, job.tasks, job.flows, offer, paths)
+        problem = problem_of(job, offer, paths)
         submitted_s = job.submitted_at.timestamp()
         return Entry(said, WaitingJob(job.id, problem, submitted_s, job.priority, job.tenant, job.expected_s))
     except ProblemError as error:  # no reason to keep the other jobs waiting

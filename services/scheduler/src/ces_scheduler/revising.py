@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from ces_common.messages.events import FlowPlan, JobRevision
 from ces_common.messages.records import FlowRecord, JobRecord
-from ces_common.states import JOB_PLACED
+from ces_common.states import JOB_PLACED, JobState
 from ces_common.view import StateView
 from ces_core.problem import Cluster
 from ces_core.resettle import Given, Running
@@ -30,14 +30,14 @@ class Site:
 
 
 def site_of(view: StateView, offer: Offer) -> Site:
-    """Only flows of jobs that have their place, over nodes within reach: what cannot be heard cannot be changed, and
-    may work all the same. A flow whose path is broken needs but its ends within reach."""
+    """Only flows of jobs that have their place and use it, over nodes within reach: what cannot be heard cannot be
+    changed, and may work all the same. A flow whose path is broken needs but its ends within reach."""
     up = {(link.src, link.dst) for link in view.topology.links if link.up}
     topology = offer.cluster.topology
     found, broken = [], False
     used = offer.cluster.link_used.copy()
     for job in sorted(view.jobs.values(), key=lambda job: (-job.priority, job.submitted_at, job.id)):
-        if job.state not in JOB_PLACED or job.released:
+        if job.state not in JOB_PLACED or job.state is JobState.SUSPENDED or job.released:
             continue
         for flow in job.reserved:
             links = links_of(flow, topology)

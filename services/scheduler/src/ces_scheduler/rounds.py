@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ces_common.messages.events import Standing
-from ces_core.multi.cycle import Decisions, cycle
+from ces_core.multi.cycle import cycle
 from ces_core.multi.parameters import Parameters
 from ces_core.multi.recording import Record
+from ces_core.multi.state import Decisions
 from ces_core.solvers import Solver
 from ces_scheduler.deciding import Asking, Decision, decision_of, share_of
 from ces_scheduler.queueing import Look, Past

@@ -8,6 +8,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import structlog
@@ -22,6 +23,7 @@ from ces_common.messages.events import (
     PlanProposed,
     PlanRefused,
     PlanRejected,
+    PreemptionRejected,
     Reason,
     Standing,
     new_event,
@@ -30,13 +32,14 @@ from ces_common.messages.events import (
 from ces_common.messages.queries import PlanQuery, QueueAnswer
 from ces_common.messages.records import JobRecord
 from ces_common.reading import StateReader
-from ces_common.states import ALLOCATION_OVER, JOB_OVER
+from ces_common.states import ALLOCATION_OVER, JOB_OVER, JOB_WAITS
 from ces_core.kernels.jit import COMPILED
 from ces_core.multi.recording import Record
 from ces_core.solvers.base import foreseeing
 from ces_core.solvers.warm import warm_up
 from ces_scheduler.deciding import Decision
 from ces_scheduler.dryrun import answer_for, guest_of
+from ces_scheduler.preemptions import Preemptions
 from ces_scheduler.proposals import Clock, Proposals
 from ces_scheduler.queueing import NO_NODES, Past, Proposed, look_at, next_look_s, proposed_on, queued
 from ces_scheduler.revisions import ANSWERS, Revisions
@@ -47,10 +50,12 @@ from ces_scheduler.translate import Offer, offer_of
 log = structlog.get_logger()
 SERVICE = "scheduler"
 REJECTIONS = subjects.events("plan", "rejected")
+UNMOVED = subjects.events("preemption", "rejected")
 EVENTS = [  # what may give a waiting job a place: jobs come and leave, workers are gone, the cluster changes
     REJECTIONS,
+    UNMOVED,
     *ANSWERS,
-    *(subjects.events("job", state) for state in ("queued", *JOB_OVER)),
+    *(subjects.events("job", state) for state in (*JOB_WAITS, *JOB_OVER)),
     *(subjects.events("allocation", state) for state in ALLOCATION_OVER),
     subjects.events("node"),
     subjects.events("topology"),
@@ -96,6 +101,7 @@ class Scheduler:
         self._look_at = -math.inf
         self._told: dict[str, Told] = {}
         self._revisions = Revisions(bus, SERVICE, clock, refill_s)
+        self._preemptions = Preemptions(bus, SERVICE, clock)
         bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
@@ -126,7 +132,7 @@ class Scheduler:
                 left = proposed_on(offer, self._proposals.in_flight)
                 revision_s = await self._revisions.mend(view, left)
             proposed = await self._decide(waiting, offer)
-            if offer is not None and not (proposed or self._proposals.in_flight):
+            if offer is not None and not (proposed or self._proposals.in_flight or self._preemptions):
                 revision_s = min(revision_s, await self._revisions.refill(view, offer))
         except BusError as error:
             log.warning("what was decided could not be announced", error=str(error))
@@ -143,7 +149,8 @@ class Scheduler:
             for job in waiting:
                 await self._refuse(job, NO_NODES, None, version)
             return 0
-        placing, started, proposed = self._placing, time.perf_counter(), self._proposals.in_flight
+        placing = replace(self._placing, parameters=self._preemptions.admitted(self._placing.parameters))
+        started, proposed = time.perf_counter(), self._proposals.in_flight
         question = (waiting, offer, proposed, self._now(), placing.parameters, self._past, placing.paths)
         look = await asyncio.to_thread(look_at, *question)
         if not look.news and self._clock() < self._look_at:
@@ -157,6 +164,8 @@ class Scheduler:
         CYCLE.observe(time.perf_counter() - started)
         for name, decision in played.starts.items():
             await self._propose(look.records[name], decision, version)
+        answer_s = await self._preemptions.propose(played.decisions.preempted, look, version)
+        self._look_at = min(self._look_at, self._clock() + answer_s)
         for name, entry in look.entries.items():
             if entry.reason is not None:
                 await self._refuse(look.records[name], entry.reason, None, version)
@@ -243,7 +252,7 @@ class Scheduler:
         await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
 
     def _event(self, delivery: Delivery) -> None:
-        if not any(subjects.matches(pattern, delivery.subject) for pattern in (REJECTIONS, *ANSWERS)):
+        if not any(subjects.matches(pattern, delivery.subject) for pattern in (REJECTIONS, UNMOVED, *ANSWERS)):
             return
         try:
             data = parse_event(delivery.data).data
@@ -253,6 +262,9 @@ class Scheduler:
             REJECTED.inc()
             log.info("a plan was rejected", job=data.job, plan=data.plan, reason=data.reason)
             self._proposals.rejected(data)
+        elif isinstance(data, PreemptionRejected):
+            self._preemptions.rejected(data)
+            self._look_at = -math.inf
         else:
             self._revisions.answered(data)
 
@@ -276,4 +288,6 @@ class Scheduler:
         """The broker may have lost what was proposed. The manager takes no plan twice."""
         self._proposals.forget()
         self._revisions.forget()
+        self._preemptions.forget()
+        self._look_at = -math.inf
         self.reader.hint.set()

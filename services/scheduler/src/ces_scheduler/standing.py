@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from ces_common.messages.events import Reason, Score, Standing
 from ces_core.multi.explaining import Standing as CoreStanding
-from ces_core.multi.jobs import WaitingJob
+from ces_core.multi.jobs import WaitingJob, whose
 from ces_core.multi.parameters import Parameters
 from ces_scheduler.translate import reason_of
 
@@ -44,10 +44,14 @@ def standings_of(
             overdue=now_s - submitted_s[each.job] >= parameters.overdue_s,
             reserved=each.reserved,
             start_at=_time(each.start_s, now_s),
-            held_by=list(each.held_by[:HOLDERS]),
+            held_by=_holders(each.held_by, each.job),
         )
         for each in standings
     ]
+
+
+def _holders(names: Iterable[str], job: str) -> list[str]:
+    return [holder for holder in dict.fromkeys(whose(name) for name in names) if holder != job][:HOLDERS]
 
 
 def _time(start_s: float | None, now_s: float) -> datetime | None:

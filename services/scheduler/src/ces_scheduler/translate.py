@@ -18,8 +18,10 @@ from ces_common.messages.records import FlowRecord, JobRecord, NodeRecord, tunne
 from ces_common.messages.records import Topology as TopologyRecord
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.shares import reservable, reservable_of_medium
+from ces_common.states import JobState
 from ces_common.view import StateView
 from ces_core.ledger import LINK, Cell
+from ces_core.multi.jobs import kept_by
 from ces_core.plan import Considered, Plan
 from ces_core.problem import Cluster, Link, Node, Problem
 from ces_core.problem import Flow as CoreFlow
@@ -37,7 +39,7 @@ Row = Mapping[str, str]
 @dataclass(frozen=True, eq=False)
 class Offer:
     """What the cluster offers now: the core's cluster with all that is held in use, and the records behind its columns.
-    ``held``: by job; ``records``: of those of them that are committed."""
+    ``held``: by job, of a suspended one by what it keeps; ``records``: of those of them that are committed."""
 
     cluster: Cluster
     nodes: dict[str, NodeRecord]
@@ -89,7 +91,7 @@ def offer_of(view: StateView, earlier: Offer | None = None) -> Offer:
     """
     same = earlier is not None and _same_cluster(earlier, view)
     cluster = earlier.cluster if earlier is not None and same else _cluster_of(view)
-    records = {job.id: job for job in view.jobs.values() if not job.released}
+    records = {holder_of(job): job for job in view.jobs.values() if not job.released}
     held: dict[str, Cells] = {}
     nodes, links = np.zeros_like(cluster.node_used), np.zeros_like(cluster.link_used)
     for name, job in records.items():
@@ -97,6 +99,28 @@ def offer_of(view: StateView, earlier: Offer | None = None) -> Offer:
         held[name] = earlier.held[name] if earlier is not None and known else _cells_of(job, cluster.topology)
         _add(held[name], nodes, links)
     return Offer(cluster.with_used(nodes, links), dict(view.nodes), view.topology, held, records)
+
+
+def holder_of(job: JobRecord) -> str:
+    """The name by which the core knows the job as one that holds something."""
+    return kept_by(job.id) if job.state is JobState.SUSPENDED else job.id
+
+
+def asked_by(job: JobRecord) -> list[Task]:
+    """The job's tasks, and what they still ask for: of a suspended one CPU, where they have not ended."""
+    if job.state is not JobState.SUSPENDED:
+        return job.tasks
+    over = {each.rank for each in job.allocations if each.over}
+    return [_lacking(task, 0 if task.rank in over else task.cpu) for task in job.tasks]
+
+
+def places_of(job: JobRecord) -> dict[str, str]:
+    """Task -> the node where it has to go on; empty where that is open."""
+    return {each.task: each.node for each in job.allocations} if job.state is JobState.SUSPENDED else {}
+
+
+def _lacking(task: Task, cpu: int) -> Task:
+    return task.model_copy(update={"cpu": cpu, "memory": 0, "gpu": 0})
 
 
 def _add(cells: Cells, nodes: Floats, links: Floats) -> None:
@@ -110,6 +134,8 @@ def _add(cells: Cells, nodes: Floats, links: Floats) -> None:
 def _cells_of(job: JobRecord, topology: Topology) -> Cells:
     """What a job holds of the nodes and links that are there now."""
     places = [(job.tasks[each.rank], each.node) for each in job.allocations if not each.over]
+    if job.state is JobState.SUSPENDED:
+        places = [(task.model_copy(update={"cpu": 0}), node) for task, node in places]
     return _cells(places, [(flow.path, flow.bandwidth) for flow in job.reserved], topology)
 
 
@@ -219,19 +245,23 @@ def refusals(tasks: list[Task], offer: Offer) -> dict[str, Row]:
     return {task.name: row for task in tasks if (row := offer.barred(task))}
 
 
-def problem_of(name: str, tasks: list[Task], flows: list[Flow], offer: Offer, paths: int | None = None) -> Problem:
-    """``paths``: flows may take any of so many shortest simple paths; None: any hop-shortest one."""
+def problem_of(job: JobRecord, offer: Offer, paths: int | None = None) -> Problem:
+    """What the job asks for. ``paths``: flows may take so many shortest simple paths; None: any hop-shortest one."""
+    tasks, places = asked_by(job), places_of(job)
     candidates = sorted(name for name, node in offer.nodes.items() if node.cpu) if refusals(tasks, offer) else []
 
     def allowed(task: Task) -> tuple[str, ...] | None:
         row = offer.barred(task)
+        if task.name in places:  # what bars others from it, such as a cordon, is against new work
+            node = offer.nodes.get(places[task.name])
+            return (node.name,) if node is not None and node.state == "ready" else ()
         return tuple(node for node in candidates if node not in row) if row else None
 
     return Problem.make(
         offer.cluster,
         [CoreTask(task.name, task.cpu, task.memory, task.gpu, allowed(task)) for task in tasks],
-        [CoreFlow(flow.src, flow.dst, flow.min, flow.max) for flow in flows],
-        name=name,
+        [CoreFlow(flow.src, flow.dst, flow.min, flow.max) for flow in job.flows],
+        name=job.name,
         paths=paths,
     )
 

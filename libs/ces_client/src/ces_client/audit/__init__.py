@@ -4,9 +4,10 @@ It shares nothing with the services, not even their models or the rest of this p
 books of its own. So it finds what a mistake in the manager's checks, or in its tables of states, would let pass.
 """
 
-from ces_client.audit.books import Allocation, Books, Event, Job
+from ces_client.audit.books import Books, Event
 from ces_client.audit.findings import KINDS, Finding
 from ces_client.audit.ground import Amounts, Asked, Ground, Hop
+from ces_client.audit.lives import Allocation, Job
 from ces_client.audit.room import Peak
 from ces_client.audit.verdict import Verdict, audit, verdict_of
 

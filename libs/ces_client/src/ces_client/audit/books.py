@@ -4,70 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 from ces_client.audit.findings import Finding
 from ces_client.audit.ground import Amounts, Asked, Ground
+from ces_client.audit.lives import (
+    ALLOCATION_STEPS,
+    JOB_STEPS,
+    NOTHING,
+    OVER,
+    PLACED,
+    RUNS,
+    Allocation,
+    Flow,
+    Job,
+)
 from ces_client.audit.promises import Promises
 from ces_client.audit.room import Peak, Room
 
 Event = Mapping[str, Any]  # a CloudEvent, as parsed JSON
-Flow = Mapping[str, Any]
-
-_RUNS = {"starting", "running", "paused"}
-_PLACED = {"planned", "preparing"} | _RUNS
-_OVER = {"succeeded", "failed", "cancelled"}
-_JOB_STEPS = {
-    None: {"queued"},
-    "queued": {"planned", "failed", "cancelled"},
-    "planned": {"preparing", "rescheduling", "failed", "cancelled"},
-    "preparing": {"starting", "rescheduling", "failed", "cancelled"},
-    "starting": {"running", "rescheduling", "failed", "cancelled"},
-    "running": {"starting", "paused", "succeeded", "rescheduling", "failed", "cancelled"},
-    "paused": {"running", "rescheduling", "failed", "cancelled"},
-    "rescheduling": {"queued", "failed", "cancelled"},
-}
-_ENDED = {"succeeded", "failed", "stopped", "lost"}
-_ALLOCATION_STEPS = {
-    None: {"pending"},
-    "pending": {"pending", "running", "stopping"} | _ENDED,
-    "running": {"pending", "stopping"} | _ENDED,
-    "stopping": {"stopped", "lost"},
-}
-_NOTHING: Amounts = (0, 0, 0)
-
-
-@dataclass
-class Job:
-    name: str = ""
-    state: str | None = None
-    attempt: int = 0
-    allocations: list[str] = field(default_factory=list)  # of the present attempt
-    flows: dict[int, Flow] = field(default_factory=dict)  # held, by number
-    live: set[str] = field(default_factory=set)  # allocations of any attempt that hold something
-
-
-@dataclass
-class Allocation:
-    """``since`` and ``until`` are the times of the log at which it began and ceased to hold its capacity."""
-
-    id: str
-    job: str
-    task: str
-    node: str
-    address: str
-    port: int
-    since: str
-    attempt: int
-    state: str | None = None
-    incarnation: int = 0
-    until: str | None = None
-
-    @property
-    def live(self) -> bool:
-        return self.state not in _ENDED
 
 
 class Books:
@@ -138,7 +94,7 @@ class Books:
         if not finished:
             return
         for name, job in self.jobs.items():
-            if job.state not in _OVER:
+            if job.state not in OVER:
                 self._find("held", f"job {name} ends {job.state}")
             if job.flows:
                 self._find("held", f"job {name} still holds {len(job.flows)} flows")
@@ -182,7 +138,7 @@ class Books:
             return
         job = self.jobs.setdefault(name, Job(data["name"]))
         if kind == "waiting":
-            if job.state != "queued":
+            if job.state not in ("queued", "suspended"):
                 self._find("step", f"job {name} waits but is {job.state}")
             standing = data.get("standing") or {}
             if standing.get("reserved") and standing.get("start_at"):
@@ -193,18 +149,22 @@ class Books:
             self._find("log", f"says job.{kind} and {state}")
         if data.get("previous") != job.state:
             self._find("step", f"job {name} comes from {data.get('previous')} but was {job.state}")
-        if state not in _JOB_STEPS.get(job.state, set()):
+        if state not in JOB_STEPS.get(job.state, set()):
             self._find("step", f"job {name} goes from {job.state} to {state}")
         expected = job.attempt + (state == "queued")
         if data["attempt"] != expected:
             self._find("step", f"job {name} is at attempt {data['attempt']}, not {expected}")
-        job.state, job.attempt = state, data["attempt"]
-        if state in _OVER:
+        before, job.state, job.attempt = job.state, state, data["attempt"]
+        if state in OVER or state == "rescheduling":
             self._promises.withdraw(name)
+        if state == "suspended":
+            self._suspend(name, job)
+        elif (before, state) == ("suspended", "running"):
+            self._resume(name, job)
         states = [self.allocations[each].state for each in job.allocations]
         if state == "queued" and job.live:
             self._find("twice", f"job {name} queues again while something of it is live")
-        if state == "running" and not set(states) <= {"running", "succeeded"}:
+        if (before, state) == ("starting", "running") and not set(states) <= {"running", "succeeded"}:
             self._find("step", f"job {name} runs while its tasks are {states}")
         if state == "succeeded" and set(states) != {"succeeded"}:
             self._find("step", f"job {name} succeeds while its tasks are {states}")
@@ -218,7 +178,7 @@ class Books:
 
     def _release(self, job: Job) -> None:
         """Flows are held until nothing of the attempt is live any more."""
-        if job.state not in _PLACED and not any(self.allocations[each].live for each in job.allocations):
+        if job.state not in PLACED and not any(self.allocations[each].live for each in job.allocations):
             self._carry(job, {})
 
     def _carry(self, job: Job, flows: Mapping[int, Flow]) -> None:
@@ -246,7 +206,7 @@ class Books:
             self._find("log", f"{who} is said to be {data['job']} {data['task']} on {data['node']}")
         if data.get("previous") != known.state:
             self._find("step", f"{who} comes from {data.get('previous')} but was {known.state}")
-        if state not in _ALLOCATION_STEPS.get(known.state, set()):
+        if state not in ALLOCATION_STEPS.get(known.state, set()):
             self._find("step", f"{who} goes from {known.state} to {state}")
         expected = known.incarnation + (state == "pending")
         if data["incarnation"] != expected:
@@ -263,16 +223,44 @@ class Books:
         self._release(job)
 
     def _check_running(self, allocation: Allocation, job: Job, who: str) -> None:
-        if job.state not in _RUNS:
+        if job.state not in RUNS:
             self._find("step", f"{who} runs while its job is {job.state}")
         for each in sorted(job.live - {allocation.id}):
             other = self.allocations[each]
             if other.task == allocation.task and other.state == "running":
                 self._find("twice", f"{who} runs while {other.task} of job {allocation.job} runs on {other.node}, too")
 
+    def _suspend(self, name: str, job: Job) -> None:
+        """Its workers are frozen: they need no CPU, its flows no bandwidth."""
+        asked = self._asked(name)
+        if asked is not None and asked.suspendable is False:
+            self._find("plan", f"job {name} is suspended, and its file does not let it be")
+        if any(flow["bandwidth"] for flow in job.flows.values()):
+            self._find("held", f"job {name} is suspended while its flows have bandwidth")
+        for each in job.live:
+            _, memory, gpu = self.allocations[each].held
+            self._hold_now(self.allocations[each], (0, memory, gpu))
+        self._promises.suspend(name, self._time)
+
+    def _resume(self, name: str, job: Job) -> None:
+        for each in job.live:
+            self._hold_now(self.allocations[each], self._amounts(self.allocations[each]))
+        for text in self._promises.resume(name, self._time):
+            self._find("promise", text)
+
+    def _amounts(self, allocation: Allocation) -> Amounts:
+        asked = self._asked(allocation.job)
+        return asked.tasks.get(allocation.task, NOTHING) if asked else NOTHING
+
+    def _hold_now(self, allocation: Allocation, amounts: Amounts) -> None:
+        """It holds this from now on."""
+        cpu, memory, gpu = (now - before for now, before in zip(amounts, allocation.held, strict=True))
+        self._room.hold(allocation.node, (cpu, memory, gpu))
+        allocation.held = amounts
+
     def _hold(self, allocation: Allocation, sign: int) -> None:
-        asked, job = self._asked(allocation.job), self.jobs[allocation.job]
-        self._room.hold(allocation.node, asked.tasks.get(allocation.task, _NOTHING) if asked else _NOTHING, sign)
+        job = self.jobs[allocation.job]
+        self._hold_now(allocation, self._amounts(allocation) if sign > 0 else NOTHING)
         self._addresses[allocation.address, allocation.port] += sign
         live = job.live
         if sign > 0:
@@ -321,8 +309,10 @@ class Books:
         if self._began_before(name):
             return
         job = self.jobs.setdefault(name, Job())
-        if job.state not in _PLACED or data["attempt"] != job.attempt:
+        if job.state not in PLACED or data["attempt"] != job.attempt:
             self._find("step", f"attempt {data['attempt']} is revised while {name} is {job.state} at {job.attempt}")
+        if job.state == "suspended" and data["cause"] != "resumed":
+            self._find("step", f"the flows of {name} are revised while it is suspended")
         held = dict(job.flows)
         short = {(flow["src"], flow["dst"]) for flow in data.get("short", [])}
         for flow in data["flows"]:

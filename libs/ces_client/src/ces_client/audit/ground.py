@@ -11,10 +11,12 @@ Amounts = tuple[int, int, int]  # millicores, bytes, GPUs
 
 @dataclass(frozen=True)
 class Asked:
-    """What a job asked for, task by task. ``expected_s``: for how long it says it runs; None where it does not say."""
+    """What a job asked for, task by task. ``expected_s``: for how long it says it runs; None where it does not say.
+    ``suspendable``: whether it lets itself be frozen for a more urgent job; None where nobody knows."""
 
     tasks: Mapping[str, Amounts]
     expected_s: float | None = None
+    suspendable: bool | None = None
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Whether jobs for which room was kept started when they were promised to.
 
 A promise rests on what running jobs say of their durations, and on the cluster as it is. So it is off once a job that
-ran meanwhile has held its place for longer than it said, and once a node or link was lost or changed. (A job that says
-nothing is taken to run for ever, so no promise rests on its end.)
+ran meanwhile has held its place for longer than it said, and once a node or link was lost or changed, or a job was
+suspended. (A job that says nothing is taken to run for ever, so no promise rests on its end.)
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Promises:
         self._began: dict[str, datetime] = {}  # of those that hold something
         self._overran: datetime | None = None  # when a job last held something for longer than it had said
         self._disturbed: datetime | None = None
+        self._suspended: dict[str, datetime] = {}
 
     def promise(self, job: str, event: int, time: str, start_at: str) -> None:
         """Room is kept for a waiting job."""
@@ -50,6 +51,32 @@ class Promises:
     def begin(self, job: str, time: str, asked: Asked | None) -> Iterator[str]:
         """The job holds something from now on; says which promise to it is broken."""
         now = _moment(time)
+        yield from self._broken(job, now)
+        self._began[job] = now
+        if asked is not None:
+            self._expected_s[job] = asked.expected_s
+
+    def suspend(self, job: str, time: str) -> None:
+        """The job holds less, and does not run; so it will hold the rest for longer."""
+        self._suspended[job] = self._disturbed = _moment(time)
+
+    def resume(self, job: str, time: str) -> Iterator[str]:
+        """The job runs on; says which promise to it is broken."""
+        now = _moment(time)
+        yield from self._broken(job, now)
+        suspended = self._suspended.pop(job, None)
+        if suspended is not None and job in self._began:
+            self._began[job] += now - suspended
+
+    def end(self, job: str, time: str) -> None:
+        """The job holds nothing any more."""
+        self._suspended.pop(job, None)
+        began = self._began.pop(job, None)
+        now = _moment(time)
+        if began is not None and self._overruns(job, began, now):
+            self._overran = now
+
+    def _broken(self, job: str, now: datetime) -> Iterator[str]:
         for promise in self._made.pop(job, []):
             late_s = (now - promise.start_by).total_seconds()
             if late_s > GRACE_S and not self._excused(promise, now):
@@ -57,16 +84,6 @@ class Promises:
                     f"job {job} starts {late_s:.1f} s later than event {promise.event} promised, though no job overran "
                     "what it had said"
                 )
-        self._began[job] = now
-        if asked is not None:
-            self._expected_s[job] = asked.expected_s
-
-    def end(self, job: str, time: str) -> None:
-        """The job holds nothing any more."""
-        began = self._began.pop(job, None)
-        now = _moment(time)
-        if began is not None and self._overruns(job, began, now):
-            self._overran = now
 
     def _excused(self, promise: Promise, now: datetime) -> bool:
         if any(self._overruns(job, began, now) for job, began in self._began.items()):

@@ -17,7 +17,7 @@ from ces_client.view import job_live, job_news
 from ces_client.view.standing import reason_text
 from ces_common.messages.api import JobView
 from ces_common.messages.events import Reason
-from ces_common.states import JOB_OVER, JobState
+from ces_common.states import JOB_OVER, JOB_WAITS, JobState
 
 HOPELESS_S = 60.0  # nodes may still be joining
 DETACHED = 130  # as a shell has it for Ctrl-C
@@ -30,7 +30,7 @@ def attach(client: Client, job: str, output: Output) -> int:
     try:
         with closing(_pictured(client, job, output)) as views:
             for last in views:
-                if verdict.hopeless(last.waiting if last.state == JobState.QUEUED else None, time.monotonic()):
+                if verdict.hopeless(last.waiting if last.state in JOB_WAITS else None, time.monotonic()):
                     break
     except KeyboardInterrupt:
         name = last.name if last else job

@@ -99,7 +99,7 @@ def pause(job: JobArgument, output: OutputOption = Output.TABLE) -> None:
 
 
 def resume(job: JobArgument, output: OutputOption = Output.TABLE) -> None:
-    """Let a paused job go on."""
+    """Let a paused job go on; one that is suspended goes on by itself."""
     _ask(job, "resume", output)
 
 

@@ -17,7 +17,7 @@ from ces_client.view.plan import flow_table, plain_table, unenforced_note
 from ces_client.view.standing import reason_text, score_text, waiting_text
 from ces_client.view.words import DASH, since, span, state_text
 from ces_common.messages.api import JobView, TaskView
-from ces_common.states import JOB_OVER, AllocationState, JobState
+from ces_common.states import JOB_OVER, JOB_WAITS, AllocationState, JobState
 
 BAR_WIDTH = 32
 
@@ -56,10 +56,11 @@ def _number(value: object) -> float | None:
 def job_live(view: JobView, now: datetime) -> RenderableType:
     """The whole picture: state, workers, plan."""
     parts: list[RenderableType] = [job_line(view, now)]
-    if view.state == JobState.QUEUED and (view.waiting or view.standing):
-        parts.append(waiting_text(view.waiting, view.standing, now))
-    elif view.reason and view.state != JobState.SUCCEEDED:
+    waits = view.state in JOB_WAITS and bool(view.waiting or view.standing)
+    if view.reason and view.state != JobState.SUCCEEDED and not (waits and view.state == JobState.QUEUED):
         parts.append(Text(view.reason, style="yellow"))
+    if waits:
+        parts.append(waiting_text(view.waiting, view.standing, now))
     if not any(task.node for task in view.placement):
         asked = f"{view.tasks} task{'' if view.tasks == 1 else 's'}, {len(view.flows)} flows, not placed yet"
         return Group(*parts, Text(asked, style="dim"))

@@ -16,6 +16,7 @@ from ces_client.view.words import DASH, cpu_share, memory_share, rate, since, st
 from ces_common.messages.api import JobSummary, LinkProbeView, LinkView, NodeView, QueueEntry
 from ces_common.messages.events import StandingView
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
+from ces_common.states import JobState
 
 
 def job_table(jobs: Sequence[JobSummary], now: datetime) -> Table:
@@ -136,6 +137,9 @@ def _score(standing: StandingView | None) -> str:
 
 def _why(entry: QueueEntry) -> Text:
     """What stands in its way, or else what counts most in its score."""
+    if entry.state is JobState.SUSPENDED:
+        why = "" if entry.reason is None else f": {reason_text(entry.reason)}"
+        return state_text(entry.state).append(why, style="default")
     if entry.reason is not None:
         return reason_text(entry.reason)
     if entry.standing is None:

@@ -20,6 +20,7 @@ STATE_STYLES = {
     "ready": "green",
     "up": "green",
     "paused": "magenta",
+    "suspended": "magenta",
     "stopping": "yellow",
     "rescheduling": "yellow",
     "succeeded": "bold green",

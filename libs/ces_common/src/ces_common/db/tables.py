@@ -118,6 +118,7 @@ class JobRow(Base):
     priority: Mapped[int] = mapped_column(Integer)
     tenant: Mapped[str] = mapped_column(String(63), default=DEFAULT_TENANT, server_default=DEFAULT_TENANT)
     expected_s: Mapped[int | None] = mapped_column(BigInteger)
+    preemption: Mapped[str] = mapped_column(String(8), default="stop", server_default="stop")
     spec: Mapped[JobFile] = mapped_column(Json(JobFile), deferred=True)  # as submitted; what follows is its meaning
     restart: Mapped[Restart] = mapped_column(Json(Restart))
     disconnect: Mapped[str] = mapped_column(String(8))
@@ -143,7 +144,8 @@ class JobRow(Base):
 
 
 class AllocationRow(Base):
-    """One task on one node in one attempt; past attempts stay as history, also of nodes that were forgotten."""
+    """One task on one node in one attempt; past attempts stay as history, also of nodes that were forgotten. ``cpu``: 0
+    while the job is suspended."""
 
     __tablename__ = "allocations"
     __table_args__ = (

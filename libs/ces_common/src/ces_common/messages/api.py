@@ -87,6 +87,7 @@ class JobView(JobSummary):
     waiting: Reason | None = None
     standing: StandingView | None = None
     disconnect: str = "stop"
+    preemption: str = "stop"
     placement: list[TaskView] = []
     flows: list[FlowView] = []
 
@@ -226,11 +227,13 @@ class TopologyView(Message):
 
 
 class QueueEntry(Message):
-    """``standing``: why the job is there in the queue, and until when about; None where the scheduler has not told."""
+    """``standing``: why the job is there in the queue, and until when about; None where the scheduler has not told.
+    ``state``: a suspended job waits, too."""
 
     position: int
     id: str
     name: str
+    state: JobState = JobState.QUEUED
     tenant: str = DEFAULT_TENANT
     priority: int
     submitted_at: datetime

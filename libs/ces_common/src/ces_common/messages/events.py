@@ -9,12 +9,13 @@ from pydantic import Field, ValidationError
 from ulid import ULID
 
 from ces_common import subjects
+from ces_common.jobfile import Preemption
 from ces_common.messages.base import Message
 from ces_common.messages.records import AllocationRecord, FlowRecord, LinkState
 from ces_common.states import AllocationState, JobState
 
 D = TypeVar("D", bound=Message)
-RevisionCause = Literal["link", "room"]
+RevisionCause = Literal["link", "room", "suspended", "resumed"]
 
 
 class Reason(Message):
@@ -145,7 +146,7 @@ class JobRevision(Message):
 
 class RevisionProposed(Message):
     """A scheduler's proposal for flows of jobs that have their place; only the manager's commit makes all of it true.
-    ``cause``: a ``link`` that is down or too slow, or ``room`` that appeared."""
+    ``cause``: a ``link`` that is down or too slow, or ``room`` that appeared; the others are the manager's own."""
 
     revision: str
     version: int  # of the snapshot it was made from
@@ -180,6 +181,35 @@ class PlanRevised(Message):
     cause: RevisionCause
     flows: list[FlowRecord] = []
     short: list[ShortFlow] = []
+
+
+class Victim(Message):
+    """A job that is to make room. ``how``: it is frozen where it is and keeps its memory, or stopped and queued
+    again."""
+
+    job: str
+    attempt: int
+    how: Preemption
+
+
+class PreemptionProposed(Message):
+    """A scheduler's proposal to take from running jobs what a more urgent one needs; the manager does all of it or
+    none. ``job``: for whom."""
+
+    preemption: str
+    version: int  # of the snapshot it was made from
+    job: str
+    attempt: int
+    victims: list[Victim] = Field(min_length=1)
+
+
+class PreemptionRejected(Message):
+    """``stale``: a job of it is not as it was at the proposal's version."""
+
+    preemption: str
+    job: str
+    reason: str
+    stale: bool = False
 
 
 class JobChanged(Message):
@@ -262,6 +292,8 @@ EVENTS: dict[tuple[str, str], type[Message]] = {
     ("plan", "revised"): PlanRevised,
     ("revision", "proposed"): RevisionProposed,
     ("revision", "rejected"): RevisionRejected,
+    ("preemption", "proposed"): PreemptionProposed,
+    ("preemption", "rejected"): PreemptionRejected,
     ("node", "changed"): NodeChanged,
     ("network", "preparing"): NetworkPreparing,
     ("network", "ready"): NetworkReady,

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from ces_common.jobfile import DEFAULT_TENANT, Flow, Restart, Task
+from ces_common.jobfile import DEFAULT_TENANT, Flow, Preemption, Restart, Task
 from ces_common.messages.base import Message
 from ces_common.shares import usable
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
@@ -122,6 +122,7 @@ class JobRecord(Message):
     priority: int
     tenant: str = DEFAULT_TENANT
     expected_s: float | None = None
+    preemption: Preemption = "stop"
     state: JobState
     attempt: int = 1  # counts plans: a rescheduled job gets a new one
     restarts: int = 0

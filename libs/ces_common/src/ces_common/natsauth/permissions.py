@@ -125,6 +125,7 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
             subjects.events("plan", "proposed"),
             subjects.events("plan", "refused"),
             subjects.events("revision", "proposed"),
+            subjects.events("preemption", "proposed"),
         ),
     ),
     "compute-ctl": _controller("compute-ctl", "compute", publish=(), subscribe=(_APPLIED,)),

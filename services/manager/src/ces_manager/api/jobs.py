@@ -15,7 +15,7 @@ from ces_common.db.outbox import StoredEvent, events_after
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import JobFlowsView, JobSummary, JobView, Page, PlanForecast, PlanView, QueuePage
 from ces_common.messages.queries import PlanAnswer, PlanQuery
-from ces_common.states import JobState
+from ces_common.states import JOB_WAITS, JobState
 from ces_manager import flow_rates, jobs, views
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.logs import follow_logs
@@ -64,7 +64,7 @@ async def get_job(request: Request, job: str) -> JobView:
     """A job with its placement, its flows and what was last measured of them."""
     context = context_of(request)
     view = await _view(context, job)
-    if view.state is not JobState.QUEUED:
+    if view.state not in JOB_WAITS:
         return view
     standing = (await context.live_queue.look()).by_job.get(view.id)
     if standing is None:
@@ -106,7 +106,7 @@ async def pause(request: Request, job: str) -> JobView:
 
 @router.post("/jobs/{job}/resume")
 async def resume(request: Request, job: str) -> JobView:
-    """Let a paused job run on."""
+    """Let a paused job run on. One that is suspended runs on by itself, as soon as there is room."""
     context = context_of(request)
     await context.desk.write(lambda tx: jobs.resume_job(tx, job))
     return await _view(context, job)

@@ -1,0 +1,67 @@
+"""What the books know of jobs and allocations, and which steps there are in their lives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ces_client.audit.ground import Amounts
+
+Flow = Mapping[str, Any]
+
+RUNS = {"starting", "running", "paused", "suspended"}
+PLACED = {"planned", "preparing"} | RUNS
+OVER = {"succeeded", "failed", "cancelled"}
+JOB_STEPS = {
+    None: {"queued"},
+    "queued": {"planned", "failed", "cancelled"},
+    "planned": {"preparing", "rescheduling", "failed", "cancelled"},
+    "preparing": {"starting", "rescheduling", "failed", "cancelled"},
+    "starting": {"running", "rescheduling", "failed", "cancelled"},
+    "running": {"starting", "paused", "suspended", "succeeded", "rescheduling", "failed", "cancelled"},
+    "paused": {"running", "rescheduling", "failed", "cancelled"},
+    "suspended": {"running", "rescheduling", "failed", "cancelled"},
+    "rescheduling": {"queued", "failed", "cancelled"},
+}
+ENDED = {"succeeded", "failed", "stopped", "lost"}
+ALLOCATION_STEPS = {
+    None: {"pending"},
+    "pending": {"pending", "running", "stopping"} | ENDED,
+    "running": {"pending", "stopping"} | ENDED,
+    "stopping": {"stopped", "lost"},
+}
+NOTHING: Amounts = (0, 0, 0)
+
+
+@dataclass
+class Job:
+    name: str = ""
+    state: str | None = None
+    attempt: int = 0
+    allocations: list[str] = field(default_factory=list)  # of the present attempt
+    flows: dict[int, Flow] = field(default_factory=dict)  # held, by number
+    live: set[str] = field(default_factory=set)  # allocations of any attempt that hold something
+
+
+@dataclass
+class Allocation:
+    """``since`` and ``until`` are the times of the log at which it began and ceased to hold its capacity; ``held`` is
+    what it holds now."""
+
+    id: str
+    job: str
+    task: str
+    node: str
+    address: str
+    port: int
+    since: str
+    attempt: int
+    state: str | None = None
+    incarnation: int = 0
+    until: str | None = None
+    held: Amounts = NOTHING
+
+    @property
+    def live(self) -> bool:
+        return self.state not in ENDED

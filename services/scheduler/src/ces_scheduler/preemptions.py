@@ -1,0 +1,99 @@
+"""Proposals to take room from running jobs: which of them wait for an answer, and whether more are made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import structlog
+from prometheus_client import Counter
+from ulid import ULID
+
+from ces_common.bus.port import Bus
+from ces_common.jobfile import Preemption
+from ces_common.messages.events import PreemptionProposed, PreemptionRejected, Victim, new_event
+from ces_core.multi.parameters import Parameters
+from ces_core.multi.reservations import Preempted
+from ces_scheduler.backoff import backoff_s
+from ces_scheduler.proposals import Clock
+from ces_scheduler.queueing import Look
+
+log = structlog.get_logger()
+ANSWER_S = 5.0  # after this long without an answer a proposal counts as lost
+PROPOSED = Counter("ces_preemptions_proposed_total", "Preemptions proposed")
+
+
+@dataclass(frozen=True)
+class _Awaited:
+    """A proposal that shows no effect yet."""
+
+    preemption: str
+    until: float
+
+
+class Preemptions:
+    def __init__(self, bus: Bus, source: str, clock: Clock) -> None:
+        self._bus, self._source, self._clock = bus, source, clock
+        self._awaited: dict[str, _Awaited] = {}  # by the job that room is made for
+        self._refused, self._off_until = 0, clock()
+
+    def __bool__(self) -> bool:
+        """Whether room is being made."""
+        return bool(self._awaited)
+
+    def admitted(self, parameters: Parameters) -> Parameters:
+        """The parameters, without preemption for a while after the manager would have none: it may go by another queue
+        file, and until it has the same, no room is kept that nobody makes."""
+        return replace(parameters, preemption=None) if self._clock() < self._off_until else parameters
+
+    async def propose(self, preempted: Mapping[str, Preempted], look: Look, version: int) -> float:
+        """Propose what was not proposed yet, or in vain; all else is settled. Returns after how many seconds to look
+        again unasked. Raises BusError."""
+        now = self._clock()
+        if self._awaited.keys() - preempted.keys():
+            self._refused = 0  # one has shown effect
+        self._awaited = {job: each for job, each in self._awaited.items() if job in preempted and now < each.until}
+        for job, each in preempted.items():
+            if job not in self._awaited:
+                self._awaited[job] = _Awaited(await self._propose(job, each, look, version), now + ANSWER_S)
+        return min((each.until - now for each in self._awaited.values()), default=math.inf)
+
+    def rejected(self, answer: PreemptionRejected) -> None:
+        """What was proposed comes to nothing. Where a job was not as it seemed, the next cycle decides anew."""
+        awaited = self._awaited.get(answer.job)
+        if awaited is None or awaited.preemption != answer.preemption:
+            return
+        log.info("a preemption was rejected", job=answer.job, reason=answer.reason)
+        del self._awaited[answer.job]
+        if not answer.stale:
+            self._refused += 1
+            self._off_until = self._clock() + backoff_s(1 + self._refused)
+
+    def forget(self) -> None:
+        """The broker may have lost what was proposed: it is proposed again where it is still wanted."""
+        self._awaited.clear()
+
+    async def _propose(self, job: str, preempted: Preempted, look: Look, version: int) -> str:
+        """Returns the proposal's id."""
+        holders, record = look.offer.records, look.records[job]
+        hows: list[tuple[str, Preemption]] = [(name, "suspend") for name in preempted.suspended]
+        hows += [(name, "stop") for name in preempted.stopped]
+        victims = [Victim(job=holders[name].id, attempt=holders[name].attempt, how=how) for name, how in hows]
+        proposal = PreemptionProposed(
+            preemption=str(ULID()), version=version, job=job, attempt=record.attempt, victims=victims
+        )
+        event = new_event(
+            self._source,
+            "preemption",
+            "proposed",
+            proposal.preemption,
+            proposal,
+            datetime.now(UTC),
+            event_id=proposal.preemption,
+        )
+        await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+        PROPOSED.inc()
+        log.info("preemption proposed", job=job, victims=[victim.job for victim in victims], version=version)
+        return proposal.preemption
