@@ -7,15 +7,16 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from queue_desk import PLAIN, Desk, one_node, started, wants
+from queue_desk import PLAIN, Desk, one_node, solve, started, wants
 
 from ces_core.errors import ProblemError
 from ces_core.ledger import LINK, cells_of
+from ces_core.multi.cycle import cycle
 from ces_core.multi.jobs import WaitingJob, kept_by, whose
-from ces_core.multi.parameters import Parameters
+from ces_core.multi.parameters import Parameters, Tenant
 from ces_core.multi.preempting import given_up
 from ces_core.multi.reservations import Preempted
-from ces_core.multi.state import Decisions
+from ces_core.multi.state import Decisions, State
 from ces_core.problem import Cluster, Flow, Link, Node, Problem, Task
 from ces_core.simulator.online import simulate
 from ces_core.simulator.queueing import Cycles
@@ -72,7 +73,7 @@ def test_room_that_is_being_made_is_kept_from_everybody_else() -> None:
     desk = desk_of(("low", 8, 0))
     decided = desk.at(10, wants(desk.cluster, "urgent", 9, submitted=10, priority=90))
     assert preempted(decided) == {"urgent": ("low",)}
-    small = wants(desk.cluster, "small", 2, submitted=11, lasts=5, priority=100)
+    small = wants(desk.cluster, "small", 2, submitted=11, lasts=5, priority=95)
     decided = desk.at(11, small)  # it is free, and needed as soon as the other has gone
     assert not decided.starts
     assert preempted(decided) == {"urgent": ("low",)}  # told again, as it is still there
@@ -117,6 +118,105 @@ def test_who_waits_for_quota_or_bandwidth_and_not_for_room_preempts_nobody() -> 
     urgent = wants(cluster, "urgent", 0.5, submitted=10, priority=90)
     assert started(desk.at(10, urgent)) == ["urgent"]
     assert not desk.at(11).preempted
+
+
+def test_nobody_starts_to_be_preempted_for_a_job_that_was_there_before() -> None:
+    desk = desk_of(("equal", 10, 90))
+    cluster = desk.cluster
+    low = wants(cluster, "low", 6, priority=10, lasts=20)  # by its score it would come first
+    urgent = wants(cluster, "urgent", 6, submitted=9, priority=90, lasts=1000)
+    assert not desk.at(10, low, urgent).starts
+    desk.end("equal")
+    decided = desk.at(11)
+    assert started(decided) == ["urgent"]
+    assert not decided.preempted
+
+
+def test_not_even_an_overdue_job_starts_to_be_preempted() -> None:
+    desk = desk_of(("equal", 10, 90), parameters=replace(PREEMPTING, bound_s=100))
+    overdue = wants(desk.cluster, "overdue", 6, priority=10, lasts=20)
+    decided = desk.at(200, overdue)
+    assert [each.job for each in decided.memory.reservations] == ["overdue"]
+    desk.at(201, wants(desk.cluster, "urgent", 6, submitted=201, priority=90, lasts=1000))
+    desk.end("equal")
+    decided = desk.at(202)
+    assert started(decided) == ["urgent"]
+    assert [each.job for each in decided.memory.reservations] == ["overdue"]
+
+
+def test_a_promise_that_a_victim_cannot_keep_any_more_is_made_by_another() -> None:
+    desk = desk_of(("first", 4, 0), ("second", 4, 0))
+    decided = desk.at(10, wants(desk.cluster, "urgent", 5, submitted=10, priority=90))
+    assert preempted(decided) == {"urgent": ("second",)}
+    desk.running[1] = replace(desk.running[1], preemption=None)  # its user has paused it
+    assert preempted(desk.at(11)) == {"urgent": ("first",)}
+    desk.running[0] = replace(desk.running[0], preemption=None)
+    decided = desk.at(12, wants(desk.cluster, "small", 2, submitted=12))
+    assert started(decided) == ["small"], "room that nobody can make is not kept"
+
+
+def test_a_job_that_was_to_be_suspended_and_starts_again_is_stopped() -> None:
+    cluster, low = chain()
+    desk = Desk(cluster, PREEMPTING)
+    desk.run(low, preemption="suspend")
+    urgent = wants(cluster, "urgent", 2, memory=4, submitted=10, priority=90)
+    assert desk.at(10, urgent).preempted == {"urgent": Preempted(suspended=("low",))}
+    desk.running = [replace(each, preemption="stop") for each in desk.running]
+    assert desk.at(11).preempted == {"urgent": Preempted(stopped=("low",))}
+
+
+def test_room_that_is_on_its_way_is_still_kept_when_nobody_is_to_be_preempted_any_more() -> None:
+    desk = desk_of(("low", 8, 0))
+    desk.at(10, wants(desk.cluster, "urgent", 9, submitted=10, priority=90))
+    desk.running = [replace(job, expected_s=0, preemption=None) for job in desk.running]
+    desk.parameters = PLAIN
+    assert not desk.at(11, wants(desk.cluster, "small", 2, submitted=11)).starts
+    desk.end("low")
+    assert started(desk.at(12)) == ["urgent"]
+
+
+def test_those_that_nothing_helps_do_not_use_up_everybodys_turn() -> None:
+    desk = desk_of(("low", 5, 75), ("other", 5, 90), parameters=replace(PREEMPTING, window=2))
+    lost = [wants(desk.cluster, f"lost-{i}", 9, submitted=10, priority=99) for i in range(5)]
+    helped = wants(desk.cluster, "helped", 5, submitted=10, priority=95)
+    decided = desk.at(10, *lost, helped)
+    for second in range(11, 15):
+        if decided.preempted or not decided.more:
+            break
+        decided = desk.at(second)
+    assert preempted(decided) == {"helped": ("low",)}
+
+
+def test_what_is_promised_counts_for_the_tenants_quota() -> None:
+    tenants = (Tenant("a", quota={"cpu": 0.5}), Tenant("default"))
+    desk = desk_of(("v1", 5, 0), ("v2", 5, 0), parameters=replace(PREEMPTING, tenants=tenants))
+    urgent = [wants(desk.cluster, f"u{i}", 4, submitted=10, priority=90, tenant="a") for i in range(2)]
+    decided = desk.at(10, *urgent)
+    assert len(decided.preempted) == 1
+    desk.end(next(iter(decided.preempted.values())).names[0])
+    assert len(started(desk.at(11))) == 1
+    assert not desk.at(12).preempted
+
+
+def test_nobody_is_preempted_for_a_job_that_starts_within_moments_anyway() -> None:
+    desk = desk_of(("leaving", 5, 90), ("low", 5, 0))
+    desk.running[0] = replace(desk.running[0], expected_s=0, preemption=None)
+    urgent = wants(desk.cluster, "urgent", 5, submitted=10, priority=90)
+    assert not desk.at(10, urgent).preempted
+    desk = desk_of(("low", 10, 0))
+    desk.running[0] = replace(desk.running[0], expected_s=1005)
+    assert not desk.at(1000, urgent).preempted
+    assert preempted(desk.at(1011)) == {"urgent": ("low",)}, "it runs for longer than it said"
+
+
+def test_what_was_found_for_a_job_that_asks_for_something_else_now_is_void() -> None:
+    cluster = one_node(4)
+    desk = Desk(cluster, PREEMPTING)
+    decided = desk.at(10, wants(cluster, "job", 5))
+    assert decided.refused["job"].permanent
+    smaller = wants(cluster, "job", 4)
+    state = State(11, desk.ledger, [smaller], [], desk.freed, decided.memory, frozenset({"job"}))
+    assert started(cycle(state, PREEMPTING, solve)) == ["job"]
 
 
 def chain() -> tuple[Cluster, WaitingJob]:
@@ -209,13 +309,13 @@ def test_who_makes_room_is_less_urgent_and_what_is_kept_fits(
 def test_in_a_simulation_who_made_room_begins_anew() -> None:
     cluster = one_node(4)
     jobs = [
-        TimedJob("low", 0.0, 10.0, (Task("t", cpu=4),), (), expected_s=10.0, priority=0),
+        TimedJob("low", 0.0, 100.0, (Task("t", cpu=4),), (), expected_s=100.0, priority=0),
         TimedJob("urgent", 6.0, 3.0, (Task("t", cpu=1),), (), expected_s=3.0, priority=90),
     ]
     outcome = simulate(cluster, jobs, get_solver("greedy"), Cycles("multi", PREEMPTING))
     low, urgent = outcome.fates
     assert (urgent.started_s, urgent.ended_s, urgent.stopped) == (6.0, 9.0, 0)
-    assert (low.started_s, low.ended_s, low.stopped) == (9.0, 19.0, 1)
+    assert (low.started_s, low.ended_s, low.stopped) == (9.0, 109.0, 1)
 
 
 @pytest.mark.parametrize("margin", [0, -1, 101])

@@ -258,7 +258,7 @@ def test_what_cannot_be_taken_is_said(world: World) -> None:
     world.write(lambda tx: jobs.pause_job(tx, job))
     assert world.preempt(other, job) == "job low is paused; only a running job can be suspended"
     rejected = [each for each in told(world, other) if isinstance(each, PreemptionRejected)]
-    assert [each.stale for each in rejected] == [False, True, False, False, False]
+    assert [each.stale for each in rejected] == [True, True, False, False, True]
     (not_waiting,) = [each for each in told(world, job) if isinstance(each, PreemptionRejected)]
     assert not_waiting.stale
 
@@ -361,11 +361,6 @@ def test_a_suspended_job_whose_flows_ended_at_a_forgotten_node_is_placed_anew(wo
     assert world.job(job).state is J.RESCHEDULING
 
 
-def test_a_suspended_job_is_not_moved_by_links_that_it_does_not_use(world: World, suspended: str) -> None:
-    world.put_topology(full_mesh(NODES, "5Mbit"))
-    assert world.job(suspended).state is J.SUSPENDED
-
-
 def test_the_auditor_agrees(world: World, suspended: str) -> None:
     world.run(urgent(world), NODES)
     other = urgent(world)
@@ -383,3 +378,24 @@ def test_a_report_of_frozen_workers_changes_nothing(world: World, suspended: str
     (first, *_) = world.job(suspended).allocations
     worker = WorkerStatus(allocation=first.id, incarnation=1, state="paused")
     assert not world.report(Status(node=first.node, generation=0, workers=[worker]))
+
+
+def test_a_suspended_job_whose_way_is_gone_for_good_is_placed_anew(world: World, suspended: str) -> None:
+    world.put_topology(full_mesh(NODES, "12Mbit"))
+    assert world.job(suspended).state is J.SUSPENDED, "its minimum still fits on an idle link"
+    world.put_topology(full_mesh(NODES, "5Mbit"))
+    record = world.job(suspended)
+    assert record.state is J.RESCHEDULING
+    assert "is too small" in (record.reason or "")
+    world.confirm(suspended)
+    assert (world.job(suspended).state, world.job(suspended).attempt) == (J.QUEUED, 2)
+
+
+def test_how_long_a_suspended_job_has_run_is_told(world: World) -> None:
+    job, urgent = world.submit(low()), world.submit(ring("urgent", priority=90))
+    world.run(job, NODES)
+    world.now += timedelta(seconds=40)
+    assert world.job(job).ran_s is None
+    assert world.preempt(urgent, job) is None
+    world.now += timedelta(seconds=60)
+    assert world.job(job).ran_s == 40

@@ -9,8 +9,9 @@ import pytest
 from bus_manager import FakeManager
 from cluster_state import GIB, MBIT, NOW, job
 from queue_looks import placing
-from scheduler_steps import NODES, Clock, proposals, refusals, scheduler_on, step, waiting
+from scheduler_steps import NODES, Clock, ask, proposals, refusals, scheduler_on, step, waiting
 
+from ces_common import subjects
 from ces_common.bus import MemoryBus
 from ces_common.messages.events import PreemptionProposed, PreemptionRejected, Victim
 from ces_common.messages.records import JobRecord
@@ -198,3 +199,15 @@ async def test_room_that_appears_is_not_filled_with_the_flows_of_a_suspended_job
     clock.now += REFILL_S
     await step(preempting, wired)
     assert wired.told("revision.proposed") == []
+
+
+async def test_a_dry_run_says_who_would_make_room_and_nobody_does(
+    preempting: Scheduler, wired: FakeManager, bus: MemoryBus
+) -> None:
+    await bus.serve(subjects.rpc("scheduler", "plan"), preempting._dry_run)
+    wired.change(jobs=[low(preemption="suspend")])
+    answer = await ask(bus, priority=90)
+    assert (answer.feasible, answer.position, answer.held_by) == (False, 1, ["low"])
+    assert answer.reason is not None
+    assert answer.reason.text == "less urgent jobs would make room for it: low suspended"
+    assert preemptions(wired) == []

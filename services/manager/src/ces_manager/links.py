@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sqlalchemy import select
 
@@ -13,6 +13,8 @@ from ces_common.messages.api import TopologyFile
 from ces_common.messages.records import LinkRecord, tunnelled_media
 from ces_common.quantities import LARGEST
 from ces_common.shares import reservable, reservable_of_medium
+from ces_common.states import JobState
+from ces_manager.capacity import hops
 from ces_manager.errors import Invalid
 
 
@@ -60,7 +62,7 @@ def uncarried(tx: ReadTx, links: Iterable[LinkRecord], media: dict[str, int]) ->
     shares: dict[str, tuple[JobRow, Counter[tuple[str, str]]]] = {}
     for job, share in tx.session.execute(query):
         shares.setdefault(job.id, (job, Counter()))[1][share.src, share.dst] += share.bandwidth
-    moved = []
+    moved = _stranded(tx, known)
     for row, asked in shares.values():
         through = Counter[str]()
         for hop, bandwidth in asked.items():
@@ -75,3 +77,22 @@ def uncarried(tx: ReadTx, links: Iterable[LinkRecord], media: dict[str, int]) ->
             left.subtract(asked)
             air.subtract(through)
     return moved
+
+
+def _stranded(tx: ReadTx, known: Mapping[tuple[str, str], LinkRecord]) -> list[tuple[JobRow, str]]:
+    """Suspended jobs that could not go on as they are, however much were free."""
+    query = (
+        select(JobRow, ReservationRow)
+        .join(ReservationRow, ReservationRow.job == JobRow.id)
+        .where(ReservationRow.held, JobRow.state == JobState.SUSPENDED)
+        .order_by(JobRow.priority.desc(), JobRow.id)
+    )
+    found: dict[str, tuple[JobRow, str]] = {}
+    for job, flow in tx.session.execute(query):
+        for src, dst in hops(flow.path):
+            link = known.get((src, dst))
+            if link is None:
+                found.setdefault(job.id, (job, f"link {src} -> {dst} is gone"))
+            elif flow.min > reservable(link.capacity):
+                found.setdefault(job.id, (job, f"link {src} -> {dst} is too small"))
+    return list(found.values())

@@ -86,11 +86,11 @@ def _victim(tx: WriteTx, asked: Victim, version: int) -> JobRow:
     if row.version > version:
         raise _Stale(f"job {row.name} has changed since version {version}")
     if row.state not in JOB_PLACED:
-        raise _Refused(f"job {row.name} is {row.state.value} and has no place to give")
+        raise _Stale(f"job {row.name} is {row.state.value} and has no place to give")
     if asked.how == "suspend" and row.preemption != "suspend":
         raise _Refused(f"job {row.name} does not let itself be suspended: its file does not say preemption: suspend")
     if asked.how == "suspend" and row.state is not JobState.RUNNING:
-        raise _Refused(f"job {row.name} is {row.state.value}; only a running job can be suspended")
+        raise _Stale(f"job {row.name} is {row.state.value}; only a running job can be suspended")
     return row
 
 

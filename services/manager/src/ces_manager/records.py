@@ -21,6 +21,7 @@ from ces_common.messages.records import (
     Snapshot,
     Topology,
 )
+from ces_common.states import JobState
 from ces_manager.changes import allocations_of
 
 
@@ -78,11 +79,18 @@ def job_records(tx: ReadTx, rows: Sequence[JobRow]) -> list[JobRecord]:
                 "reserved": [flow_record(flow) for flow in reservations[row.id]],
                 "submitted_at": row.submitted_at,
                 "started_at": row.placed_at,
+                "ran_s": _ran_s(row),
                 "version": row.version,
             }
         )
         for row in rows
     ]
+
+
+def _ran_s(row: JobRow) -> float | None:
+    if row.state is not JobState.SUSPENDED or row.placed_at is None:
+        return None
+    return (row.state_since - row.placed_at).total_seconds()
 
 
 def reservations_of(tx: ReadTx, jobs: Iterable[JobRow]) -> dict[str, list[ReservationRow]]:

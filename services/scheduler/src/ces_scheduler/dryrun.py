@@ -12,8 +12,9 @@ from ces_common.messages.events import Reason, Standing
 from ces_common.messages.queries import PlanAnswer
 from ces_common.messages.records import JobRecord
 from ces_common.states import JobState
+from ces_core.multi.reservations import Preempted
 from ces_scheduler.deciding import Asking
-from ces_scheduler.queueing import NO_NODES, Past, Proposed, look_at
+from ces_scheduler.queueing import NO_NODES, Look, Past, Proposed, look_at
 from ces_scheduler.rounds import Placing, Round, play
 from ces_scheduler.translate import Offer, explain_refusals, reason_of
 
@@ -79,11 +80,22 @@ def _waiting(guest: JobRecord, played: Round, placing: Placing) -> PlanAnswer:
     asking = Asking(placing.solver, {guest.id: guest.attempt}, played.asking.seconds, placing.time_limit_s)
     result = asking(job, look.offer.cluster)
     reason = standing.reason
+    preempted = played.decisions.preempted.get(guest.id)
+    if preempted is not None:
+        reason = Reason(code="preempting", text=_making_room(preempted, look))
     if reason is None:
         reason = OTHERS_FIRST if result.reason is None else reason_of(result.reason)
     refused = explain_refusals(guest.tasks, look.offer, result.considered)
     spent_ms = played.asking.spent_ms.get(guest.id, 0.0) + asking.spent_ms[guest.id]
     return _no(guest, played.version, placing, reason, standing, refused, spent_ms)
+
+
+def _making_room(preempted: Preempted, look: Look) -> str:
+    """Who would, and how."""
+    records = look.offer.records
+    hows = (("suspended", preempted.suspended), ("stopped", preempted.stopped))
+    said = [f"{', '.join(records[name].name for name in names)} {how}" for how, names in hows if names]
+    return f"less urgent jobs would make room for it: {' and '.join(said)}"
 
 
 def _no(

@@ -58,7 +58,9 @@ class Preemptions:
         for job, each in preempted.items():
             if job not in self._awaited:
                 self._awaited[job] = _Awaited(await self._propose(job, each, look, version), now + ANSWER_S)
-        return min((each.until - now for each in self._awaited.values()), default=math.inf)
+        dues = [each.until for each in self._awaited.values()]
+        dues += [self._off_until] if now < self._off_until else []
+        return min(dues, default=math.inf) - now
 
     def rejected(self, answer: PreemptionRejected) -> None:
         """What was proposed comes to nothing. Where a job was not as it seemed, the next cycle decides anew."""

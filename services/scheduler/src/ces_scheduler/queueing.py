@@ -164,7 +164,12 @@ def look_at(
         or any(entry is not past.entries[name] for name, entry in entries.items())
     )
     ledger = Ledger.of(left.cluster.emptied(), left.held)
-    return Look(left, records, entries, State(now.timestamp(), ledger, jobs, running, freed, memory), lost, news)
+    changed = frozenset[str]()
+    if past is not None:
+        before = past.entries
+        changed = frozenset(name for name in names if name in before and before[name].said != entries[name].said)
+    state = State(now.timestamp(), ledger, jobs, running, freed, memory, changed)
+    return Look(left, records, entries, state, lost, news)
 
 
 def running_jobs(offer: Offer, proposed: Iterable[Proposed], now_s: float) -> list[RunningJob]:
@@ -178,8 +183,13 @@ def running_jobs(offer: Offer, proposed: Iterable[Proposed], now_s: float) -> li
             expected_s = None
         since_s = now_s if job.started_at is None else job.started_at.timestamp()
         found.append(RunningJob(name, since_s, job.tenant, expected_s, job.priority, _preemption(job)))
-    found += [RunningJob(each.job.id, now_s, each.job.tenant, each.job.expected_s) for each in proposed]
+    found += [RunningJob(each.job.id, now_s, each.job.tenant, left_s(each.job)) for each in proposed]
     return found
+
+
+def left_s(job: JobRecord) -> float | None:
+    """For how long it says it will run once it starts, or goes on."""
+    return None if job.expected_s is None else max(0.0, job.expected_s - (job.ran_s or 0.0))
 
 
 def _preemption(job: JobRecord) -> Preemption | None:
@@ -196,6 +206,7 @@ def next_look_s(look: Look, decisions: Decisions, parameters: Parameters) -> flo
     left = {job.name for job in look.state.waiting} - {start.job for start in decisions.starts}
     dues = [job.submitted_s + parameters.overdue_s for job in look.state.waiting if job.name in left]
     dues += [each.start_s for each in decisions.memory.reservations if each.start_s is not None]
+    dues += [each.until_s for each in decisions.memory.unmoved.values() if math.isfinite(each.until_s)]
     dues += [refusal.until_s for refusal in decisions.memory.refusals.values() if math.isfinite(refusal.until_s)]
     coming = [due - now for due in dues if due > now + OVERRUN_S]
     return min(coming, default=None)
@@ -223,6 +234,6 @@ def _entry(job: JobRecord, said: tuple[object, ...], offer: Offer, parameters: P
         parameters.tenant(job.tenant)
         problem = problem_of(job, offer, paths)
         submitted_s = job.submitted_at.timestamp()
-        return Entry(said, WaitingJob(job.id, problem, submitted_s, job.priority, job.tenant, job.expected_s))
+        return Entry(said, WaitingJob(job.id, problem, submitted_s, job.priority, job.tenant, left_s(job)))
     except ProblemError as error:  # no reason to keep the other jobs waiting
         return Entry(said, reason=Reason(code="impossible", text=f"the job makes no sense: {error}", forever=True))

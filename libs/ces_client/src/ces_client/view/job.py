@@ -162,6 +162,7 @@ def job_facts(view: JobView, now: datetime) -> Table:
     if view.finished_at is not None:
         facts.append(("finished", f"{since(view.finished_at, now)} ago"))
     facts.append(("when cut off", view.disconnect))
+    facts.append(("when preempted", view.preemption))
     facts += [
         ("command", command) for command in sorted({" ".join(task.command) for task in view.placement}) if command
     ]

@@ -85,6 +85,8 @@ def forecast_text(answer: PlanForecast, now: datetime) -> Text | None:
     if answer.position is None or (answer.reason is not None and answer.reason.forever):
         return None
     text = Text(f"it would be number {answer.position} in the queue")
+    if answer.reason is not None and answer.reason.code == "preempting":
+        return text.append(" and start as soon as they have")
     if answer.start_at is None:
         return text.append("; when it would start cannot be foreseen")
     if answer.start_at - now < timedelta(seconds=1):

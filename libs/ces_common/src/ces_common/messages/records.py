@@ -115,7 +115,8 @@ class FlowRecord(Message):
 
 class JobRecord(Message):
     """``expected_s``: for how long the job says it runs, in seconds. ``started_at``: since when the present attempt
-    holds what it has, that is, when its plan was committed; None where it holds nothing."""
+    holds what it has, that is, when its plan was committed; None where it holds nothing. ``ran_s``: for how long a
+    suspended job had that before; None of any other."""
 
     id: str
     name: str
@@ -135,6 +136,7 @@ class JobRecord(Message):
     reserved: list[FlowRecord] = []
     submitted_at: datetime
     started_at: datetime | None = None
+    ran_s: float | None = None
     version: int = 0
 
     @property

@@ -19,10 +19,12 @@ from ces_core.ledger import TOLERANCE, cells_of
 from ces_core.multi.explaining import Standing, standings
 from ces_core.multi.fitting import screened
 from ces_core.multi.jobs import RunningJob, WaitingJob, whose
+from ces_core.multi.ordering import firsts, flooded, ranks
 from ces_core.multi.outlook import Outlook, end_of
 from ces_core.multi.parameters import Parameters
-from ces_core.multi.preempting import given_up, preempt, victims_of
-from ces_core.multi.reservations import Preempted, Reservation, Solve, renew, reserve
+from ces_core.multi.preempting import MOMENTS_S, names_of, preempt, starts_soon, victims_of
+from ces_core.multi.promises import Promises
+from ces_core.multi.reservations import Reservation, Solve, renew, reserve
 from ces_core.multi.scoring import Table
 from ces_core.multi.screening import Room
 from ces_core.multi.shares import Shares, amounts_of, free_of
@@ -34,6 +36,7 @@ from ces_core.reason import Reason
 
 FITTING = frozenset({"quota", "poor-bandwidth"})
 """Reasons why a job waits though there is room for it."""
+UNTRIED = Unmoved(-1, ())
 
 
 def cycle(state: State, parameters: Parameters, solve: Solve, sparing: Solve | None = None) -> Decisions:
@@ -51,27 +54,28 @@ class _Cycle:
         self._solve, self._sparing = screened(solve), screened(sparing)
         self._ledger = state.ledger.copy()
         running = sorted(state.running, key=lambda job: (job.started_s, job.name))
-        self._preemptible = {job.name for job in running if job.preemption is not None}
         self._outlook = Outlook(self._ledger, running, state.now_s)
         self._shares = Shares(parameters, self._ledger, running, state.waiting)
+        self._promises = Promises(self._ledger, self._outlook, self._shares, running)
         jobs = sorted(state.waiting, key=lambda job: (job.submitted_s, job.name))
         self._table = Table(jobs, state.now_s)
         self._line = {job.name: line for line, job in enumerate(jobs)}
         self._overdue = self._table.waited >= parameters.overdue_s
-        self._left = np.ones(len(jobs), dtype=np.bool_)
+        self._ranks = ranks(self._table, parameters.preemption)
+        self._left = self._turn = np.ones(len(jobs), dtype=np.bool_)
         self._fits = self._left
+        same = self._line.keys() - state.changed
         self._known = {
             name: refusal
             for name, refusal in state.memory.refusals.items()
-            if name in self._line
-            and (refusal.forever or (refusal.freed == state.freed and state.now_s < refusal.until_s))
+            if name in same and (refusal.forever or (refusal.freed == state.freed and state.now_s < refusal.until_s))
         }
         self._tries = math.inf if parameters.window is None else parameters.window
         self._most = math.inf if parameters.starts is None else parameters.starts
+        self._ways = len(jobs) if parameters.window is None else parameters.window
         self._more = False
         self._refused: dict[str, Reason] = {}
-        self._kept: dict[str, Reservation] = {}
-        self._unmoved = {name: each for name, each in state.memory.unmoved.items() if name in self._line}
+        self._unmoved = {name: each for name, each in state.memory.unmoved.items() if name in same}
         self._starts: list[Start] = []
         self._look()
         self._never = self._hopeless()
@@ -79,19 +83,21 @@ class _Cycle:
         self._refused.update(self._never)
 
     def run(self) -> Decisions:
-        self._renew_reservations()
-        for job in self._overdue_first():
-            if not self._start(job):
-                self._keep_room(job)
-        while any(self._start(self._table.jobs[line]) for line in self._candidates()):
-            pass
-        self._make_way()
+        for rank in sorted({*self._ranks.tolist()}, reverse=True):
+            self._turn = self._ranks == rank
+            self._renew_reservations()
+            for job in self._overdue_first():
+                if not self._start(job):
+                    self._keep_room(job)
+            while any(self._start(self._table.jobs[line]) for line in self._candidates()):
+                pass
+            self._make_way()
         refusals, unmoved = MappingProxyType(dict(self._known)), MappingProxyType(self._unmoved)
         return Decisions(
             tuple(self._starts),
-            Memory(self._state.freed, tuple(self._kept.values()), refusals, unmoved),
+            Memory(self._state.freed, tuple(self._promises.kept.values()), refusals, unmoved),
             MappingProxyType(self._refused),
-            MappingProxyType({job: told for job, each in self._kept.items() if (told := self._untold(each)).names}),
+            MappingProxyType(self._promises.untold_of_all()),
             self._more,
             self._explained,
         )
@@ -102,11 +108,11 @@ class _Cycle:
         free, against = free_of(self._ledger.cluster), self._shares.against_fair()
         self._scores = self._table.scores(self._parameters, free, against)
         order = np.lexsort((np.arange(len(self._left)), -self._scores.parts.sum(axis=1)))
-        self._newcomers = self._firsts(order.tolist())
+        self._newcomers = firsts(self._table, self._shares, order.tolist(), self._left)
         ahead = self._newcomers & self._flooded()  # a flood holds up nobody's first
         group = np.where(self._overdue, 0, np.where(ahead, 1, 2))
         age = np.where(self._overdue, np.arange(len(self._left)), 0)
-        order = order[np.lexsort((age[order], group[order]))]
+        order = order[np.lexsort((age[order], group[order], -self._ranks[order]))]
         self._order: list[int] = order[self._left[order]].tolist()
 
     def _hopeless(self) -> dict[str, Reason]:
@@ -126,35 +132,22 @@ class _Cycle:
                 found[job.name] = beyond
         return found
 
-    def _firsts(self, order: Sequence[int]) -> NDArray[np.bool_]:
-        """(jobs,): the best job of each tenant of which nothing runs."""
-        found = np.zeros(len(self._left), dtype=np.bool_)
-        idle = self._shares.idle()
-        for line in order if idle else ():
-            tenant = self._table.jobs[line].tenant
-            if self._left[line] and tenant in idle:
-                found[line] = True
-                idle.discard(tenant)
-        return found
-
     def _flooded(self) -> NDArray[np.bool_]:
-        """(jobs,): those before whom so many of other tenants may have to be tried that they would fill the window."""
+        """(jobs,): those whom a flood of others' would keep from being tried."""
         if self._parameters.window is None or not self._newcomers.any():
             return np.zeros(len(self._left), dtype=np.bool_)
         refused = np.array([job.name in self._known for job in self._table.jobs], dtype=np.bool_)
-        tenants = self._table.tenant[self._fits & ~self._overdue & ~refused]
-        others = len(tenants) - np.bincount(tenants, minlength=len(self._table.tenants))
-        return np.asarray(others >= self._parameters.window)[self._table.tenant]
+        return flooded(self._table, self._parameters.window, self._fits & ~self._overdue & ~refused)
 
     def _overdue_first(self) -> Iterator[WaitingJob]:
         """Those that were promised room in the order of the promises, then by age."""
-        promised = [self._line[name] for name in self._kept]
-        for line in dict.fromkeys([*promised, *np.flatnonzero(self._overdue).tolist()]):
+        promised = [self._line[each.job] for each in self._promised()]
+        for line in dict.fromkeys([*promised, *np.flatnonzero(self._overdue & self._turn).tolist()]):
             yield self._table.jobs[line]
 
     def _candidates(self) -> list[int]:
         """Those not overdue that may have a place, best first."""
-        open_to = self._fits & ~self._overdue
+        open_to = self._fits & ~self._overdue & self._turn
         return [line for line in self._order if open_to[line] and self._table.jobs[line].name not in self._known]
 
     def _has_turn(self, line: int) -> bool:
@@ -170,9 +163,7 @@ class _Cycle:
             self._more = True
             return False
         line = self._line[job.name]
-        kept = self._kept.get(job.name)
-        if kept is not None:
-            self._outlook.forget(job.name)
+        kept = self._promises.take(job)
         plan = self._plan(job, line)
         if (
             plan is None
@@ -183,7 +174,7 @@ class _Cycle:
             plan = kept.plan  # the solver may not find again what was found then
         if plan is None:
             if kept is not None:
-                self._outlook.reserve(job.name, kept.begin, job.expected_s, kept.cells)
+                self._promises.keep(job, kept)
             return False
         position = self._order.index(line) + 1
         score = self._scores.of(line)
@@ -193,7 +184,6 @@ class _Cycle:
         self._outlook.start(running, self._ledger.held(job.name))
         self._shares.take(job.tenant, amounts_of(self._ledger.held(job.name)))
         self._left[line] = False
-        self._kept.pop(job.name, None)
         self._known.pop(job.name, None)
         self._look()
         return True
@@ -272,29 +262,34 @@ class _Cycle:
 
     def _renew_reservations(self) -> None:
         """In the order of the promises. A promise of a time holds against all others; one of no time does not stand in
-        the way of those that were made before it."""
-        kept = [each for each in self._state.memory.reservations if each.job in self._line]
-        if self._parameters.preemption is None:
-            kept = [each for each in kept if each.preempted is None]
+        the way of those that were made before it. Those of lower rank come later."""
+        promises = [each for each in self._state.memory.reservations if self._in_turn(each.job)]
+        kept = [each for each in promises if self._stands(each)]
         for each in kept:
-            self._give_up(each)
+            self._promises.reckon(each)
         for each in kept:
             if each.start_s is not None:
                 self._outlook.reserve(each.job, each.begin, self._job(each.job).expected_s, each.cells)
+        same = self._state.freed == self._state.memory.freed and self._parameters.preemption is None
         for each in kept:
-            job, renewed = self._job(each.job), each
-            self._outlook.forget(each.job)
-            if self._state.freed != self._state.memory.freed or each.begin <= self._outlook.now:
-                found = renew(self._outlook, job, each)
-                if found is None:
-                    continue
-                renewed = found
-            self._kept[each.job] = renewed
-            self._outlook.reserve(each.job, renewed.begin, job.expected_s, renewed.cells)
+            job = self._job(each.job)
+            self._outlook.forget(job.name)
+            renewed = each if same and each.begin > self._outlook.now else renew(self._outlook, job, each)
+            if renewed is not None and (each.preempted is None or renewed.begin <= self._outlook.soon):
+                self._promises.keep(job, renewed)
+        if len(self._promised()) < len(promises):  # what they kept is free for others
+            self._known = {name: refusal for name, refusal in self._known.items() if refusal.forever}
+
+    def _in_turn(self, name: str) -> bool:
+        return name in self._line and bool(self._turn[self._line[name]]) and name not in self._state.changed
+
+    def _promised(self) -> list[Reservation]:
+        return [each for each in self._promises.kept.values() if self._in_turn(each.job)]
 
     def _keep_room(self, job: WaitingJob) -> None:
         """A reservation for an overdue job, if there is to be one more."""
-        if job.name in self._kept or len(self._kept) >= self._parameters.reservations or job.name in self._never:
+        full = self._promises.waited_for >= self._parameters.reservations
+        if job.name in self._promises.kept or full or job.name in self._never:
             return
         refusal = self._known.get(job.name)
         if refusal is not None and (refusal.forever or not refusal.reservable):
@@ -310,63 +305,64 @@ class _Cycle:
             reason = refusal.reason if refusal else Reason("packing", proven=False)
             self._known[job.name] = Refusal(self._state.freed, reason, reservable=False)
             return
-        self._kept[job.name] = found
-        self._outlook.reserve(job.name, found.begin, job.expected_s, found.cells)
+        self._promises.keep(job, found)
 
     # Preemption.
 
     def _make_way(self) -> None:
-        """The most urgent first. A job that has a place, or will have one as soon as others have gone, needs none."""
-        margin, tries = self._parameters.preemption, self._parameters.window or len(self._left)
+        """For those whose turn it is: first those that were not tried, or not for longest."""
+        margin = self._parameters.preemption
         if margin is None:
             return
         gone = {start.job for start in self._starts}
-        gone.update(name for each in self._kept.values() for name in self._untold(each).names)
+        gone.update(name for each in self._promises.kept.values() for name in self._promises.untold(each).names)
         running = [job for job in self._state.running if job.name not in gone and whose(job.name) not in gone]
-        for line in sorted(self._order, key=lambda line: -self._table.jobs[line].priority):
+        able = [line for line in self._order if self._turn[line] and self._may_preempt(line)]
+        for line in sorted(able, key=lambda line: self._unmoved.get(self._table.jobs[line].name, UNTRIED).freed):
             job = self._table.jobs[line]
             victims = victims_of(job, running, margin)
-            if not victims or not tries:
-                break
-            stuck = Unmoved(self._state.freed, tuple(each.name for each in victims))
-            if not self._may_preempt(job, line) or self._unmoved.get(job.name) == stuck:
+            if not victims or self._is_unmoved(job, victims):
                 continue
-            tries -= 1
-            kept = self._kept.get(job.name)
-            self._outlook.forget(job.name)
-            found = preempt(self._outlook, job, victims, self._ledger.held, self._solve)
-            if found is None or found.preempted is None or self._over_quota(job, found.plan):
-                self._unmoved[job.name] = stuck
-            else:
-                kept = self._kept[job.name] = found
-                self._give_up(found)
+            if not self._ways:
+                self._more = True
+                break
+            self._ways -= 1
+            kept = self._promises.take(job)
+            held, solve = self._ledger.held, self._solve
+            soon = starts_soon(self._outlook, job, self._state.running, held, solve)
+            found = None if soon else preempt(self._outlook, job, victims, held, solve)
+            if found is not None and not self._over_quota(job, found.plan):
+                self._promises.keep(job, found)
+                self._promises.reckon(found)
                 running = [each for each in running if each.name not in found.waits_for]
+                continue
+            until_s = self._state.now_s + MOMENTS_S if soon else math.inf
+            self._unmoved[job.name] = Unmoved(self._state.freed, names_of(victims), until_s)
             if kept is not None:
-                self._outlook.reserve(job.name, kept.begin, job.expected_s, kept.cells)
+                self._promises.keep(job, kept)
 
-    def _may_preempt(self, job: WaitingJob, line: int) -> bool:
+    def _is_unmoved(self, job: WaitingJob, victims: Sequence[RunningJob]) -> bool:
+        """Whether it is known that they make no room for it."""
+        known = self._unmoved.get(job.name, UNTRIED)
+        same = (known.freed, known.victims) == (self._state.freed, names_of(victims))
+        return same and self._state.now_s < known.until_s
+
+    def _may_preempt(self, line: int) -> bool:
         """Whether the job was tried, and has no place for want of room that is not being made for it."""
-        kept, refusal = self._kept.get(job.name), self._known.get(job.name)
+        job = self._table.jobs[line]
+        kept, refusal = self._promises.kept.get(job.name), self._known.get(job.name)
         if job.name in self._never or (kept is not None and kept.preempted is not None):
             return False
         if refusal is not None and (refusal.forever or refusal.reason.code in FITTING):
             return False
         return (refusal is not None or not self._fits[line]) and self._beyond_quota(job) is None
 
-    def _give_up(self, promise: Reservation) -> None:
-        """Reckon with it that they do who are to make room for it."""
-        told = self._untold(promise)
-        for name in told.names:
-            cells = given_up(self._ledger.held(name), suspended=name in told.suspended)
-            self._outlook.give_up(name, cells)
-
-    def _untold(self, promise: Reservation) -> Preempted:
-        """Those of them that still have what they are to give up."""
-        told, found = promise.preempted or Preempted(), self._preemptible
-        return Preempted(
-            tuple(name for name in told.suspended if name in found),
-            tuple(name for name in told.stopped if name in found),
-        )
+    def _stands(self, promise: Reservation) -> bool:
+        """Whether a promise can be kept that others make room for."""
+        if promise.preempted is None:
+            return True
+        met = self._promises.can_be_met(promise, preempting=self._parameters.preemption is not None)
+        return met and self._over_quota(self._job(promise.job), promise.plan) is None
 
     def _job(self, name: str) -> WaitingJob:
         return self._table.jobs[self._line[name]]
@@ -376,12 +372,12 @@ class _Cycle:
     def _explained(self) -> tuple[Standing, ...]:
         room = Room.of(self._ledger.cluster)
         reasons = {line: self._reason(line, room) for line in self._order}
-        return standings(self._table, self._order, self._scores, reasons, self._kept, self._outlook)
+        return standings(self._table, self._order, self._scores, reasons, self._promises.kept, self._outlook)
 
     def _reason(self, line: int, room: Room) -> Reason | None:
         """None where it was not this job's turn. ``room``: what is free now."""
         job = self._table.jobs[line]
-        refusal, kept = self._known.get(job.name), self._kept.get(job.name)
+        refusal, kept = self._known.get(job.name), self._promises.kept.get(job.name)
         if kept is not None and kept.preempted is not None:
             return Reason("preempting")
         return (

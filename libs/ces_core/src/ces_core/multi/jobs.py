@@ -71,6 +71,11 @@ class RunningJob:
     priority: int = 50
     preemption: Preemption | None = None
 
+    @property
+    def leaving(self) -> bool:
+        """Whether it is being ended."""
+        return self.expected_s == 0.0
+
 
 def kept_by(job: str) -> str:
     """The name by which a suspended job holds what it keeps."""

@@ -104,7 +104,7 @@ class Outlook:
         places, amounts = self._flat(cells)
         rest = self._running[name].less(places, amounts)
         if rest.amounts.any():
-            self._running[kept_by(name)] = rest
+            self._running[kept_by(name)] = replace(rest, end=(1, self.now[1]))  # nobody knows when it will go on
         self._running[name] = Holder(ALWAYS, self.soon, places, amounts)
 
     @property

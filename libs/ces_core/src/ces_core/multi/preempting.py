@@ -21,6 +21,8 @@ Given = Mapping[str, Mapping[Cell, float]]
 """Job -> what it would give up."""
 FROZEN = frozenset({RESOURCES.index("cpu"), LINK})
 """What a suspended job does not use."""
+MOMENTS_S = 10.0
+"""For less than this nobody is preempted: to stop a job takes about as long."""
 
 
 def victims_of(job: WaitingJob, running: Iterable[RunningJob], margin: int) -> list[RunningJob]:
@@ -28,6 +30,24 @@ def victims_of(job: WaitingJob, running: Iterable[RunningJob], margin: int) -> l
     the latest started."""
     found = (each for each in running if each.preemption is not None and job.priority - each.priority >= margin)
     return sorted(found, key=lambda each: (each.priority, -each.started_s, each.name))
+
+
+def names_of(jobs: Iterable[RunningJob]) -> tuple[str, ...]:
+    return tuple(job.name for job in jobs)
+
+
+def starts_soon(outlook: Outlook, job: WaitingJob, running: Iterable[RunningJob], held: Held, solve: Solve) -> bool:
+    """Whether the job has a place within moments, without anybody's making room: who leaves will be gone, and who says
+    so will have ended. Who runs for longer than it said may go on."""
+    now = outlook.now[1]
+    going = {each.name: held(each.name) for each in running if each.leaving or _ends_soon(each, now)}
+    others = outlook.without(going)
+    use = others.use(others.now, end_of(now, job.expected_s))
+    return bool(going) and solve(job, others.cluster(use)).plan is not None
+
+
+def _ends_soon(job: RunningJob, now: float) -> bool:
+    return job.expected_s is not None and now < job.started_s + job.expected_s <= now + MOMENTS_S
 
 
 def given_up(cells: Mapping[Cell, float], *, suspended: bool) -> dict[Cell, float]:

@@ -41,6 +41,8 @@ class Recorder:
 
     def __call__(self, state: State, parameters: Parameters, seeds: Mapping[str, int], decisions: Decisions) -> None:
         line: Line = {"now_s": state.now_s, "freed": state.freed}
+        if state.changed:
+            line["changed"] = sorted(state.changed)
         if state.memory is not self._memory:
             line["memory"] = "carried" if state.memory.reservations else "empty"
         if self._cluster is None or not _same(self._cluster, state.ledger.base):
@@ -115,7 +117,8 @@ def read_record(path: Path) -> Iterator[Recorded]:
                 held[told["name"]] = RunningJob(**told), cells
             ledger = Ledger.of(cluster, {name: held[name][1] for name in line["running"]})
             waiting, running = [jobs[name] for name in line["waiting"]], [held[name][0] for name in line["running"]]
-            state = State(line["now_s"], ledger, waiting, running, line["freed"])
+            changed = frozenset(line.get("changed", ()))
+            state = State(line["now_s"], ledger, waiting, running, line["freed"], changed=changed)
             yield Recorded(
                 state, parameters, dict(seeds), line["starts"], line.get("memory", "same"), line.get("preempted", {})
             )

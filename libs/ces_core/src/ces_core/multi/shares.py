@@ -52,6 +52,11 @@ class Shares:
         self._used[tenant] = self._used.get(tenant, np.zeros(len(AMOUNTS))) + amounts
         self._running[tenant] = self._running.get(tenant, 0) + 1
 
+    def give_back(self, tenant: str, amounts: FloatArray) -> None:
+        """A job of the tenant has this no more."""
+        self._used[tenant] = self._used[tenant] - amounts
+        self._running[tenant] -= 1
+
     def idle(self) -> set[str]:
         """Tenants of which nothing runs."""
         return {name for name in self._used if not self._running.get(name)}

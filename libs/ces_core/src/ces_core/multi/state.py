@@ -36,10 +36,12 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Unmoved:
-    """Not all of these running jobs together could make room for a job, when so much had become free."""
+    """Not all of these running jobs together could make room for a job, when so much had become free; or none had to,
+    until ``until_s``."""
 
     freed: int
     victims: tuple[str, ...]
+    until_s: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ def carried(memory: Memory, waiting: Sequence[WaitingJob], cluster: Cluster) -> 
 @dataclass(frozen=True, eq=False)
 class State:
     """``ledger`` holds what runs, and is left as it is. ``freed``: counts up whenever something has become free, a job
-    for which room was kept has left the queue, or the cluster has gained; ``waiting`` and ``running`` in any order."""
+    for which room was kept has left the queue, or the cluster has gained; ``waiting`` and ``running`` in any order.
+    ``changed``: waiting jobs that ask for something else than they did in the last cycle."""
 
     now_s: float
     ledger: Ledger
@@ -72,6 +75,7 @@ class State:
     running: Sequence[RunningJob]
     freed: int
     memory: Memory = Memory()
+    changed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
