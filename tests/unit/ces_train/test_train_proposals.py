@@ -1,4 +1,4 @@
-"""Learning quick first plans and how to place tasks anew: the same by seed, better than it began, written as it is read."""
+"""Learning first plans and how to place tasks anew: the same by seed, better than it began, written as it is read."""
 
 from __future__ import annotations
 
