@@ -91,6 +91,7 @@ def test_regions_of_a_large_cluster_are_small_and_hold_what_is_named() -> None:
         (lambda data: data.pop("dive"), "dive must have"),
         (lambda data: data["centre"].pop("room"), "centre must have"),
         (lambda data: data["member"].update(luck=1.0), "member must have"),
+        (lambda data: data.pop("remake"), "remake must have"),
         (lambda data: data["dive"].update(rate=float("nan")), "finite"),
         (lambda data: data["dive"].update(rate="much"), "finite"),
     ],

@@ -98,17 +98,19 @@ def proposals(
     generations: Annotated[int, typer.Option(min=1, help="length of the run")] = 20,
     seed: Annotated[int, typer.Option(min=0, help="same seed, same weights")] = 0,
 ) -> None:
-    """Learn what quick first plans go by, and which nodes of a large cluster they are looked for among."""
+    """Learn what quick first plans go by, which nodes of a large cluster they are looked for among, and how tasks are
+    best placed anew."""
     from ces_train.proposals import FILE, Settings, train
 
     console = Console(stderr=True)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task("learning", total=generations)
+        bar = progress.add_task("learning", total=2 * generations)
         settings = Settings(generations=generations)
         card = train(settings, seed, out, lambda generation, _: progress.update(bar, completed=generation + 1))
-    table = Table("jobs", "gain beside the first dive of search")
-    for kind, gain in card["gain beside the first dive"].items():
-        table.add_row(kind, f"{gain:.5f}")
-    Console().print(table)
+    for what in ("gain beside the first dive", "gain of remaking it", "before learning"):
+        table = Table("jobs", what)
+        for kind, gain in card[what].items():
+            table.add_row(kind, f"{gain:.5f}")
+        Console().print(table)
     typer.echo(f"written to {out / FILE}")

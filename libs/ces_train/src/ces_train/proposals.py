@@ -1,16 +1,13 @@
-"""Learns the weights of quick first plans (:mod:`ces_core.proposals`) by the cross-entropy method.
+"""Learns the weights of :mod:`ces_core.proposals` by the cross-entropy method: of quick first plans, then of remaking.
 
-Rubinstein, "The cross-entropy method for combinatorial and continuous optimization" (1999): weights are drawn around a
-mean, all of them play the same jobs, and mean and spread move to those of the best fifth. What counts is how much
-better the first plan is than that of the dive of `search`, beside which it stands, so that a loss counts less; each
-kind of job counts alike, whatever its spread.
+For first plans counts how much better they are than that of the dive of `search`, beside which they stand, so that a
+loss counts less.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +23,10 @@ from ces_core.proposals.dive import Diver
 from ces_core.proposals.regions import rule_of
 from ces_core.proposals.weights import PARTS, Weights
 from ces_core.solvers.search import first_plan
+from ces_train import remaking
+from ces_train.cross_entropy import News, learned
 
 FloatArray = NDArray[np.float64]
-News = Callable[[int, FloatArray], None]
-"""Hears of a generation and the gains of its mean, per kind of job."""
 
 FILE = "proposals.json"
 START: dict[str, dict[str, float]] = {
@@ -38,8 +35,6 @@ START: dict[str, dict[str, float]] = {
     "member": {"room": 1.0, "calm": 1.0},
 }
 SPREAD = {"dive": 0.2, "centre": 0.5, "member": 0.5}
-BEST = 0.2
-"""Share of the draws that the next ones are drawn around."""
 LEAST_SPREAD = 0.01
 WORST = -0.2
 """A first plan that is missing or worse than this, beside that of `search`, counts as this."""
@@ -51,7 +46,8 @@ PLANS = 2
 
 @dataclass(frozen=True)
 class Settings:
-    """``kinds``: regime, nodes, tasks (None: 3 to 8) and number of jobs of each kind."""
+    """``kinds``: regime, nodes, tasks (None: 3 to 8) and number of jobs of each kind, for first plans and for
+    remaking."""
 
     generations: int = 20
     draws: int = 36
@@ -61,6 +57,16 @@ class Settings:
         ("scarce", 10, None, 30),
         ("tight", 100, 16, 8),
         ("scarce", 100, 16, 8),
+        ("thesis", 1000, 16, 8),
+        ("tight", 1000, 16, 8),
+        ("scarce", 1000, 16, 8),
+    )
+    remade_kinds: tuple[tuple[str, int, int | None, int], ...] = (
+        ("thesis", 100, 16, 24),
+        ("tight", 100, 16, 24),
+        ("scarce", 100, 16, 24),
+        ("tight", 30, 16, 8),
+        ("scarce", 30, 16, 8),
         ("thesis", 1000, 16, 8),
         ("tight", 1000, 16, 8),
         ("scarce", 1000, 16, 8),
@@ -110,34 +116,59 @@ def gains(jobs: list[Job], weights: Weights, kinds: int, loss: float = LOSS) -> 
     return np.array([np.mean(each) if each else 0.0 for each in found])
 
 
-def learn(settings: Settings, seed: int, news: News) -> FloatArray:
-    """The weights in a row; ``news`` hears the generation and the gains of its mean."""
-    rng = np.random.default_rng(seed)
+def learn(settings: Settings, seed: int, news: News) -> Weights:
+    """The weights of first plans; the others are where their learning begins."""
     jobs = jobs_of(settings, settings.train_from)
-    mean = np.array([START[part].get(name, 0.0) for part, names in PARTS.items() for name in names])
-    spread = np.array([SPREAD[part] for part, names in PARTS.items() for _ in names])
-    for generation in range(settings.generations):
-        draws = mean + spread * rng.standard_normal((settings.draws, len(mean)))
-        draws[0] = mean
-        gained = np.array([gains(jobs, Weights.of(draw, {}), len(settings.kinds)) for draw in draws])
-        news(generation, gained[0])
-        level = gained - gained.mean(axis=0)
-        worth = (level / np.maximum(gained.std(axis=0), 1e-9)).mean(axis=1)
-        best = draws[np.argsort(-worth, kind="stable")[: max(2, int(BEST * settings.draws))]]
-        mean = 0.3 * mean + 0.7 * best.mean(axis=0)
-        spread = 0.3 * spread + 0.7 * best.std(axis=0) + LEAST_SPREAD
-    return mean
+    found = learned(
+        np.array([START[part].get(name, 0.0) for part in START for name in PARTS[part]]),
+        np.array([SPREAD[part] for part in START for _ in PARTS[part]]),
+        np.full(sum(len(PARTS[part]) for part in START), LEAST_SPREAD),
+        lambda draw: gains(jobs, _weights(draw), len(settings.kinds)),
+        generations=settings.generations,
+        draws=settings.draws,
+        seed=seed,
+        news=news,
+    )
+    return _weights(found)
+
+
+def _weights(row: FloatArray) -> Weights:
+    """From all numbers of first plans in a row."""
+    dive, centre, member = np.split(row, np.cumsum([len(PARTS[part]) for part in START])[:-1])
+    return Weights(dive, centre, member, remaking.begun_with(), {})
 
 
 def train(settings: Settings, seed: int, out: Path, news: News) -> dict[str, Any]:
-    """Learns, scores on other jobs, writes ``FILE`` to the folder ``out``. Returns the card."""
+    """Learns, scores on other jobs, writes ``FILE`` to the folder ``out``. Returns the card. ``news`` hears of the
+    generations of first plans, then of as many of remaking."""
     found = learn(settings, seed, news)
-    check = gains(jobs_of(settings, settings.check_from), Weights.of(found, {}), len(settings.kinds), 0.0)
-    scores = {
-        f"{regime}, {nodes} nodes": round(float(gain), 5)
-        for (regime, nodes, *_), gain in zip(settings.kinds, check, strict=True)
+    check = gains(jobs_of(settings, settings.check_from), found, len(settings.kinds), 0.0)
+    rule, kinds = rule_of(found), settings.remade_kinds
+    remade = remaking.learn(
+        kinds,
+        settings.train_from,
+        rule,
+        generations=settings.generations,
+        draws=settings.draws,
+        seed=seed,
+        news=lambda generation, gained: news(settings.generations + generation, gained),
+    )
+    jobs = remaking.jobs_of(kinds, settings.check_from, rule)
+    card = {
+        "settings": asdict(settings),
+        "seed": seed,
+        "gain beside the first dive": _named(settings.kinds, check),
+        "gain of remaking it": _named(kinds, remaking.mean_gains(jobs, remade)),
+        "before learning": _named(kinds, remaking.mean_gains(jobs, remaking.begun_with())),
     }
-    card = {"settings": asdict(settings), "seed": seed, "gain beside the first dive": scores}
+    whole = replace(found, remake=remade, card=card).to_dict()
     out.mkdir(parents=True, exist_ok=True)
-    (out / FILE).write_text(json.dumps(Weights.of(np.round(found, 4), card).to_dict(), indent=1) + "\n")
+    (out / FILE).write_text(json.dumps(whole, indent=1) + "\n")
     return card
+
+
+def _named(kinds: remaking.Kinds, gained: FloatArray) -> dict[str, float]:
+    return {
+        f"{regime}, {nodes} nodes": round(float(gain), 5)
+        for (regime, nodes, *_), gain in zip(kinds, gained, strict=True)
+    }

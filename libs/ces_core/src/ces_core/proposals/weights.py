@@ -30,25 +30,32 @@ NUMBERS = (
 """What a dive weighs at every node."""
 TRAITS = ("room", "calm", "width", "near", "farther")
 """What a large cluster's nodes are judged by."""
-PARTS = {"dive": NUMBERS, "centre": TRAITS, "member": TRAITS}
+HABITS = (
+    "links",  # what a policy thinks of the links' spread, beside the nodes' balance, which counts as it is
+    "lost",  # of satisfaction that flows lose
+    "hops",  # of the paths of flows, in the unit of remake
+    "open",  # of flows to tasks that are still to be put back, as if those came back to where they were
+    "noise",  # of its draws, in this unit
+    "heat",  # how much worse a plan may become, in the same
+    "breadth",  # how many nodes it draws among
+    "more",  # chance that one more task is taken off
+    "neighbour",  # and that this is one that talks to those before it
+)
+"""How tasks are placed anew (:mod:`ces_core.proposals.remake`)."""
+PARTS = {"dive": NUMBERS, "centre": TRAITS, "member": TRAITS, "remake": HABITS}
 SHIPPED = Path(__file__).with_name("default.json")
 
 
 @dataclass(frozen=True)
 class Weights:
     """``dive``: of :data:`NUMBERS`. ``centre`` and ``member``: powers of :data:`TRAITS`, of regions' centres and of
-    their other nodes."""
+    their other nodes. ``remake``: :data:`HABITS`."""
 
     dive: FloatArray
     centre: FloatArray
     member: FloatArray
+    remake: FloatArray
     card: Mapping[str, Any]
-
-    @staticmethod
-    def of(values: FloatArray, card: Mapping[str, Any]) -> Weights:
-        """From all numbers in a row."""
-        dive, centre, member = np.split(values, np.cumsum([len(names) for names in PARTS.values()])[:-1])
-        return Weights(dive.copy(), centre.copy(), member.copy(), card)
 
     def to_dict(self) -> dict[str, Any]:
         named = {part: dict(zip(names, getattr(self, part).tolist(), strict=True)) for part, names in PARTS.items()}
@@ -66,8 +73,8 @@ def load_weights(path: Path) -> Weights:
     if not isinstance(data, dict):
         raise PolicyError(f"{path}: holds no weights of proposals")
     card = data.get("card")
-    dive, centre, member = (_part(path, part, data.get(part), names) for part, names in PARTS.items())
-    return Weights(dive, centre, member, card if isinstance(card, dict) else {})
+    dive, centre, member, remake = (_part(path, part, data.get(part), names) for part, names in PARTS.items())
+    return Weights(dive, centre, member, remake, card if isinstance(card, dict) else {})
 
 
 @cache

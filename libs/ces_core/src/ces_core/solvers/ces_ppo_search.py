@@ -1,9 +1,10 @@
 """``ces-ppo-search``: `search` that begins with learned plans.
 
 Beside its own first dive it has quick learned ones, among nodes that are chosen by learned weights as well
-(:mod:`ces_core.proposals`), and the plan of a policy where one is given and the time limit affords asking it. The
-search goes on from the best of them. Of itself it asks no policy, and so needs no ONNX Runtime: with that of
-``ces-ppo`` it came no further (docs/benchmarks/warm-start.md).
+(:mod:`ces_core.proposals`), and the plan of a policy where one is given and the time limit affords asking it. The best
+of them is improved by placing a few tasks at a time anew, in learned ways, and the search goes on from there. Of itself
+it asks no policy, and so needs no ONNX Runtime: with that of ``ces-ppo`` it came no further
+(docs/benchmarks/warm-start.md).
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ from typing import Self
 import numpy as np
 
 from ces_core.kernels.anneal import keep
+from ces_core.kernels.desk import return_to_best
 from ces_core.kernels.state import State
 from ces_core.plan import Result
 from ces_core.policy.decode import Board, fortified
 from ces_core.policy.onnx import Policy, load_policy
-from ces_core.problem import Problem
+from ces_core.problem import FloatArray, Problem
 from ces_core.proposals.dive import Diver
 from ces_core.proposals.regions import rule_of
+from ces_core.proposals.remake import remake
 from ces_core.proposals.weights import shipped as weights
 from ces_core.solvers.ces_ppo import advice_of
-from ces_core.solvers.search import Bench, Effort, Search
+from ces_core.solvers.search import SLOW, Bench, Effort, Search
 from ces_core.value.value import Value, shipped
 
 DIVES = 4
@@ -46,6 +49,12 @@ ASKING = 0.1
 """Share of the time that the policy may take, or it is not asked."""
 TASK_S, NODE_S = 1.5e-4, 1.2e-5
 """What it takes about, for a task, and for a task and a node."""
+MANY = 1e10
+"""With fewer placements of all tasks than this, the trees of `search` come far enough for it to need no other plan."""
+REMADE = 14_000 // SLOW
+"""Tasks that are placed anew at most."""
+REMAKING = 0.9
+"""Share of the time that this may take."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +96,8 @@ class CesPpoSearch:
             if isinstance(found, Board):
                 boards.append(found)
                 _offer(found.state, bench)
+        if float(np.log(np.maximum(bench.view.fits.sum(axis=1), 1)).sum()) > math.log(MANY):
+            _remake(weights().remake, bench, effort)
 
 
 CES_PPO_SEARCH = CesPpoSearch(
@@ -116,6 +127,13 @@ def _dive(diver: Diver, bench: Bench, effort: Effort) -> None:
             break
         if diver.plan(skip) is not None and not _offer(diver.state, bench):
             break
+
+
+def _remake(habits: FloatArray, bench: Bench, effort: Effort) -> None:
+    return_to_best(bench.desk)
+    if bench.state.fits[0]:
+        until = (1.0 - REMAKING) * effort.left()
+        effort.spend(lambda limit: remake(bench.desk, habits, limit), most=REMADE, until=until)
 
 
 def _offer(state: State, bench: Bench) -> bool:

@@ -186,11 +186,18 @@ def _examine(problem: Problem, seed: int) -> tuple[object | None, SearchTrace]:
 SEARCH = Search()
 
 
-def first_plan(view: Compact) -> float | None:
-    """What the plan is worth that a search begins with; None where it has none."""
+def begun(view: Compact) -> Bench:
+    """With the plan that a search begins with, if it has one, which the walk remembers."""
     bench = Bench.of(view, 0)
     _dive(bench, lambda: False)
-    return float(bench.state.score[0]) if bench.state.fits[0] else None
+    keep(bench.state, bench.walk)
+    return bench
+
+
+def first_plan(view: Compact) -> float | None:
+    """What the plan is worth that a search begins with; None where it has none."""
+    state = begun(view).state
+    return float(state.score[0]) if state.fits[0] else None
 
 
 def _dive(bench: Bench, late: Callable[[], bool]) -> None:
