@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ces_core.ledger import LINK, Cell, cells_of
 from ces_core.multi.jobs import RunningJob, WaitingJob
 from ces_core.multi.outlook import Outlook, end_of
-from ces_core.multi.reservations import Preempted, Reservation, Solve
+from ces_core.multi.reservations import Preempted, Reservation, Solve, least
 from ces_core.plan import Plan
 from ces_core.problem import RESOURCES
 
@@ -87,24 +87,17 @@ def _fewest(outlook: Outlook, job: WaitingJob, given: Given, solve: Solve) -> tu
         freed = outlook.without({name: given[name] for name in names[:count]})
         return solve(job, freed.cluster(freed.use(freed.now, end_of(freed.now[1], job.expected_s)))).plan
 
-    low, high = 0, len(names)
-    found = tried(high)
+    found = least(len(names), tried)
     if found is None:
         return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        plan = tried(middle)
-        if plan is None:
-            low = middle
-        else:
-            high, found = middle, plan
+    high, plan = found
     chosen = {name: given[name] for name in names[:high]}
-    cells = cells_of(job.problem, found)
+    cells = cells_of(job.problem, plan)
     for name in reversed(names[:high]):  # first those that lose most
         fewer = {other: cells for other, cells in chosen.items() if other != name}
         if _holds(outlook.without(fewer), job, cells):
             chosen = fewer
-    return found, chosen
+    return plan, chosen
 
 
 def _holds(outlook: Outlook, job: WaitingJob, cells: Mapping[Cell, float]) -> bool:

@@ -64,7 +64,14 @@ def reserve(outlook: Outlook, job: WaitingJob, solve: Solve) -> Reservation | No
         use = outlook.use(begin, end_after(begin, job.expected_s))
         return solve(job, outlook.cluster(use)).plan
 
-    low, high = 0, len(moments) - 1  # the present has been tried
+    found = least(len(moments) - 1, tried)  # the present has been tried
+    return None if found is None else _made(outlook, job, moments[found[0]], found[1])
+
+
+def least(most: int, tried: Callable[[int], Plan | None]) -> tuple[int, Plan] | None:
+    """The least step from 1 to ``most`` at which there is a plan, found by halving; None where there is none at the
+    last. ``tried``: by step, each of which offers more room than those before."""
+    low, high = 0, most
     found = tried(high)
     if found is None:
         return None
@@ -75,7 +82,7 @@ def reserve(outlook: Outlook, job: WaitingJob, solve: Solve) -> Reservation | No
             low = middle
         else:
             high, found = middle, plan
-    return _made(outlook, job, moments[high], found)
+    return high, found
 
 
 def renew(outlook: Outlook, job: WaitingJob, kept: Reservation) -> Reservation | None:
