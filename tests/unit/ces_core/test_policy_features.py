@@ -26,6 +26,8 @@ from ces_core.policy.features import CONTEXT_WIDTH, NODE_WIDTH, observe
 from ces_core.policy.judging import new_sight
 from ces_core.problem import Problem
 
+KNOWN = [name for name, _ in schema.NODE_FEATURES].index("known-end-above-least")
+
 
 class Table:
     """One problem with everything that a game on it needs."""
@@ -132,6 +134,37 @@ def test_a_dead_end_is_seen_one_step_ahead(cpu: float, blocked: float) -> None:
     assert table.episode.order.tolist() == [0, 1]
     assert table.observe() == 1
     assert table.nodes[0, [name for name, _ in schema.NODE_FEATURES].index("next-blocked")] == blocked
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_cheapest_plan_that_was_seen_stays_known_while_it_is_followed(seed: int) -> None:
+    """(Where bandwidth is scarce, a trial that is blocked may count as cheaper than a whole plan.)"""
+    table = Table(read_instance(random_instance("thesis", seed)))
+    while not table.done() and table.observe():
+        above = table.nodes[:, KNOWN]
+        assert above[table.mask].min() == 0.0
+        node = int(np.argmin(np.where(table.mask, above, np.inf)))
+        if np.isfinite(table.sight.end[0]):
+            node = int(table.sight.ended[table.episode.order[table.episode.level[0]]])
+            assert above[node] == 0.0
+        assert table.place(node)
+
+
+def test_a_plan_counts_for_nothing_once_something_is_placed_elsewhere() -> None:
+    table, fresh = (Table(read_instance(random_instance("tight", 3))) for _ in range(2))
+    table.observe()
+    first, away = int(table.episode.order[0]), int(np.flatnonzero(table.mask)[0])
+    for each in (table, fresh):
+        assert each.place(away)
+    table.observe()
+    plan = table.sight.ended
+    plan[:] = np.flatnonzero(table.mask)[-1]
+    table.sight.end[0] = -1.0  # cheaper than any
+    for there, counts in ((away, True), (away + 1, False)):
+        plan[first] = there
+        fresh.sight = new_sight(*fresh.view.fits.shape)
+        assert table.observe() == fresh.observe()
+        assert (table.nodes[:, KNOWN] != fresh.nodes[:, KNOWN]).any() == counts
 
 
 def test_the_hash_speaks_for_names_and_scales(monkeypatch: pytest.MonkeyPatch) -> None:

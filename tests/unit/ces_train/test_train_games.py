@@ -12,7 +12,9 @@ from scipy import stats
 from ces_core.generate import REGIMES, random_instance
 from ces_core.instance import read_instance
 from ces_core.kernels.compact import Compact, compact
+from ces_core.kernels.order import task_order
 from ces_core.objective import evaluate
+from ces_core.policy.decode import Board
 from ces_train.drawing import draw, kinds, new_random
 from ces_train.games import LOST, WON, Games, Most
 from ces_train.pool import Pool, pack, view_of
@@ -121,6 +123,26 @@ def test_games_are_worth_what_the_objective_says() -> None:
         assert (state.free >= 0).all()
         assert (state.spare >= -1e-9).all()
     assert (games.seats.worth[games.seats.status == LOST] == 0).all()
+
+
+def test_games_side_by_side_see_what_each_sees_alone() -> None:
+    """What one has seen on the way is not known to another, nor to the next in its seat."""
+    pool = draw(new_random(6), kinds(EVEN), 12)
+    games = Games(12, Most.of(pool))
+    play(games, pool, 1)
+    games.start(pool, np.arange(12))
+    boards = [Board.of(view, task_order(view)) for view in (view_of(pool, i) for i in range(12))]
+    for board in boards:
+        board.begin()
+    while games.playing.any():
+        for i in np.flatnonzero(games.playing).tolist():
+            assert boards[i].look() == games.seats.mask[i].sum()
+            np.testing.assert_array_equal(boards[i].nodes[0], games.seats.nodes[i])
+            np.testing.assert_array_equal(boards[i].context[0], games.seats.context[i])
+        actions = np.argmax(games.seats.mask, axis=1)
+        for i in np.flatnonzero(games.playing).tolist():
+            assert boards[i].place(int(actions[i]))
+        games.step(actions)
 
 
 def test_a_game_has_room_for_all_that_it_needs() -> None:

@@ -8,6 +8,7 @@ the next task has no node left is lost.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import astuple, dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
@@ -140,8 +141,8 @@ class Games(Batch[Seats]):
     def __init__(self, count: int, most: Most) -> None:
         t, f, c, r = most.tasks, most.flows, most.nodes, most.resources
         seats = Seats(
-            floats=np.zeros((count, 3 * f + 5 * c + 3 * r + 10)),
-            ints=np.zeros((count, 5 * t + 4 * f + 2), dtype=np.int64),
+            floats=np.zeros((count, 3 * f + 5 * c + 3 * r + 11)),
+            ints=np.zeros((count, 6 * t + 4 * f + 2), dtype=np.int64),
             bools=np.zeros((count, 2 + f), dtype=np.bool_),
             problem=np.zeros(count, dtype=np.int64),
             status=np.full(count, LOST, dtype=np.int64),
@@ -214,6 +215,25 @@ def episode_of(view: Compact, seats: Seats, i: int) -> Episode:
 
 
 @compiled
+def _sight_of(view: Compact, seats: Seats, i: int, sight: Sight) -> Sight:
+    """``sight``, with the cheapest plan that was seen in game ``i``."""
+    t, c = view.fits.shape
+    f, r = len(view.low), len(view.room)
+    a = 10 + 3 * f + 5 * c + 3 * r
+    b = 5 * t + 4 * f + 2
+    return Sight(
+        width=sight.width,
+        likely=sight.likely,
+        hops=sight.hops,
+        places=sight.places,
+        cost=sight.cost,
+        there=sight.there,
+        end=seats.floats[i, a : a + 1],
+        ended=seats.ints[i, b : b + t],
+    )
+
+
+@compiled
 def _start(pool: Pool, seats: Seats, sight: Sight) -> None:
     pool, seats, sight = lent(pool), lent(seats), lent(sight)
     for i in range(len(seats.problem)):
@@ -223,8 +243,10 @@ def _start(pool: Pool, seats: Seats, sight: Sight) -> None:
         for k in range(3):
             state.asked[k] = max(view.demand[:, k].sum(), 1e-300)
         seats.worth[i] = 0.0
+        own = _sight_of(view, seats, i, sight)
+        own.end[0] = math.inf
         fits = begin(view, state, episode)
-        _look(view, state, episode, sight, seats, i, fits)
+        _look(view, state, episode, own, seats, i, fits)
 
 
 @compiled
@@ -245,7 +267,7 @@ def _step(pool: Pool, seats: Seats, work: FillWork, sight: Sight, actions: IntAr
             seats.status[i] = WON
             seats.mask[i] = False
         else:
-            _look(view, state, episode, sight, seats, i, fits)
+            _look(view, state, episode, _sight_of(view, seats, i, sight), seats, i, fits)
     return -1
 
 

@@ -24,7 +24,7 @@ from ces_core.topology import IntArray
 from ces_train.drawing import Kinds, draw, kinds, new_random
 from ces_train.games import WON, Games, Most
 from ces_train.network import PointerPolicy
-from ces_train.settings import Settings
+from ces_train.settings import Settings, between
 from ces_train.teaching import Lessons, School
 
 Rows = NDArray[Any]
@@ -42,11 +42,6 @@ class Batch:
     value: Rows  # (N,)
     game: IntArray
     turn: IntArray
-
-
-def between(pair: tuple[float, float], done: float) -> float:
-    """What a pair of :class:`Settings` has come to."""
-    return pair[0] + (pair[1] - pair[0]) * min(max(done, 0.0), 1.0)
 
 
 def lesson(settings: Settings, done: float) -> Kinds:

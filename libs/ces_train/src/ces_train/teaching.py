@@ -21,7 +21,7 @@ from ces_core.topology import IntArray
 from ces_train.drawing import draw, kinds
 from ces_train.games import WON, Games, Most
 from ces_train.network import PointerPolicy
-from ces_train.settings import Settings
+from ces_train.settings import Settings, between
 from ces_train.teacher import judge
 
 Rows = NDArray[Any]
@@ -120,15 +120,15 @@ class School:
 
     def _learn(self, done: float) -> float:
         pupil, settings, lessons = self._pupil, self._settings, self.lessons
-        first, last = settings.rate
         for group in pupil.optimizer.param_groups:
-            group["lr"] = first + (last - first) * done
+            group["lr"] = between(settings.rate, done)
+        unit = between(settings.unit, done)
         total = 0.0
         for _ in range(settings.steps):
             rows = pupil.rng.integers(len(lessons.mask), size=settings.batch)
             nodes, context, mask, regret = (torch.from_numpy(part[rows].astype(np.float32)) for part in lessons)
             scores, _ = pupil.policy(nodes, context, mask)
-            loss = expected_regret(scores, mask, regret, settings.unit).mean()
+            loss = expected_regret(scores, mask, regret, unit).mean()
             pupil.optimizer.zero_grad()
             torch.autograd.backward(loss)
             nn.utils.clip_grad_norm_(pupil.policy.parameters(), settings.gradient)

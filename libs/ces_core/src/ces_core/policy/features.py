@@ -111,6 +111,8 @@ def observe(
         least_next = min(least_next, cost + then)
         _step_back(view, state, episode, level)
     least_end = _follow(view, state, episode, sight, nodes, mask, count)
+    known = _known(episode, sight, task)
+    least_known = math.inf
     out = into = 0.0
     for n in range(candidates):
         if mask[n]:
@@ -118,10 +120,15 @@ def observe(
             nodes[n, 5] = sight.cost[1, n] - least_next
             nodes[n, 34] = sight.cost[3, n] - least_even
             nodes[n, 35] = sight.cost[4, n] - least_end
+            sight.cost[4, n] = min(sight.cost[4, n], sight.cost[2, n])
+            if n == known:
+                sight.cost[4, n] = min(sight.cost[4, n], sight.end[0])
+            least_known = min(least_known, sight.cost[4, n])
             out += nodes[n, 27]
             into += nodes[n, 28]
     for n in range(candidates):
         if mask[n]:
+            nodes[n, 37] = sight.cost[4, n] - least_known
             nodes[n, 27] = part(nodes[n, 27], out / count)
             nodes[n, 28] = part(nodes[n, 28], into / count)
             for i in range(NODE_WIDTH):
@@ -176,6 +183,19 @@ def _follow(
                 nodes[n, 33] = blocked
             nodes[n, 32] = sight.cost[2, n] - least
     return least
+
+
+@compiled
+def _known(episode: Episode, sight: Sight, task: int) -> int:
+    """Where the cheapest whole plan that was ever seen has the next task; -1 where what is placed differs from it."""
+    if sight.end[0] == math.inf:
+        return -1
+    for i in range(episode.level[0]):
+        placed = episode.order[i]
+        if episode.placement[placed] != sight.ended[placed]:
+            return -1
+    known: int = sight.ended[task]
+    return known
 
 
 @compiled

@@ -50,6 +50,8 @@ NODE_FEATURES: tuple[tuple[str, float], ...] = (
     ("even-end-above-least", 50.0),
     ("even-end-whole-above-end", 25.0),
     ("even-end-blocked", 1.0),
+    # The cheapest whole plan known through the node: of both quick rules, and of all looks of the game so far.
+    ("known-end-above-least", 25.0),
 )
 """Per node, with the scale that the value is multiplied by before it is clipped to ``LIMIT``."""
 
