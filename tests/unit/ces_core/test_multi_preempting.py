@@ -137,6 +137,7 @@ def test_not_even_an_overdue_job_starts_to_be_preempted() -> None:
     overdue = wants(desk.cluster, "overdue", 6, priority=10, lasts=20)
     decided = desk.at(200, overdue)
     assert [each.job for each in decided.memory.reservations] == ["overdue"]
+    assert not decided.queue[0].reserved, "somebody more urgent may take it: nobody is promised more"
     desk.at(201, wants(desk.cluster, "urgent", 6, submitted=201, priority=90, lasts=1000))
     desk.end("equal")
     decided = desk.at(202)

@@ -372,7 +372,8 @@ class _Cycle:
     def _explained(self) -> tuple[Standing, ...]:
         room = Room.of(self._ledger.cluster)
         reasons = {line: self._reason(line, room) for line in self._order}
-        return standings(self._table, self._order, self._scores, reasons, self._promises.kept, self._outlook)
+        kept, firm = self._promises.kept, self._parameters.preemption is None
+        return standings(self._table, self._order, self._scores, reasons, kept, self._outlook, firm=firm)
 
     def _reason(self, line: int, room: Room) -> Reason | None:
         """None where it was not this job's turn. ``room``: what is free now."""

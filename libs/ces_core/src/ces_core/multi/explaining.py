@@ -53,8 +53,10 @@ def standings(
     reasons: Mapping[int, Reason | None],
     kept: Mapping[str, Reservation],
     outlook: Outlook,
+    *,
+    firm: bool,
 ) -> tuple[Standing, ...]:
-    """The queue in the order of ``lines``."""
+    """The queue in the order of ``lines``. ``firm``: nobody more urgent may take room that is kept for another."""
     expected, ending = _enough(table, outlook), outlook.ending()
     found = []
     for position, line in enumerate(lines, 1):
@@ -67,7 +69,8 @@ def standings(
             start_s, held_by = (None if moment is None else seconds_of(moment)), ()
             if moment is not None and moment > outlook.now:
                 held_by = ending.get(moment, ())
-        found.append(Standing(job.name, position, scores.of(line), reason, promise is not None, start_s, held_by))
+        reserved = promise is not None and (firm or promise.preempted is not None)
+        found.append(Standing(job.name, position, scores.of(line), reason, reserved, start_s, held_by))
     return tuple(found)
 
 
