@@ -49,7 +49,7 @@ def frozen(cluster: FaultCluster, job: str) -> bool:
         return [line for each in status for line in each.splitlines() if "ctxt_switches" in line]
 
     before = done()
-    time.sleep(0.5)
+    time.sleep(0.5)  # that nothing happens can only be seen over time
     return len(before) > 0 and done() == before
 
 

@@ -7,13 +7,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from manager_world import World, audit, findings, full_mesh, ring, sqlite_url
+from manager_world import World, audit, ring
+from narrow_world import NODES, left, low, narrow_world, suspended_in, urgent
 
 from ces_common.db.outbox import events_after
 from ces_common.db.tables import AllocationRow, HopRow
-from ces_common.jobfile import JobFile
 from ces_common.messages.events import (
-    FlowPlan,
     JobChanged,
     PlanRefused,
     PlanRevised,
@@ -21,31 +20,20 @@ from ces_common.messages.events import (
     Reason,
     parse_event,
 )
-from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.queuefile import QueueFile
 from ces_common.states import AllocationState, JobState
 from ces_manager import cluster, jobs, plans, views
-from ces_manager.errors import Conflict
 from ces_manager.live_queue import Told
 from ces_manager.measurements import Measurements
-from ces_manager.room import room_for
 from ces_manager.standings import queue_page
 
 J = JobState
-NODES = ["a", "b", "c"]
-HOPS = {(src, dst) for src in NODES for dst in NODES if src != dst}
 WHY = "makes room for job urgent, whose priority is 90 instead of 10"
-
-
-def low(name: str = "low", **more: object) -> JobFile:
-    return ring(name, **{"priority": 10, "preemption": "suspend"} | more)
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    made = World(sqlite_url(tmp_path))
-    made.add_nodes(*NODES, cpu=800)
-    made.put_topology(full_mesh(NODES, "20Mbit"))
+    made = narrow_world(tmp_path)
     yield made
     audit(made)
     made.close()
@@ -53,21 +41,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture
 def suspended(world: World) -> str:
-    """A job that was suspended for another, which waits."""
-    job, urgent = world.submit(low()), world.submit(ring("urgent", priority=90))
-    world.run(job, NODES)
-    assert world.preempt(urgent, job) is None
-    return job
-
-
-def left(world: World) -> list[tuple[int, int, int]]:
-    """CPU and memory of each node, and bandwidth of a link from it."""
-    with world.uow.read() as tx:
-        room = room_for(tx, NODES, HOPS)
-    return [
-        (room.nodes[name].cpu, room.nodes[name].memory, room.links[name, NODES[i - 2]].bandwidth)
-        for i, name in enumerate(NODES)
-    ]
+    return suspended_in(world)
 
 
 def told(world: World, job: str) -> list[object]:
@@ -78,10 +52,6 @@ def told(world: World, job: str) -> list[object]:
 def shown(world: World, job: str):
     with world.uow.read() as tx:
         return views.job_view(tx, job, Measurements())
-
-
-def urgent(world: World) -> str:
-    return next(job.id for job in world.snapshot().jobs if job.name == "urgent")
 
 
 def test_a_suspended_job_keeps_its_memory_and_gives_up_cpu_and_bandwidth(world: World) -> None:
@@ -297,105 +267,3 @@ def test_what_it_waited_for_is_forgotten_when_it_queues_anew(world: World, suspe
     world.confirm(suspended)
     assert world.job(suspended).state is J.QUEUED
     assert shown(world, suspended).waiting is None
-
-
-@pytest.mark.parametrize("act", [jobs.pause_job, jobs.resume_job])
-def test_a_user_cannot_resume_what_the_queue_has_suspended(world: World, suspended: str, act) -> None:
-    with pytest.raises(Conflict, match="it goes on by itself as soon as there is room"):
-        world.write(lambda tx: act(tx, suspended))
-
-
-def test_flows_of_a_suspended_job_are_not_revised(world: World, suspended: str) -> None:
-    flow = world.job(suspended).reserved[0]
-    given = FlowPlan(src=flow.src, dst=flow.dst, bandwidth=flow.min, path=flow.path)
-    assert "suspended" in str(world.revise(suspended, given))
-
-
-def test_a_suspended_job_is_cancelled(world: World, suspended: str) -> None:
-    world.cancel(suspended)
-    assert left(world)[0][1] < 2**30, "its workers may still run"
-    world.confirm(suspended)
-    assert left(world) == [(800, 2**30, 19_000_000)] * 3
-
-
-def test_a_suspended_jobs_node_is_lost(world: World, suspended: str) -> None:
-    world.wait(world.policy.lease_s + world.policy.margin_s + 1)
-    world.beat("b", "c")
-    world.tick()
-    assert world.job(suspended).state is J.RESCHEDULING
-    world.confirm(suspended)
-    assert world.job(suspended).state is J.QUEUED
-
-
-def test_a_suspended_job_waits_without_a_deadline(world: World, suspended: str) -> None:
-    world.wait(world.policy.starting_s * 10)
-    world.beat(*NODES)
-    assert not world.look().late
-    assert world.job(suspended).state is J.SUSPENDED
-
-
-def test_workers_that_ended_before_they_were_frozen_have_ended(world: World, suspended: str) -> None:
-    world.tell(suspended, "exited", exit_code=0)
-    assert world.job(suspended).state is J.SUCCEEDED
-    assert world.job(suspended).released
-
-
-def test_a_worker_that_failed_before_it_was_frozen_starts_again_when_its_job_goes_on(
-    world: World, suspended: str
-) -> None:
-    world.tell(suspended, "exited", "w-1", exit_code=1)
-    assert world.job(suspended).state is J.SUSPENDED
-    assert [cpu for cpu, _, _ in left(world)] == [800] * 3
-    assert world.commit(world.go_on(suspended)) is None
-    world.tell(suspended, "running")
-    assert {each.state for each in world.job(suspended).allocations} == {AllocationState.RUNNING}
-
-
-def test_a_suspended_job_whose_flows_ended_at_a_forgotten_node_is_placed_anew(world: World) -> None:
-    job, other = world.submit(low()), world.submit(ring("urgent", priority=90))
-    world.run(job, NODES)
-    world.tell(job, "exited", "w-0", exit_code=0)
-    assert world.preempt(other, job) is None
-    world.write(lambda tx: cluster.cordon(tx, "a"))
-    assert job in world.forget("a")
-    assert world.job(job).state is J.RESCHEDULING
-
-
-def test_the_auditor_agrees(world: World, suspended: str) -> None:
-    world.run(urgent(world), NODES)
-    other = urgent(world)
-    assert world.commit(world.go_on(suspended)) is not None
-    world.tell(other, "exited", exit_code=0)
-    assert world.commit(world.go_on(suspended)) is None
-    assert world.preempt(world.submit(ring("urgent", priority=90)), suspended) is None
-    world.cancel(suspended)
-    world.confirm(suspended)
-    assert findings(world, dict.fromkeys(HOPS, 20_000_000)) == []
-    assert findings(world, dict.fromkeys(HOPS, 10_000_000)) != [], "it has looked"
-
-
-def test_a_report_of_frozen_workers_changes_nothing(world: World, suspended: str) -> None:
-    (first, *_) = world.job(suspended).allocations
-    worker = WorkerStatus(allocation=first.id, incarnation=1, state="paused")
-    assert not world.report(Status(node=first.node, generation=0, workers=[worker]))
-
-
-def test_a_suspended_job_whose_way_is_gone_for_good_is_placed_anew(world: World, suspended: str) -> None:
-    world.put_topology(full_mesh(NODES, "12Mbit"))
-    assert world.job(suspended).state is J.SUSPENDED, "its minimum still fits on an idle link"
-    world.put_topology(full_mesh(NODES, "5Mbit"))
-    record = world.job(suspended)
-    assert record.state is J.RESCHEDULING
-    assert "is too small" in (record.reason or "")
-    world.confirm(suspended)
-    assert (world.job(suspended).state, world.job(suspended).attempt) == (J.QUEUED, 2)
-
-
-def test_how_long_a_suspended_job_has_run_is_told(world: World) -> None:
-    job, urgent = world.submit(low()), world.submit(ring("urgent", priority=90))
-    world.run(job, NODES)
-    world.now += timedelta(seconds=40)
-    assert world.job(job).ran_s is None
-    assert world.preempt(urgent, job) is None
-    world.now += timedelta(seconds=60)
-    assert world.job(job).ran_s == 40

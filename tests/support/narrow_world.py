@@ -1,0 +1,46 @@
+"""Three nodes with room for one job, and a job that was suspended on them for a more urgent one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from manager_world import World, full_mesh, ring, sqlite_url
+
+from ces_common.jobfile import JobFile
+from ces_manager.room import room_for
+
+NODES = ["a", "b", "c"]
+HOPS = {(src, dst) for src in NODES for dst in NODES if src != dst}
+
+
+def low(name: str = "low", **more: object) -> JobFile:
+    return ring(name, **{"priority": 10, "preemption": "suspend"} | more)
+
+
+def narrow_world(folder: Path) -> World:
+    made = World(sqlite_url(folder))
+    made.add_nodes(*NODES, cpu=800)
+    made.put_topology(full_mesh(NODES, "20Mbit"))
+    return made
+
+
+def suspended_in(world: World) -> str:
+    """A job that was suspended for another, which waits."""
+    job, urgent = world.submit(low()), world.submit(ring("urgent", priority=90))
+    world.run(job, NODES)
+    assert world.preempt(urgent, job) is None
+    return job
+
+
+def left(world: World) -> list[tuple[int, int, int]]:
+    """CPU and memory of each node, and bandwidth of a link from it."""
+    with world.uow.read() as tx:
+        room = room_for(tx, NODES, HOPS)
+    return [
+        (room.nodes[name].cpu, room.nodes[name].memory, room.links[name, NODES[i - 2]].bandwidth)
+        for i, name in enumerate(NODES)
+    ]
+
+
+def urgent(world: World) -> str:
+    return next(job.id for job in world.snapshot().jobs if job.name == "urgent")
