@@ -11,7 +11,7 @@ from uuid import uuid4
 from ces_common.messages.reports import WorkerStatus
 from ces_common.messages.wanted import Endpoint, WorkerWanted
 from ces_edge_agent.deadline import Deadline, boot_clock, deadline_file, make_deadline_file, write_deadline
-from ces_edge_agent.runtimes import linux
+from ces_edge_agent.runtimes import linux, record
 from ces_edge_agent.runtimes.process import ProcessRuntime
 
 ENDPOINT = Endpoint(allocation="a1", job="j1.1", address="10.9.0.2", hostname="t0", hosts={"t0": "10.9.0.2"})
@@ -46,8 +46,11 @@ class Node:
         return (await self.runtime.workers())[key]
 
     async def ended(self, key: str = "a1.0") -> WorkerStatus:
+        """How the worker ended, once its shim is gone too: what is in its directory then changes by nobody else."""
         async with asyncio.timeout(60):
             while (status := await self.status(key)).state != "exited":  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+            while record.claimant(self.directory(key)) is not None:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         return status
 
