@@ -37,7 +37,7 @@ class Table:
         self.view = compact(problem)
         self.state, self.work = new_state(self.view), fill_work(self.view)
         self.episode = new_episode(self.view, task_order(self.view))
-        self.sight = new_sight(*self.view.fits.shape)
+        self.sight = new_sight(*self.view.fits.shape, len(self.view.low))
         nodes = len(self.view.nodes)
         self.nodes = np.full((nodes, NODE_WIDTH), np.nan, dtype=np.float32)
         self.context = np.full(CONTEXT_WIDTH, np.nan, dtype=np.float32)
@@ -162,7 +162,7 @@ def test_a_plan_counts_for_nothing_once_something_is_placed_elsewhere() -> None:
     table.sight.end[0] = -1.0  # cheaper than any
     for there, counts in ((away, True), (away + 1, False)):
         plan[first] = there
-        fresh.sight = new_sight(*fresh.view.fits.shape)
+        fresh.sight = new_sight(*fresh.view.fits.shape, len(fresh.view.low))
         assert table.observe() == fresh.observe()
         assert (table.nodes[:, KNOWN] != fresh.nodes[:, KNOWN]).any() == counts
 

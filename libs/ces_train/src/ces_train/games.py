@@ -152,7 +152,7 @@ class Games(Batch[Seats]):
             mask=np.zeros((count, c), dtype=np.bool_),
         )
         super().__init__(most, seats)
-        self._sight, self._work = new_sight(t, c), fill_work_of(r, f)
+        self._sight, self._work = new_sight(t, c, f), fill_work_of(r, f)
 
     def game(self, i: int) -> tuple[Compact, State, Episode]:
         """What game ``i`` stands at, as the kernels of ``ces_core`` know it."""
@@ -228,6 +228,8 @@ def _sight_of(view: Compact, seats: Seats, i: int, sight: Sight) -> Sight:
         places=sight.places,
         cost=sight.cost,
         there=sight.there,
+        path=sight.path,
+        rate=sight.rate,
         end=seats.floats[i, a : a + 1],
         ended=seats.ints[i, b : b + t],
     )

@@ -15,7 +15,7 @@ from ces_core.policy.schema import NODE_FEATURES
 
 FORBIDDEN = -1e9
 """The score of a node that may not be chosen."""
-PRIORS = {"end-above-least": -0.8, "cost-with-next-above-least": -0.25, "end-blocked": -2.0}
+PRIORS = {"known-end-above-least": -1.0, "end-blocked": -2.0}
 """What the linear part begins with."""
 
 

@@ -31,7 +31,7 @@ DIVES = 3
 """So many partial placements per task go into a first plan."""
 WIDE = 4
 """With more tasks to come, a third of the effort goes into a fast tree first."""
-HINT = [name for name, _ in NODE_FEATURES].index("end-above-least")
+HINT = [name for name, _ in NODE_FEATURES].index("known-end-above-least")
 """The feature by which nodes are looked at, the least first."""
 
 

@@ -70,6 +70,24 @@ def _outlook(view: Compact, state: State, tree: Partial, caution: float, task: i
     return lost
 
 
+@inner
+def _lead(view: Compact, state: State, f: int, a: int, b: int) -> bool:
+    """Carries flow f from node a to node b, on the path that promises most; False, and nothing changed, where none has
+    room for its minimum."""
+    pair = a * view.fits.shape[1] + b
+    best, best_value, best_guess = -1, -50.0, 0.0
+    for q in range(view.pair_first[pair], view.pair_first[pair + 1]):
+        guess, value = _prospect(view, state, f, q)
+        if value > best_value:
+            best, best_value, best_guess = q, value, guess
+    if best < 0:
+        return False
+    state.trial_path[f] = best
+    state.guess[f] = best_guess
+    _carry(view, state, best, best_guess, view.low[f])
+    return True
+
+
 @compiled
 def _step(view: Compact, state: State, tree: Partial, level: int, node: int) -> bool:
     """Puts the level's task on ``node`` and carries its flows to placed tasks; False, and nothing changed, where a
@@ -88,18 +106,9 @@ def _step(view: Compact, state: State, tree: Partial, level: int, node: int) -> 
             continue
         a = tree.placement[src] if src >= 0 else -1 - src
         b = tree.placement[dst] if dst >= 0 else -1 - dst
-        pair = a * view.fits.shape[1] + b
-        best, best_value, best_guess = -1, -50.0, 0.0
-        for q in range(view.pair_first[pair], view.pair_first[pair + 1]):
-            guess, value = _prospect(view, state, f, q)
-            if value > best_value:
-                best, best_value, best_guess = q, value, guess
-        if best < 0:
+        if not _lead(view, state, f, a, b):
             ok = False
             break
-        state.trial_path[f] = best
-        state.guess[f] = best_guess
-        _carry(view, state, best, best_guess, view.low[f])
         tree.trail[trail] = f
         trail += 1
     tree.carried[level + 1] = trail

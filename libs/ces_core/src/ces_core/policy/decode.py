@@ -30,8 +30,6 @@ Scorer = Callable[[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]],
 
 BUDGET = 1000
 """So many steps a search for places takes."""
-NEAR = 0.3
-"""What the cost at once counts in :func:`by_cost`, beside that at the end."""
 ORDERS = 1
 """So many orders per task are tried."""
 
@@ -42,10 +40,8 @@ def by_chance(nodes: NDArray[np.float32], context: NDArray[np.float32], mask: ND
 
 
 def by_cost(nodes: NDArray[np.float32], context: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """The rule without learning: the less it costs where a quick rule ends from there, and at once, the better."""
-    names = [name for name, _ in NODE_FEATURES]
-    ahead, near = names.index("end-above-least"), names.index("cost-with-next-above-least")
-    return -nodes[:, :, ahead] - np.float32(NEAR) * nodes[:, :, near]
+    """The rule without learning: the less the cheapest whole plan costs that is known through the node, the better."""
+    return -nodes[:, :, [name for name, _ in NODE_FEATURES].index("known-end-above-least")]
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ class Board:
             state=new_state(view),
             work=fill_work(view),
             episode=new_episode(view, order),
-            sight=new_sight(tasks, count),
+            sight=new_sight(tasks, count, len(view.low)),
             nodes=np.zeros((1, count, NODE_WIDTH), dtype=np.float32),
             context=np.zeros((1, CONTEXT_WIDTH), dtype=np.float32),
             mask=np.zeros((1, count), dtype=np.bool_),

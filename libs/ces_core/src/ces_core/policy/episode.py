@@ -14,8 +14,8 @@ import numpy as np
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.fill import FillWork
 from ces_core.kernels.jit import compiled
-from ces_core.kernels.state import State, _carry, _prospect, _score, accept
-from ces_core.kernels.step import _step, _step_back
+from ces_core.kernels.state import State, _score, accept
+from ces_core.kernels.step import _lead, _step, _step_back
 from ces_core.topology import IntArray
 
 
@@ -60,21 +60,11 @@ def begin(view: Compact, state: State, episode: Episode) -> bool:
     episode.is_open[:] = 1
     episode.level[0] = 0
     carried = 0
-    candidates = view.fits.shape[1]
     for f in range(len(view.low)):
         if view.flow_src[f] >= 0 or view.flow_dst[f] >= 0:
             continue
-        pair = (-1 - view.flow_src[f]) * candidates + (-1 - view.flow_dst[f])
-        best, best_value, best_guess = -1, -50.0, 0.0
-        for q in range(view.pair_first[pair], view.pair_first[pair + 1]):
-            guess, value = _prospect(view, state, f, q)
-            if value > best_value:
-                best, best_value, best_guess = q, value, guess
-        if best < 0:
+        if not _lead(view, state, f, -1 - view.flow_src[f], -1 - view.flow_dst[f]):
             return False
-        state.trial_path[f] = best
-        state.guess[f] = best_guess
-        _carry(view, state, best, best_guess, view.low[f])
         episode.trail[carried] = f
         carried += 1
     episode.carried[0] = carried

@@ -18,6 +18,7 @@ from ces_core.kernels.jit import compiled
 from ces_core.kernels.lending import lent
 from ces_core.kernels.state import State, _node_imbalance
 from ces_core.kernels.step import _holds, _outlook, _step, _step_back
+from ces_core.policy.ending import end_of, even_end
 from ces_core.policy.episode import Episode
 from ces_core.policy.judging import (
     Sight,
@@ -26,8 +27,6 @@ from ces_core.policy.judging import (
     about_others,
     about_placed,
     best_next,
-    end_of,
-    even_end,
     link_spread,
     part,
     rate_loss,
@@ -153,7 +152,7 @@ def _follow(
     mask: NDArray[np.bool_],
     count: int,
 ) -> float:
-    """Plays the most promising nodes to the end (:func:`ces_core.policy.judging.end_of`); the others are taken to end
+    """Plays the most promising nodes to the end (:func:`ces_core.policy.ending.end_of`); the others are taken to end
     as much later than the last of these as they were less promising. Returns what the best costs at the end."""
     level = episode.level[0]
     least, last, worst = math.inf, 0.0, -math.inf

@@ -10,24 +10,18 @@ from numpy.typing import NDArray
 
 from ces_core.kernels.compact import Compact
 from ces_core.kernels.jit import compiled
-from ces_core.kernels.state import State, _node_imbalance, _put
-from ces_core.kernels.step import _holds, _imbalance_with, _step, _step_back
+from ces_core.kernels.state import State, _node_imbalance
+from ces_core.kernels.step import _holds, _imbalance_with
 from ces_core.policy.episode import Episode
 from ces_core.problem import FloatArray
 from ces_core.topology import IntArray
 
 WORST_LOSS = 3.0
 """A flow that finds less than its minimum counts as having lost at most so much satisfaction."""
-BLOCKED_COST = 0.5
-"""What it is taken to cost, in units of the composite, when no task finds a place; a part costs in proportion."""
-
-
-SWEEPS = 2
-"""So often, at most, :func:`even_end` moves each task to where it is best."""
 
 
 class Sight(NamedTuple):
-    """Scratch space: what lies between C nodes, and where T tasks may still go."""
+    """Scratch space: what lies between C nodes, where T tasks may still go, and their F flows."""
 
     width: FloatArray  # (C * C,) room that the minimums leave on the widest path
     likely: FloatArray  # (C * C,) room that the rates leave
@@ -35,11 +29,13 @@ class Sight(NamedTuple):
     places: FloatArray  # (T,) nodes that still hold the task
     cost: FloatArray  # (5, C) of a node at once; with the best of the next task; at the end; most evenly, nodes and all
     there: IntArray  # (T,)
-    end: FloatArray  # (1,) the least cost of a whole plan that any trial has come to; nothing sets it back
+    path: IntArray  # (F,) of a task's flows, while it is tried elsewhere
+    rate: FloatArray  # (F,)
+    end: FloatArray  # (1,) the least cost of a whole plan that any trial of a game has come to
     ended: IntArray  # (T,) that plan
 
 
-def new_sight(tasks: int, nodes: int) -> Sight:
+def new_sight(tasks: int, nodes: int, flows: int) -> Sight:
     return Sight(
         width=np.zeros(nodes * nodes),
         likely=np.zeros(nodes * nodes),
@@ -47,6 +43,8 @@ def new_sight(tasks: int, nodes: int) -> Sight:
         places=np.zeros(tasks),
         cost=np.zeros((5, nodes)),
         there=np.zeros(tasks, dtype=np.int64),
+        path=np.zeros(flows, dtype=np.int64),
+        rate=np.zeros(flows),
         end=np.full(1, math.inf),
         ended=np.zeros(tasks, dtype=np.int64),
     )
@@ -269,81 +267,3 @@ def best_next(view: Compact, state: State, episode: Episode, sight: Sight, task:
         if cost < best:
             best, where = cost, m
     return best, where
-
-
-@compiled
-def end_of(view: Compact, state: State, episode: Episode, sight: Sight, even: bool) -> tuple[float, float]:
-    """(cost, blocked) at the end, with the next task where it is for a trial, and each after it where it costs least at
-    once, or where :func:`even_end` saw it. ``blocked``: the share of the tasks that find no place that way. The
-    cheapest whole plan of all calls stays in ``sight``."""
-    tasks = len(episode.order)
-    first = episode.level[0] + 1
-    level = first
-    while level < tasks:
-        task = episode.order[level]
-        node = sight.there[task] if even else best_next(view, state, episode, sight, task)[1]
-        if node < 0 or not _step(view, state, episode, level, node):
-            break
-        level += 1
-    lost = 0.0
-    for i in range(episode.carried[level]):
-        f = episode.trail[i]
-        lost += rate_loss(view, f, state.guess[f])
-    cost = 0.5 * _node_imbalance(view, state) + 0.5 * view.weights[2] * link_spread(view, state)
-    cost += 0.5 * lost / max(len(view.low), 1)
-    blocked = (tasks - level) / tasks
-    if level == tasks and cost < sight.end[0]:
-        sight.end[0] = cost
-        for t in range(tasks):
-            sight.ended[t] = episode.placement[t]
-    while level > first:
-        level -= 1
-        _step_back(view, state, episode, level)
-    return cost + BLOCKED_COST * blocked, blocked
-
-
-@compiled
-def even_end(view: Compact, state: State, episode: Episode, sight: Sight) -> float:
-    """The least that the nodes' imbalance may come to cost, as far as a quick rule finds: with the next task where it
-    is for a trial, each task after it goes where that is evenest, then each moves again, whatever their flows."""
-    first, tasks = episode.level[0] + 1, len(episode.order)
-    blocked = 0.0
-    for i in range(first, tasks):
-        t = episode.order[i]
-        sight.there[t] = _evenest(view, state, t)
-        if sight.there[t] >= 0:
-            _put(view, state, t, sight.there[t], 1.0)
-        else:
-            blocked += 1.0
-    for _ in range(SWEEPS):
-        moved = False
-        for i in range(first, tasks):
-            t = episode.order[i]
-            before = sight.there[t]
-            if before < 0:
-                continue
-            _put(view, state, t, before, -1.0)
-            sight.there[t] = _evenest(view, state, t)
-            _put(view, state, t, sight.there[t], 1.0)
-            moved = moved or sight.there[t] != before
-        if not moved:
-            break
-    cost = 0.5 * _node_imbalance(view, state) + BLOCKED_COST * blocked / tasks
-    for i in range(first, tasks):
-        t = episode.order[i]
-        if sight.there[t] >= 0:
-            _put(view, state, t, sight.there[t], -1.0)
-    return cost
-
-
-@compiled
-def _evenest(view: Compact, state: State, task: int) -> int:
-    """The node that leaves the nodes' imbalance least with the task on it; -1 where none has room."""
-    where, least = -1, math.inf
-    for n in range(view.fits.shape[1]):
-        if not view.fits[task, n] or not _holds(view, state, task, n):
-            continue
-        imbalance = _imbalance_with(view, state, task, n)
-        if imbalance < least:
-            where, least = n, imbalance
-    return where

@@ -79,7 +79,7 @@ CONTEXT_FEATURES: tuple[tuple[str, float], ...] = (
 """Once per decision: the task, the job and the cluster."""
 
 LIMIT = 4.0
-VERSION = 2
+VERSION = 3
 """Rises where a feature of the same name and scale is computed otherwise."""
 
 

@@ -9,7 +9,7 @@ from ces_core.policy.decode import by_cost
 from ces_core.problem import Problem
 from ces_core.solvers.decoding import Decoding, decoded
 
-RULE_TEMPERATURE = 0.5
+RULE_TEMPERATURE = 0.1
 """What the rule's are drawn at: the best in the mean of three that were tried (docs/learned.md)."""
 
 
