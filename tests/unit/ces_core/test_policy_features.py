@@ -8,54 +8,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from policy_table import Table, instances
 
 from ces_core.bandwidth import allocation_of
 from ces_core.checker import check
 from ces_core.diagnosis import SearchTrace
 from ces_core.generate import REGIMES, random_instance
 from ces_core.instance import read_instance
-from ces_core.kernels.compact import compact
-from ces_core.kernels.fill import fill_work
-from ces_core.kernels.order import task_order
-from ces_core.kernels.state import new_state
 from ces_core.objective import evaluate
 from ces_core.plan import Plan, Result
 from ces_core.policy import schema
-from ces_core.policy.episode import begin, finish, new_episode, place, take_back
-from ces_core.policy.features import CONTEXT_WIDTH, NODE_WIDTH, observe
+from ces_core.policy.episode import finish, take_back
 from ces_core.policy.judging import new_sight
-from ces_core.problem import Problem
 
 KNOWN = [name for name, _ in schema.NODE_FEATURES].index("known-end-above-least")
-
-
-class Table:
-    """One problem with everything that a game on it needs."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.view = compact(problem)
-        self.state, self.work = new_state(self.view), fill_work(self.view)
-        self.episode = new_episode(self.view, task_order(self.view))
-        self.sight = new_sight(*self.view.fits.shape, len(self.view.low))
-        nodes = len(self.view.nodes)
-        self.nodes = np.full((nodes, NODE_WIDTH), np.nan, dtype=np.float32)
-        self.context = np.full(CONTEXT_WIDTH, np.nan, dtype=np.float32)
-        self.mask = np.zeros(nodes, dtype=np.bool_)
-        assert begin(self.view, self.state, self.episode)
-
-    def observe(self) -> int:
-        return observe(self.view, self.state, self.episode, self.sight, self.nodes, self.context, self.mask)
-
-    def place(self, node: int) -> bool:
-        return place(self.view, self.state, self.episode, node)
-
-    def done(self) -> bool:
-        return int(self.episode.level[0]) == len(self.episode.order)
-
-
-def instances(seeds: range) -> list[tuple[str, int]]:
-    return [(regime, seed) for regime in REGIMES for seed in seeds]
 
 
 @pytest.mark.parametrize(("regime", "seed"), instances(range(12)))

@@ -29,7 +29,8 @@ GAIN = 1e-9
 def end_of(view: Compact, state: State, episode: Episode, sight: Sight, even: bool) -> tuple[float, float]:
     """(cost, blocked) at the end, with the next task where it is for a trial, and each after it where :func:`even_end`
     saw it, or where it costs least at once, and mended from there. ``blocked``: the share of the tasks that find no
-    place that way. The cheapest whole plan of all calls, the next task moved where that helps, stays in ``sight``."""
+    place that way. The cheapest whole plan of all calls, the next task moved, too, where that helps, stays in
+    ``sight``: so the next task may be elsewhere afterwards, from where it is to be taken back."""
     tasks = len(episode.order)
     first = episode.level[0] + 1
     level = first
