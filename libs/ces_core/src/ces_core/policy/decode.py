@@ -40,7 +40,7 @@ def by_chance(nodes: NDArray[np.float32], context: NDArray[np.float32], mask: ND
 
 
 def by_cost(nodes: NDArray[np.float32], context: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """The rule without learning: the less the cheapest whole plan costs that is known through the node, the better."""
+    """The rule without learning: the cheaper the best end known through the node, the better."""
     return -nodes[:, :, [name for name, _ in NODE_FEATURES].index("known-end-above-least")]
 
 
@@ -165,9 +165,9 @@ def greedy(view: Compact, scorer: Scorer) -> Board | Stuck:
 
 
 def fortified(view: Compact, scorer: Scorer) -> Board | Stuck:
-    """The same, or a better whole plan that was seen on the way: every look at a node plays quick rules to the end, and
-    the plan that they took for the cheapest is at hand. (Fortified rollout: Bertsekas, Tsitsiklis, Wu, Journal of
-    Heuristics 3, 1997.)"""
+    """The same, or a better whole plan that was seen on the way: every look at a node plays quick rules to the end,
+    mends what they come to, and the cheapest plan of all is at hand. (Fortified rollout: Bertsekas, Tsitsiklis, Wu,
+    Journal of Heuristics 3, 1997.)"""
     board = Board.of(view, task_order(view))
     found = _greedy(board, scorer)
     own = board.episode.placement

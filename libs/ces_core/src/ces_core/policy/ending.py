@@ -1,7 +1,7 @@
 """How a job might end: all tasks that have no node yet are placed by a quick rule, for a trial.
 
-What costs least at once is seldom best in the end, so what such a rule comes to is mended: one task after the other
-moves to where the whole plan costs least.
+What costs least at once is seldom best in the end, so plans are mended: one task after the other moves to where the
+whole plan costs least.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ BLOCKED_COST = 0.5
 """What it is taken to cost, in units of the composite, when no task finds a place; a part costs in proportion."""
 SWEEPS = 2
 """So often, at most, :func:`even_end` moves each task to where it is best."""
-MENDED = 3
-"""So often, at most, a whole plan has each of its tasks moved."""
+TRIED = 200
+"""So many moves of a task, at most, are tried to mend a plan."""
 GAIN = 1e-9
-"""What moving a task must gain: less is rounding."""
+"""What a move must gain."""
 
 
 @compiled
 def end_of(view: Compact, state: State, episode: Episode, sight: Sight, even: bool) -> tuple[float, float]:
     """(cost, blocked) at the end, with the next task where it is for a trial, and each after it where :func:`even_end`
     saw it, or where it costs least at once, and mended from there. ``blocked``: the share of the tasks that find no
-    place that way. The cheapest whole plan of all calls, the next task moved, too, where that helps, stays in
-    ``sight``: so the next task may be elsewhere afterwards, from where it is to be taken back."""
+    place that way. The cheapest whole plan of all calls that can be followed task by task, the next one moved, too,
+    where that helps, stays in ``sight``."""
     tasks = len(episode.order)
     first = episode.level[0] + 1
+    tried = episode.placement[episode.order[first - 1]]
     level = first
     while level < tasks:
         task = episode.order[level]
@@ -40,23 +41,61 @@ def end_of(view: Compact, state: State, episode: Episode, sight: Sight, even: bo
         if node < 0 or not _step(view, state, episode, level, node):
             break
         level += 1
-    lost = 0.0
-    for i in range(episode.carried[level]):
-        f = episode.trail[i]
-        lost += rate_loss(view, f, state.guess[f])
+    lost = _lost(view, state, episode, level)
     cost = _cost(view, state, lost)
     blocked = (tasks - level) / tasks
     if level == tasks:
+        before = sight.end[0]
+        _remember(episode, sight, cost)
         if not even:
             cost, lost = _mend(view, state, episode, sight, first, cost, lost)
-        if cost < sight.end[0]:
-            sight.end[0] = _mend(view, state, episode, sight, first - 1, cost, lost)[0]
-            for t in range(tasks):
-                sight.ended[t] = episode.placement[t]
+        if cost < before:
+            mended = _mend(view, state, episode, sight, first - 1, cost, lost)[0]
+            _place_anew(view, state, episode, sight, first - 1, mended)
+            _step(view, state, episode, first - 1, tried)
+            level = first
     while level > first:
         level -= 1
         _step_back(view, state, episode, level)
     return cost + BLOCKED_COST * blocked, blocked
+
+
+@inner
+def _remember(episode: Episode, sight: Sight, cost: float) -> None:
+    if cost < sight.end[0]:
+        sight.end[0] = cost
+        for t in range(len(episode.order)):
+            sight.ended[t] = episode.placement[t]
+
+
+@inner
+def _place_anew(view: Compact, state: State, episode: Episode, sight: Sight, first: int, cost: float) -> None:
+    """With all tasks placed: takes those from number ``first`` on off their nodes, and remembers the plan, which costs
+    so much on the paths that it has, if they can be put there again one after the other, as by whoever follows it."""
+    tasks = len(episode.order)
+    for i in range(first, tasks):
+        sight.there[episode.order[i]] = episode.placement[episode.order[i]]
+    level = tasks
+    while level > first:
+        level -= 1
+        _step_back(view, state, episode, level)
+    while level < tasks and _step(view, state, episode, level, sight.there[episode.order[level]]):
+        level += 1
+    if level == tasks:
+        _remember(episode, sight, cost)
+    while level > first:
+        level -= 1
+        _step_back(view, state, episode, level)
+
+
+@inner
+def _lost(view: Compact, state: State, episode: Episode, level: int) -> float:
+    """Satisfaction that the flows lose that the first ``level`` tasks brought."""
+    lost = 0.0
+    for i in range(episode.carried[level]):
+        f = episode.trail[i]
+        lost += rate_loss(view, f, state.guess[f])
+    return lost
 
 
 @inner
@@ -72,12 +111,11 @@ def _mend(
     view: Compact, state: State, episode: Episode, sight: Sight, first: int, cost: float, lost: float
 ) -> tuple[float, float]:
     """With all tasks placed: moves one after the other, from number ``first`` on and round again, to where the plan
-    costs least, until none of them moves. Takes and returns what the plan costs and what its flows lose."""
+    costs least, until none of them moves or enough was tried. Takes and returns what it costs and what its flows
+    lose."""
     tasks, flows = len(episode.order), max(len(view.low), 1)
-    i, unmoved = first, 0
-    for _ in range(MENDED * (tasks - first)):
-        if unmoved == tasks - first:
-            break
+    i, unmoved, tried = first, 0, 0
+    while unmoved < tasks - first and tried < TRIED:
         task = episode.order[i]
         home = episode.placement[task]
         own = 0.0
@@ -93,6 +131,7 @@ def _mend(
                 continue
             if 0.5 * (_imbalance_with(view, state, task, n) + others / flows) >= least:
                 continue
+            tried += 1
             if _drop(view, state, episode, task, n):
                 now = others
                 for k in range(view.flows_first[task], view.flows_first[task + 1]):
@@ -102,13 +141,12 @@ def _mend(
                 if costs < least:
                     where, least, least_lost = n, costs, now
             _lift(view, state, episode, task)
-        if where != home and _drop(view, state, episode, task, where):
-            cost, lost, unmoved = least, least_lost, 0
-        else:
-            if where != home:
-                _lift(view, state, episode, task)
+        if where == home:
             _put_back(view, state, episode, sight, task, home)
             unmoved += 1
+        else:
+            _drop(view, state, episode, task, where)
+            cost, lost, unmoved = least, least_lost, 0
         i = i + 1 if i + 1 < tasks else first
     return cost, lost
 

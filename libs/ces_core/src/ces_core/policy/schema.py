@@ -43,14 +43,14 @@ NODE_FEATURES: tuple[tuple[str, float], ...] = (
     ("tightest-task", 2.0),
     ("tasks-displaced", 1.0),
     ("next-joins", 1.0),
-    # Where a quick rule that places all other tasks would end.
+    # Where a quick rule that places all other tasks would end, each of them moved to where that helps.
     ("end-above-least", 25.0),
     ("end-blocked", 1.0),
     # How even the nodes could be in the end, whatever becomes of the flows.
     ("even-end-above-least", 50.0),
     ("even-end-whole-above-end", 25.0),
     ("even-end-blocked", 1.0),
-    # The cheapest whole plan known through the node: of both quick rules, and of all looks of the game so far.
+    # The cheapest end known through the node: of both quick rules, and of all looks of the game so far.
     ("known-end-above-least", 25.0),
 )
 """Per node, with the scale that the value is multiplied by before it is clipped to ``LIMIT``."""
@@ -79,7 +79,7 @@ CONTEXT_FEATURES: tuple[tuple[str, float], ...] = (
 """Once per decision: the task, the job and the cluster."""
 
 LIMIT = 4.0
-VERSION = 3
+VERSION = 4
 """Rises where a feature of the same name and scale is computed otherwise."""
 
 
