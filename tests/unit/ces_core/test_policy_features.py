@@ -18,7 +18,7 @@ from ces_core.instance import read_instance
 from ces_core.objective import evaluate
 from ces_core.plan import Plan, Result
 from ces_core.policy import schema
-from ces_core.policy.episode import finish, take_back
+from ces_core.policy.episode import finish
 from ces_core.policy.judging import new_sight
 
 KNOWN = [name for name, _ in schema.NODE_FEATURES].index("known-end-above-least")
@@ -56,7 +56,7 @@ def test_numbers_are_finite_and_bounded_and_looking_changes_nothing(seed: int, r
         assert not seen[0][~seen[2]].any()
         node = int(rng.choice(np.flatnonzero(seen[2])))
         assert table.place(node)
-        take_back(table.view, table.state, table.episode)
+        table.take_back()
         table.observe()
         for before, after in zip(seen, (table.nodes, table.context, table.mask), strict=True):
             np.testing.assert_allclose(after, before, atol=1e-4)
