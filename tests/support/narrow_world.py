@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from manager_world import World, full_mesh, ring, sqlite_url
+from manager_world import World, audit, full_mesh, ring, sqlite_url
 
+from ces_common.db.outbox import events_after
 from ces_common.jobfile import JobFile
+from ces_common.messages.events import parse_event
 from ces_manager.room import room_for
 
 NODES = ["a", "b", "c"]
@@ -17,11 +21,15 @@ def low(name: str = "low", **more: object) -> JobFile:
     return ring(name, **{"priority": 10, "preemption": "suspend"} | more)
 
 
-def narrow_world(folder: Path) -> World:
+@contextmanager
+def narrow_world(folder: Path) -> Iterator[World]:
+    """What happened in it is audited in the end."""
     made = World(sqlite_url(folder))
     made.add_nodes(*NODES, cpu=800)
     made.put_topology(full_mesh(NODES, "20Mbit"))
-    return made
+    yield made
+    audit(made)
+    made.close()
 
 
 def suspended_in(world: World) -> str:
@@ -44,3 +52,9 @@ def left(world: World) -> list[tuple[int, int, int]]:
 
 def urgent(world: World) -> str:
     return next(job.id for job in world.snapshot().jobs if job.name == "urgent")
+
+
+def told(world: World, job: str) -> list[object]:
+    """What the events said of a job."""
+    with world.uow.read() as tx:
+        return [parse_event(event.body).data for event in events_after(tx, 0, None, 10**5) if event.job == job]

@@ -7,10 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from manager_world import World, audit, ring
-from narrow_world import NODES, left, low, narrow_world, suspended_in, urgent
+from manager_world import World, ring
+from narrow_world import NODES, left, low, narrow_world, suspended_in, told, urgent
 
-from ces_common.db.outbox import events_after
 from ces_common.db.tables import AllocationRow, HopRow
 from ces_common.messages.events import (
     JobChanged,
@@ -18,7 +17,6 @@ from ces_common.messages.events import (
     PlanRevised,
     PreemptionRejected,
     Reason,
-    parse_event,
 )
 from ces_common.queuefile import QueueFile
 from ces_common.states import AllocationState, JobState
@@ -33,20 +31,13 @@ WHY = "makes room for job urgent, whose priority is 90 instead of 10"
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    made = narrow_world(tmp_path)
-    yield made
-    audit(made)
-    made.close()
+    with narrow_world(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
 def suspended(world: World) -> str:
     return suspended_in(world)
-
-
-def told(world: World, job: str) -> list[object]:
-    with world.uow.read() as tx:
-        return [parse_event(event.body).data for event in events_after(tx, 0, None, 10**5) if event.job == job]
 
 
 def shown(world: World, job: str):

@@ -7,13 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from manager_world import World, audit, findings, full_mesh, ring
+from manager_world import World, findings, full_mesh, ring
 from narrow_world import HOPS, NODES, left, low, narrow_world, suspended_in, urgent
 
-from ces_common.db.outbox import events_after
 from ces_common.messages.events import (
     FlowPlan,
-    parse_event,
 )
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import AllocationState, JobState
@@ -25,20 +23,13 @@ J = JobState
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    made = narrow_world(tmp_path)
-    yield made
-    audit(made)
-    made.close()
+    with narrow_world(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
 def suspended(world: World) -> str:
     return suspended_in(world)
-
-
-def told(world: World, job: str) -> list[object]:
-    with world.uow.read() as tx:
-        return [parse_event(event.body).data for event in events_after(tx, 0, None, 10**5) if event.job == job]
 
 
 @pytest.mark.parametrize("act", [jobs.pause_job, jobs.resume_job])
