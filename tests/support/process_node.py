@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from waiting import until
+
 from ces_common.messages.reports import WorkerStatus
 from ces_common.messages.wanted import Endpoint, WorkerWanted
 from ces_edge_agent.deadline import Deadline, boot_clock, deadline_file, make_deadline_file, write_deadline
@@ -50,8 +52,7 @@ class Node:
         async with asyncio.timeout(60):
             while (status := await self.status(key)).state != "exited":  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
-            while record.claimant(self.directory(key)) is not None:  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
+        await until(lambda: record.claimant(self.directory(key)) is None)
         return status
 
     def groups(self) -> list[Path]:
