@@ -2,8 +2,10 @@
 #
 #   make demo                  a training job on emulated edge hosts (RUNTIME=docker: workers as containers)
 #   make test                  every test; CES_REQUIRE=engine,root,postgres,torch turns skips for want of those into failures
+#   make unit                  the tests that need neither broker nor cluster, in less than two minutes
 #   make install-train         adds torch; TORCH_INDEX=URL names a package index with other builds of it
 #   make soak ROUNDS=10        the tests that kill things, over and over, until one fails
+#   make unchanged BASE=COMMIT whether every answer is the same, bit for bit, as at that commit; needs torch for training
 #   make lint images clean
 #   make docs                  writes the generated parts of the documentation anew
 
@@ -11,7 +13,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install install-train demo test soak lint docs images clean
+.PHONY: help install install-train demo unit test compiled unchanged soak lint docs images clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -21,11 +23,11 @@ comma := ,
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 
 # Training's own code is there for checks and for `ces train` to say what it lacks; torch and the rest come later.
-TRAIN := $(wildcard libs/ces_train)
-PROJECTS := $(sort $(filter-out libs/ces_train,$(patsubst %/pyproject.toml,%,\
-	$(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml))))
-MANIFESTS := $(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml)
-SOURCES := $(wildcard libs/*/src services/*/src workloads/src)
+TRAIN := $(wildcard libs/ces_rl)
+PROJECTS := $(sort $(filter-out libs/ces_rl,$(patsubst %/pyproject.toml,%,\
+	$(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml experiments/pyproject.toml))))
+MANIFESTS := $(wildcard libs/*/pyproject.toml services/*/pyproject.toml workloads/pyproject.toml experiments/pyproject.toml)
+SOURCES := $(wildcard libs/*/src services/*/src workloads/src experiments/src)
 EDITABLE := $(foreach project,$(PROJECTS),-e ./$(project)$(if $(findstring ces_core,$(project)),[fast$(comma)policy]))
 BUILD_TOOLS := hatchling editables setuptools
 DEV_TOOLS := pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis testcontainers pgserver \
@@ -36,23 +38,34 @@ help:
 
 install: $(VENV)/.installed
 
-# The stamp is newer than everything that says what to install.
-$(VENV)/.installed: $(MANIFESTS) constraints.txt Makefile
+# Each stamp is newer than everything that says what to install. `make demo` needs no tools for tests and checks.
+$(VENV)/.runs: $(MANIFESTS) constraints.txt Makefile
 	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) is not installed: install Python 3.11 or later" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "error: CES needs Python 3.11 or later, and $(PYTHON) is $$($(PYTHON) -V 2>&1);" \
 			"name another one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
 		echo "error: $(PYTHON) cannot make virtual environments: install python3-venv" >&2; exit 1; }
-	@echo "[1/4] virtual environment $(VENV)"
+	@echo "virtual environment $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "[2/4] tools for building, testing and checking"
-	@$(PIP) install -c constraints.txt $(BUILD_TOOLS) $(DEV_TOOLS)
-	@echo "[3/4] CES's packages and what they need"
+	@echo "CES's packages and what they need"
+	@$(PIP) install -c constraints.txt $(BUILD_TOOLS)
 	@$(PIP) install -c constraints.txt --no-build-isolation $(EDITABLE)
 	@$(if $(TRAIN),$(PIP) install --no-deps --no-build-isolation -e ./$(TRAIN))
-	@echo "[4/4] compiling the solver, about a minute: kept until its code changes"
-	@$(BIN)/python -m ces_core.solvers.warm
+	@touch $@
+
+$(VENV)/.solver: $(VENV)/.runs
+	@echo "compiling the solver, about a minute: kept until its code changes"
+	@$(BIN)/python -m ces_scheduler.warm_up
+	@touch $@
+
+$(VENV)/.tools: $(VENV)/.runs
+	@echo "tools for testing and checking"
+	@$(PIP) install -c constraints.txt $(DEV_TOOLS)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.runs
+	@$(MAKE) --no-print-directory -j2 $(VENV)/.solver $(VENV)/.tools
 	@touch $@
 	@echo "installed; the command is $(BIN)/ces"
 
@@ -61,14 +74,42 @@ install-train: $(VENV)/.installed-train
 $(VENV)/.installed-train: $(VENV)/.installed
 	@echo "torch, and what training needs"
 	@$(PIP) install $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c constraints.txt --no-build-isolation \
-		"$$(grep '^torch==' constraints.txt)" $(if $(TRAIN),-e ./$(TRAIN))
+		"$$(grep '^torch==' constraints.txt)" $(if $(TRAIN),-e "./$(TRAIN)[tensorboard]")
 	@touch $@
 
-demo: install
+demo: $(VENV)/.solver
 	@exec $(BIN)/ces demo
 
-test: $(if $(findstring torch,$(CES_REQUIRE)),install-train,install)
-	$(BIN)/pytest $(PYTEST_FLAGS)
+# Several workers share the tests out; tests/support/worker_groups.py says which of them stay together. Most tests of the
+# whole suite wait, for leases and for each other's processes, so that there are two workers to a core.
+CORES := $(shell getconf _NPROCESSORS_ONLN)
+ENOUGH := $(if $(findstring torch,$(CES_REQUIRE)),install-train,install)
+unexport PYTHONDONTWRITEBYTECODE # thousands of processes read the same modules
+
+unit: $(ENOUGH) compiled
+	$(BIN)/pytest -n $(CORES) $(PYTEST_FLAGS) tests/unit
+
+# Tests that measure come last, one after the other; 5 says that none was asked for.
+test: $(ENOUGH) compiled
+	@status=0; \
+	$(BIN)/pytest -n $$((2 * $(CORES))) -m "not alone" $(PYTEST_FLAGS) || status=$$?; \
+	$(BIN)/pytest -m alone $(PYTEST_FLAGS) || test $$? = 5 || status=1; \
+	exit $$status
+
+# What most tests need compiled, once: otherwise each of their workers would compile it.
+COMPILED := search exact imitation
+compiled: $(VENV)/.compiled
+
+$(VENV)/.compiled: $(VENV)/.installed $(shell find libs/ces_core/src libs/ces_rl/src -name '*.py')
+	@echo "compiling the solvers $(COMPILED), and training: kept until their code changes"
+	@printf '%s\n' $(COMPILED) | xargs -P $(CORES) -n 1 $(BIN)/python -m ces_scheduler.warm_up
+	@$(BIN)/python tests/support/compile_training.py
+	@touch $@
+
+# Its own recorder records what that commit answers; build/equivalence keeps that for the next time.
+unchanged: install
+	@test -n "$(BASE)" || { echo "error: name the commit to compare with: make unchanged BASE=main" >&2; exit 2; }
+	PYTHONPATH=tests $(BIN)/python -m equivalence compare $(BASE) $(COMPARE_FLAGS)
 
 # A fault that shows once in ten times is a fault.
 ROUNDS ?= 10
@@ -86,7 +127,7 @@ lint: install
 docs: install
 	$(BIN)/python docs/generate.py
 
-# One image for each Dockerfile: ces-manager, ces-edge-agent, ..., ces-worker-train and ces-holder. Where packages come
+# One image for each Dockerfile: ces-manager, ces-edge-agent, ..., ces-worker-train and ces-sandbox. Where packages come
 # through a proxy or a local index, build-args.sh adds what the build needs to reach them.
 images:
 	@command -v docker >/dev/null || { echo "error: no docker command: install a container engine" >&2; exit 1; }
@@ -94,7 +135,7 @@ images:
 	log="$$(mktemp)"; trap 'rm -f "$$log"' EXIT; \
 	build() { echo "building $$2"; docker build $$flags -f "$$1" -t "$$2" . >"$$log" 2>&1 || { cat "$$log" >&2; exit 1; }; }; \
 	build workloads/Dockerfile ces-worker-train; \
-	build deploy/holder/Dockerfile ces-holder; \
+	build deploy/sandbox/Dockerfile ces-sandbox; \
 	for file in services/*/Dockerfile; do build "$$file" "ces-$$(basename "$$(dirname "$$file")")"; done
 
 clean:

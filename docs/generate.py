@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from generator import cli, figures, jobfile, messages, openapi, queuefile, settings, shares
+from generator import cli, figures, imports, jobfile, messages, openapi, queuefile, settings, shares
 
 DOCS = Path(__file__).resolve().parent
 FILES: dict[str, Callable[[], str]] = {
@@ -22,15 +22,17 @@ FILES: dict[str, Callable[[], str]] = {
     "reference/job-file.schema.json": lambda: json.dumps(jobfile.schema(), indent=2) + "\n",
 }
 REGIONS: dict[str, tuple[str, Callable[[], str]]] = {
-    "settings": ("operations.md", settings.tables),
+    "settings": ("settings.md", settings.tables),
     "job fields": ("job-file.md", jobfile.tables),
-    "queue fields": ("operations.md", queuefile.tables),
-    "traffic classes": ("architecture.md", shares.classes),
+    "queue fields": ("scheduler.md", queuefile.tables),
+    "packages": ("architecture.md", imports.packages),
+    "core floors": ("architecture.md", imports.floors),
+    "traffic classes": ("data-plane.md", shares.classes),
     **figures.regions(),
 }
 
 
-def wanted() -> dict[Path, str]:
+def expected_texts() -> dict[Path, str]:
     """Every file that is generated, or generated in part, with what it should hold."""
     texts = {DOCS / name: make() for name, make in FILES.items()}
     for name, (page, make) in REGIONS.items():
@@ -54,20 +56,24 @@ def unexplained() -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    if arguments not in ([], ["--check"]):
-        print("usage: python docs/generate.py [--check]", file=sys.stderr)
+    if arguments not in ([], ["--check"], ["--pictures"]):
+        print("usage: python docs/generate.py [--check | --pictures]", file=sys.stderr)
         return 2
+    if arguments == ["--pictures"]:
+        for picture in figures.draw_pictures():
+            print(f"drew {picture.relative_to(DOCS.parent)}")
+        return 0
     if missing := unexplained():
         print(
             f"docs/generator/words.py must explain exactly what there is; see to {', '.join(missing)}", file=sys.stderr
         )
         return 1
-    stale = [path for path, text in wanted().items() if not path.exists() or path.read_text() != text]
+    stale = [path for path, text in expected_texts().items() if not path.exists() or path.read_text() != text]
     if arguments:
         for path in stale:
             print(f"{path.relative_to(DOCS.parent)} is out of date: run `make docs`", file=sys.stderr)
         return 1 if stale else 0
-    texts = wanted()
+    texts = expected_texts()
     for path in stale:
         path.parent.mkdir(exist_ok=True)
         path.write_text(texts[path])

@@ -13,9 +13,12 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from measured_times import TimesPlugin
+from worker_groups import Scheduler, put_in_order
 
 # Timings decide no test: a busy machine, or the first use of something, is no failure.
 settings.register_profile("ces", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -94,6 +97,22 @@ PROBES: dict[str, Callable[[], str | None]] = {
 def missing(what: str) -> str | None:
     """Why this machine lacks ``what``; None where it is there."""
     return PROBES[what]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if file := os.environ.get("CES_TEST_TIMES"):
+        config.pluginmanager.register(TimesPlugin(Path(file).absolute()))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
+    config.option.loadscopereorder = False
+    return Scheduler(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):  # in a worker of pytest-xdist; alone, pytest keeps the order of the files
+        put_in_order(items, Path(__file__).parent)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -10,17 +10,18 @@ from typing import Any
 from typer.main import get_command
 
 from ces_client.cli.app import app
-from ces_client.cli.plugins import PluginGroup
 from generator.markdown import code, table
 
 HEAD = """# The `ces` command
 
-Generated from the command itself by `make docs`; do not edit. Every command takes `--help`. With `-o json` the answer,
-or the error, is JSON on standard output. Exit status: 0 done; 1 the job failed, or a cluster could not be started or
-removed; 2 bad input, refused, unreachable, or no place for the job; 130 interrupted or detached by Ctrl-C.
+Generated from the command itself by `make docs`; do not edit. Every command takes `--help`; `ces --version` prints the
+version. With `-o json` the answer, or the error, is JSON on standard output. Exit status: 0 done; 1 the job failed, or
+a cluster could not be started or removed; 2 bad input, refused, unreachable, or no place for the job; 130 interrupted
+or detached by Ctrl-C.
 
-Which manager is meant: `CES_URL` and `CES_TOKEN`, else the context that `ces up` or `ces login` wrote
-(`~/.config/ces/context.json`, or the file that `CES_CONTEXT` names).
+Which manager is meant: the one that `--cluster NAME` names, anywhere on the command line; else `CES_URL` and
+`CES_TOKEN`; else the cluster in use, of those that `ces up` and `ces login` recorded (`~/.config/ces/context.json`, or
+the file that `CES_CONTEXT` names). `ces clusters` lists them, `ces use NAME` chooses another.
 """
 
 
@@ -45,7 +46,8 @@ def tree() -> dict[str, Any]:
 
 def members(command: Any) -> dict[str, Any] | None:
     """What a group holds, with what other packages add to it; None for a command that is no group."""
-    return command.all_commands() if isinstance(command, PluginGroup) else getattr(command, "commands", None)
+    every = getattr(command, "all_commands", None)
+    return every() if every else getattr(command, "commands", None)
 
 
 def commands() -> list[Command]:

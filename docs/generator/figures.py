@@ -6,39 +6,44 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from ces_core.bench import (
+from ces_experiments.common.report import Report
+from ces_experiments.common.results import provenance
+from ces_experiments.learned import (
+    curves_report,
     generalise_report,
-    longrun_report,
-    multi_report,
-    online_report,
     pareto_report,
-    placement_report,
     quality_report,
-    scale_report,
     thesis_report,
     warm_start_report,
 )
-from ces_core.bench.results import provenance
-from ces_testbed.bench.network import report as network_report
-from ces_testbed.bench.testbed import report as testbed_report
-from ces_train import curves_report
+from ces_experiments.network import report as network_report
+from ces_experiments.placement import report, scale_report
+from ces_experiments.queue import longrun_report, multi_report, online_report
+from ces_experiments.testbed import report as testbed_report
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
-REPORTS = {
-    "placement": placement_report.grids,
-    "scale": scale_report.grids,
-    "online": online_report.grids,
-    "longrun": longrun_report.grids,
-    "multi": multi_report.grids,
-    "thesis": thesis_report.grids,
-    "quality": quality_report.grids,
-    "generalise": generalise_report.grids,
-    "pareto": pareto_report.grids,
-    "warm-start": warm_start_report.grids,
-    "curves": curves_report.grids,
-    "network": network_report.grids,
-    "testbed": testbed_report.grids,
+REPORTS: dict[str, Report] = {
+    "placement": report.REPORT,
+    "scale": scale_report.REPORT,
+    "online": online_report.REPORT,
+    "longrun": longrun_report.REPORT,
+    "multi": multi_report.REPORT,
+    "thesis": thesis_report.REPORT,
+    "quality": quality_report.REPORT,
+    "generalise": generalise_report.REPORT,
+    "pareto": pareto_report.REPORT,
+    "warm-start": warm_start_report.REPORT,
+    "curves": curves_report.REPORT,
+    "network": network_report.REPORT,
+    "testbed": testbed_report.REPORT,
 }
+
+
+def draw_pictures() -> list[Path]:
+    """Draws every picture again from the results beside it, where a page's names or a plot's style have changed."""
+    for name, told in REPORTS.items():
+        told.draw(json.loads((FOLDER / name / "results.json").read_text(encoding="utf-8")), FOLDER / name)
+    return sorted(picture for name in REPORTS for picture in (FOLDER / name).glob("*.png"))
 
 
 def regions() -> dict[str, tuple[str, Callable[[], str]]]:
@@ -60,5 +65,5 @@ def _run(name: str, folder: Path) -> list[str]:
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     where = folder.relative_to(FOLDER)
     pictures = [f"![{path.stem.replace('-', ' ')}]({where}/{path.name})" for path in sorted(folder.glob("*.png"))]
-    parts = [provenance(results["machine"]), *(grid.as_markdown() for grid in REPORTS[name](results)), *pictures]
+    parts = [provenance(results["machine"]), *(grid.as_markdown() for grid in REPORTS[name].tables(results)), *pictures]
     return [part.strip() for part in parts]

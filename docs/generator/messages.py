@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ces_common import subjects
-from ces_common.messages import events, queries, records, reports, wanted
+from ces_common.messages import desired, events, queries, records, reports
 from ces_common.messages.base import Message
 from ces_common.natsauth.permissions import PERMISSIONS
 from ces_compute_ctl.service import EVENTS as COMPUTE_HEARS
-from ces_manager.messaging import FACTS as MANAGER_HEARS
+from ces_manager.messaging.handlers import FACTS as MANAGER_HEARS
 from ces_network_ctl.service import EVENTS as NETWORK_HEARS
 from ces_scheduler.service import EVENTS as SCHEDULER_HEARS
 from generator.markdown import anchor, code, default_text, docstring, remarks, table, type_text
@@ -22,18 +22,17 @@ HEARS = {
 }
 NODE, ID = "NODE", "ID"
 MARKS = {NODE: "<node>", ID: "<id>"}
-UNUSED_REPORTS = {"log"}  # reserved: logs are asked for
 
 HEAD = """# Messages
 
 Generated from `ces_common.messages`, `ces_common.subjects` and `ces_common.natsauth.permissions` by `make docs`; do not
-edit. What they are for: [architecture](../architecture.md#messages). Unknown fields are ignored by every reader, and
+edit. What they are for: [state and messages](../state.md#messages). Unknown fields are ignored by every reader, and
 fields without a value are left out.
 """
 
 
 def page() -> str:
-    parts = [HEAD, _facts(), _wanted(), _reports(), _queries(), _models()]
+    parts = [HEAD, _facts(), _desired(), _reports(), _queries(), _models()]
     return "\n".join(parts)
 
 
@@ -66,13 +65,13 @@ def _heard(patterns: Iterable[str], subject: str) -> bool:
     return any(subjects.matches(pattern, subject) for pattern in patterns)
 
 
-def _wanted() -> str:
-    models = {"compute": wanted.ComputeWanted, "network": wanted.NetworkWanted}
+def _desired() -> str:
+    models = {"compute": desired.DesiredCompute, "network": desired.DesiredNetwork}
     rows = [
-        (_subject(subjects.wanted_key(NODE, kind)), f"{kind}-ctl", "the node's agent", _link(models[kind]))
-        for kind in subjects.WANTED_KINDS
+        (_subject(subjects.desired_key(NODE, kind)), f"{kind}-ctl", "the node's agent", _link(models[kind]))
+        for kind in subjects.DESIRED_KINDS
     ]
-    return f"## Wanted state\n\nKeys of the bucket `{subjects.WANTED_BUCKET}`.\n\n" + table(
+    return f"## Desired state\n\nKeys of the bucket `{subjects.DESIRED_BUCKET}`.\n\n" + table(
         ("key", "written by", "read by", "document"), rows
     )
 
@@ -88,7 +87,6 @@ def _reports() -> str:
     rows = [
         (_subject(subjects.report(NODE, kind)), ", ".join(_listeners(subjects.report(NODE, kind))), _link(models[kind]))
         for kind in subjects.REPORT_KINDS
-        if kind not in UNUSED_REPORTS
     ]
     return "\n## Reports\n\nAn agent's, about its own node; not stored.\n\n" + table(
         ("subject", "may be heard by", "report"), rows
@@ -119,7 +117,7 @@ def models() -> list[type[Message]]:
     skipped = {events.CloudEvent}
     return [
         each
-        for module in (events, wanted, reports, queries, records)
+        for module in (events, desired, reports, queries, records)
         for each in vars(module).values()
         if isinstance(each, type)
         and issubclass(each, Message)

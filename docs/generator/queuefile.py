@@ -16,7 +16,7 @@ PARTS: dict[str, type[Document]] = {
 
 
 def tables() -> str:
-    return fields.tables(PARTS, QUEUE_FIELDS).replace("### ", "#### ")
+    return fields.tables(PARTS, QUEUE_FIELDS)
 
 
 def unexplained() -> list[str]:

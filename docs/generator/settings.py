@@ -34,14 +34,14 @@ def tables() -> str:
     """One table of what all services have in common, one for each service with more. Raises KeyError for a setting
     that ``words.py`` does not explain."""
     common = ServiceSettings.model_fields
-    parts = ["### Every service\n", _table(common)]
+    parts = ["## Every service\n", _table(common)]
     for service, settings in SERVICES.items():
         own = {
             name: field
             for name, field in settings.model_fields.items()
             if name not in common or default_text(field) != default_text(common[name])
         }
-        parts += [f"\n### {service}\n", _table(own)]
+        parts += [f"\n## {service}\n", _table(own)]
     return "\n".join(parts)
 
 

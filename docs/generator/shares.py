@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ces_common.quantities import format_bandwidth
-from ces_common.shares import HEADROOM, LEAST_RATE, RETURN, RETURN_BASE, TUNNELS_HEADROOM, UNRESERVED
-from ces_edge_agent.dataplane.probe_shape import PROBE_RATE
-from ces_edge_agent.dataplane.shaping import ARP_RATE, SMALL
+from ces_common.shares import BEST_EFFORT, HEADROOM, LEAST_RATE, RETURN, RETURN_BASE, TUNNELS_HEADROOM
+from ces_edge_agent.dataplane.plan.shaping import ARP_RATE, PROBE_RATE, SMALL
 from generator.markdown import table
 
 
@@ -22,13 +21,13 @@ def classes() -> str:
         (
             "active probes",
             "UDP between the two nodes' own addresses: `ces probe`",
-            f"{format_bandwidth(PROBE_RATE * 8)}, and what is idle of the link",
+            f"{format_bandwidth(PROBE_RATE)}, and what is idle of the link",
         ),
-        ("ARP", "address resolution, probes of the neighbour and answers to its own", format_bandwidth(ARP_RATE * 8)),
+        ("ARP", "address resolution, probes of the neighbour and answers to its own", format_bandwidth(ARP_RATE)),
         (
-            "unreserved",
+            "best effort",
             "everything else",
-            f"{UNRESERVED * 100:g} % of the link or of its part of the medium, at least {format_bandwidth(LEAST_RATE)}",
+            f"{BEST_EFFORT * 100:g} % of the link or its part of the medium, at least {format_bandwidth(LEAST_RATE)}",
         ),
     ]
     most, tunnelled = (f"{100 - headroom * 100:g} %" for headroom in (HEADROOM, TUNNELS_HEADROOM))

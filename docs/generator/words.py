@@ -7,9 +7,10 @@ SETTINGS = {
     "CES_HTTP_HOST": "Address on which `/healthz`, `/readyz` and `/metrics` (the manager: the whole API) are served.",
     "CES_HTTP_PORT": "Their port; 0 takes any free one, which the log names.",
     "CES_LOG_LEVEL": "How much is logged.",
-    "CES_RESYNC_S": "Seconds after which the manager's snapshot, or a node's wanted state, is read again unasked.",
+    "CES_RESYNC_S": "Seconds after which the manager's snapshot, or a node's desired state, is read again unasked.",
     # manager and scheduler
-    "CES_QUEUE": "File with [the queue's parameters and tenants](#the-queue), for both alike; left out, all defaults.",
+    "CES_QUEUE": "File with [the queue's parameters and tenants](scheduler.md#the-queue), the same for both services; "
+    "left out, all defaults.",
     # manager
     "CES_DATABASE_URL": "`sqlite:///FILE` or `postgresql://USER@HOST/NAME`.",
     "CES_MIGRATE": "Bring the schema up to date at start, waiting for a database that is not there yet.",
@@ -21,27 +22,28 @@ SETTINGS = {
     "CES_LEASE_S": "Seconds for which a node's workers may run without word from the manager.",
     "CES_LEASE_MARGIN_S": "Seconds beyond the lease before silent workers count as gone; ending them may take 3.",
     "CES_UNREACHABLE_S": "Seconds of silence after which a node gets no new work; less than `CES_LEASE_S`.",
-    "CES_PLANNED_DEADLINE_S": "Longest time in state `planned` before the job is placed anew.",
+    "CES_PLANNED_DEADLINE_S": "Longest time in seconds in state `planned` before the job is placed again.",
     "CES_PREPARING_DEADLINE_S": "The same for `preparing`.",
     "CES_STARTING_DEADLINE_S": "The same for `starting`; longer where images must be pulled.",
     "CES_MAX_DEADLINE_MISSES": "Deadlines that a job may miss in a row before it fails.",
-    "CES_TICK_S": "Seconds between looks at what time has brought about.",
+    "CES_TICK_S": "Seconds between checks for leases and deadlines that have passed.",
     # scheduler
     "CES_SOLVER": "A solver that `ces solvers` lists.",
     "CES_SOLVE_TIME_LIMIT_S": "Seconds that waiting jobs share to make their plans better; 0: as the solver sees fit.",
-    "CES_QUEUE_RECORD": "File that gets a line of JSON for each look at the queue: all that went into it, and what was "
-    "decided. It grows without end.",
-    "CES_REFILL_S": "Least seconds between two looks at whether room that appeared is worth more to running flows.",
-    "CES_PATHS": "Flows of new jobs may take any of so many shortest simple paths; 0: only hop-shortest ones.",
+    "CES_QUEUE_POLICY": "What decides over the queue: `ces-multi`, or a policy that an installed package adds.",
+    "CES_QUEUE_RECORD": "File that gets a line of JSON for each cycle of the queue: its inputs and its decisions. "
+    "It grows without end.",
+    "CES_REFILL_S": "Least seconds between two attempts to give running flows bandwidth that has become free.",
+    "CES_PATHS": "Number of shortest simple paths that flows of new jobs may choose from; 0: only hop-shortest ones.",
     "CES_POLICY": "File with the policy of a learned solver; left out, the one that ships with CES (`default`: none).",
     # network-ctl
-    "CES_RESERVE": "Whether flows get what was planned. `false`: none is promised anything, all share links alike.",
+    "CES_RESERVE": "Whether flows get what was planned. `false`: nothing is reserved, and all flows share links alike.",
     # edge-agent
     "CES_NODE": "The node's name: letters, digits, `_` and `-`, at most 63.",
     "CES_MANAGER_URL": "Where to join; used until the node has joined.",
     "CES_JOIN_TOKEN": "The one-time token from `ces node token`; needed until the node has joined.",
     "CES_JOIN_TOKEN_FILE": "File with the token, instead.",
-    "CES_STATE_DIR": "Folder for credentials, wanted state, lease, workers' records and logs. Keep it across restarts.",
+    "CES_STATE_DIR": "Folder for credentials, desired state, lease, worker records and logs. Keep it across restarts.",
     "CES_NODE_CPU": "CPU offered to jobs, such as `4` or `3500m`; all cores where left out.",
     "CES_NODE_MEMORY": "Memory offered to jobs, such as `6Gi`; all of it where left out.",
     "CES_NODE_GPU": "GPUs offered to jobs. Not detected.",
@@ -52,7 +54,7 @@ SETTINGS = {
     "CES_NETWORK": "`tc` routes, shapes and measures, and needs root; `none` does none of it.",
     "CES_DATA_PLANE": "Name of the network namespace that holds the data plane.",
     "CES_CLUSTER": "Tells containers and namespaces of several clusters on one machine apart.",
-    "CES_HOLDER_IMAGE": "Image of the pause containers that hold workers' networks (`docker` runtime).",
+    "CES_SANDBOX_IMAGE": "Image of the pause containers that hold workers' networks (`docker` runtime).",
     "CES_ALLOWED_IMAGES": "Patterns of the images that workers may use, separated by commas (`docker` runtime).",
     "CES_PULL_IMAGES": "Whether an allowed image that the engine lacks may be pulled.",
     "CES_HIDE": "Files and folders that workers of the `process` runtime do not see, separated by commas.",
@@ -65,18 +67,24 @@ SETTINGS = {
 
 JOB_FIELDS = {
     # field -> (what it means, an example: YAML that is checked against the field)
-    "JobFile.name": ("What people call the job: `a-z`, `0-9` and `-`, at most 63.", "name: digits-ring"),
+    "JobFile.name": (
+        "What people call the job: `a-z`, `0-9` and `-`, at most 63. Names may repeat; the id tells jobs apart.",
+        "name: digits-ring",
+    ),
     "JobFile.priority": (
-        "A higher one counts for it, beside what it takes, how long it has waited and its tenant's share.",
+        "Higher goes first, other things equal: what the job takes, its waiting time and its tenant's share count too.",
         "priority: 80",
     ),
-    "JobFile.tenant": ("On whose account it runs: `a-z`, `0-9` and `-`, at most 63.", "tenant: vision"),
+    "JobFile.tenant": (
+        "The tenant whose share the job counts towards: `a-z`, `0-9` and `-`, at most 63.",
+        "tenant: vision",
+    ),
     "JobFile.duration": (
-        "For how long it says it runs, 3650 days at most. Others' starts are foreseen by it; it ends nothing.",
+        "How long the job is expected to run, 3650 days at most. Start times are estimated from it; it ends nothing.",
         "duration: 45m",
     ),
     "JobFile.preemption": (
-        "What becomes of it where [a more urgent job takes its place](#making-room).",
+        "What becomes of the job if [a more urgent one takes its place](#making-room).",
         "preemption: suspend",
     ),
     "JobFile.tasks": ("One or more groups of tasks; 512 tasks at most in all.", ""),
@@ -99,13 +107,13 @@ JOB_FIELDS = {
     ),
     "TaskGroup.env": ("Further environment variables. Those that CES sets win.", "env: {OMP_NUM_THREADS: '1'}"),
     "TaskGroup.resources": ("What each task of the group holds, and is limited to.", ""),
-    "TaskGroup.constraints": ("Which nodes will do.", ""),
+    "TaskGroup.constraints": ("Which nodes a task may run on.", ""),
     "Resources.cpu": ("Cores, or thousandths of a core.", "cpu: 500m"),
     "Resources.memory": ("Memory.", "memory: 256Mi"),
     "Resources.gpu": ("Whole GPUs.", "gpu: 1"),
     "Constraints.arch": ("The node's architecture.", "arch: arm64"),
     "Constraints.labels": ("Labels that the node must all have.", "labels: {site: roof}"),
-    "Flows.topology": ("Who sends to whom; see below.", "topology: ring"),
+    "Flows.topology": ("Which tasks send to which; see [topologies](#topologies).", "topology: ring"),
     "Flows.direction": ("Of a ring: `forward` is i to i+1, `reverse` is i to i-1.", "direction: reverse"),
     "Flows.bandwidth": ("Range of every flow; not with `edges`.", "bandwidth: {min: 10Mbit, max: 50Mbit}"),
     "Flows.mode": (
@@ -131,36 +139,36 @@ JOB_FIELDS = {
 
 QUEUE_FIELDS = {
     "QueueFile.window": (
-        "So many jobs may be tried in vain in one look at the queue; the next goes on from there. A "
-        "tenant of which nothing runs goes ahead where others' jobs would fill it. `null`: no end.",
+        "How many jobs may be tried in vain in one cycle; the next cycle goes on from there. A tenant "
+        "with no running job always has its best job tried. `null`: no limit.",
         "window: 16",
     ),
     "QueueFile.weights": ("What the parts of a job's score count.", ""),
-    "QueueFile.bound": ("How long a job may wait while it could run.", "bound: 8h"),
+    "QueueFile.bound": ("How long a job may wait although it could run.", "bound: 8h"),
     "QueueFile.overdue": (
         "After this share of the bound a job is overdue: age alone counts, before all scores. `null`: none ever is.",
         "overdue: 0.5",
     ),
-    "QueueFile.reservations": ("So many overdue jobs at most have room kept for them.", "reservations: 4"),
+    "QueueFile.reservations": ("How many overdue jobs may have a reservation at one time.", "reservations: 4"),
     "QueueFile.crowded": (
-        "Where what runs and waits takes more than this share of the nodes' CPU, memory or GPUs, places leave room "
-        "for later jobs, large ones above all, if the solver is `default`, `ces-ppo-search` or `search`; below it they "
-        "balance the load. `null`: they always do.",
+        "Where running and waiting jobs need more than this share of the nodes' CPU, memory or GPUs, plans leave "
+        "capacity for later jobs, large ones above all, if the solver is `default`, `search-learned` or `search`; "
+        "below it they balance the load. `null`: they always balance it.",
         "crowded: 0.8",
     ),
     "QueueFile.declined": (
-        "A job goes on waiting, while others will end, rather than take a place with so much less bandwidth "
-        "satisfaction than on an idle cluster. `null`: it takes any.",
+        "A job goes on waiting, as long as others will end, rather than take a place whose bandwidth satisfaction is "
+        "lower by this much than on an idle cluster. `null`: it takes any.",
         "declined: 0.2",
     ),
-    "QueueFile.patience": ("Until it has waited so long.", "patience: 10m"),
+    "QueueFile.patience": ("How long a job may decline places in this way.", "patience: 10m"),
     "QueueFile.preemption": (
-        "A job that has no place may [take that of running ones](#preemption) whose priority is lower by at least so "
-        "much. `null`: never.",
+        "A job that has no place may [take that of running ones](#preemption) whose priority is lower by at least "
+        "this much. `null`: never.",
         "preemption: 30",
     ),
     "QueueFile.tenants": (
-        "Those who may submit; a job of another is refused. Left out: any may, with weight 1 and no quota.",
+        "Who may submit; jobs of other tenants are refused. Left out: anyone, with weight 1 and no quota.",
         "",
     ),
     "Weights.fit": ("For a job that takes half as much: share of what is free, times duration.", "fit: 1"),
@@ -168,12 +176,12 @@ QUEUE_FIELDS = {
     "Weights.waiting": ("For a job that has waited until it is overdue over one that has just come.", "waiting: 1"),
     "Weights.share": ("For a tenant that has nothing over one that has its fair share.", "share: 0.5"),
     "TenantEntry.name": ("What jobs name as their `tenant`.", "name: vision"),
-    "TenantEntry.weight": ("Its part of a fair share, relative to others'; above 0.", "weight: 2"),
+    "TenantEntry.weight": ("Its part of the cluster, relative to other tenants' weights; above 0.", "weight: 2"),
     "TenantEntry.guaranteed": (
-        "What does not count when shares are compared: who has less comes first.",
+        "What a tenant may use before its share counts: those who have less than this come first.",
         "guaranteed: {cpu: 0.25}",
     ),
-    "TenantEntry.quota": ("What is never exceeded, even where room is idle.", "quota: {cpu: 0.5, bandwidth: 0.5}"),
+    "TenantEntry.quota": ("What is never exceeded, even if capacity is idle.", "quota: {cpu: 0.5, bandwidth: 0.5}"),
     "ClusterShares.cpu": ("Share of all nodes' CPU, 0 to 1.", "cpu: 0.5"),
     "ClusterShares.memory": ("Share of all nodes' memory.", "memory: 0.5"),
     "ClusterShares.gpu": ("Share of all GPUs.", "gpu: 1"),

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from bus_clients import SOON, Client
+from memory_bus import MemoryBroker, MemoryBus
+from nats_process import NatsServer, plain_config
 from runtime_bench import KINDS, Bench, clean, endpoint
 
-from ces_common.bus import Bus, MemoryBroker, MemoryBus, NatsBus
-from ces_common.natsserver import NatsServer, plain_config
+from ces_common.bus import NatsBus
+from ces_common.bus.port import Bus
 from ces_edge_agent.ports import Runtime
 
 
@@ -57,7 +59,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Bench:
 async def runtime(bench: Bench) -> AsyncIterator[Runtime]:
     runtime = bench.make()
     await runtime.open()
-    await runtime.ensure_holder(endpoint())
+    await runtime.ensure_sandbox(endpoint())
     try:
         yield runtime
     finally:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from bus_clients import JOBS, SOON, Client, Seen, put_job
 
 from ces_common import subjects
-from ces_common.bus import DEAD_DELIVERIES, DEAD_REASON, DEAD_SUBJECT, Delivery, Reject, Retry
+from ces_common.bus.port import DEAD_DELIVERIES, DEAD_REASON, DEAD_SUBJECT, Delivery, Reject, Retry
 
 
 async def test_a_fact_arrives_with_everything_it_was_sent_with(client: Client) -> None:

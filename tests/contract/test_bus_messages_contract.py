@@ -1,4 +1,4 @@
-"""What the bus promises about messages, requests and wanted state, which no stream keeps.
+"""What the bus promises about messages, requests and desired state, which no stream keeps.
 
 Checked on both of its implementations: in memory and on a real nats-server."""
 
@@ -11,14 +11,7 @@ import pytest
 from bus_clients import SOON, Client, put_job, set_event
 
 from ces_common import subjects
-from ces_common.bus import (
-    BusUnavailable,
-    Message,
-    NoResponder,
-    PayloadTooLarge,
-    RemoteError,
-    RequestTimeout,
-)
+from ces_common.bus.port import BusUnavailable, Message, NoResponder, PayloadTooLarge, RemoteError, RequestTimeout
 
 
 async def test_published_messages_reach_every_subscriber_and_one_of_a_queue(client: Client) -> None:
@@ -151,7 +144,7 @@ async def test_what_is_too_large_is_named_and_harms_nobody(client: Client) -> No
     assert await put_job(bus, 1) is True
 
 
-async def test_wanted_state_is_kept_read_and_deleted(client: Client) -> None:
+async def test_desired_state_is_kept_read_and_deleted(client: Client) -> None:
     bus, other = await client(), await client()
     assert await bus.kv_get("n1.compute") is None
     await bus.kv_put("n1.compute", b"one")

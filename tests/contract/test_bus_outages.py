@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from bus_clients import JOBS, SOON, Seen, put_job, set_event
+from nats_process import NatsServer, plain_config
 from waiting import until
 
 from ces_common import subjects
-from ces_common.bus import BusError, BusUnavailable, Message, NatsBus
-from ces_common.natsserver import NatsServer, plain_config
+from ces_common.bus import NatsBus
+from ces_common.bus.port import BusError, BusUnavailable, Message
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ async def test_everything_goes_on_after_the_server_restarts(bus: NatsBus, server
     await bus.consume("svc", JOBS, seen)
     await bus.subscribe(subjects.ALL_HEARTBEATS, heard.put)
     await bus.serve(subjects.rpc("manager", "echo"), echo)
-    await bus.kv_put("n1.compute", b"wanted")
+    await bus.kv_put("n1.compute", b"desired")
     bus.on_reconnect(lambda: set_event(back))
     await put_job(bus, 1)
     await seen.next()
@@ -61,7 +62,7 @@ async def test_everything_goes_on_after_the_server_restarts(bus: NatsBus, server
     assert await bus.request(subjects.rpc("manager", "echo"), b"hello") == b"hello"
     await bus.publish(subjects.heartbeat("n1"), b"alive")
     assert (await asyncio.wait_for(heard.get(), SOON)).data == b"alive"
-    assert await bus.kv_get("n1.compute") == b"wanted"
+    assert await bus.kv_get("n1.compute") == b"desired"
     await put_job(bus, 2)
     assert (await seen.next()).message_id == "m2"
 
@@ -114,7 +115,7 @@ async def test_subscriptions_survive_a_connection_that_the_server_closes(bus: Na
     await bus.subscribe(subjects.ALL_HEARTBEATS, heard.put)
     await bus.consume("svc", JOBS, seen)
     bus.on_reconnect(lambda: set_event(back))
-    transport = bus._link.client._transport
+    transport = bus._connection.client._transport
     assert transport is not None
     transport.write(b"NONSENSE\r\n")
     await asyncio.wait_for(back.wait(), SOON)

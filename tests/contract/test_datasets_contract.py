@@ -12,8 +12,9 @@ from ces_common.jobfile import JobFile
 from ces_common.messages.events import FlowPlan, PlanProposed
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.reports import DataReport
-from ces_manager import datasets
 from ces_manager.errors import Invalid
+from ces_manager.jobs import admission
+from ces_manager.nodes import datasets
 
 NODES = ["a", "b"]
 
@@ -76,7 +77,7 @@ def test_a_job_that_reads_what_nobody_offers_is_refused(world: World, job: JobFi
     assert refused.value.field == field
     assert remedy in refused.value.remedy
     with world.uow.read() as tx, pytest.raises(Invalid):
-        datasets.check_inputs(tx, job)
+        admission.check_inputs(tx, job)
 
 
 def test_a_plan_is_committed_where_the_data_still_is(world: World) -> None:
@@ -84,7 +85,7 @@ def test_a_plan_is_committed_where_the_data_still_is(world: World) -> None:
     job = world.submit(reading("mnist"))
 
     def plan(*path: str) -> PlanProposed:
-        flows = [FlowPlan(src="@a", dst="w-0", bandwidth=5_000_000, path=list(path))]
+        flows = [FlowPlan(src="@a", dst="w-0", rate=5_000_000, path=list(path))]
         return PlanProposed(
             plan=f"plan-{'-'.join(path)}-{world.snapshot().version}",
             job=job,
@@ -102,6 +103,4 @@ def test_a_plan_is_committed_where_the_data_still_is(world: World) -> None:
     assert world.commit(plan("a", "b")) == "node a offers no dataset mnist, which w-0 reads"
     say(world, "a", "mnist")
     assert world.commit(plan("a", "b")) is None
-    assert [(flow.src, flow.bandwidth, flow.path) for flow in world.job(job).reserved] == [
-        ("@a", 5_000_000, ["a", "b"])
-    ]
+    assert [(flow.src, flow.rate, flow.path) for flow in world.job(job).reserved] == [("@a", 5_000_000, ["a", "b"])]

@@ -39,9 +39,9 @@ from ces_common.db.tables import (
 from ces_common.messages.events import TopologyChanged, parse_event
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.states import AllocationState, JobState
-from ces_manager.forgetting import revoked_keys
-from ces_manager.policy import Policy
-from ces_manager.pruning import Cutoffs, has_aged, prune
+from ces_manager.nodes.revocation import revoked_keys
+from ces_manager.retention import Cutoffs, has_aged, prune
+from ces_manager.timeouts import Timeouts
 
 NOW = datetime(2030, 5, 17, 12, 30, 15, 123456, tzinfo=UTC)
 CHANGED = TopologyChanged(links=1, media=0)
@@ -128,9 +128,9 @@ def test_a_forgotten_node_leaves_history_and_no_lease(url: URL) -> None:
     world.add_nodes("a", "b")
     job = world.submit(ring(tasks=1, disconnect="keep"))
     world.run(job, ["a"])
-    world.wait(world.policy.lease_s + world.policy.margin_s + 1)
+    world.wait(world.timeouts.lease_s + world.timeouts.margin_s + 1)
     world.beat("b")
-    world.tick()
+    world.expire()
     assert world.forget("a") == [job]
     assert world.job(job).state is JobState.QUEUED
     with world.uow.read() as tx:
@@ -144,7 +144,7 @@ def test_a_forgotten_node_leaves_history_and_no_lease(url: URL) -> None:
 
 
 def test_settled_jobs_go_with_all_that_they_had(url: URL) -> None:
-    world = World(url, Policy(prune_jobs=2, prune_rows=3))
+    world = World(url, Timeouts(prune_jobs=2, prune_rows=3))
     world.add_nodes("a", "b")
     world.put_topology(full_mesh(["a", "b"]))
     settled = [world.submit(ring(f"settled-{i}", tasks=2), key=f"key-{i}") for i in range(5)]
@@ -157,7 +157,7 @@ def test_settled_jobs_go_with_all_that_they_had(url: URL) -> None:
         world.run(job, ["a", "b"])
     world.cancel(held)  # over, but its agents have not confirmed
     known = world.snapshot()
-    world.wait(world.policy.keep_jobs_s - 60)
+    world.wait(world.timeouts.keep_jobs_s - 60)
     late = world.submit(ring("late", tasks=2))
     world.cancel(late)
     world.wait(120)
@@ -235,7 +235,7 @@ def test_an_event_is_published_once_it_is_marked(uow: UnitOfWork) -> None:
             tx.emit("topology", "changed", f"t{i}", CHANGED, job="01ARZ3NDEKTSV4RRFFQ69G5FAV" if i else None)
     with uow.read() as tx:
         first = unpublished_events(tx, 2)
-    parsed = parse_event(first[0].body)
+    parsed = parse_event(first[0].body.encode())
     assert (parsed.id, parsed.sequence, parsed.time, parsed.data) == (first[0].id, 1, NOW, CHANGED)
     assert parsed.bus_subject == first[0].bus_subject
     with uow.bare_write() as session:
@@ -245,12 +245,12 @@ def test_an_event_is_published_once_it_is_marked(uow: UnitOfWork) -> None:
         assert [event.sequence for event in unpublished_events(tx, 9)] == [3]
         assert [event.sequence for event in events_after(tx, 1, None, 9)] == [2, 3]
         assert [event.sequence for event in events_after(tx, 0, "01ARZ3NDEKTSV4RRFFQ69G5FAV", 1)] == [2]
-    policy = Policy(prune_rows=1)
+    timeouts = Timeouts(prune_rows=1)
     for age, dropped in [(0, 0), (1, 1), (1, 1), (1, 0)]:  # the third is not published
         cut = Cutoffs(NOW, NOW + timedelta(days=age))
         with uow.read() as tx:
             assert has_aged(tx, cut) is bool(dropped)
-        assert prune(uow, cut, policy, NOW) == dropped
+        assert prune(uow, cut, timeouts, NOW) == dropped
     with uow.read() as tx:
         assert tx.session.scalars(select(EventRow.sequence)).all() == [3]
 
@@ -361,7 +361,7 @@ def test_wrong_rows_are_refused(uow: UnitOfWork) -> None:
     with pytest.raises(IntegrityError), uow.write(NOW) as tx:
         tx.session.execute(text(unknown_medium))
     with pytest.raises(IntegrityError), uow.write(NOW) as tx:
-        tx.session.add(HopRow(number=1, src="a", dst="b", bandwidth=None))
+        tx.session.add(HopRow(number=1, src="a", dst="b", rate=None))
 
 
 def test_urls_that_cannot_work_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

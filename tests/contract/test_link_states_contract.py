@@ -14,9 +14,10 @@ from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import LinkRecord
 from ces_common.messages.reports import LinkReport, LinkStatus
 from ces_common.shares import reservable
-from ces_manager import cluster, link_states, views
 from ces_manager.errors import NotFound
 from ces_manager.measurements import Measurements
+from ces_manager.network import link_states, link_views
+from ces_manager.nodes import membership
 
 MBIT = 1_000_000
 WIRE = TopologyFile.model_validate({"links": [{"src": "a", "dst": "b", "bandwidth": "100Mbit"}]})
@@ -56,7 +57,7 @@ def test_a_link_that_its_source_sees_down_takes_no_plan_until_it_is_up(world: Wo
     assert {(each.src, each.state) for each in change.links} == {("a", "down"), ("b", "up")}, "one direction only"
     with world.uow.read() as tx:
         told = parse_event(tx.session.query(EventRow).order_by(EventRow.sequence.desc()).first().body.encode())
-        view = views.list_links(tx, Measurements(), cursor=None, limit=1).items[0]
+        view = link_views.list_links(tx, Measurements(), cursor=None, limit=1).items[0]
     expected = LinkChanged(
         src="a", dst="b", state="down", reason="no carrier\N{REPLACEMENT CHARACTER}", bandwidth=100 * MBIT
     )
@@ -77,11 +78,11 @@ def test_a_node_that_joins_again_without_a_data_plane_takes_its_word_back(world:
         assert say(world, src, dst, "down", "no carrier")
         world.write(lambda tx, src=src, dst=dst: link_states.take_measurement(tx, src, dst, 40 * MBIT, 0.002))
     before = world.snapshot()
-    token = world.write(lambda tx: cluster.create_token(tx, JoinTokenRequest(node="a"))).token
+    token = world.write(lambda tx: membership.create_token(tx, JoinTokenRequest(node="a"))).token
     again = JoinRequest.model_validate(
         {"name": "a", "token": token, "public_key": f"U{'A' * 55}", "cpu": 2000, "memory": 2**30, "network": network}
     )
-    world.write(lambda tx: cluster.join_node(tx, again))
+    world.write(lambda tx: membership.join_node(tx, again))
     known = [(each.up, each.capacity) for each in (link(world), link(world, "b", "a"))]
     if network == "tc":
         assert known == [(False, 40 * MBIT)] * 2, "its agent will say how they are"

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from dataplane_row import MBIT, Row, ip, tc
 
+from ces_common.messages.desired import DesiredNetwork
 from ces_common.messages.reports import LinkStatus
-from ces_common.messages.wanted import NetworkWanted
-from ces_common.naming import WORKER_DEVICE
-from ces_edge_agent.dataplane import DataPlaneError, NoNetwork
-from ces_edge_agent.dataplane.namespace import DIRECTORY
-from ces_edge_agent.ports import Network
+from ces_common.names import WORKER_DEVICE
+from ces_edge_agent.dataplane.netlink.namespace import DIRECTORY
+from ces_edge_agent.dataplane.none import NoNetwork
+from ces_edge_agent.ports import DataPlaneError, Network
 
 PATIENCE_S = 20.0
 
@@ -28,8 +28,8 @@ class Subject:
     all that the kernel has of it, without counters; empty where nothing is enforced."""
 
     make: Callable[[], Network]
-    wanted: Callable[[], NetworkWanted]
-    holders: Callable[[], Mapping[str, Path | None]]
+    desired: Callable[[], DesiredNetwork]
+    sandboxes: Callable[[], Mapping[str, Path | None]]
     state: Callable[[], list[str]]
     enforces: bool
     row: Row
@@ -55,8 +55,8 @@ async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
         if request.param == "none":
             yield Subject(
                 make=lambda: NoNetwork("n2"),
-                wanted=lambda: NetworkWanted(node="n2", generation=1, mode="none"),
-                holders=lambda: {"here": None},
+                desired=lambda: DesiredNetwork(node="n2", generation=1, mode="none"),
+                sandboxes=lambda: {"here": None},
                 state=list,
                 enforces=False,
                 row=row,
@@ -69,8 +69,8 @@ async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
         row.reserve(3, near, far, 20 * MBIT)
         yield Subject(
             make=lambda: row.network(2),
-            wanted=lambda: row.wanted(2),
-            holders=lambda: row.holders(2),
+            desired=lambda: row.desired(2),
+            sandboxes=lambda: row.sandboxes(2),
             state=lambda: kernel_state(row.namespace(2)),
             enforces=True,
             row=row,
@@ -88,19 +88,19 @@ async def network(subject: Subject) -> AsyncIterator[Network]:
 
 
 async def test_applying_again_changes_nothing(subject: Subject, network: Network) -> None:
-    assert await network.apply(subject.wanted(), subject.holders()) == {}
+    assert await network.apply(subject.desired(), subject.sandboxes()) == {}
     state = subject.state()
-    assert await network.apply(subject.wanted(), subject.holders()) == {}
+    assert await network.apply(subject.desired(), subject.sandboxes()) == {}
     assert subject.state() == state
 
 
 async def test_a_restarted_agent_adopts_what_is_there(subject: Subject, network: Network) -> None:
-    await network.apply(subject.wanted(), subject.holders())
+    await network.apply(subject.desired(), subject.sandboxes())
     state = subject.state()
     await network.close()
     again = subject.make()
     await again.open()
-    assert await again.apply(subject.wanted(), subject.holders()) == {}
+    assert await again.apply(subject.desired(), subject.sandboxes()) == {}
     assert subject.state() == state
     await again.close()
 
@@ -110,11 +110,11 @@ async def test_opening_and_closing_twice_is_fine(subject: Subject, network: Netw
     await network.close()
     await network.close()
     await network.open()
-    assert await network.apply(subject.wanted(), subject.holders()) == {}
+    assert await network.apply(subject.desired(), subject.sandboxes()) == {}
 
 
 async def test_usage_names_links_and_the_flows_that_are_sent_over_them(subject: Subject, network: Network) -> None:
-    await network.apply(subject.wanted(), subject.holders())
+    await network.apply(subject.desired(), subject.sandboxes())
     links, flows = await network.usage()
     assert [link.peer for link in links] == (["n1", "n3"] if subject.enforces else [])
     assert sorted(flow.number for flow in flows) == ([2, 3] if subject.enforces else [])
@@ -132,31 +132,31 @@ def answer(row: Row, host: int) -> None:
 
 
 async def test_links_are_up_while_the_neighbour_answers_over_them(subject: Subject, network: Network) -> None:
-    await network.apply(subject.wanted(), subject.holders())
+    await network.apply(subject.desired(), subject.sandboxes())
     if not subject.enforces:
         assert await network.links() == []
         return
     await asyncio.to_thread(answer, subject.row, 1)
-    assert await network.link_news.wait(PATIENCE_S)
+    assert await network.links_changed.wait(PATIENCE_S)
     assert await network.links() == [LinkStatus(peer="n1", state="up")], "of the other nothing is known yet"
     for cut, reason in (("set", "has no carrier"), ("del", "is not there")):
         await asyncio.to_thread(ip, "-n", subject.row.namespace(1), "link", cut, "to-n2", *["down"] * (cut == "set"))
-        assert await network.link_news.wait(PATIENCE_S)
+        assert await network.links_changed.wait(PATIENCE_S)
         assert await network.links() == [LinkStatus(peer="n1", state="down", reason=f"device to-n1 {reason}")]
 
 
-async def test_a_missing_holder_is_reported_and_mended(subject: Subject, network: Network) -> None:
-    failed = await network.apply(subject.wanted(), {})
+async def test_a_missing_sandbox_is_reported_and_mended(subject: Subject, network: Network) -> None:
+    failed = await network.apply(subject.desired(), {})
     assert set(failed) == ({"a"} if subject.enforces else set())
-    assert await network.apply(subject.wanted(), subject.holders()) == {}
-    await network.apply(subject.wanted(), {name: Path("/run/netns/nowhere") for name in subject.holders()})
-    assert await network.apply(subject.wanted(), subject.holders()) == {}
+    assert await network.apply(subject.desired(), subject.sandboxes()) == {}
+    await network.apply(subject.desired(), {name: Path("/run/netns/nowhere") for name in subject.sandboxes()})
+    assert await network.apply(subject.desired(), subject.sandboxes()) == {}
 
 
 async def test_what_listens_on_the_node_is_heard_in_its_data_plane(subject: Subject, network: Network) -> None:
-    await network.apply(subject.wanted(), subject.holders())
-    ground = network.ground
-    address = subject.wanted().router or "127.0.0.1"
+    await network.apply(subject.desired(), subject.sandboxes())
+    identity = network.identity
+    address = subject.desired().router or "127.0.0.1"
     with await network.listen(address, 0) as listener:
         port = listener.getsockname()[1]
         with pytest.raises(
@@ -166,20 +166,20 @@ async def test_what_listens_on_the_node_is_heard_in_its_data_plane(subject: Subj
         if subject.enforces:
             with pytest.raises(OSError, match=r"refused|unreachable|timed out"):
                 socket.create_connection((address, port), timeout=0.2).close()  # from the host, which is elsewhere
-        await network.apply(subject.wanted(), subject.holders())
-        assert network.ground == ground
+        await network.apply(subject.desired(), subject.sandboxes())
+        assert network.identity == identity
         if subject.enforces:
             await network.remove()
             await network.open()
-            assert network.ground != ground, "whoever listens must listen anew"
+            assert network.identity != identity, "whoever listens must listen anew"
 
 
 async def test_removal_leaves_nothing(subject: Subject, network: Network) -> None:
-    await network.apply(subject.wanted(), subject.holders())
+    await network.apply(subject.desired(), subject.sandboxes())
     await network.remove()
     await network.remove()
     if subject.enforces:
         assert not (DIRECTORY / subject.row.namespace(2)).exists()
-        for holder in subject.holders().values():
-            assert holder is not None
-            assert WORKER_DEVICE not in ip("-n", holder.name, "link")
+        for sandbox in subject.sandboxes().values():
+            assert sandbox is not None
+            assert WORKER_DEVICE not in ip("-n", sandbox.name, "link")

@@ -19,7 +19,8 @@ from ces_common.messages.events import (
 )
 from ces_common.messages.reports import LinkReport, LinkStatus
 from ces_common.states import JobState
-from ces_manager import link_states, revisions
+from ces_manager.network import link_states
+from ces_manager.plans import revision
 
 MBIT = 1_000_000
 NODES = ["a", "b", "c"]
@@ -44,11 +45,11 @@ def two(world: World, name: str = "two") -> str:
 
 
 def flow(bandwidth: int, path: str = "ab", src: str = "w-0", dst: str = "w-1") -> FlowPlan:
-    return FlowPlan(src=src, dst=dst, bandwidth=bandwidth * MBIT, path=list(path))
+    return FlowPlan(src=src, dst=dst, rate=bandwidth * MBIT, path=list(path))
 
 
 def held(world: World, job: str) -> dict[str, int]:
-    return {"".join(each.path): each.bandwidth // MBIT for each in world.job(job).reserved}
+    return {"".join(each.path): each.rate // MBIT for each in world.job(job).reserved}
 
 
 def break_link(world: World, src: str, dst: str) -> None:
@@ -78,7 +79,7 @@ def test_a_flow_gets_another_path_and_nothing_else_of_its_job_changes(world: Wor
     assert after.version > before.version, "readers that follow by changes see it"
     told = last_event(world)
     assert isinstance(told, PlanRevised)
-    assert [(each.path, each.bandwidth) for each in told.flows] == [(["a", "c", "b"], 60 * MBIT)]
+    assert [(each.path, each.rate) for each in told.flows] == [(["a", "c", "b"], 60 * MBIT)]
     assert told.short == []
 
 
@@ -113,7 +114,7 @@ def test_all_of_a_revision_or_none_of_it(world: World) -> None:
     def both(first: int, second: int) -> str | None:
         parts = [JobRevision(job=job, attempt=1, flows=[flow(rate)]) for job, rate in ((one, first), (other, second))]
         asked = RevisionProposed(revision=f"r{first}", version=version, cause="room", jobs=parts)
-        return world.write(lambda tx: revisions.commit_revision(tx, asked))
+        return world.write(lambda tx: revision.commit_revision(tx, asked))
 
     assert "has 95 Mbit/s left, the plan asks for 96 Mbit/s" in (both(80, 16) or "")
     assert held(world, one) == held(world, other) == {"ab": 10, "ba": 10}
@@ -143,7 +144,7 @@ def test_less_than_the_minimum_only_where_the_path_fails(world: World) -> None:
     assert world.revise(job, flow(5, "acb")) is None
     told = last_event(world)
     assert isinstance(told, PlanRevised)
-    assert told.short == [ShortFlow(src="w-0", dst="w-1", min=10 * MBIT, bandwidth=5 * MBIT)]
+    assert told.short == [ShortFlow(src="w-0", dst="w-1", min=10 * MBIT, rate=5 * MBIT)]
     assert world.job(job).state is JobState.RUNNING
     assert world.revise(job, flow(10, "acb")) is None
     assert "outside of" in (world.revise(job, flow(5, "acb")) or "")

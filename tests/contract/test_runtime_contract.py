@@ -78,13 +78,13 @@ async def test_a_worker_survives_the_runtime_and_is_adopted(runtime: Runtime, be
     again = bench.make()
     await again.open()
     assert (await again.workers())["a1.0"] == before
-    assert set(await again.holders()) == {"a1"}
+    assert set(await again.sandboxes()) == {"a1"}
     await again.stop("a1.0", 20)
     assert (await again.workers())["a1.0"].exit_code == 143
     await again.remove("a1.0")
     assert await again.workers() == {}
-    await again.remove_holder("a1")
-    assert await again.holders() == {}
+    await again.remove_sandbox("a1")
+    assert await again.sandboxes() == {}
     await again.close()
 
 
@@ -95,26 +95,26 @@ async def test_removing_waits_for_the_end(runtime: Runtime, bench: Bench) -> Non
     await runtime.remove("never.0")
 
 
-async def test_holders_are_kept_until_removed(runtime: Runtime, bench: Bench) -> None:
-    first = await runtime.ensure_holder(endpoint())
-    assert await runtime.ensure_holder(endpoint()) == first
-    second = await runtime.ensure_holder(endpoint("a2"))
-    assert await runtime.holders() == {"a1": first, "a2": second}
+async def test_sandboxes_are_kept_until_removed(runtime: Runtime, bench: Bench) -> None:
+    first = await runtime.ensure_sandbox(endpoint())
+    assert await runtime.ensure_sandbox(endpoint()) == first
+    second = await runtime.ensure_sandbox(endpoint("a2"))
+    assert await runtime.sandboxes() == {"a1": first, "a2": second}
     if bench.isolates:
         assert first is not None
         assert second is not None
-        assert first.stat().st_ino not in (second.stat().st_ino, os.stat("/proc/self/ns/net").st_ino)
+        assert os.stat(first).st_ino not in (os.stat(second).st_ino, os.stat("/proc/self/ns/net").st_ino)
     else:
         assert first is None
-    await runtime.remove_holder("a2")
-    await runtime.remove_holder("a2")
-    assert set(await runtime.holders()) == {"a1"}
+    await runtime.remove_sandbox("a2")
+    await runtime.remove_sandbox("a2")
+    assert set(await runtime.sandboxes()) == {"a1"}
 
 
-async def test_many_holders_and_workers_at_once(runtime: Runtime, bench: Bench) -> None:
+async def test_many_sandboxes_and_workers_at_once(runtime: Runtime, bench: Bench) -> None:
     names = [f"b{number}" for number in range(4)]
-    await asyncio.gather(*(runtime.ensure_holder(endpoint(name)) for name in names))
-    assert set(await runtime.holders()) == {"a1", *names}
+    await asyncio.gather(*(runtime.ensure_sandbox(endpoint(name)) for name in names))
+    assert set(await runtime.sandboxes()) == {"a1", *names}
     await asyncio.gather(*(runtime.start(bench.worker(*bench.prints(name), allocation=name)) for name in names))
     for name in names:
         assert (await ended(runtime, f"{name}.0")).exit_code == 0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from runtime_bench import Bench, clean, ended, endpoint, logged, until
+from runtime_bench import Bench, clean, ended, endpoint, log_text, logged, until
 
 from ces_edge_agent.deadline import LEASE_OVER
 from ces_edge_agent.ports import Runtime
@@ -38,14 +38,14 @@ async def test_a_paused_program_stands_still(runtime: Runtime, bench: Bench) -> 
 
     async def still() -> bool:
         await asyncio.sleep(0.2)
-        lengths.append(runtime.log("a1").stat().st_size)
+        lengths.append(len(await log_text(runtime)))
         return lengths[-1] == lengths[-2] == lengths[-3]
 
     await until(still)
     await runtime.resume("a1.0")
 
     async def moves() -> bool:
-        return runtime.log("a1").stat().st_size > lengths[-1]
+        return len(await log_text(runtime)) > lengths[-1]
 
     await until(moves)
 
@@ -55,12 +55,12 @@ async def test_an_owner_killed_outright_leaves_the_worker_to_the_next(bench: Ben
     program = f"""
 import asyncio, sys
 from pathlib import Path
-from ces_common.messages.wanted import Endpoint, WorkerWanted
+from ces_common.messages.desired import Endpoint, DesiredWorker
 async def main():
     runtime = {bench.source()}
     await runtime.open()
-    await runtime.ensure_holder(Endpoint.model_validate_json(sys.argv[1]))
-    await runtime.start(WorkerWanted.model_validate_json(sys.argv[2]))
+    await runtime.ensure_sandbox(Endpoint.model_validate_json(sys.argv[1]))
+    await runtime.start(DesiredWorker.model_validate_json(sys.argv[2]))
     print("started", flush=True)
     await asyncio.sleep(600)
 asyncio.run(main())
@@ -101,7 +101,7 @@ async def test_without_any_owner_the_end_of_the_lease_ends_workers_but_those_tol
     real_only(bench)
     programs = {"a1": bench.sleeps, "a2": ("python", "-uc", POLITE), "a3": bench.stubborn, "kept": bench.sleeps}
     for name, command in programs.items():
-        await runtime.ensure_holder(endpoint(name))
+        await runtime.ensure_sandbox(endpoint(name))
         disconnect: Literal["stop", "keep"] = "keep" if name == "kept" else "stop"
         await runtime.start(bench.worker(*command, allocation=name, disconnect=disconnect))
     await logged(runtime, "listening\n", "a2")
@@ -125,7 +125,7 @@ async def test_without_any_owner_the_end_of_the_lease_ends_workers_but_those_tol
     assert (await runtime.workers())["kept.0"].state == "running"
 
     bench.lease(3600)
-    await runtime.ensure_holder(endpoint("a1"))
+    await runtime.ensure_sandbox(endpoint("a1"))
     await runtime.remove("a1.0")
     await runtime.start(bench.worker(*bench.exits(3), allocation="a1", incarnation=1))
     status = await ended(runtime, "a1.1")
@@ -143,7 +143,7 @@ async def test_a_lease_that_is_renewed_ends_nothing(runtime: Runtime, bench: Ben
         return time.monotonic() - began > 1.2 * lease_s
 
     await until(outlived)
-    count = len(runtime.log("a1").read_text().splitlines())
+    count = len((await log_text(runtime)).splitlines())
     await logged(runtime, f"\n{count + 10}\n")
     bench.lease(3600)
     assert (await runtime.workers())["a1.0"].state == "running"
@@ -184,14 +184,14 @@ async def test_a_worker_has_no_capabilities(runtime: Runtime, bench: Bench) -> N
         assert int(found["CapBnd"], 16) == 0
 
 
-async def test_a_worker_lives_in_its_holder(runtime: Runtime, bench: Bench) -> None:
+async def test_a_worker_lives_in_its_sandbox(runtime: Runtime, bench: Bench) -> None:
     real_only(bench)
     if not bench.isolates:
         pytest.skip("no network of its own")
-    namespace = (await runtime.holders())["a1"]
+    namespace = (await runtime.sandboxes())["a1"]
     assert namespace is not None
     await runtime.start(bench.worker("sh", "-c", "hostname; stat -Lc %i /proc/self/ns/net; cat /etc/hosts"))
     await ended(runtime, "a1.0")
     name, inode, *hosts = (await logged(runtime, "job-t1")).splitlines()
-    assert (name, int(inode)) == ("job-t0", namespace.stat().st_ino)
+    assert (name, int(inode)) == ("job-t0", os.stat(namespace).st_ino)
     assert {"10.9.0.2 job-t0", "10.9.1.2 job-t1"} <= {" ".join(line.split()) for line in hosts}

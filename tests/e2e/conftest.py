@@ -1,4 +1,4 @@
-"""One cluster for all tests that leave it as they found it."""
+"""One cluster for all tests of a worker that leave it as they found it."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pytest
 from fault_cluster import FaultCluster, recorded_job, wait_for
 from foreign_messages import Said, event, say, stored
 
-from ces_core.policy.onnx import SHIPPED
+from ces_core.learned.policy import SHIPPED
 
 
 def services_started(cluster: FaultCluster) -> dict[str, int]:
@@ -73,8 +73,8 @@ def test_a_program_that_does_not_exist_ends_its_job(cluster: FaultCluster) -> No
 def test_a_policy_that_is_no_policy_leaves_the_placing_to_search(cluster: FaultCluster, tmp_path: Path) -> None:
     file = tmp_path / "policy.onnx"
     file.write_bytes(SHIPPED.read_bytes()[:1000])
-    cluster.cluster.restart("scheduler", {"CES_SOLVER": "ces-ppo", "CES_POLICY": str(file)})
-    why = f"ces-ppo could not be used: {file}: is no ONNX file, or not a whole one; export it anew"
+    cluster.cluster.restart("scheduler", {"CES_SOLVER": "imitation", "CES_POLICY": str(file)})
+    why = f"imitation could not be used: {file}: is no ONNX file, or not a whole one; export it anew"
     answer: dict[str, str] = {}
 
     def ready() -> bool:
@@ -127,7 +127,7 @@ def test_malformed_and_replayed_facts_change_nothing(cluster: FaultCluster) -> N
         "version": 1,
         "solver": "stranger",
         "assignments": plan.assignments,
-        "flows": [{"src": f.src, "dst": f.dst, "bandwidth": f.bandwidth, "path": f.path} for f in plan.flows],
+        "flows": [{"src": f.src, "dst": f.dst, "bandwidth": f.rate, "path": f.path} for f in plan.flows],
     }
     subject = f"ces.v1.evt.plan.proposed.{job}"
     fresh = f"stranger-{uuid.uuid4().hex}"

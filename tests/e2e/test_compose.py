@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from compose_stack import ROOT, Stack, build_missing_images
-
-from ces_testbed.processes import wait_until
+from waiting import wait_until
 
 pytestmark = [pytest.mark.needs("engine", "compose"), pytest.mark.timeout(600)]
 
@@ -48,8 +47,8 @@ def test_the_schedulers_image_brings_its_solver_compiled(stack: Stack) -> None:
     look = """
 import sys
 from numba.core.dispatcher import Dispatcher
-from ces_core.solvers import get_solver
-from ces_core.solvers.warm import warm_up
+from ces_core.registry import get_solver
+from ces_core.warm_up import warm_up
 
 warm_up(get_solver())
 known = {id(each): each for module in list(sys.modules.values()) for each in vars(module).values()
@@ -72,17 +71,17 @@ def test_the_example_job_trains(stack: Stack) -> None:
     assert len({placed["node"] for placed in job["placement"]}) == 5
     for flow in job["flows"]:
         assert flow["enforced"]
-        assert 0 < flow["peak"] <= 1.1 * flow["bandwidth"]
+        assert 0 < flow["peak"] <= 1.1 * flow["rate"]
     assert wait_until(lambda: not stack.workers(), 20, pause_s=0.5), "its containers are still there"
 
 
 def test_flows_get_what_was_allocated_and_workers_outlive_their_agent(stack: Stack, tmp_path: Path) -> None:
-    wanted = yaml.safe_load(RING.read_text())
-    wanted["name"] = "narrow"
-    wanted["tasks"][0]["command"] += ["--rounds", str(NARROW_ROUNDS)]
-    wanted["flows"]["bandwidth"] = {"min": "5Mbit", "max": "5Mbit"}
+    desired = yaml.safe_load(RING.read_text())
+    desired["name"] = "narrow"
+    desired["tasks"][0]["command"] += ["--rounds", str(NARROW_ROUNDS)]
+    desired["flows"]["bandwidth"] = {"min": "5Mbit", "max": "5Mbit"}
     file = tmp_path / "narrow.yaml"
-    file.write_text(yaml.safe_dump(wanted))
+    file.write_text(yaml.safe_dump(desired))
 
     stack.ces("submit", str(file))
     assert wait_until(lambda: stack.job("narrow")["state"] == "running", 60, pause_s=0.5)
@@ -94,13 +93,13 @@ def test_flows_get_what_was_allocated_and_workers_outlive_their_agent(stack: Sta
     job = stack.job("narrow")
     assert (job["state"], job["restarts"]) == ("succeeded", 0)
     for flow in job["flows"]:
-        assert flow["bandwidth"] == NARROW
+        assert flow["rate"] == NARROW
         assert 0.9 * NARROW <= flow["peak"] <= 1.1 * NARROW, f"{flow['src']} to {flow['dst']}"
     assert wait_until(lambda: not stack.workers(), 20, pause_s=0.5), "its containers are still there"
 
 
 def test_workers_end_with_their_lease_while_their_agent_is_stopped(stack: Stack, tmp_path: Path) -> None:
-    """The agent's container is gone, and everything in it: who ends its workers is their holder."""
+    """The agent's container is gone, and everything in it: who ends its workers is their sandbox."""
     sleeper = {
         "name": "sleeper",
         "tasks": [

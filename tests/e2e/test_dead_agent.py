@@ -64,7 +64,7 @@ def test_an_agent_that_is_back_before_anyone_missed_it_says_that_the_lease_had_r
     wait_for(lambda: short.worker_pids(job) != [], "its worker lives")
     (before,) = short.worker_pids(job)
     short.cluster.kill(f"agent-{node}", stay_down=True)
-    wait_for(lambda: before not in short.worker_pids(job), "its worker has ended", pause_s=0.01)
+    wait_for(lambda: before not in short.worker_pids(job), "its worker has ended")
     short.cluster.restart(f"agent-{node}")
     view = short.finish(job)
     assert (view.attempt, view.restarts) == (2, 0)

@@ -12,7 +12,8 @@ from fault_cluster import FaultCluster, kill_worker, recorded_job, running, star
 
 from ces_client.errors import ApiError
 from ces_common import subjects
-from ces_common.bus import AccessRefused, NatsBus
+from ces_common.bus import NatsBus
+from ces_common.bus.port import AccessRefused
 from ces_common.natsauth import Credentials, read_credentials
 from ces_testbed.services import agent_name
 from ces_testbed.spec import Timing
@@ -51,7 +52,7 @@ def documents(cluster: FaultCluster, node: str) -> list[str]:
             credentials = read_credentials(cluster.cluster.layout.credentials(controller))
             bus = NatsBus(cluster.cluster.layout.nats_url, name=controller, credentials=credentials)
             await bus.connect(deadline_s=20)
-            if await bus.kv_get(subjects.wanted_key(node, kind)) is not None:
+            if await bus.kv_get(subjects.desired_key(node, kind)) is not None:
                 found.append(kind)
             await bus.close()
         return found
@@ -60,7 +61,7 @@ def documents(cluster: FaultCluster, node: str) -> list[str]:
 
 
 def worker_namespaces(cluster: FaultCluster, node: str) -> list[str]:
-    """Those that holders of the node's allocations have left."""
+    """Those that sandboxes of the node's allocations have left."""
     prefix = f"ces-{cluster.cluster.spec.name}-{node}-"
     spaces = cluster.kernel_state().get("namespaces", [])
     return [name for name in spaces if name.startswith(prefix) and not name.endswith("-dp")]

@@ -60,6 +60,7 @@ def cluster(started: FaultCluster) -> Iterator[FaultCluster]:
     started.check()
 
 
+@pytest.mark.alone
 def test_the_right_bytes_come_at_the_reserved_rate(cluster: FaultCluster) -> None:
     """While strangers send as much as they can, both ways, over the same links."""
     rate = 20_000_000
@@ -73,14 +74,14 @@ def test_the_right_bytes_come_at_the_reserved_rate(cluster: FaultCluster) -> Non
     def over() -> bool:
         for flow in cluster.client.jobs.flows(job).flows:
             for hop in flow.hops:
-                carried[hop.src] = max([carried.get(hop.src, 0.0), *(sample.rate for sample in hop.samples)])
+                carried[hop.src] = max([carried.get(hop.src, 0.0), *(sample.measured for sample in hop.samples)])
         return cluster.client.jobs.get(job).state == "succeeded"
 
     wait_for(over, "the data is read", pause_s=0.5)
     cluster.client.jobs.cancel(flooding)
     view = cluster.client.jobs.get(job)
     (flow,) = view.flows
-    assert (flow.src, flow.dst, flow.path, flow.bandwidth) == ("@n1", "r-0", ["n1", "s1", "n2"], rate)
+    assert (flow.src, flow.dst, flow.path, flow.rate) == ("@n1", "r-0", ["n1", "s1", "n2"], rate)
     assert flow.enforced
     (answer,) = said(cluster, job)
     assert (answer["status"], answer["bytes"], answer["sha256"]) == (200, len(CONTENT), digest(CONTENT))

@@ -47,10 +47,10 @@ def test_the_right_bytes_come_and_no_rate_is_promised(cluster: FaultCluster) -> 
     assert (answer["status"], answer["sha256"]) == (200, digest(CONTENT))
     assert address_of(cluster, view.id).partition(":")[0] == HERE
     (flow,) = view.flows
-    assert flow.bandwidth is not None
+    assert flow.rate is not None
     assert not flow.enforced
     sent_s = answer["samples"][-1][0] - answer["samples"][0][0]
-    assert len(CONTENT) * 8 > 2 * flow.bandwidth * sent_s, "nothing holds it back to what the plan gave"
+    assert len(CONTENT) * 8 > 2 * flow.rate * sent_s, "nothing holds it back to what the plan gave"
 
 
 def knock(cluster: FaultCluster, path: str, *addresses: str) -> list[dict[str, Any]]:

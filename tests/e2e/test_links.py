@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from fault_cluster import running, star, wait_for
 
-pytestmark = pytest.mark.needs("root")
+pytestmark = [pytest.mark.needs("root"), pytest.mark.alone]
 
 
 def test_neighbours_answer_a_probe_measures_and_a_silent_one_shows(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The broker forgets everything it ever stored: streams, consumers, wanted state. The truth is elsewhere."""
+"""The broker forgets everything it ever stored: streams, consumers, desired state. The truth is elsewhere."""
 
 from __future__ import annotations
 

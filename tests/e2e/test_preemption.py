@@ -55,8 +55,8 @@ def frozen(cluster: FaultCluster, job: str) -> bool:
 
 def rates(view: JobView) -> set[bool]:
     """Whether flows are given their minimum, or nothing."""
-    assert all(flow.bandwidth == 0 or (flow.bandwidth or 0) >= 60 * MBIT for flow in view.flows)
-    return {bool(flow.bandwidth) for flow in view.flows}
+    assert all(flow.rate == 0 or (flow.rate or 0) >= 60 * MBIT for flow in view.flows)
+    return {bool(flow.rate) for flow in view.flows}
 
 
 @pytest.mark.timeout(300)
@@ -79,7 +79,7 @@ def test_a_job_that_allows_it_is_frozen_for_a_more_urgent_one_and_goes_on(
             assert (node.cpu_allocated, node.memory_allocated) == (CPU, 2 * MEMORY)
     wait_for(
         lambda: (
-            [(each.name, each.standing and each.standing.held_by) for each in preempting.client.queue()]
+            [(each.name, each.queue_status and each.queue_status.held_by) for each in preempting.client.queue()]
             == [("low", [urgent])]
         ),
         "it is told what it waits for",

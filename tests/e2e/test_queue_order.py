@@ -18,7 +18,7 @@ from ces_client.audit import Event
 from ces_client.cli import app
 from ces_common.messages.api import QueueEntry
 from ces_common.states import JOB_OVER
-from ces_core.multi.recording import read_record
+from ces_core.queue.record import read_record
 from ces_testbed.services import SCHEDULER
 
 HELD_S = 3600
@@ -60,7 +60,7 @@ def told(cluster: FaultCluster, holding: str) -> list[QueueEntry]:
     def all_told() -> bool:
         entries[:] = cluster.client.queue()
         return len(entries) == len(JOBS) and all(
-            each.standing is not None and each.standing.held_by == [holding] for each in entries
+            each.queue_status is not None and each.queue_status.held_by == [holding] for each in entries
         )
 
     wait_for(all_told, "all jobs know what they wait for")
@@ -106,9 +106,9 @@ def test_twenty_jobs_start_in_the_order_that_they_were_told(
     until = cluster.client.jobs.get(holding).submitted_at + timedelta(seconds=HELD_S)
     for entry in queue:
         assert entry.reason is not None
-        assert entry.standing is not None
-        assert entry.standing.start_at is not None
-        assert entry.standing.start_at >= until, "nothing is free before the holder has ended"
+        assert entry.queue_status is not None
+        assert entry.queue_status.start_at is not None
+        assert entry.queue_status.start_at >= until, "nothing is free before the holder has ended"
     cluster.client.jobs.cancel(holding)
     wait_for(
         lambda: all(cluster.client.jobs.get(each).state in JOB_OVER for each in jobs), "all jobs end", 240, pause_s=0.5

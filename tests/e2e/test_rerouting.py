@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 from fault_cluster import FaultCluster, running, wait_for
 
-from ces_testbed.bench.reroute import DIRECT, arrived, home, outage, path, ring, stream
+from ces_experiments.network.reroute import DIRECT, arrived, home, outage, path, ring, stream
 
-pytestmark = pytest.mark.needs("root")
+pytestmark = [pytest.mark.needs("root"), pytest.mark.alone]
 
 
 @pytest.fixture

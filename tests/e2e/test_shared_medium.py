@@ -16,7 +16,7 @@ from ces_common.shares import reservable_of_medium
 from ces_testbed.cluster import Cluster
 from ces_testbed.topology import Topology
 
-pytestmark = pytest.mark.needs("root")
+pytestmark = [pytest.mark.needs("root"), pytest.mark.alone]
 
 MBIT = 1_000_000
 CAPACITY = 20 * MBIT
@@ -99,7 +99,7 @@ def test_all_flows_get_what_was_promised_of_the_medium_that_they_share(lan: tupl
     lines = [line for job in jobs for line in said(cluster, cluster.client.jobs.get(job))]
     cluster.client.jobs.cancel(flooding)
     streams = arrived(lines)
-    promised = {(flow.src, flow.dst): flow.bandwidth for view in began for flow in view.flows}
+    promised = {(flow.src, flow.dst): flow.rate for view in began for flow in view.flows}
     assert streams.keys() == promised.keys()
     since = max(samples[0][0] for samples in streams.values()) + WARM_S
     until = min(samples[-1][0] for samples in streams.values())

@@ -8,10 +8,12 @@ import pytest
 import yaml
 from fault_cluster import FaultCluster
 
+from ces_workloads.kinds import KINDS
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "jobs"
 
 
-@pytest.mark.parametrize("algorithm", ["ring", "gossip", "etree", "parameter-server"])
+@pytest.mark.parametrize("algorithm", list(KINDS))
 def test_a_shipped_job_trains_to_its_end(cluster: FaultCluster, algorithm: str) -> None:
     job = yaml.safe_load((EXAMPLES / f"digits-{algorithm}.yaml").read_text())
     job["tasks"][0]["command"] += ["--hidden", "64", "--rounds", "6"]

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from databases import KINDS, new_database
 from nats_identities import SOON, Cluster, Enter
+from nats_process import NatsServer
 from rest_api import Api, running_api
 
 from ces_common.bus import NatsBus
 from ces_common.natsauth import init_trust, server_config
-from ces_common.natsserver import NatsServer
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ import httpx
 import pytest
 from fault_cluster import FaultCluster, running, star, wait_for
 
-from ces_core.policy.onnx import SHIPPED, load_policy
+from ces_core.learned.policy import SHIPPED, load_policy
 
-pytestmark = [pytest.mark.needs("root", "arm64"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.needs("root", "arm64"), pytest.mark.alone, pytest.mark.timeout(600)]
 READY_S = 300.0  # it is emulated
 RING = {
     "name": "ring",
@@ -53,7 +53,7 @@ def test_a_plan_made_on_arm64_by_the_policy_is_committed_and_runs(tmp_path: Path
         supervisor = cluster.cluster.supervisor
         cluster.cluster.kill("scheduler", stay_down=True)
         began = time.monotonic()
-        service = arm64.scheduler(cluster.cluster.layout, own, {"CES_SOLVER": "ces-ppo"})
+        service = arm64.scheduler(cluster.cluster.layout, own, {"CES_SOLVER": "imitation"})
         supervisor.add(service)
         try:
             wait_for(lambda: ready(cluster), "the emulated scheduler is ready", READY_S)
@@ -67,7 +67,7 @@ def test_a_plan_made_on_arm64_by_the_policy_is_committed_and_runs(tmp_path: Path
         job = cluster.submit(RING)
         cluster.finish(job)
         plan = cluster.client.jobs.plan(job)
-        assert plan.solver == "ces-ppo"
+        assert plan.solver == "imitation"
         policy = plan.considered["policy"]
         assert policy["version"] == load_policy(SHIPPED).version
         assert policy["probabilities"].keys() == plan.assignments.keys() == {f"w-{i}" for i in range(4)}

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from dataplane_row import ip, tc
 
-from ces_edge_agent.dataplane.counter_reader import CounterReader
-from ces_edge_agent.dataplane.errors import DataPlaneError
-from ces_edge_agent.dataplane.meter import ClassCounters, LinkCounters
-from ces_edge_agent.dataplane.namespace import DIRECTORY, in_namespace, netlink
-from ces_edge_agent.dataplane.objects import TC_ROOT
+from ces_edge_agent.dataplane.meters import ClassCounters, LinkCounters
+from ces_edge_agent.dataplane.netlink.counter_reader import CounterReader
+from ces_edge_agent.dataplane.netlink.namespace import DIRECTORY, in_namespace, netlink
+from ces_edge_agent.dataplane.plan.objects import TC_ROOT
+from ces_edge_agent.ports import DataPlaneError
 
 pytestmark = pytest.mark.needs("root")
 DEVICE, SLOW = "to-n2", 2

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import pytest
 from dataplane_row import MBIT, row_of
 
-from ces_edge_agent.dataplane.diff import Step, lowers
-from ces_edge_agent.dataplane.kernel import Kernel
-from ces_edge_agent.dataplane.objects import Queue, ShapedClass
-from ces_edge_agent.dataplane.shaping import data_minor
-from ces_edge_agent.dataplane.steps import Site
-from ces_testbed.bench.network.flooding import flood
+from ces_edge_agent.dataplane.netlink.kernel import Kernel
+from ces_edge_agent.dataplane.netlink.steps import Site
+from ces_edge_agent.dataplane.plan.diff import Step, lowers
+from ces_edge_agent.dataplane.plan.objects import Queue, ShapedClass
+from ces_edge_agent.dataplane.plan.shaping import data_minor
+from ces_experiments.network.flood import flood
 
-pytestmark = pytest.mark.needs("root")
+pytestmark = [pytest.mark.needs("root"), pytest.mark.alone]
 TRIES = 10
 FAST, SLOW = 20 * MBIT, 1 * MBIT
 MINOR = data_minor(1)
@@ -46,13 +46,13 @@ async def test_a_class_is_lowered_once_its_queue_holds_no_more_than_it_may(monke
         row.reserve(1, one, two, FAST)
         await row.apply()
         with flood(one, two, 5 * FAST):
-            for _ in range(TRIES):  # on a busy machine the queue may be empty just then, or run down too late
+            for _ in range(TRIES):  # on a busy machine the queue may be empty just then, or soon, or run down too late
                 row.reserve(1, one, two, FAST)
                 await row.apply()
                 monkeypatch.setattr(Kernel, "perform", watch)
                 row.reserve(1, one, two, SLOW)
                 await row.apply()
                 monkeypatch.undo()
-                if seen.before > seen.limit >= seen.lowered:
+                if seen.before > seen.limit >= seen.lowered > 0:
                     break
     assert seen.before > seen.limit >= seen.lowered > 0

@@ -12,7 +12,7 @@ from namespace_traffic import reaches
 
 from ces_common.messages.queries import LinkProbe
 from ces_common.messages.reports import LinkStatus
-from ces_edge_agent.dataplane.errors import DataPlaneError
+from ces_edge_agent.ports import DataPlaneError
 
 pytestmark = pytest.mark.needs("root")
 PATIENCE_S = 30.0
@@ -36,16 +36,16 @@ async def links(row: Row) -> dict[tuple[int, int], LinkStatus]:
 
 async def until(row: Row, *up: tuple[int, int], down: tuple[tuple[int, int], ...] = ()) -> None:
     """Wait until just these links are up and these are down. Ends of a link are given once."""
-    wanted = {pair: "up" for a, b in up for pair in ((a, b), (b, a))}
-    wanted |= {pair: "down" for a, b in down for pair in ((a, b), (b, a))}
+    desired = {pair: "up" for a, b in up for pair in ((a, b), (b, a))}
+    desired |= {pair: "down" for a, b in down for pair in ((a, b), (b, a))}
     said: dict[tuple[int, int], LinkStatus] = {}
     try:
         async with asyncio.timeout(PATIENCE_S):
-            while {pair: status.state for pair, status in said.items()} != wanted:
+            while {pair: status.state for pair, status in said.items()} != desired:
                 await asyncio.sleep(0.05)
                 said = await links(row)
     except TimeoutError:
-        pytest.fail(f"not {wanted} but {said}")
+        pytest.fail(f"not {desired} but {said}")
 
 
 async def test_a_dead_tunnel_shows_at_both_ends_and_no_other_does(row: Row) -> None:
@@ -82,6 +82,7 @@ async def probe(row: Row, src: int, dst: int) -> tuple[float, float]:
     return sent.rate / MBIT, received.rate / MBIT
 
 
+@pytest.mark.alone
 async def test_a_probe_finds_what_a_wire_carries_and_that_another_carries_less(row: Row) -> None:
     await row.apply()
     await until(row, (1, 2), (2, 3))

@@ -1,4 +1,4 @@
-"""What was disturbed from outside is put right, and what is no longer wanted goes."""
+"""What was disturbed from outside is put right, and what is no longer desired goes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from dataplane_row import MBIT, Row, ip, row_of, tc
 from namespace_traffic import measure, reaches, streams
 
-from ces_common.naming import endpoint_device
+from ces_common.names import endpoint_device
 
 pytestmark = pytest.mark.needs("root")
 
@@ -48,7 +48,7 @@ DAMAGE = {
     " match ip src 10.1.0.2 match ip dst 10.2.0.2 flowid 1:2",
     "a link down": "ip -n {host} link set to-n2 down",
     "an endpoint deleted": "ip -n {host} link del {endpoint}",
-    "the worker's end deleted": "ip -n {holder} link del ces0",
+    "the worker's end deleted": "ip -n {sandbox} link del ces0",
     "rules flushed": "ip -n {host} rule flush",
     "routes flushed": "ip -n {host} route flush table main",
     "router address deleted": "ip -n {host} addr del 10.1.0.1/32 dev lo",
@@ -59,7 +59,7 @@ DAMAGE = {
 async def test_damage_is_repaired(row: Row, damage: str) -> None:
     before = state(row)
     command = DAMAGE[damage].format(
-        host=row.namespace(1), holder=row.workers[0].namespace, endpoint=endpoint_device("one")
+        host=row.namespace(1), sandbox=row.workers[0].namespace, endpoint=endpoint_device("one")
     )
     await asyncio.to_thread(subprocess.run, command.split(), check=True)
     await row.apply()
@@ -68,7 +68,7 @@ async def test_damage_is_repaired(row: Row, damage: str) -> None:
     assert await asyncio.to_thread(reaches, one.file, two.file, two.address)
 
 
-async def test_a_holder_made_anew_is_connected_again(row: Row) -> None:
+async def test_a_sandbox_made_anew_is_connected_again(row: Row) -> None:
     one, two = row.workers
     ip("netns", "del", one.namespace)
     ip("netns", "add", one.namespace)
@@ -130,6 +130,6 @@ async def test_a_restarted_agent_keeps_what_is_right_and_removes_what_is_stale(r
 
 async def test_a_missing_link_device_fails_the_node(row: Row) -> None:
     ip("-n", row.namespace(1), "link", "del", "to-n2")
-    failed = await row.networks[1].apply(row.wanted(1), row.holders(1))
+    failed = await row.networks[1].apply(row.desired(1), row.sandboxes(1))
     assert "to-n2" in failed[""]
     assert "to-n2" in failed["a"]

@@ -11,11 +11,11 @@ import pytest
 from dataplane_row import MBIT, Row, row_of, tc
 from namespace_traffic import measure, streams
 
-from ces_edge_agent.dataplane.diff import Step
-from ces_edge_agent.dataplane.errors import DataPlaneError
-from ces_edge_agent.dataplane.kernel import Kernel
-from ces_edge_agent.dataplane.objects import Route, Rule
-from ces_edge_agent.dataplane.steps import Site
+from ces_edge_agent.dataplane.netlink.kernel import Kernel
+from ces_edge_agent.dataplane.netlink.steps import Site
+from ces_edge_agent.dataplane.plan.diff import Step
+from ces_edge_agent.dataplane.plan.objects import Route, Rule
+from ces_edge_agent.ports import DataPlaneError
 
 pytestmark = pytest.mark.needs("root")
 HOST = 2  # in the middle
@@ -38,7 +38,7 @@ def worker(row: Row, name: str):  # type: ignore[no-untyped-def]
 
 
 def rates(row: Row, device: str = "to-n1") -> dict[str, str]:
-    """Class -> rate and ceiling, of flows' data."""
+    """Class -> rate and ceil, of flows' data."""
     shown = [line.split() for line in tc("-n", row.namespace(HOST), "class", "show", "dev", device).splitlines()]
     found = {words[2]: " ".join(words[words.index("rate") :][:4]) for words in shown}
     return {name: found[name] for name in ("1:2", "1:4", "1:6") if name in found}
@@ -50,7 +50,7 @@ def change(row: Row, a_rate: int, b_rate: int) -> None:
 
 
 async def order(row: Row) -> dict[str, str]:
-    return await row.networks[HOST].apply(row.wanted(HOST), row.holders(HOST))
+    return await row.networks[HOST].apply(row.desired(HOST), row.sandboxes(HOST))
 
 
 def said(**rate: int) -> dict[str, str]:

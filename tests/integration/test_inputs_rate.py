@@ -15,14 +15,14 @@ from pathlib import Path
 import pytest
 from dataplane_row import MBIT, Row, row_of, tc
 
-from ces_common.naming import DATA_PORT
-from ces_edge_agent.inputs.keeper import InputKeeper
-from ces_testbed.bench.network.flooding import flood
-from ces_testbed.bench.network.rates import between
-from ces_testbed.bench.network.row import Worker
-from ces_testbed.bench.network.traffic import DISCARD, HEADERS, RECEIVED, connect, streams
+from ces_common.names import DATA_PORT
+from ces_edge_agent.inputs.service import InputService
+from ces_experiments.network.flood import flood
+from ces_experiments.network.rates import between
+from ces_experiments.network.row import Worker
+from ces_experiments.network.traffic import DISCARD, HEADERS, RECEIVED, connect, streams
 
-pytestmark = pytest.mark.needs("root")
+pytestmark = [pytest.mark.needs("root"), pytest.mark.alone]
 
 SETTLE_S, SECONDS = 2.0, 4.0
 DROPPED = re.compile(r"class htb 1:2 .*?dropped (\d+)", re.DOTALL)  # of flow 1
@@ -97,9 +97,9 @@ async def test_data_comes_at_the_reserved_rate(rate: int, tmp_path: Path) -> Non
         strangers = row.worker("strange", 1, "b"), row.worker("stranger", 3, "b")
         row.reserve(1, source, reader, rate)
         await row.apply()
-        keeper = InputKeeper("n1", tmp_path / "data", row.networks[1], "", tmp_path / "port")
+        keeper = InputService("n1", tmp_path / "data", row.networks[1], "", tmp_path / "port")
         try:
-            assert await keeper.follow(row.wanted(1)) == {}
+            assert await keeper.follow(row.desired(1)) == {}
             came = await asyncio.to_thread(read_through, row, reader, source, strangers)
         finally:
             keeper.close()

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 from nats_identities import SOON, Cluster, Enter, nothing, send_and_see
+from nats_process import NatsServer
 
 from ces_common import subjects
-from ces_common.bus import AccessRefused, Bus, BusError, BusUnavailable, NatsBus, NoResponder
+from ces_common.bus import NatsBus
 from ces_common.bus.nats_claims import AccountClaims
+from ces_common.bus.port import AccessRefused, Bus, BusError, BusUnavailable, NoResponder
 from ces_common.natsauth import (
     Credentials,
     init_trust,
@@ -26,7 +28,6 @@ from ces_common.natsauth import (
 )
 from ces_common.natsauth.jwt import claims_of, revoking
 from ces_common.natsauth.keys import BadKey, Kind, new_seed, public_key
-from ces_common.natsserver import NatsServer
 from ces_common.subjects import BadName
 
 

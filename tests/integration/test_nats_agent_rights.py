@@ -13,7 +13,7 @@ import pytest
 from nats_identities import KV, SOON, Enter, ask, nothing, send_and_see
 
 from ces_common import subjects
-from ces_common.bus import AccessRefused, Delivery, Message
+from ces_common.bus.port import AccessRefused, Delivery, Message
 
 
 async def test_an_agent_does_everything_it_has_to(enter: Enter) -> None:
@@ -34,10 +34,10 @@ async def test_an_agent_does_everything_it_has_to(enter: Enter) -> None:
     await agent.serve(subjects.agent_rpc("n1", "logs"), logs)
     await manager.subscribe(subjects.ALL_REPORTS, reports.put)
     await manager.serve(subjects.ALL_HEARTBEATS, lease)
-    await controller.kv_put("n1.compute", b"wanted")
+    await controller.kv_put("n1.compute", b"desired")
 
-    assert await asyncio.wait_for(heard.get(), SOON) == ("n1.compute", b"wanted")
-    assert await agent.kv_get("n1.compute") == b"wanted"
+    assert await asyncio.wait_for(heard.get(), SOON) == ("n1.compute", b"desired")
+    assert await agent.kv_get("n1.compute") == b"desired"
     assert await agent.kv_get("n1.network") is None
     assert await agent.request(subjects.heartbeat("n1"), b"beat") == b"lease for ces.v1.hb.n1"
     for kind in subjects.REPORT_KINDS:
@@ -59,10 +59,10 @@ async def test_an_agent_reads_no_other_nodes_keys(enter: Enter) -> None:
 
     with pytest.raises(AccessRefused):
         await agent.kv_subscribe("n2", on_key)
-    for pattern in (f"{subjects.WANTED_PREFIX}.>", f"{subjects.WANTED_PREFIX}.*.compute", ">", "*.>", "$JS.>"):
+    for pattern in (f"{subjects.DESIRED_PREFIX}.>", f"{subjects.DESIRED_PREFIX}.*.compute", ">", "*.>", "$JS.>"):
         with pytest.raises(AccessRefused):
             await agent.subscribe(pattern, nothing)
-    await agent.subscribe(subjects.wanted_subjects("n1"), nothing)
+    await agent.subscribe(subjects.desired_subjects("n1"), nothing)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ async def test_an_agent_speaks_under_its_own_name_only(enter: Enter, subject: st
     [
         subjects.event("job", "submitted", "j1"),
         subjects.event("plan", "proposed", "p1"),
-        subjects.wanted_subject("n1.compute"),
-        subjects.wanted_subject("n2.compute"),
+        subjects.desired_subject("n1.compute"),
+        subjects.desired_subject("n2.compute"),
         subjects.rpc("manager", "snapshot"),
         subjects.agent_rpc("n2", "logs"),
         subjects.agent_rpc("n1", "logs"),
@@ -120,12 +120,12 @@ FORBIDDEN_API = {
     f"$JS.API.STREAM.CREATE.{KV}": {"name": KV},
     f"$JS.API.STREAM.UPDATE.{KV}": {"name": KV},
     "$JS.API.STREAM.CREATE.OWN": {"name": "OWN", "subjects": ["own.>"]},
-    f"$JS.API.STREAM.MSG.GET.{KV}": {"last_by_subj": "$KV.ces_wanted.n1.compute"},
+    f"$JS.API.STREAM.MSG.GET.{KV}": {"last_by_subj": "$KV.ces_desired.n1.compute"},
     f"$JS.API.STREAM.MSG.DELETE.{KV}": {"seq": 1},
-    f"$JS.API.DIRECT.GET.{KV}": {"last_by_subj": "$KV.ces_wanted.n2.compute"},
+    f"$JS.API.DIRECT.GET.{KV}": {"last_by_subj": "$KV.ces_desired.n2.compute"},
     f"$JS.API.CONSUMER.CREATE.{KV}": CONSUMER,
     f"$JS.API.CONSUMER.CREATE.{KV}.spy": CONSUMER,
-    f"$JS.API.CONSUMER.CREATE.{KV}.spy.$KV.ces_wanted.n1.compute": CONSUMER,
+    f"$JS.API.CONSUMER.CREATE.{KV}.spy.$KV.ces_desired.n1.compute": CONSUMER,
     f"$JS.API.CONSUMER.DURABLE.CREATE.{KV}.spy": CONSUMER,
     f"$JS.API.CONSUMER.LIST.{KV}": "",
     f"$JS.API.CONSUMER.MSG.NEXT.{subjects.EVENT_STREAM}.manager": "",
@@ -136,7 +136,7 @@ FORBIDDEN_API = {
 async def test_an_agent_has_no_other_way_into_the_store(enter: Enter, subject: str) -> None:
     controller, agent = await enter("compute-ctl"), await enter("agent", "n1")
     await controller.kv_put("n1.compute", b"one")
-    own = f"$JS.API.DIRECT.GET.{KV}.{subjects.wanted_subject('n1.compute')}"
+    own = f"$JS.API.DIRECT.GET.{KV}.{subjects.desired_subject('n1.compute')}"
     assert await ask(agent, own) == b"one"
     with pytest.raises(AccessRefused):
         await ask(agent, subject, FORBIDDEN_API[subject])
@@ -170,9 +170,9 @@ async def test_no_read_can_be_turned_into_a_write(enter: Enter) -> None:
     await victim.serve(subjects.agent_rpc("n2", "stop"), serve)
     await manager.subscribe(subjects.ALL_HEARTBEATS, beats.put)
     await manager.consume("manager", [subjects.ALL_EVENTS], facts.put)
-    own = f"$JS.API.DIRECT.GET.{KV}.{subjects.wanted_subject('n1.compute')}"
+    own = f"$JS.API.DIRECT.GET.{KV}.{subjects.desired_subject('n1.compute')}"
     for reply in (
-        subjects.wanted_subject("n2.compute"),
+        subjects.desired_subject("n2.compute"),
         subjects.heartbeat("n2"),
         subjects.event("plan", "proposed", "p"),
         subjects.agent_rpc("n2", "stop"),

@@ -11,18 +11,19 @@ from pathlib import Path
 
 import pytest
 from nats_identities import SOON, Cluster, Enter, ask
+from nats_process import NatsServer
 
 from ces_common import subjects
-from ces_common.bus import AccessRefused, BusUnavailable, Delivery, Message, NatsBus
+from ces_common.bus import NatsBus
+from ces_common.bus.port import AccessRefused, BusUnavailable, Delivery, Message
 from ces_common.natsauth import server_config
-from ces_common.natsserver import NatsServer
 
 
 async def test_a_controller_finds_its_own_documents_beside_the_others(enter: Enter) -> None:
     compute, network = await enter("compute-ctl"), await enter("network-ctl")
     for bus, kind in ((compute, "compute"), (network, "network")):
         for node in ("n1", "n2"):
-            await bus.kv_put(f"{node}.{kind}", b"wanted")
+            await bus.kv_put(f"{node}.{kind}", b"desired")
         await bus.kv_delete(f"n2.{kind}")
         assert f"n1.{kind}" in await bus.kv_keys(kind)
         assert f"n2.{kind}" not in await bus.kv_keys(kind)
@@ -30,7 +31,7 @@ async def test_a_controller_finds_its_own_documents_beside_the_others(enter: Ent
         await compute.kv_keys("network")
 
 
-async def test_only_controllers_write_wanted_state_each_its_own_kind(enter: Enter) -> None:
+async def test_only_controllers_write_desired_state_each_its_own_kind(enter: Enter) -> None:
     compute, network = await enter("compute-ctl"), await enter("network-ctl")
     scheduler = await enter("scheduler")
     await compute.kv_put("n1.compute", b"c")

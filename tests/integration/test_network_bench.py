@@ -9,13 +9,13 @@ import time
 import pytest
 from waiting import wait_for
 
-from ces_testbed.bench.network.experiment import MBIT, PATIENCE, changes, rate_of_flows
-from ces_testbed.bench.network.flooding import DATAGRAM, DATAGRAM_FRAME, FLOOD_PORT
-from ces_testbed.bench.network.row import PREFIX, row_of
-from ces_testbed.bench.network.traffic import Datagrams, inside
+from ces_experiments.network.experiment import MBIT, PATIENCE, changes, rate_of_flows
+from ces_experiments.network.flood import DATAGRAM, DATAGRAM_FRAME, FLOOD_PORT
+from ces_experiments.network.row import PREFIX, row_of
+from ces_experiments.network.traffic import Datagrams, inside
 from ces_testbed.netlink import namespaces, routing
 
-pytestmark = pytest.mark.needs("root")
+pytestmark = [pytest.mark.needs("root"), pytest.mark.alone]
 
 
 def test_flows_are_measured_and_namespaces_removed() -> None:

@@ -10,13 +10,13 @@ import pytest
 from rich.progress import Progress
 from waiting import answers, wait_for
 
-from ces_client.auditing import events_until_now
-from ces_core.multi.recording import read_record
-from ces_core.simulator.replaying import replay
-from ces_core.solvers import get_solver
-from ces_testbed.bench.queue.load import QueueLoad, job
-from ces_testbed.bench.queue.run import drive
-from ces_testbed.bench.simulated_cluster import central_services
+from ces_client.audit_inputs import events_until_now
+from ces_core.queue.record import read_record
+from ces_core.registry import get_solver
+from ces_experiments.control_plane.queue.load import QueueLoad, job
+from ces_experiments.control_plane.queue.run import drive
+from ces_experiments.control_plane.simulated_cluster import central_services
+from ces_sim.replay import replay
 from ces_testbed.services import SCHEDULER
 
 SOLVER = "greedy"  # with the same answer whenever it is asked; one with a time limit need not have that
@@ -48,5 +48,5 @@ def test_a_run_of_the_service_is_decided_alike_by_the_simulators_code(tmp_path: 
     told = list(read_record(record))
     assert max(len(each.state.waiting) for each in told) > LOAD.jobs / 4, "there was a queue"
     assert any(each.parameters.overdue_s == 1 for each in told)
-    kept = [event for event in events if (event["data"].get("standing") or {}).get("reserved")]
+    kept = [event for event in events if (event["data"].get("queue_status") or {}).get("reserved")]
     assert kept, "room was kept for somebody"

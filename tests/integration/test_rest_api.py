@@ -31,7 +31,7 @@ async def test_health_and_description_are_open(api: Api, path: str) -> None:
 
 
 async def test_what_is_no_json_or_too_large_is_refused(api: Api) -> None:
-    await api.refused("POST", "/v1/jobs", 422, content=b"{", headers={"Content-Type": "application/json"})
+    await api.refused("POST", "/v1/jobs", 400, content=b"{", headers={"Content-Type": "application/json"})
     await api.refused("POST", "/v1/jobs", 413, content=b" " * (1024 * 1024 + 1))
 
     async def unannounced() -> AsyncIterator[bytes]:

@@ -9,7 +9,7 @@ import pytest
 from databases import new_database
 from rest_api import JOB, Api, running_api
 
-from ces_common.messages.events import Reason, Score, Standing
+from ces_common.messages.events import QueueStatus, Reason, Score
 from ces_common.messages.queries import PlanAnswer, QueueAnswer
 from ces_common.queuefile import QueueFile
 
@@ -123,7 +123,7 @@ async def test_a_dry_run_is_the_schedulers_answer_and_stores_nothing(api: Api) -
 async def test_the_queue_is_as_the_scheduler_has_it_or_says_that_it_is_not(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ces_manager.live_queue.FRESH_S", 0.0)
+    monkeypatch.setattr("ces_manager.queue.live.FRESH_S", 0.0)
     jobs = {
         name: (await api.submit(name=name, priority=p))["id"] for name, p in (("low", 10), ("high", 90), ("mid", 50))
     }
@@ -134,12 +134,12 @@ async def test_the_queue_is_as_the_scheduler_has_it_or_says_that_it_is_not(
     score = Score(fit=2, priority=-0.5, waiting=0, share=0, total=1.5, scarce="cpu")
     reason = Reason(code="cpu-total", text="the tasks need 9 cores", resource="cpu", needed=9000)
     told = [
-        Standing(job=jobs["low"], position=1, score=score, reason=reason, held_by=[jobs["mid"]], reserved=True),
-        Standing(job=jobs["high"], position=2, score=score),
+        QueueStatus(job=jobs["low"], position=1, score=score, reason=reason, held_by=[jobs["mid"]], reserved=True),
+        QueueStatus(job=jobs["high"], position=2, score=score),
     ]
 
     async def scheduler(_: object) -> bytes:
-        return QueueAnswer(version=3, standings=told).encode()
+        return QueueAnswer(version=3, statuses=told).encode()
 
     await api.bus.serve("ces.v1.rpc.scheduler.queue", scheduler)
 
@@ -148,10 +148,10 @@ async def test_the_queue_is_as_the_scheduler_has_it_or_says_that_it_is_not(
     assert [(entry["position"], entry["name"]) for entry in page["items"]] == [(1, "low"), (2, "high"), (3, "mid")]
     first = page["items"][0]
     assert first["reason"]["text"] == reason.text
-    assert first["standing"]["holders"] == [{"id": jobs["mid"], "name": "mid"}]
-    assert first["standing"]["score"]["total"] == 1.5
+    assert first["queue_status"]["holders"] == [{"id": jobs["mid"], "name": "mid"}]
+    assert first["queue_status"]["score"]["total"] == 1.5
     view = (await api.http.get(f"/v1/jobs/{jobs['low']}")).json()
-    assert view["standing"] == first["standing"]
+    assert view["queue_status"] == first["queue_status"]
     assert view["waiting"]["text"] == reason.text
 
 

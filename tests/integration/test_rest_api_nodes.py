@@ -1,4 +1,4 @@
-"""Nodes, links and the topology over the REST API: joining, cordoning, probing, forgetting."""
+"""Nodes, links and the topology over the REST API: joining, cordoning, prober, forgetting."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from rest_api import Api, join
 
 from ces_common import subjects
-from ces_common.bus import BusUnavailable, Message, RemoteError
+from ces_common.bus.port import BusUnavailable, Message, RemoteError
 from ces_common.messages.queries import LinkProbe, LinkProbed
 from ces_common.messages.reports import Heartbeat
 from ces_common.natsauth import new_user_key
-from ces_manager.policy import Policy
+from ces_manager.timeouts import Timeouts
 
 
 async def test_a_token_admits_one_node_once(api: Api) -> None:
@@ -96,7 +96,7 @@ async def test_a_heartbeat_that_cannot_be_stored_spoils_no_other(api_on_either: 
     beats = [Heartbeat(node="n1", boot="\0" + "x" * 1000), Heartbeat(node="n2", boot="b")]
     asked = [api.bus.request(f"ces.v1.hb.{beat.node}", beat.encode()) for beat in beats]
     for answer in await asyncio.gather(*asked):
-        assert json.loads(answer)["lease_s"] == Policy().lease_s
+        assert json.loads(answer)["lease_s"] == Timeouts().lease_s
     nodes = (await api.http.get("/v1/nodes")).json()["items"]
     assert [node["state"] for node in nodes] == ["ready", "ready"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from waiting import wait_for
 
-from ces_common.naming import link_device
+from ces_common.names import link_device
 from ces_testbed.errors import TestbedError
 from ces_testbed.hosts import Hosts, clusters, remove_hosts, traces
 from ces_testbed.netlink import namespaces, routing, set_up
@@ -97,6 +97,7 @@ def talk(server: str, address: str, client: str | None, wait_s: float = 10) -> s
         serving.wait()
 
 
+@pytest.mark.alone
 def test_up_and_down_leave_the_machine_as_it_was(cluster: str) -> None:
     before = machine()
     hosts = Hosts(cluster, parse_topology(TOPOLOGY, "test"))

@@ -7,12 +7,12 @@ from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ces_common.messages.desired import DesiredCompute, DesiredNetwork, DesiredWorker, Endpoint
 from ces_common.messages.queries import LinkProbe, LinkProbed
 from ces_common.messages.reports import FlowUsage, LinkStatus, LinkUsage
-from ces_common.messages.wanted import ComputeWanted, Endpoint, NetworkWanted, WorkerWanted
 from ces_common.service import Hint
-from ces_edge_agent.dataplane.errors import DataPlaneError
 from ces_edge_agent.lease import Clocks
+from ces_edge_agent.ports import DataPlaneError
 
 
 class FakeTime:
@@ -31,7 +31,7 @@ class FakeTime:
         self.wall += seconds
 
     def reboot(self, seconds: float) -> None:
-        """The machine is down for so long; its steady clock starts anew."""
+        """The machine is down for so long; its steady clock starts again."""
         self.boot += "+"
         self.steady = 10.0
         self.wall += seconds
@@ -43,9 +43,9 @@ class FakeNetwork:
 
     def __init__(self) -> None:
         self.failing: dict[str, str] = {}
-        self.applied: list[NetworkWanted] = []
-        self.holders: list[set[str]] = []
-        self.link_news = Hint()
+        self.applied: list[DesiredNetwork] = []
+        self.sandboxes: list[set[str]] = []
+        self.links_changed = Hint()
         self.states: list[LinkStatus] = []
         self.made, self.deaf = 1, False
         self.listened: list[tuple[str, int]] = []
@@ -56,9 +56,9 @@ class FakeNetwork:
     async def close(self) -> None:
         return None
 
-    async def apply(self, wanted: NetworkWanted, holders: Mapping[str, Path | None]) -> dict[str, str]:
-        self.applied.append(wanted)
-        self.holders.append(set(holders))
+    async def apply(self, desired: DesiredNetwork, sandboxes: Mapping[str, Path | None]) -> dict[str, str]:
+        self.applied.append(desired)
+        self.sandboxes.append(set(sandboxes))
         return dict(self.failing)
 
     async def usage(self) -> tuple[list[LinkUsage], list[FlowUsage]]:
@@ -73,7 +73,7 @@ class FakeNetwork:
         return LinkProbed(rate=1e6 * query.seconds, round_trip_s=0.002)
 
     @property
-    def ground(self) -> Hashable:
+    def identity(self) -> Hashable:
         return self.made
 
     async def listen(self, address: str, port: int) -> socket.socket:
@@ -86,7 +86,7 @@ class FakeNetwork:
         return None
 
 
-def worker(allocation: str, incarnation: int = 1, **fields: Any) -> WorkerWanted:
+def worker(allocation: str, incarnation: int = 1, **fields: Any) -> DesiredWorker:
     defaults = {
         "allocation": allocation,
         "incarnation": incarnation,
@@ -98,18 +98,18 @@ def worker(allocation: str, incarnation: int = 1, **fields: Any) -> WorkerWanted
         "cpu": 100,
         "memory": 2**20,
     }
-    return WorkerWanted.model_validate(defaults | fields)
+    return DesiredWorker.model_validate(defaults | fields)
 
 
-def compute(*workers: WorkerWanted, generation: int = 1, node: str = "n", epoch: str = "e") -> ComputeWanted:
-    return ComputeWanted(node=node, epoch=epoch, generation=generation, workers=list(workers))
+def compute(*workers: DesiredWorker, generation: int = 1, node: str = "n", epoch: str = "e") -> DesiredCompute:
+    return DesiredCompute(node=node, epoch=epoch, generation=generation, workers=list(workers))
 
 
 def network(
     *allocations: str, generation: int = 1, node: str = "n", epoch: str = "e", job: str = "j.1"
-) -> NetworkWanted:
+) -> DesiredNetwork:
     endpoints = [
         Endpoint(allocation=each, job=job, address=f"10.0.0.{i + 2}", hostname=f"t-{each}")
         for i, each in enumerate(allocations)
     ]
-    return NetworkWanted(node=node, epoch=epoch, generation=generation, endpoints=endpoints)
+    return DesiredNetwork(node=node, epoch=epoch, generation=generation, endpoints=endpoints)

@@ -6,19 +6,20 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from ces_client.audit import Amounts, Asked, Event, Finding, Ground, audit
+from ces_client.audit import Amounts, Event, Finding, Inventory, JobRequest, Verdict
+from ces_client.audit_inputs import judge
 
 Fact = tuple[str, dict[str, Any]]
 NODE: Amounts = (1000, 100, 0)
 LINK = 100
 
 
-def asked(*amounts: Amounts, expected_s: float | None = None) -> Asked:
+def asked(*amounts: Amounts, expected_s: float | None = None) -> JobRequest:
     """Of tasks t-0, t-1, ..."""
-    return Asked({f"t-{i}": each for i, each in enumerate(amounts)}, expected_s)
+    return JobRequest({f"t-{i}": each for i, each in enumerate(amounts)}, expected_s)
 
 
-GROUND = Ground(links={("a", "b"): LINK}, jobs={"j": asked((600, 10, 0), (600, 10, 0))})
+INVENTORY = Inventory(links={("a", "b"): LINK}, jobs={"j": asked((600, 10, 0), (600, 10, 0))})
 
 
 def numbered(facts: Sequence[Fact], first: int = 1) -> list[Event]:
@@ -35,12 +36,17 @@ def numbered(facts: Sequence[Fact], first: int = 1) -> list[Event]:
     ]
 
 
-def findings(facts: Sequence[Fact], ground: Ground = GROUND, *, finished: bool = True) -> tuple[Finding, ...]:
-    return audit(numbered(facts), ground, finished=finished).findings
+def audit(events: Sequence[Event], inventory: Inventory, *, finished: bool = True) -> Verdict:
+    """The verdict on a whole log of a cluster that is idle at its end."""
+    return judge(events, inventory, finished=finished)
 
 
-def found(facts: Sequence[Fact], ground: Ground = GROUND) -> str:
-    return "\n".join(map(str, findings(facts, ground)))
+def findings(facts: Sequence[Fact], inventory: Inventory = INVENTORY, *, finished: bool = True) -> tuple[Finding, ...]:
+    return audit(numbered(facts), inventory, finished=finished).findings
+
+
+def found(facts: Sequence[Fact], inventory: Inventory = INVENTORY) -> str:
+    return "\n".join(map(str, findings(facts, inventory)))
 
 
 def node(name: str, change: str, amounts: Amounts = NODE) -> Fact:
@@ -58,7 +64,7 @@ def job(state: str, previous: str | None, attempt: int = 1, name: str = "j") -> 
 
 def waiting(start_at: str, name: str = "j") -> Fact:
     """Room is kept for the job."""
-    return "job.waiting", {"job": name, "name": name, "standing": {"reserved": True, "start_at": start_at}}
+    return "job.waiting", {"job": name, "name": name, "queue_status": {"reserved": True, "start_at": start_at}}
 
 
 def _allocation_id(name: str, which: int, attempt: int) -> str:
@@ -88,7 +94,7 @@ def allocation(
 def plan(
     attempt: int = 1,
     plan_id: str | None = None,
-    bandwidth: int = 50,
+    rate: int = 50,
     name: str = "j",
     nodes: Sequence[str] = "ab",
     number: int | None = None,
@@ -96,7 +102,7 @@ def plan(
     """Both tasks placed, and a flow from the first to the second. ``number``: the flow's, and both addresses'."""
     number = attempt if number is None else number
     path = list(dict.fromkeys(nodes))
-    flow = {"number": number, "src": "t-0", "dst": "t-1", "min": 1, "max": 99, "path": path, "bandwidth": bandwidth}
+    flow = {"number": number, "src": "t-0", "dst": "t-1", "min": 1, "max": 99, "path": path, "rate": rate}
     places = [
         {
             "id": _allocation_id(name, i, attempt),

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from ces_common import subjects
-from ces_common.bus import Bus, Delivery
+from ces_common.bus.port import Bus, Delivery
 
 SOON = 10.0
 Client = Callable[[], Awaitable[Bus]]  # makes a connected client of one broker

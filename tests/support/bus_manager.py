@@ -10,7 +10,7 @@ from typing import Any
 from cluster_state import snapshot
 
 from ces_common import subjects
-from ces_common.bus import Bus, Delivery, Message
+from ces_common.bus.port import Bus, Delivery, Message
 from ces_common.messages.base import Message as Model
 from ces_common.messages.events import CloudEvent, new_event, parse_event
 from ces_common.messages.queries import SnapshotQuery

@@ -18,8 +18,8 @@ from ces_common.messages.records import (
     Snapshot,
     Topology,
 )
+from ces_common.state_view import StateView
 from ces_common.states import JobState
-from ces_common.view import StateView
 
 MBIT = 10**6
 GIB = 2**30
@@ -59,10 +59,10 @@ def job(
     ranks = range(len(placement) or tasks or 1)
     counting = iter(numbers) if numbers is not None else itertools.count(1)
     reserved = [
-        FlowRecord(number=next(counting), src=f"w-{a}", dst=f"w-{b}", min=1, max=rate, bandwidth=rate, path=list(path))
+        FlowRecord(number=next(counting), src=f"w-{a}", dst=f"w-{b}", min=1, max=rate, rate=rate, path=list(path))
         for a, b, rate, path in flows
     ]
-    wanted = [Flow(src=f"w-{a}", dst=f"w-{b}", min=low, max=high) for a, b, low, high in asked]
+    desired = [Flow(src=f"w-{a}", dst=f"w-{b}", min=low, max=high) for a, b, low, high in asked]
     defaults: dict[str, Any] = {
         "id": name,
         "name": name,
@@ -74,7 +74,7 @@ def job(
             )
             for i in ranks
         ],
-        "flows": wanted or [Flow(src=flow.src, dst=flow.dst, min=flow.min, max=flow.max) for flow in reserved],
+        "flows": desired or [Flow(src=flow.src, dst=flow.dst, min=flow.min, max=flow.max) for flow in reserved],
         "allocations": [
             AllocationRecord.model_validate(
                 {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
@@ -9,18 +10,18 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import docker
-
-from ces_testbed.processes import wait_until
+from waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = [
     *(f"ces-{name}" for name in ("manager", "scheduler", "compute-ctl", "network-ctl", "edge-agent")),
-    "ces-holder",
+    "ces-sandbox",
     "ces-worker-train",
 ]
 HEALTHY_S = 120.0
@@ -32,10 +33,13 @@ def compose_command() -> list[str]:
 
 
 def build_missing_images() -> None:
-    engine = docker.from_env()
-    present = {tag.partition(":")[0] for image in engine.images.list() for tag in image.tags}
-    if not present.issuperset(IMAGES):
-        run(["make", "images"])
+    """Have the engine hold all of ``IMAGES``. One process builds; others that ask meanwhile wait for it."""
+    with Path(tempfile.gettempdir(), "ces-test-images.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        engine = docker.from_env()
+        present = {tag.partition(":")[0] for image in engine.images.list() for tag in image.tags}
+        if not present.issuperset(IMAGES):
+            run(["make", "images"], patience_s=900)
 
 
 def run(command: Sequence[str], env: dict[str, str] | None = None, patience_s: float = 600.0) -> str:

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
+
+from ces_core.model.topology import Topology
 
 amounts = st.floats(0, 20, allow_nan=False).map(lambda value: round(value, 3))
 rates = st.floats(0, 100, allow_nan=False).map(lambda value: round(value, 3))
+
+
+def topology_of(
+    nodes: Iterable[str], links: Iterable[tuple[str, str, str | None]], media: Iterable[str] = ()
+) -> Topology:
+    """The topology with these nodes, links ``(src, dst, medium or None)`` and media."""
+    names, shared = tuple(nodes), tuple(media)
+    node = {name: i for i, name in enumerate(names)}
+    medium: dict[str | None, int] = {name: i for i, name in enumerate(shared)} | {None: -1}
+    rows = [(node[src], node[dst], medium[over]) for src, dst, over in links]
+    return Topology.of(names, shared, *np.array(rows, dtype=np.int64).reshape(-1, 3).T.copy())
 
 
 @st.composite
@@ -44,9 +59,9 @@ def instances(draw: st.DrawFn) -> dict[str, Any]:
     if draw(st.booleans()):
         tasks[0]["allowed"] = draw(st.lists(st.sampled_from(names), unique=True))
     ends = [task["name"] for task in tasks] + [f"@{name}" for name in names]
-    wanted = draw(st.lists(st.tuples(st.sampled_from(ends), st.sampled_from(ends)), unique=True, max_size=8))
+    desired = draw(st.lists(st.tuples(st.sampled_from(ends), st.sampled_from(ends)), unique=True, max_size=8))
     flows = []
-    for src, dst in wanted:
+    for src, dst in desired:
         if src != dst:
             low, high = sorted([draw(rates), draw(rates)])
             flows.append({"src": src, "dst": dst, "min": low, "max": high})

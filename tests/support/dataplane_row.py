@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
 
-from ces_common.messages.wanted import LinkDevice, NetworkWanted, PeerRoute, Reader, VxlanTunnel
-from ces_edge_agent.dataplane import TcNetwork
-from ces_edge_agent.dataplane.namespace import DIRECTORY
-from ces_testbed.bench.network import row as bench
-from ces_testbed.bench.network.row import Worker
+from ces_common.messages.desired import DesiredNetwork, LinkDevice, PeerRoute, Reader, VxlanTunnel
+from ces_edge_agent.dataplane.netlink.namespace import DIRECTORY
+from ces_edge_agent.dataplane.tc_network import TcNetwork
+from ces_experiments.network import row as bench
+from ces_experiments.network.row import Worker
 
 MBIT = 1_000_000
 
@@ -92,26 +92,26 @@ class Row(bench.Row):
         """The host itself, as a flow's source: data that lies on it, which a worker reads."""
         return Worker(f"@n{host}", host, job, f"10.{host}.0.1", self.namespace(host))
 
-    def wanted(self, host: int, generation: int = 1) -> NetworkWanted:
-        wanted = super().wanted(host, generation)
+    def desired(self, host: int, generation: int = 1) -> DesiredNetwork:
+        desired = super().desired(host, generation)
         read = {(flow.dst.address, flow.src.address) for flow in self.flows.values() if flow.src not in self.workers}
-        asking = {each.src: each for each in wanted.classes if (each.src, each.dst) in read}
+        asking = {each.src: each for each in desired.classes if (each.src, each.dst) in read}
         endpoints = [
             endpoint.model_copy(update={"peers": [*endpoint.peers, PeerRoute(address=each.dst, via=each.via)]})
             if (each := asking.get(endpoint.address)) is not None
             else endpoint
-            for endpoint in wanted.endpoints
+            for endpoint in desired.endpoints
         ]
         classes = [
             each.model_copy(update={"small_only": False}) if each in asking.values() else each
-            for each in wanted.classes
+            for each in desired.classes
         ]
         readers = [
             Reader(job=flow.src.job, address=flow.dst.address)
             for flow in self.flows.values()
             if flow.src == self.data(host, flow.src.job)
         ]
-        return wanted.model_copy(update={"endpoints": endpoints, "classes": classes, "readers": readers})
+        return desired.model_copy(update={"endpoints": endpoints, "classes": classes, "readers": readers})
 
     async def open(self) -> None:
         for host in self.hosts:
@@ -121,7 +121,7 @@ class Row(bench.Row):
     async def apply(self) -> None:
         """On all hosts; fails when a host reports a failure."""
         for host, network in self.networks.items():
-            failed = await network.apply(self.wanted(host), self.holders(host))
+            failed = await network.apply(self.desired(host), self.sandboxes(host))
             assert failed == {}, f"n{host}: {failed}"
 
     async def close(self) -> None:

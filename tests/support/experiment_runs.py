@@ -18,10 +18,10 @@ MBIT = 1_000_000
 def flow(src: str, dst: str, bandwidth: int, path: list[str], rates: list[list[float]], given: int = 0) -> FlowRates:
     """``rates``: what each hop's source reported."""
     hops = [
-        FlowHop(src=a, dst=b, samples=[FlowSample(at=NOW, rate=rate, given=given) for rate in told])
+        FlowHop(src=a, dst=b, samples=[FlowSample(at=NOW, measured=rate, rate=given) for rate in told])
         for a, b, told in zip(path, path[1:], rates, strict=False)
     ]
-    return FlowRates(src=src, dst=dst, min=1, max=bandwidth, bandwidth=bandwidth, path=path, hops=hops)
+    return FlowRates(src=src, dst=dst, min=1, max=bandwidth, rate=bandwidth, path=path, hops=hops)
 
 
 def flows_view(*flows: FlowRates) -> JobFlowsView:
@@ -48,7 +48,7 @@ def job_view(state: JobState, reason: str | None = None) -> JobView:
 
 def plan_of(job: JobFile) -> PlanView:
     """Every flow has its maximum, within one node."""
-    flows = [FlowView(src=f.src, dst=f.dst, min=0, max=f.max, bandwidth=f.max, path=["a"]) for f in job.expand_flows()]
+    flows = [FlowView(src=f.src, dst=f.dst, min=0, max=f.max, rate=f.max, path=["a"]) for f in job.expand_flows()]
     return PlanView(
         plan="p", job="1", attempt=1, solver="x", version=1, committed_at=NOW, metrics={"load_imbalance": 0.2},
         flows=flows, assignments={"worker0-0": "a"},

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ces_edge_agent.dataplane.diff import Step
-from ces_edge_agent.dataplane.objects import Device, Filter, KernelObject, Key, Queue, Rule, ShapedClass, Shaper
+from ces_edge_agent.dataplane.plan.diff import Step
+from ces_edge_agent.dataplane.plan.objects import Device, Filter, KernelObject, Key, Queue, Rule, ShapedClass, Shaper
 
 
 def take(step: Step, state: dict[Key, KernelObject]) -> None:

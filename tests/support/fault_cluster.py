@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 
 import httpx
 import psycopg
-from waiting import PATIENCE_S, wait_for
+from waiting import PATIENCE_S, pause_after, wait_for
 from worker_records import Life, outside, read_lives, twice_alive
 
 from ces_client import Client
-from ces_client.audit import Books, Event, Ground
-from ces_client.auditing import asked_by, links_of_file
+from ces_client.audit import Books, Event, Inventory
+from ces_client.audit_inputs import links_of_file, request_of
 from ces_client.errors import Unreachable
 from ces_common.messages.api import JobView
 from ces_common.states import JOB_OVER
@@ -108,16 +108,17 @@ class FaultCluster:
 
     def await_state(self, job: str, *states: str, timeout_s: float = PATIENCE_S) -> JobView:
         """The job once it is in one of the states. Fails at once where it ended in another."""
-        deadline = time.monotonic() + timeout_s
+        began = time.monotonic()
         while True:
             view = self.ask(lambda: self.client.jobs.get(job))
             if view.state in states:
                 return view
-            if view.state in JOB_OVER or time.monotonic() > deadline:
+            waited_s = time.monotonic() - began
+            if view.state in JOB_OVER or waited_s > timeout_s:
                 raise AssertionError(
                     f"job is {view.state} ({view.reason}; {view.waiting}), not {states}\n{self.story(job)}"
                 )
-            time.sleep(0.02)
+            time.sleep(pause_after(waited_s))
 
     def finish(self, job: str, timeout_s: float = PATIENCE_S) -> JobView:
         return self.await_state(job, "succeeded", timeout_s=timeout_s)
@@ -157,12 +158,12 @@ class FaultCluster:
         with psycopg.connect(url.replace("+psycopg", "")) as server:
             return [json.loads(body) for (body,) in server.execute(query)]
 
-    def ground(self) -> Ground:
-        asked = {job.id: asked_by(self.client.jobs.get(job.id)) for job in self.client.jobs.list()}
-        return Ground(jobs=asked, **links_of_file(self.cluster.spec.topology.network))
+    def inventory(self) -> Inventory:
+        asked = {job.id: request_of(self.client.jobs.get(job.id)) for job in self.client.jobs.list()}
+        return Inventory(jobs=asked, **links_of_file(self.cluster.spec.topology.network))
 
     def books(self, *, finished: bool = True) -> Books:
-        books = Books(self.ask(self.ground))
+        books = Books(self.ask(self.inventory))
         for event in self.events():
             books.read(event)
         books.close(finished=finished)
@@ -221,6 +222,8 @@ class FaultCluster:
                 found.append(f"node {node.name} holds {node.cpu_allocated} for {node.allocations}")
         found += [f"link {x.src}->{x.dst} holds {x.reserved}" for x in self.client.topology.links() if x.reserved]
         found += [f"worker {pid} is alive" for pid in self.worker_pids()]
+        if found:
+            return found  # the kernel is asked last: that takes a hundred calls of ip and tc
         state = self.kernel_state()
         for key, fresh in self._fresh.items():
             if state[key] != fresh:

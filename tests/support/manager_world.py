@@ -14,8 +14,8 @@ from typing import TypeVar
 from sqlalchemy import delete, insert, select, text
 from sqlalchemy.engine import URL
 
-from ces_client.audit import Ground
-from ces_client.auditing import asked_by, judge
+from ces_client.audit import Inventory
+from ces_client.audit_inputs import judge, request_of
 from ces_common.db import UnitOfWork, WriteTx, migrate, new_engine
 from ces_common.db.outbox import events_after
 from ces_common.db.tables import Base, ClusterRow, JobRow, LeaseRow, NodeRow
@@ -34,15 +34,20 @@ from ces_common.messages.records import JobRecord, Snapshot
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.queuefile import QueueFile
 from ces_common.states import JobState
-from ces_manager import cluster, forgetting, jobs, plans, preempting, pruning, records, reports, revisions, ticking
-from ces_manager.addressing import next_subnet
+from ces_manager import retention
 from ces_manager.clock import Clock
-from ces_manager.liveness import Vigil
-from ces_manager.policy import Policy
+from ces_manager.jobs import commands, network_readiness, records, submission, worker_reports
+from ces_manager.messaging import snapshot
+from ces_manager.network import topology
+from ces_manager.nodes import expiry, heartbeats, removal
+from ces_manager.nodes.failure_detector import FailureDetector
+from ces_manager.plans import commit, preemption, revision
+from ces_manager.plans.addresses import next_subnet
+from ces_manager.timeouts import Timeouts
 
 T = TypeVar("T")
 START = datetime(2030, 1, 1, tzinfo=UTC)
-POLICY = Policy()
+TIMEOUTS = Timeouts()
 BY_TEN = QueueFile(preemption=10)
 
 
@@ -65,10 +70,10 @@ class World:
     """Time stands still until it is moved: ``now``, the time of day, and ``steady``. Each method is one transaction, as
     in the service."""
 
-    def __init__(self, url: str | URL, policy: Policy = POLICY) -> None:
+    def __init__(self, url: str | URL, timeouts: Timeouts = TIMEOUTS) -> None:
         migrate(url)
         self.uow = UnitOfWork(new_engine(url))
-        self.policy, self.now, self.steady = policy, START, 0.0
+        self.timeouts, self.now, self.steady = timeouts, START, 0.0
         self.restart()
         self._messages = count()
 
@@ -84,7 +89,7 @@ class World:
 
     def restart(self) -> None:
         """Another manager process on the same database."""
-        self.vigil, self.clock = Vigil(), Clock(lambda: self.now, lambda: self.steady)
+        self.failure_detector, self.clock = FailureDetector(), Clock(lambda: self.now, lambda: self.steady)
 
     def wait(self, seconds: float) -> None:
         """Let time pass, of which the manager has looked at the beginning."""
@@ -92,10 +97,10 @@ class World:
         self.now += timedelta(seconds=seconds)
         self.steady += seconds
 
-    def look(self) -> ticking.Due:
+    def look(self) -> expiry.Due:
         """What is due, without doing it."""
         with self.uow.read() as tx:
-            return ticking.what_is_due(tx, self.policy, self.vigil, self.clock.steady)
+            return expiry.what_is_due(tx, self.timeouts, self.failure_detector, self.clock.steady)
 
     def write(self, act: Callable[[WriteTx], T]) -> T:
         with self.uow.write(self.now) as tx:
@@ -131,17 +136,17 @@ class World:
         self.beat(*names)
 
     def beat(self, *names: str) -> set[str]:
-        return reports.heartbeats(self.uow, [(name, "b") for name in names], self.now)
+        return heartbeats.renew_leases(self.uow, [(name, "b") for name in names], self.now)
 
     def put_topology(self, file: TopologyFile) -> None:
-        self.write(lambda tx: cluster.put_topology(tx, file))
+        self.write(lambda tx: topology.put_topology(tx, file))
 
     def submit(self, jobfile: JobFile, key: str | None = None) -> str:
-        return self.write(lambda tx: jobs.submit_job(tx, jobfile, key)).id
+        return self.write(lambda tx: submission.submit_job(tx, jobfile, key)).id
 
     def snapshot(self, query: SnapshotQuery | None = None) -> Snapshot:
         with self.uow.read() as tx:
-            return records.snapshot(tx, query or SnapshotQuery())
+            return snapshot.snapshot(tx, query or SnapshotQuery())
 
     def job(self, job: str) -> JobRecord:
         """The job's record, also when it is over."""
@@ -156,7 +161,7 @@ class World:
             FlowPlan(
                 src=flow.src,
                 dst=flow.dst,
-                bandwidth=bandwidth,
+                rate=bandwidth,
                 path=list(dict.fromkeys([where[flow.src], where[flow.dst]])),
             )
             for flow in record.flows
@@ -173,17 +178,17 @@ class World:
         )
 
     def commit(self, plan: PlanProposed) -> str | None:
-        return self.write(lambda tx: plans.commit_plan(tx, plan))
+        return self.write(lambda tx: commit.commit_plan(tx, plan))
 
     def revise(self, job: str, *flows: FlowPlan, version: int | None = None) -> str | None:
         """Propose other bandwidth and paths for some of the job's flows; why they were rejected, if they were."""
-        revision = RevisionProposed(
+        proposed = RevisionProposed(
             revision=f"revision-{job}-{next(self._messages)}",
             version=self.snapshot().version if version is None else version,
             cause="link",
             jobs=[JobRevision(job=job, attempt=self.job(job).attempt, flows=list(flows))],
         )
-        return self.write(lambda tx: revisions.commit_revision(tx, revision))
+        return self.write(lambda tx: revision.commit_revision(tx, proposed))
 
     def preempt(
         self, job: str, *victims: str, how: str = "suspend", version: int | None = None, queue: QueueFile = BY_TEN
@@ -197,7 +202,7 @@ class World:
             attempt=self.job(job).attempt,
             victims=[Victim.model_validate(each) for each in asked],
         )
-        return self.write(lambda tx: preempting.commit_preemption(tx, proposal, queue))
+        return self.write(lambda tx: preemption.commit_preemption(tx, proposal, queue))
 
     def go_on(self, job: str, bandwidth: int = 10_000_000) -> PlanProposed:
         """A plan by which a suspended job goes on where it is."""
@@ -206,15 +211,15 @@ class World:
 
     def network(self, job: str) -> None:
         attempt = self.job(job).attempt
-        self.write(lambda tx: plans.network_preparing(tx, job, attempt))
-        self.write(lambda tx: plans.network_ready(tx, job, attempt))
+        self.write(lambda tx: network_readiness.network_preparing(tx, job, attempt))
+        self.write(lambda tx: network_readiness.network_ready(tx, job, attempt))
 
     def report(self, status: Status) -> bool:
         """As the service does: look first, then act."""
         with self.uow.read() as tx:
-            if not reports.matters(tx, status):
+            if not worker_reports.matters(tx, status):
                 return False
-        self.write(lambda tx: reports.agent_status(tx, status))
+        self.write(lambda tx: worker_reports.take_report(tx, status))
         return True
 
     def tell(self, job: str, state: str, *tasks: str, exit_code: int | None = None, reason: str | None = None) -> None:
@@ -247,26 +252,26 @@ class World:
         assert self.job(job).state is JobState.RUNNING
 
     def cancel(self, job: str) -> None:
-        self.write(lambda tx: jobs.cancel_job(tx, job))
+        self.write(lambda tx: commands.cancel_job(tx, job))
 
     def forget(self, node: str) -> list[str]:
         """As the API does, with what this manager has observed."""
-        age_s = self.vigil.nodes.age(node, self.steady)
-        return self.write(lambda tx: forgetting.forget_node(tx, self.policy, age_s, node))
+        age_s = self.failure_detector.nodes.age(node, self.steady)
+        return self.write(lambda tx: removal.forget_node(tx, self.timeouts, age_s, node))
 
-    def tick(self) -> ticking.Due:
-        return ticking.tick(self.uow, self.policy, self.vigil, self.clock)
+    def expire(self) -> expiry.Due:
+        return expiry.expire(self.uow, self.timeouts, self.failure_detector, self.clock)
 
     def prune(self) -> int:
         """As often as it takes, in steps as the service takes them; how many rows went."""
         dropped = 0
         while True:
-            cut = pruning.cutoffs(self.clock.dated(), self.policy)
+            cut = retention.cutoffs(self.clock.dated(), self.timeouts)
             with self.uow.read() as tx:
-                if not pruning.has_aged(tx, cut):
+                if not retention.has_aged(tx, cut):
                     return dropped
-            step = pruning.prune(self.uow, cut, self.policy, self.now)
-            assert 0 < step <= self.policy.prune_jobs + 3 * self.policy.prune_rows
+            step = retention.prune(self.uow, cut, self.timeouts, self.now)
+            assert 0 < step <= self.timeouts.prune_jobs + 3 * self.timeouts.prune_rows
             dropped += step
 
     def events(self) -> list[tuple[int, str]]:
@@ -281,13 +286,13 @@ def commit_all(url: str, proposals: list[PlanProposed], now: datetime) -> list[s
     engine = new_engine(url)
     uow = UnitOfWork(engine)
 
-    def commit(plan: PlanProposed) -> str | None:
+    def commit_one(plan: PlanProposed) -> str | None:
         with uow.write(now) as tx:
             assert tx.first_time(plan.plan)
-            return plans.commit_plan(tx, plan)
+            return commit.commit_plan(tx, plan)
 
     with ThreadPoolExecutor(4) as threads:
-        answers = list(threads.map(commit, proposals))
+        answers = list(threads.map(commit_one, proposals))
     engine.dispose()
     return answers
 
@@ -307,8 +312,8 @@ def findings(world: World, links: Mapping[tuple[str, str], int] | None = None) -
     kind, time = "ces.v1.node.changed", START.isoformat()
     told = [{"id": f"n{i}", "type": kind, "time": time, "data": data} for i, data in enumerate(there)]
     numbered = [event | {"sequence": i} for i, event in enumerate(told + log, 1)]
-    ground = Ground(links=links, jobs={job: asked_by(file) for job, file in files})
-    return [str(finding) for finding in judge(numbered, ground).findings]
+    inventory = Inventory(links=links, jobs={job: request_of(file) for job, file in files})
+    return [str(finding) for finding in judge(numbered, inventory).findings]
 
 
 def audit(world: World) -> None:
@@ -324,11 +329,11 @@ def audit(world: World) -> None:
         }
         media = {row.name: row.bandwidth for row in tx.session.execute(text("SELECT name, bandwidth FROM media"))}
         flows = tx.session.execute(
-            text("SELECT job, attempt, number, bandwidth, min, max, path FROM reservations WHERE held")
+            text("SELECT job, attempt, number, rate, min, max, path FROM reservations WHERE held")
         ).all()
         hops = Counter[tuple[int, str, str, int]](
-            (row.number, row.src, row.dst, row.bandwidth)
-            for row in tx.session.execute(text("SELECT number, src, dst, bandwidth FROM hops"))
+            (row.number, row.src, row.dst, row.rate)
+            for row in tx.session.execute(text("SELECT number, src, dst, rate FROM hops"))
         )
         sequences = [number for (number,) in tx.session.execute(text("SELECT sequence FROM events ORDER BY sequence"))]
 
@@ -359,19 +364,19 @@ def audit(world: World) -> None:
     expected = Counter[tuple[int, str, str, int]]()
     for row in flows:
         state = jobs_[row.job].state
-        if state == "suspended" or (row.bandwidth == 0 and state in ("rescheduling", "cancelled", "failed")):
-            assert row.bandwidth == 0
+        if state == "suspended" or (row.rate == 0 and state in ("rescheduling", "cancelled", "failed")):
+            assert row.rate == 0
         else:
-            assert row.min <= row.bandwidth <= row.max
+            assert row.min <= row.rate <= row.max
         assert jobs_[row.job].live
         assert jobs_[row.job].state != "queued"
         path = [name.strip('" ') for name in row.path.strip("[]").split(",")]
-        for src, dst in pairwise(path if row.bandwidth else []):
-            expected[(row.number, src, dst, row.bandwidth)] += 1
-            on_links[src, dst] += row.bandwidth
+        for src, dst in pairwise(path if row.rate else []):
+            expected[(row.number, src, dst, row.rate)] += 1
+            on_links[src, dst] += row.rate
             medium = links[src, dst].medium if (src, dst) in links else None
             if medium is not None:
-                on_media[medium] += row.bandwidth
+                on_media[medium] += row.rate
     assert hops == expected, "hops and reservations disagree"
     for link, total in on_links.items():
         if link in links:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from ces_edge_agent.dataplane.namespace import in_namespace
+from ces_edge_agent.dataplane.netlink.namespace import in_namespace
 
 PORT = 5301
 WARM_UP_S = 1.0

@@ -11,7 +11,7 @@ from manager_world import World, audit, full_mesh, ring, sqlite_url
 from ces_common.db.outbox import events_after
 from ces_common.jobfile import JobFile
 from ces_common.messages.events import parse_event
-from ces_manager.room import room_for
+from ces_manager.plans.residual import residual_of
 
 NODES = ["a", "b", "c"]
 HOPS = {(src, dst) for src in NODES for dst in NODES if src != dst}
@@ -43,9 +43,9 @@ def suspended_in(world: World) -> str:
 def left(world: World) -> list[tuple[int, int, int]]:
     """CPU and memory of each node, and bandwidth of a link from it."""
     with world.uow.read() as tx:
-        room = room_for(tx, NODES, HOPS)
+        residual = residual_of(tx, NODES, HOPS)
     return [
-        (room.nodes[name].cpu, room.nodes[name].memory, room.links[name, NODES[i - 2]].bandwidth)
+        (residual.nodes[name].cpu, residual.nodes[name].memory, residual.links[name, NODES[i - 2]].bandwidth)
         for i, name in enumerate(NODES)
     ]
 
@@ -57,4 +57,4 @@ def urgent(world: World) -> str:
 def told(world: World, job: str) -> list[object]:
     """What the events said of a job."""
     with world.uow.read() as tx:
-        return [parse_event(event.body).data for event in events_after(tx, 0, None, 10**5) if event.job == job]
+        return [parse_event(event.body.encode()).data for event in events_after(tx, 0, None, 10**5) if event.job == job]

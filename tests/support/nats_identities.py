@@ -6,13 +6,15 @@ import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from nats_process import NatsServer
+
 from ces_common import subjects
-from ces_common.bus import Message, NatsBus
+from ces_common.bus import NatsBus
+from ces_common.bus.port import Message
 from ces_common.natsauth import Trust
-from ces_common.natsserver import NatsServer
 
 SOON = 10.0
-KV = subjects.WANTED_STREAM
+KV = subjects.DESIRED_STREAM
 Enter = Callable[..., Awaitable[NatsBus]]  # connects as somebody: role, and name where it is another
 
 
@@ -25,14 +27,14 @@ class Cluster:
 async def ask(bus: NatsBus, subject: str, body: object = "") -> bytes:
     """A request to the broker's own interface, as a client of any make could send it."""
     data = json.dumps(body).encode() if body != "" else b""
-    return (await bus._link.request(subject, data, None, 2.0)).data
+    return (await bus._connection.request(subject, data, None, 2.0)).data
 
 
 async def send_and_see(bus: NatsBus, subject: str, data: bytes = b"x", reply: str = "") -> bool:
     """Publish, and whether the broker let it through."""
-    with bus._link.refusal("publish", subject) as refused:
-        await bus._link.publish(subject, data, reply=reply)
-        await bus._link.flush()
+    with bus._connection.refusal("publish", subject) as refused:
+        await bus._connection.publish(subject, data, reply=reply)
+        await bus._connection.flush()
         return not refused.done()
 
 

@@ -10,10 +10,11 @@ from uuid import uuid4
 
 from waiting import until
 
+from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerStatus
-from ces_common.messages.wanted import Endpoint, WorkerWanted
+from ces_edge_agent import linux
 from ces_edge_agent.deadline import Deadline, boot_clock, deadline_file, make_deadline_file, write_deadline
-from ces_edge_agent.runtimes import linux, record
+from ces_edge_agent.runtimes import record
 from ces_edge_agent.runtimes.process import ProcessRuntime
 
 ENDPOINT = Endpoint(allocation="a1", job="j1.1", address="10.9.0.2", hostname="t0", hosts={"t0": "10.9.0.2"})
@@ -59,13 +60,13 @@ class Node:
         return list(Path("/sys/fs/cgroup").glob(f"*/ces/*{self.name}*"))
 
     def log(self) -> str:
-        path = self.runtime.log("a1")
+        path = self.runtime.logs.path("a1")
         return path.read_text() if path.exists() else ""
 
 
 @asynccontextmanager
 async def node_in(folder: Path) -> AsyncIterator[Node]:
-    """Its workers and holders are gone afterwards."""
+    """Its workers and sandboxes are gone afterwards."""
     node = Node(folder)
     await node.runtime.open()
     try:
@@ -74,12 +75,12 @@ async def node_in(folder: Path) -> AsyncIterator[Node]:
         for key in await node.runtime.workers():
             await node.runtime.stop(key, 0)
             await node.runtime.remove(key)
-        for allocation in await node.runtime.holders():
-            await node.runtime.remove_holder(allocation)
+        for allocation in await node.runtime.sandboxes():
+            await node.runtime.remove_sandbox(allocation)
 
 
-def worker(*command: str, memory: int = 256 * 2**20) -> WorkerWanted:
-    return WorkerWanted(
+def worker(*command: str, memory: int = 256 * 2**20) -> DesiredWorker:
+    return DesiredWorker(
         allocation="a1",
         incarnation=0,
         job="j1",

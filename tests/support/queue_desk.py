@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from ces_core.ledger import Ledger
-from ces_core.multi.cycle import cycle
-from ces_core.multi.jobs import Preemption, RunningJob, WaitingJob
-from ces_core.multi.parameters import Parameters
-from ces_core.multi.state import Decisions, Memory, State
-from ces_core.plan import Plan, Result
-from ces_core.problem import Cluster, Node, Problem, Task
-from ces_core.solvers import get_solver
-from ces_core.solvers.search import SEARCH
+from ces_core.model.plan import Plan, Result
+from ces_core.model.problem import Cluster, Node, Problem, Task
+from ces_core.queue.cycle import cycle
+from ces_core.queue.jobs import Preemption, RunningJob, WaitingJob
+from ces_core.queue.ledger import Ledger
+from ces_core.queue.parameters import Parameters
+from ces_core.queue.state import Decisions, Memory, State
+from ces_core.registry import get_solver
+from ces_core.search.solver import SEARCH
 
 GREEDY = get_solver("greedy")
-SPARING = SEARCH.foreseeing()
+FRAGMENTATION_AWARE = SEARCH.with_lookahead()
 PLAIN = Parameters(bound_s=100, overdue=0.5)
 
 
@@ -21,8 +21,8 @@ def solve(job: WaitingJob, cluster: Cluster) -> Result:
     return GREEDY.solve(job.on(cluster))
 
 
-def solve_sparing(job: WaitingJob, cluster: Cluster) -> Result:
-    return SPARING.solve(job.on(cluster))
+def solve_fragmentation_aware(job: WaitingJob, cluster: Cluster) -> Result:
+    return FRAGMENTATION_AWARE.solve(job.on(cluster))
 
 
 def one_node(cpu: float = 10) -> Cluster:
@@ -68,7 +68,7 @@ class Desk:
     def at(self, now: float, *jobs: WaitingJob) -> Decisions:
         self.waiting += jobs
         state = State(now, self.ledger, self.waiting, self.running, self.freed, self.memory)
-        decided = cycle(state, self.parameters, solve, solve_sparing)
+        decided = cycle(state, self.parameters, solve, solve_fragmentation_aware)
         self.memory = decided.memory
         for start in decided.starts:
             job = next(job for job in self.waiting if job.name == start.job)
@@ -86,4 +86,4 @@ def started(decided: Decisions) -> list[str]:
 
 
 def queued(decided: Decisions) -> list[str]:
-    return [standing.job for standing in decided.queue]
+    return [queue_status.job for queue_status in decided.queue]

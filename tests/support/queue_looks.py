@@ -10,12 +10,13 @@ from cluster_state import NOW
 
 from ces_common.messages.events import FlowPlan, Reason
 from ces_common.messages.records import JobRecord
-from ces_core.multi.parameters import Parameters
-from ces_core.solvers import DEFAULT, Solver, get_solver
-from ces_scheduler.deciding import Decision
-from ces_scheduler.queueing import look_at
-from ces_scheduler.rounds import Placing, play
-from ces_scheduler.translate import Offer
+from ces_core.queue.parameters import Parameters
+from ces_core.registry import DEFAULT, get_solver
+from ces_core.solver import Solver
+from ces_scheduler.cycle_input import cycle_input
+from ces_scheduler.cycle_run import Placing, run_cycle
+from ces_scheduler.decision import Decision
+from ces_scheduler.offer import Offer
 
 SOON = NOW + timedelta(minutes=1)  # after the jobs of tests were submitted
 
@@ -38,12 +39,12 @@ class Decided:
 def decided(record: JobRecord, offer: Offer, how: Placing | None = None) -> Decided:
     """A job that waits alone."""
     how = how or placing()
-    look = look_at([record], offer, [], SOON, how.parameters, None, how.paths)
+    look = cycle_input([record], offer, [], SOON, how.parameters, None, how.paths)
     barred = look.entries[record.id].reason
     if barred is not None:
         return Decided(reason=barred)
-    played = play(1, look, how)
+    played = run_cycle(1, look, how)
     decision = played.starts.get(record.id)
     if decision is None:
-        return Decided(reason=played.standings[0].reason)
+        return Decided(reason=played.statuses[0].reason)
     return Decided(decision, None, decision.assignments, decision.flows)

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from scipy.optimize import linprog
 
-from ces_core.paths import Path
-from ces_core.problem import Problem
+from ces_core.model.path import Path
+from ces_core.model.problem import Problem
+from ces_core.network.cache import paths_for
 
 
 def reference_rates(problem: Problem, paths: Sequence[Path], weight: float) -> tuple[float, list[float]] | None:
@@ -72,7 +73,7 @@ def every_placement(problem: Problem) -> Iterator[tuple[tuple[int, ...], tuple[P
         fits = load <= np.maximum(cluster.node_capacity * (1 + 1e-12), cluster.node_used)
         if not all(problem.allowed[t, n] for t, n in enumerate(nodes)) or not fits.all():
             continue
-        for paths in itertools.product(*(problem.routes.between(a, b) for a, b in problem.flow_ends(nodes))):
+        for paths in itertools.product(*(paths_for(problem).between(a, b) for a, b in problem.flow_ends(nodes))):
             yield nodes, paths
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from memory_bus import MemoryBroker, MemoryBus
 from sqlalchemy.engine import URL
 
-from ces_common.bus import BusError, MemoryBroker, MemoryBus
+from ces_common.bus.port import BusError
 from ces_common.db import UnitOfWork, migrate, new_engine
 from ces_common.health import serve_http
 from ces_common.natsauth import init_trust, load_signing_key, new_user_key
@@ -20,16 +21,16 @@ from ces_common.queuefile import QueueFile
 from ces_common.service import run_loops
 from ces_manager.api.app import make_app
 from ces_manager.api.context import Context
-from ces_manager.api.streams import Bell
-from ces_manager.desk import Desk
-from ces_manager.live_queue import LiveQueue
-from ces_manager.liveness import Vigil
+from ces_manager.broadcast import Broadcast
+from ces_manager.database import Database
 from ces_manager.measurements import Measurements
-from ces_manager.messaging import Messaging
-from ces_manager.policy import Policy
-from ces_manager.probing import Probing
-from ces_manager.relay import Relay
-from ces_manager.revoking import Revoking
+from ces_manager.messaging.handlers import Messaging
+from ces_manager.messaging.relay import Relay
+from ces_manager.network.prober import Prober
+from ces_manager.nodes.failure_detector import FailureDetector
+from ces_manager.nodes.revocation import Revoker
+from ces_manager.queue.live import LiveQueue
+from ces_manager.timeouts import Timeouts
 
 TOKEN = "a-token-for-tests-only"
 JOB: dict[str, Any] = {
@@ -83,26 +84,26 @@ async def running_api(folder: Path, url: URL, queue: QueueFile | None = None) ->
     trust = init_trust(folder / "trust")
     bus = MemoryBus(MemoryBroker())
     await bus.connect()
-    desk, bell, policy, measurements = Desk(uow), Bell(), Policy(), Measurements()
-    claims, vigil = FakeClaims(), Vigil()
+    database, broadcast, timeouts, measurements = Database(uow), Broadcast(), Timeouts(), Measurements()
+    claims, failure_detector = FakeClaims(), FailureDetector()
     relay = Relay(uow, bus)
-    desk.on_commit(relay.hint.set)
-    desk.on_commit(bell.ring)
+    database.on_commit(relay.hint.set)
+    database.on_commit(broadcast.wake)
     context = Context(
-        desk=desk,
+        database=database,
         bus=bus,
-        policy=policy,
+        timeouts=timeouts,
         measurements=measurements,
-        vigil=vigil,
-        revoking=Revoking(desk, claims),
-        probing=Probing(desk, bus),
-        bell=bell,
+        failure_detector=failure_detector,
+        revoker=Revoker(database, claims),
+        prober=Prober(database, bus),
+        broadcast=broadcast,
         queue=queue or QueueFile(),
-        live_queue=LiveQueue(bus, desk.clock.steady),
+        live_queue=LiveQueue(bus, database.clock.steady),
         agent_signing_key=load_signing_key(trust.signing_key_file("agent")),
         agents_nats_urls=["nats://127.0.0.1:4222"],
     )
-    await Messaging(desk, bus, policy, measurements, bell).start()
+    await Messaging(database, bus, timeouts, measurements, broadcast).start()
     stop = asyncio.Event()
     loops = asyncio.create_task(run_loops(stop, relay.run()))
     async with serve_http(make_app(context, TOKEN, lambda: None), "127.0.0.1", 0) as port:
@@ -110,11 +111,11 @@ async def running_api(folder: Path, url: URL, queue: QueueFile | None = None) ->
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as http:
             yield Api(http, bus, claims)
         context.stopping.set()
-        bell.ring()
+        broadcast.wake()
     stop.set()
     await loops
     await bus.close()
-    desk.close()
+    database.close()
     uow.engine.dispose()
 
 

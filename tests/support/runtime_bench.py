@@ -11,14 +11,14 @@ from typing import Literal
 from uuid import uuid4
 
 import pytest
+from fake_runtime import FakeHost, FakeRuntime
 
+from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerStatus
-from ces_common.messages.wanted import Endpoint, WorkerWanted
+from ces_edge_agent import linux
 from ces_edge_agent.deadline import Deadline, boot_clock, deadline_file, make_deadline_file, write_deadline
 from ces_edge_agent.ports import Runtime
-from ces_edge_agent.runtimes import linux
 from ces_edge_agent.runtimes.docker import DockerRuntime
-from ces_edge_agent.runtimes.fake import FakeHost, FakeRuntime
 from ces_edge_agent.runtimes.process import ProcessRuntime
 
 IMAGE = "python:3.11-slim"
@@ -58,8 +58,8 @@ class Bench:
         cpu: int = 1000,
         paused: bool = False,
         disconnect: Literal["stop", "keep"] = "stop",
-    ) -> WorkerWanted:
-        return WorkerWanted(
+    ) -> DesiredWorker:
+        return DesiredWorker(
             allocation=allocation,
             incarnation=incarnation,
             job="j1",
@@ -144,8 +144,8 @@ async def clean(runtime: Runtime) -> None:
     for key in await runtime.workers():
         await runtime.stop(key, 0)
         await runtime.remove(key)
-    for allocation in await runtime.holders():
-        await runtime.remove_holder(allocation)
+    for allocation in await runtime.sandboxes():
+        await runtime.remove_sandbox(allocation)
     await runtime.close()
 
 
@@ -172,12 +172,14 @@ async def ended(runtime: Runtime, key: str) -> WorkerStatus:
 async def logged(runtime: Runtime, text: str, allocation: str = "a1") -> str:
     """The allocation's log, once it holds ``text``."""
 
-    def read() -> str:
-        path = runtime.log(allocation)
-        return path.read_text() if path.exists() else ""
-
     async def holds() -> bool:
-        return text in read()
+        return text in await log_text(runtime, allocation)
 
     await until(holds)
-    return read()
+    return await log_text(runtime, allocation)
+
+
+async def log_text(runtime: Runtime, allocation: str = "a1") -> str:
+    """The allocation's log; empty where there is none."""
+    chunk = await runtime.logs.read(allocation, 0, 2**24)
+    return "" if chunk is None else chunk.data.decode()

@@ -7,12 +7,12 @@ from itertools import pairwise
 
 from hypothesis import strategies as st
 
-from ces_core.generate import random_instance
-from ces_core.instance import read_instance
-from ces_core.multi.parameters import Parameters
-from ces_core.problem import Cluster
-from ces_core.simulator.outcome import Fate
-from ces_core.simulator.workload import TimedJob, poisson
+from ces_core.model.generate import random_instance
+from ces_core.model.instance import read_instance
+from ces_core.model.problem import Cluster
+from ces_core.queue.parameters import Parameters
+from ces_sim.arrivals import TimedJob, poisson
+from ces_sim.outcome import Fate
 
 parameters = st.builds(
     Parameters,

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from ces_workloads.connections import Connections
 from ces_workloads.data import Dataset, Images
-from ces_workloads.links import Links
 from ces_workloads.peers import Flow, Membership, Peer
 from ces_workloads.replica import Settings
 
@@ -27,14 +27,14 @@ def member(rank: int, world_size: int, pairs: Pairs = ()) -> Membership:
 
 
 @contextmanager
-def wired(n: int, pairs: Pairs, patience: float = 20, leaving: float = 20) -> Iterator[list[Links]]:
-    """Links of n workers with one connection for each directed pair; a worker alone is its own neighbour.
+def wired(n: int, pairs: Pairs, patience: float = 20, leaving: float = 20) -> Iterator[list[Connections]]:
+    """Connections of n workers with one connection for each directed pair; a worker alone is its own neighbour.
 
     Workers that wait for each other fail a test within ``patience`` or ``leaving`` seconds and do not hang it.
     """
     wires = {pair: socket.socketpair() for pair in (pairs if n > 1 else [(0, 0)])}
     links = [
-        Links(
+        Connections(
             member(rank, n, pairs),
             {b: ends[0] for (a, b), ends in wires.items() if a == rank},
             {a: ends[1] for (a, b), ends in wires.items() if b == rank},

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from bus_manager import FakeManager
-
-from ces_common.bus import MemoryBroker, MemoryBus
+from memory_bus import MemoryBroker, MemoryBus
 
 
 @pytest.fixture

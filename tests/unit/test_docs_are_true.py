@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,22 +18,36 @@ import yaml
 from ces_client.files import load_job
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import TopologyFile
+from ces_common.messages.events import EVENTS
 from ces_common.queuefile import QueueFile, read_queue
-from ces_core.instance import read_instance
-from ces_core.solvers import DEFAULT, SOLVERS, get_solver
+from ces_core.model.instance import read_instance
+from ces_core.registry import DEFAULT, SOLVERS, get_solver
 from ces_testbed.topology import Topology, load_topology
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs"))
 
 import generate  # noqa: E402
-from generator import cli, markdown, openapi, settings  # noqa: E402
+from generator import cli, imports, markdown, openapi, settings  # noqa: E402
 
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").rglob("*.md")])
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").rglob("*.md")]
+)
 HAND_WRITTEN = [page for page in PAGES if "reference" not in page.parts]
 JOB = {"name": "example", "tasks": [{"name": "worker", "replicas": 5, "command": ["python"]}]}
-SOURCES = ("libs/*/src", "services/*/src", "workloads/src", "deploy", "tests/conftest.py", "docker-compose.yml")
+SOURCES = (
+    "libs/*/src",
+    "services/*/src",
+    "workloads/src",
+    "deploy",
+    "tests/conftest.py",
+    "tests/support",
+    "experiments/src",
+    "docker-compose.yml",
+)
 READABLE = {".py", ".yml", ".yaml", ".sh", ".env", ".service"}
+MOST_WORDS = 3000
+NO_EVENTS = {"job.yaml", "topology.yaml", "node.compute", "node.network"}  # files and keys that look like one
 LEFT_OUT = {"...", "FILE", "URL", "JOB", "NAME", "NODE"}
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -63,7 +78,9 @@ def command_lines(page: Path, program: str) -> list[str]:
 
 def test_the_generated_parts_are_current() -> None:
     assert generate.unexplained() == [], "see docs/generator/words.py"
-    stale = [str(path.relative_to(ROOT)) for path, text in generate.wanted().items() if path.read_text() != text]
+    stale = [
+        str(path.relative_to(ROOT)) for path, text in generate.expected_texts().items() if path.read_text() != text
+    ]
     assert stale == [], "run `make docs`"
 
 
@@ -240,3 +257,135 @@ def test_scripts_that_pages_tell_to_run_are_there() -> None:
             path = ROOT / name
             assert path.exists(), f"{page.name}: {name}"
             assert path.suffix != ".sh" or os.access(path, os.X_OK) or path.name == "site.sh", name
+
+
+def guides() -> list[Path]:
+    """Pages that people read from top to bottom: neither figures nor reference."""
+    return [page for page in HAND_WRITTEN if "benchmarks" not in page.parts]
+
+
+each_guide = pytest.mark.parametrize("page", guides(), ids=lambda page: str(page.relative_to(ROOT)))
+
+
+@each_guide
+def test_no_guide_is_longer_than_one_sitting(page: Path) -> None:
+    assert len(page.read_text().split()) <= MOST_WORDS
+
+
+def in_backticks(page: Path) -> list[str]:
+    return re.findall(r"`([^`\n]+)`", without_blocks(page))
+
+
+@each_own_page
+def test_every_event_exists(page: Path) -> None:
+    aggregates = "|".join({aggregate for aggregate, _ in EVENTS})
+    named = {text for text in in_backticks(page) if re.fullmatch(rf"(?:{aggregates})\.[a-z_]+", text)}
+    assert named - NO_EVENTS <= {f"{aggregate}.{kind}" for aggregate, kind in EVENTS}
+
+
+def is_defined(dotted: str) -> bool:
+    """Whether ``ces_package.module.Name`` names a module, or something that a module defines or imports."""
+    package, *parts = dotted.split(".")
+    path = imports.sources().get(package)
+    while path is not None and parts:
+        name, *parts = parts
+        if (path / name).is_dir() or (path / f"{name}.py").exists():
+            path = path / name if (path / name).is_dir() else path / f"{name}.py"
+            continue
+        text = (path / "__init__.py" if path.is_dir() else path).read_text()
+        return bool(re.search(rf"^(?:(?:async )?def|class|from .* import.*\b|import) ?{name}\b|^{name}\b", text, re.M))
+    return path is not None
+
+
+@each_own_page
+def test_every_module_exists(page: Path) -> None:
+    pattern = rf"\b(?:{'|'.join(imports.sources())})(?:\.\w+)+"
+    text = re.sub(r"[\w/]+/\w+\.\w+", "", page.read_text())
+    assert [name for name in sorted(set(re.findall(pattern, text))) if not is_defined(name)] == []
+
+
+@each_own_page
+def test_every_source_file_exists(page: Path) -> None:
+    """Paths of the repository, and paths that begin with a package's name; NAME stands for any name."""
+    sources = imports.sources()
+    folders = "|".join(sorted({path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] != "."}))
+    missing = []
+    for text in in_backticks(page):
+        for path in re.findall(rf"(?<![\w/.~-])(?:\./)?((?:{folders}|{'|'.join(sources)})/[\w./*-]*\w)", text):
+            first, _, rest = path.partition("/")
+            if not list((sources[first] if first in sources else ROOT / first).glob(rest.replace("NAME", "*"))):
+                missing.append(path)
+    assert missing == []
+
+
+def importers(library: str) -> set[str]:
+    """The packages that import the library anywhere in their sources."""
+    pattern = re.compile(rf"^\s*(?:from|import) {library}\b", re.MULTILINE)
+    return {
+        name
+        for name, source in imports.sources().items()
+        if any(pattern.search(path.read_text()) for path in source.rglob("*.py"))
+    }
+
+
+def test_heavy_libraries_are_imported_where_the_architecture_says() -> None:
+    text = " ".join((ROOT / "docs/architecture.md").read_text().split())
+    assert "torch is imported by `ces_rl` and one experiment alone" in text
+    assert importers("torch") == {"ces_rl", "ces_experiments"}
+    assert "SQLAlchemy and Alembic by `ces_common.db` and the manager" in text
+    assert importers("sqlalchemy") | importers("alembic") == {"ces_common", "ces_manager"}
+
+
+def test_the_managers_folders_are_those_of_the_architecture() -> None:
+    section = (ROOT / "docs/architecture.md").read_text().partition("### The manager\n")[2].partition("\n## ")[0]
+    rows = [
+        cell for row in re.findall(r"^\| (`[^|]+) \|", section, re.MULTILINE) for cell in re.findall(r"`(\w+)`", row)
+    ]
+    manager = imports.sources()["ces_manager"]
+    assert sorted(rows) == sorted(path.parent.name for path in manager.glob("*/__init__.py"))
+    modules = re.findall(r"`(\w+/\w+)`", section)
+    assert [name for name in modules if not (manager / f"{name}.py").exists()] == []
+
+
+@each_own_page
+def test_every_program_run_by_module_exists(page: Path) -> None:
+    sources = imports.sources()
+    for name in re.findall(r"python -m\s+((?:ces_\w+)(?:\.\w+)*)(?![\w<])", page.read_text()):
+        package, *parts = name.split(".")
+        path = sources[package].joinpath(*parts)
+        program = path / "__main__.py" if path.is_dir() else path.with_suffix(".py")
+        assert program.exists(), name
+        assert program.stem == "__main__" or "__main__" in program.read_text(), name
+
+
+def described() -> Iterator[tuple[str, str]]:
+    """Guides, and the docstrings and comments of all code."""
+    for page in guides():
+        yield page.name, page.read_text()
+    for source in imports.sources().values():
+        for path in source.rglob("*.py"):
+            yield str(path.relative_to(ROOT)), path.read_text()
+
+
+def test_every_event_that_code_or_guides_name_exists() -> None:
+    aggregates = "|".join(sorted({aggregate for aggregate, _ in EVENTS}))
+    names = rf"(?:ces\.v1\.(?:evt\.)?|`)({aggregates})\.([a-z]+)(?=[.`])"
+    found = {(who, match) for who, text in described() for match in re.findall(names, text)}
+    assert len({match for _, match in found}) > 5
+    assert {(who, match) for who, match in found if match not in EVENTS} == set()
+
+
+def test_every_entry_point_group_that_is_named_is_read_somewhere() -> None:
+    code = "".join(path.read_text() for source in imports.sources().values() for path in source.rglob("*.py"))
+    for page in guides():
+        for group in re.findall(r"entry-point\s+group\s+`([\w.]+)`", page.read_text()):
+            assert f'"{group}"' in code, f"{page.name}: {group}"
+
+
+def test_events_named_by_subject_exist() -> None:
+    """In docstrings too: examples of subjects are copied from there."""
+    sources = [path for source in imports.sources().values() for path in source.rglob("*.py")]
+    known = {f"{aggregate}.{kind}" for aggregate, kind in EVENTS}
+    for path in [*PAGES, *sources]:
+        named = set(re.findall(r"\bces\.v1\.evt\.([a-z]+\.[a-z]+)", path.read_text()))
+        assert named <= known, path

@@ -121,7 +121,7 @@ def make_job(
             dst=f"worker-{1 - rank}",
             min=10_000_000,
             max=50_000_000,
-            bandwidth=40_000_000 if placed else None,
+            rate=40_000_000 if placed else None,
             path=[f"n{rank}", "s0", f"n{1 - rank}"] if placed else [],
             enforced=placed,
             measured=38_500_000.0 if round_ else None,
@@ -174,6 +174,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(watching, "TICK_S", 0.005)
     monkeypatch.setattr(watching, "GATHER_S", 0.005)
     monkeypatch.setattr(watching, "REFRESH_S", 0.02)
+    monkeypatch.setattr(watching, "STOPPING_S", 0.02)
     stamina.instrumentation.set_on_retry_hooks([])  # as the command does: its output is not for logs
     with stamina.set_testing(True, attempts=5, cap=True):
         yield
@@ -191,7 +192,7 @@ def _no_context(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def connected(manager: FakeManager, monkeypatch: pytest.MonkeyPatch) -> FakeManager:
     """The ``ces`` command talks to the fake manager."""
-    monkeypatch.setattr(session, "connect", lambda: Client(URL, "secret", transport=httpx.MockTransport(manager)))
+    monkeypatch.setattr(session, "connect", lambda **_: Client(URL, "secret", transport=httpx.MockTransport(manager)))
     return manager
 
 

@@ -11,26 +11,24 @@ from ces_common.subjects import BadName
 
 
 def test_the_subjects_of_the_design() -> None:
-    assert subjects.event("job", "submitted", "01J") == "ces.v1.evt.job.submitted.01J"
+    assert subjects.event("job", "queued", "01J") == "ces.v1.evt.job.queued.01J"
     assert subjects.heartbeat("edge-1") == "ces.v1.hb.edge-1"
     assert subjects.report("edge-1", "applied") == "ces.v1.agent.edge-1.applied"
     assert subjects.rpc("manager", "snapshot") == "ces.v1.rpc.manager.snapshot"
     assert subjects.agent_rpc("edge-1", "logs") == "ces.v1.rpc.agent.edge-1.logs"
     assert subjects.dead_letter("scheduler") == "ces.v1.dead.scheduler"
-    assert subjects.wanted_key("edge-1", "compute") == "edge-1.compute"
-    assert subjects.wanted_subject("edge-1.network") == "$KV.ces_wanted.edge-1.network"
+    assert subjects.desired_key("edge-1", "compute") == "edge-1.compute"
+    assert subjects.desired_subject("edge-1.network") == "$KV.ces_desired.edge-1.network"
 
 
 def test_what_is_built_is_taken_apart_again() -> None:
-    assert subjects.parse_event(subjects.event("plan", "proposed", "p-1")) == ("plan", "proposed", "p-1")
     assert subjects.parse_heartbeat(subjects.heartbeat("N_1")) == "N_1"
     for kind in subjects.REPORT_KINDS:
         assert subjects.parse_report(subjects.report("n1", kind)) == ("n1", kind)
-    assert subjects.parse_dead_letter(subjects.dead_letter("manager")) == "manager"
-    for wanted in subjects.WANTED_KINDS:
-        key = subjects.wanted_key("n1", wanted)
-        assert subjects.parse_wanted_key(key) == ("n1", wanted)
-        assert subjects.wanted_key_of(subjects.wanted_subject(key)) == key
+    for desired in subjects.DESIRED_KINDS:
+        key = subjects.desired_key("n1", desired)
+        assert subjects.parse_desired_key(key) == ("n1", desired)
+        assert subjects.desired_key_of(subjects.desired_subject(key)) == key
 
 
 @pytest.mark.parametrize("name", ["", "*", ">", "a.b", "a b", "a\n", "é", "$KV", "a/b", "x" * 200])
@@ -48,10 +46,10 @@ def test_what_is_built_is_taken_apart_again() -> None:
         lambda name: subjects.agent_rpc(name, "logs"),
         lambda name: subjects.agent_rpc("n1", name),
         subjects.dead_letter,
-        lambda name: subjects.wanted_key(name, "compute"),
-        subjects.wanted_subjects,
-        lambda name: subjects.wanted_subject(f"{name}.compute"),
-        lambda name: subjects.wanted_subject(f"n1.{name}"),
+        lambda name: subjects.desired_key(name, "compute"),
+        subjects.desired_subjects,
+        lambda name: subjects.desired_subject(f"{name}.compute"),
+        lambda name: subjects.desired_subject(f"n1.{name}"),
     ],
 )
 def test_no_name_can_be_more_than_one_token(build: Callable[[str], str], name: str) -> None:
@@ -62,17 +60,14 @@ def test_no_name_can_be_more_than_one_token(build: Callable[[str], str], name: s
 @pytest.mark.parametrize(
     ("parse", "subject"),
     [
-        (subjects.parse_event, "ces.v1.evt.job.submitted"),
-        (subjects.parse_event, "ces.v1.evt.job.submitted.a.b"),
-        (subjects.parse_event, "ces.v2.evt.job.submitted.a"),
+        (subjects.parse_heartbeat, "ces.v2.hb.a"),
         (subjects.parse_heartbeat, "ces.v1.hb.a.b"),
         (subjects.parse_heartbeat, "ces.v1.evt.a"),
         (subjects.parse_report, "ces.v1.agent.n1.gossip"),
         (subjects.parse_report, "ces.v1.agent.n1"),
-        (subjects.parse_dead_letter, "ces.v1.dead.a.b"),
-        (subjects.parse_wanted_key, "n1"),
-        (subjects.parse_wanted_key, "n1.storage"),
-        (subjects.wanted_key_of, "ces.v1.hb.n1"),
+        (subjects.parse_desired_key, "n1"),
+        (subjects.parse_desired_key, "n1.storage"),
+        (subjects.desired_key_of, "ces.v1.hb.n1"),
         (subjects.stream_of, "ces.v1.hb.n1"),
     ],
 )

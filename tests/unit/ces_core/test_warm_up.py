@@ -7,12 +7,13 @@ import pytest
 from core_instances import instances
 from hypothesis import given, settings
 
-from ces_core.generate import REGIMES, random_instance
-from ces_core.instance import read_instance
-from ces_core.kernels.jit import COMPILED
-from ces_core.problem import Cluster, Link, Node
-from ces_core.solvers import DEFAULT, get_solver
-from ces_core.solvers.warm import warm_up
+from ces_core.compiled.jit import COMPILED
+from ces_core.model.generate import REGIMES, random_instance
+from ces_core.model.instance import read_instance
+from ces_core.model.problem import Cluster, Link, Node
+from ces_core.network.cache import paths_of
+from ces_core.registry import DEFAULT, get_solver
+from ces_core.warm_up import warm_up
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="nothing is compiled without numba")
 SOLVER = get_solver(DEFAULT)
@@ -59,5 +60,5 @@ def test_a_changed_network_compiles_nothing_more() -> None:
     links = [Link(a, b, 4.0) for a, b in ("ab", "bc", "cd", "de", "ea")]
     before = variants()
     for count in (5, 4, 3):
-        Cluster.make(nodes, links[:count]).topology.paths.hops_to(0)
+        paths_of(Cluster.make(nodes, links[:count]).topology).hops_to(0)
     assert variants() == before

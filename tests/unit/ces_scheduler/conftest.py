@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 from bus_manager import FakeManager
+from memory_bus import MemoryBus
 from scheduler_steps import LINKS, NODES, Clock, scheduler_on
 
-from ces_common.bus import MemoryBus
-from ces_core.solvers import DEFAULT, get_solver
-from ces_core.solvers.warm import warm_up
+from ces_core.registry import DEFAULT, get_solver
+from ces_core.warm_up import warm_up
 from ces_scheduler.service import EVENTS, Scheduler
 
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 import numpy as np
 
 from ces_workloads import overlay
+from ces_workloads.connections import Exchange
 from ces_workloads.data import Dataset
-from ces_workloads.links import Exchange
 from ces_workloads.model import Vector, as_bytes
 from ces_workloads.peers import Membership
 from ces_workloads.replica import Learner, Settings
@@ -34,7 +34,12 @@ class ETree:
     connections = staticmethod(overlay.tree)
 
     def __init__(
-        self, settings: Settings, data: Dataset, members: Membership, links: Exchange, root_every: int = ROOT_EVERY
+        self,
+        settings: Settings,
+        data: Dataset,
+        members: Membership,
+        connections: Exchange,
+        root_every: int = ROOT_EVERY,
     ) -> None:
         neighbours = [peer.rank for peer in overlay.tree(members).sends]
         self._rank, self._world_size = members.rank, members.world_size
@@ -42,7 +47,7 @@ class ETree:
         self._children = [rank for rank in neighbours if rank > members.rank]
         self._held_out = len(data.test)
         self._root_every = root_every
-        self._links = links
+        self._connections = connections
         self.learner = Learner(settings, data, members.rank, members.world_size)
         self._arriving = {rank: np.empty_like(self.learner.parameters) for rank in self._children}
         self._images = self._subtree_images()
@@ -64,7 +69,7 @@ class ETree:
         if self._rank == _ROOT and not with_root:
             return
         models = {self._rank: self.learner.parameters, **self._arriving}
-        self._links.exchange({}, {rank: as_bytes(models[rank]) for rank in self._children})
+        self._connections.exchange({}, {rank: as_bytes(models[rank]) for rank in self._children})
         seen = sum(self._images.values())
         mean = self.learner.parameters
         for rank, model in models.items():  # always in this order: sums of rounded numbers depend on it
@@ -76,7 +81,7 @@ class ETree:
     def _add_up(self, vector: Vector) -> None:
         """Replace ``vector`` by the sum over all workers."""
         parts = {rank: np.empty_like(vector) for rank in self._children}
-        self._links.exchange({}, {rank: as_bytes(part) for rank, part in parts.items()})
+        self._connections.exchange({}, {rank: as_bytes(part) for rank, part in parts.items()})
         for part in parts.values():
             vector += part
         self._through_parent(vector, ask=True)
@@ -84,16 +89,16 @@ class ETree:
     def _through_parent(self, vector: Vector, ask: bool) -> None:
         """Give ``vector`` to the parent if it is to be asked, put its answer in its place, and send that down."""
         if ask and self._parent is not None:
-            self._links.exchange({self._parent: as_bytes(vector)}, {})
-            self._links.exchange({}, {self._parent: as_bytes(vector)})
-        self._links.exchange({rank: as_bytes(vector) for rank in self._children}, {})
+            self._connections.exchange({self._parent: as_bytes(vector)}, {})
+            self._connections.exchange({}, {self._parent: as_bytes(vector)})
+        self._connections.exchange({rank: as_bytes(vector) for rank in self._children}, {})
 
     def _subtree_images(self) -> dict[int, int]:
         """How many images are trained on at this worker, and in the subtree of each child."""
         counts = {rank: np.empty(1, dtype=np.int64) for rank in self._children}
-        self._links.exchange({}, {rank: count.view(np.uint8).data for rank, count in counts.items()})
+        self._connections.exchange({}, {rank: count.view(np.uint8).data for rank, count in counts.items()})
         images = {self._rank: self.learner.images, **{rank: int(count[0]) for rank, count in counts.items()}}
         if self._parent is not None:
             total = np.array([sum(images.values())], dtype=np.int64)
-            self._links.exchange({self._parent: total.view(np.uint8).data}, {})
+            self._connections.exchange({self._parent: total.view(np.uint8).data}, {})
         return images

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ces_workloads import overlay
+from ces_workloads.connections import Exchange
 from ces_workloads.data import Dataset
-from ces_workloads.links import Exchange
 from ces_workloads.model import as_bytes
 from ces_workloads.overlay import MissingFlow
 from ces_workloads.peers import Membership
@@ -46,13 +46,13 @@ class Gossip:
 
     connections = staticmethod(overlay.gossip)
 
-    def __init__(self, settings: Settings, data: Dataset, members: Membership, links: Exchange) -> None:
+    def __init__(self, settings: Settings, data: Dataset, members: Membership, connections: Exchange) -> None:
         self._rank = members.rank
         self._seed = settings.seed
         self._held_out = len(data.test)
-        self._links = links
+        self._connections = connections
         self._neighbours = [peer.rank for peer in overlay.gossip(members).sends]
-        self._edges = whole_overlay(members, self._neighbours, links)
+        self._edges = whole_overlay(members, self._neighbours, connections)
         self._heard = np.zeros((members.world_size, 3))
         self.learner = Learner(settings, data, members.rank, members.world_size)
         self._arriving = np.empty_like(self.learner.parameters)
@@ -72,25 +72,27 @@ class Gossip:
 
     def end(self) -> str:
         """Tell the neighbours not to wait at the next meeting."""
-        self._links.exchange({rank: _words(going_on=False, heard=self._heard) for rank in self._neighbours}, {})
+        self._connections.exchange({rank: _words(going_on=False, heard=self._heard) for rank in self._neighbours}, {})
         return self.learner.digest()
 
     def meet(self, partner: int) -> bool:
         """Exchange news with ``partner``, and average the models unless it has stopped; whether it has not."""
         answer = np.empty((len(self._heard) + 1, 3))
-        self._links.exchange({partner: _words(going_on=True, heard=self._heard)}, {partner: as_bytes(answer.ravel())})
+        self._connections.exchange(
+            {partner: _words(going_on=True, heard=self._heard)}, {partner: as_bytes(answer.ravel())}
+        )
         newer = answer[1:, _ROUND] > self._heard[:, _ROUND]
         self._heard[newer] = answer[1:][newer]
         if not answer[0, 0]:
             return False
         mean = self.learner.parameters
-        self._links.exchange({partner: as_bytes(mean)}, {partner: as_bytes(self._arriving)})
+        self._connections.exchange({partner: as_bytes(mean)}, {partner: as_bytes(self._arriving)})
         mean += self._arriving
         mean *= np.float32(0.5)
         return True
 
 
-def whole_overlay(members: Membership, neighbours: list[int], links: Exchange) -> list[tuple[int, int]]:
+def whole_overlay(members: Membership, neighbours: list[int], connections: Exchange) -> list[tuple[int, int]]:
     """All edges between workers, each known to its two ends at first; raises :class:`MissingFlow` for islands.
 
     News travels one edge a step, so that after n-1 steps everybody knows all that can be reached.
@@ -99,7 +101,7 @@ def whole_overlay(members: Membership, neighbours: list[int], links: Exchange) -
     known[members.rank, neighbours] = 1
     for _ in range(members.world_size - 1):
         arriving = {rank: np.empty_like(known) for rank in neighbours}
-        links.exchange(
+        connections.exchange(
             {rank: known.ravel().data for rank in neighbours},
             {rank: matrix.ravel().data for rank, matrix in arriving.items()},
         )

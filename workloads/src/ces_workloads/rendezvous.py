@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Callable
 
-from ces_workloads.links import Links
+from ces_workloads.connections import Connections
 from ces_workloads.overlay import Neighbours
 from ces_workloads.peers import Membership, Peer
 
@@ -23,7 +23,7 @@ class RendezvousFailed(Exception):
     """The neighbours did not find each other in time, or this worker's own address cannot be used."""
 
 
-def connect(members: Membership, neighbours: Neighbours, timeout: float) -> Links:
+def connect(members: Membership, neighbours: Neighbours, timeout: float) -> Connections:
     """Listen on the worker's own address, connect to all that it sends to and wait for all that it hears from.
 
     Peers may start later: connecting is tried again until ``timeout`` seconds have passed, then
@@ -53,7 +53,7 @@ def connect(members: Membership, neighbours: Neighbours, timeout: float) -> Link
         raise
     for connection in (*outgoing.values(), *incoming.values()):
         _tune(connection)
-    return Links(members, outgoing, incoming)
+    return Connections(members, outgoing, incoming)
 
 
 def _listener(members: Membership, expected: int) -> socket.socket:

@@ -16,8 +16,8 @@ from itertools import pairwise
 import numpy as np
 
 from ces_workloads import overlay
+from ces_workloads.connections import Exchange
 from ces_workloads.data import Dataset
-from ces_workloads.links import Exchange
 from ces_workloads.model import Vector, as_bytes
 from ces_workloads.peers import Membership
 from ces_workloads.replica import Learner, Settings
@@ -50,12 +50,12 @@ def chunks(length: int, parts: int) -> list[slice]:
 class Ring:
     """The collectives of one worker."""
 
-    def __init__(self, rank: int, world_size: int, links: Exchange) -> None:
+    def __init__(self, rank: int, world_size: int, connections: Exchange) -> None:
         self._world_size = world_size
         self._rank = rank
         self._next, self._previous = (rank + 1) % world_size, (rank - 1) % world_size
         self._steps = schedule(rank, world_size)
-        self._links = links
+        self._connections = connections
 
     def all_reduce(self, vector: Vector) -> None:
         """Replace ``vector`` (contiguous; same length and dtype everywhere) by the sum over all workers."""
@@ -80,7 +80,7 @@ class Ring:
         return gathered
 
     def _exchange(self, outgoing: memoryview, incoming: memoryview) -> None:
-        self._links.exchange({self._next: outgoing}, {self._previous: incoming})
+        self._connections.exchange({self._next: outgoing}, {self._previous: incoming})
 
 
 class RingTraining:
@@ -88,11 +88,11 @@ class RingTraining:
 
     connections = staticmethod(overlay.ring)
 
-    def __init__(self, settings: Settings, data: Dataset, members: Membership, links: Exchange) -> None:
+    def __init__(self, settings: Settings, data: Dataset, members: Membership, connections: Exchange) -> None:
         self._world_size = members.world_size
         self._rank = members.rank
         self._held_out = len(data.test)
-        self._ring = Ring(members.rank, members.world_size, links)
+        self._ring = Ring(members.rank, members.world_size, connections)
         self._learner = Learner(settings, data, members.rank, members.world_size)
 
     def round(self, number: int) -> Outcome:

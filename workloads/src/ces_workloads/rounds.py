@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
+from ces_workloads.connections import Connections, Exchange
 from ces_workloads.data import Dataset
-from ces_workloads.links import Exchange, Links
 from ces_workloads.overlay import MissingFlow, Neighbours
 from ces_workloads.peers import Membership
 from ces_workloads.replica import Settings
@@ -31,7 +31,7 @@ class Outcome:
 
 
 class Algorithm(Protocol):
-    """One worker's part in training together; its methods raise whatever its links raise."""
+    """One worker's part in training together; its methods raise whatever its connections raise."""
 
     def round(self, number: int) -> Outcome:
         """Train and exchange once; rounds count from 1."""
@@ -46,8 +46,8 @@ class Kind(Protocol):
     def connections(self, members: Membership) -> Neighbours:
         """Whom the worker sends to and hears from; raises :class:`~ces_workloads.overlay.MissingFlow`."""
 
-    def __call__(self, settings: Settings, data: Dataset, members: Membership, links: Exchange) -> Algorithm:
-        """One worker's part, which may already talk over the links."""
+    def __call__(self, settings: Settings, data: Dataset, members: Membership, connections: Exchange) -> Algorithm:
+        """One worker's part, which may already talk over the connections."""
 
 
 class Traffic(Protocol):
@@ -59,8 +59,9 @@ class Traffic(Protocol):
 
 
 @contextmanager
-def taking_part(links: Links) -> Iterator[None]:
-    """Close ``links`` after the block: in order after a result, and after an error that every worker finds by itself.
+def taking_part(connections: Connections) -> Iterator[None]:
+    """Close ``connections`` after the block: in order after a result, and after an error that every worker finds by
+    itself.
 
     The first worker to find such an error would else be taken for lost by those that are about to. After any other
     error the connections drop at once, which the neighbours shall see.
@@ -69,21 +70,27 @@ def taking_part(links: Links) -> Iterator[None]:
         try:
             yield
         except (MissingFlow, TrainingFailed):
-            links.finish()
+            connections.finish()
             raise
-        links.finish()
+        connections.finish()
     finally:
-        links.close()
+        connections.close()
 
 
 def train(
-    name: str, algorithm: Algorithm, settings: Settings, rank: int, world_size: int, links: Traffic, reporter: Reporter
+    name: str,
+    algorithm: Algorithm,
+    settings: Settings,
+    rank: int,
+    world_size: int,
+    connections: Traffic,
+    reporter: Reporter,
 ) -> Result:
     """Train until the last round, or until the accuracy asked for is reached.
 
-    Raises :class:`TrainingFailed` and whatever ``links`` raises.
+    Raises :class:`TrainingFailed` and whatever ``connections`` raises.
     """
-    sent, received, communicated = links.bytes_sent, links.bytes_received, links.seconds
+    sent, received, communicated = connections.bytes_sent, connections.bytes_received, connections.seconds
     start = round_start = time.perf_counter()
     for number in range(1, settings.rounds + 1):
         outcome = algorithm.round(number)
@@ -96,11 +103,11 @@ def train(
                 rounds=settings.rounds,
                 loss=outcome.loss,
                 accuracy=outcome.accuracy,
-                bytes_sent=links.bytes_sent - sent,
-                bytes_received=links.bytes_received - received,
+                bytes_sent=connections.bytes_sent - sent,
+                bytes_received=connections.bytes_received - received,
                 seconds=now - start,
                 seconds_round=now - round_start,
-                seconds_communicating=links.seconds - communicated,
+                seconds_communicating=connections.seconds - communicated,
             )
         )
         round_start = now
@@ -119,8 +126,8 @@ def train(
         loss=outcome.loss,
         accuracy=outcome.accuracy,
         digest=digest,
-        bytes_sent=links.bytes_sent - sent,
-        bytes_received=links.bytes_received - received,
+        bytes_sent=connections.bytes_sent - sent,
+        bytes_received=connections.bytes_received - received,
         seconds=time.perf_counter() - start,
-        seconds_communicating=links.seconds - communicated,
+        seconds_communicating=connections.seconds - communicated,
     )

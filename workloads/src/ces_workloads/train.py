@@ -11,10 +11,9 @@ import math
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import FrameType
 
-ALGORITHMS = ("ring", "gossip", "etree", "parameter-server")
 LONGEST_RENDEZVOUS = 7 * 24 * 3600  # seconds
 SIGTERM_STATUS = 128 + signal.SIGTERM
 
@@ -22,31 +21,24 @@ SIGTERM_STATUS = 128 + signal.SIGTERM
 def main(arguments: Sequence[str] | None = None) -> int:
     # As the first process of a container, a program without a handler would ignore SIGTERM.
     signal.signal(signal.SIGTERM, _stop)
-    options = _parser().parse_args(arguments)
     # Before numpy loads: many workers share few cores, and the networks trained here are small.
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")
+    from ces_workloads.kinds import KINDS
+
+    options = _parser(KINDS).parse_args(arguments)
     return _run(options, os.environ)
 
 
 def _run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
     from ces_workloads import data, peers, rounds
-    from ces_workloads.etree import ETree
-    from ces_workloads.gossip import Gossip
-    from ces_workloads.links import PeerLost
-    from ces_workloads.parameter_server import ParameterServer
+    from ces_workloads.connections import PeerLost
+    from ces_workloads.kinds import KINDS
     from ces_workloads.rendezvous import RendezvousFailed, connect
     from ces_workloads.replica import Settings
     from ces_workloads.report import Reporter
-    from ces_workloads.ring import RingTraining
 
-    kinds: dict[str, rounds.Kind] = {
-        "ring": RingTraining,
-        "gossip": Gossip,
-        "etree": ETree,
-        "parameter-server": ParameterServer,
-    }
-    kind = kinds[options.algorithm]
+    kind = KINDS[options.algorithm]
     settings = Settings(
         rounds=options.rounds,
         until_accuracy=options.until_accuracy,
@@ -67,12 +59,12 @@ def _run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
         )
         for peer in neighbours.sends:
             reporter.log(f"sends to {peer}, {(members.bandwidth_to(peer) or 0) / 1e6:g} Mbit/s reserved")
-        links = connect(members, neighbours, options.rendezvous_timeout)
-        with rounds.taking_part(links):
+        connections = connect(members, neighbours, options.rendezvous_timeout)
+        with rounds.taking_part(connections):
             reporter.log("all neighbours are there, training starts")
-            algorithm = kind(settings, images, members, links)
+            algorithm = kind(settings, images, members, connections)
             result = rounds.train(
-                options.algorithm, algorithm, settings, members.rank, members.world_size, links, reporter
+                options.algorithm, algorithm, settings, members.rank, members.world_size, connections, reporter
             )
     except (peers.BadEnvironment, data.DataUnavailable) as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
@@ -85,12 +77,12 @@ def _run(options: argparse.Namespace, environment: Mapping[str, str]) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(algorithms: Iterable[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m ces_workloads.train",
         description="Train a small network together with the job's other workers.",
     )
-    parser.add_argument("--algorithm", choices=ALGORITHMS, required=True, help="how workers combine their work")
+    parser.add_argument("--algorithm", choices=list(algorithms), required=True, help="how workers combine their work")
     parser.add_argument(
         "--data",
         choices=["digits", "mnist", "fashion-mnist"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Self, TypeVar
@@ -16,9 +17,9 @@ from pydantic import BaseModel, ValidationError
 from ces_client import stream
 from ces_client.context import Context, load_context
 from ces_client.errors import UnexpectedAnswer
-from ces_client.http import PATIENCE_S, Http
-from ces_client.stream import StreamEvent
-from ces_client.watch import watch
+from ces_client.http import ANSWER_S, PATIENCE_S, Http
+from ces_client.stream import StreamEvent, newline_split
+from ces_client.watch import ended, watch
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import (
     ForgottenNode,
@@ -41,6 +42,7 @@ from ces_common.messages.api import (
 from ces_common.states import JOB_OVER
 
 M = TypeVar("M", bound=BaseModel)
+P = TypeVar("P", bound=Page[Any])
 MOST = "500"  # what one page of a list may hold
 
 
@@ -57,21 +59,24 @@ class _Resource:
             cause = f"{response.request.method} {response.request.url.path}: {where}: {first['msg']}"
             raise UnexpectedAnswer(self._http.url, cause) from error
 
-    def _pages(self, model: type[M], path: str, params: Mapping[str, str] | None = None) -> Iterator[M]:
+    def _pages(self, page_model: type[P], path: str, params: Mapping[str, str] | None = None) -> Iterator[P]:
         query = dict(params or {})
         while True:
-            page = self._read(Page[model], self._http.request("GET", path, params=query))  # type: ignore[valid-type]
-            yield from page.items
+            page = self._read(page_model, self._http.request("GET", path, params=query))
+            yield page
             if page.next is None:
                 return
             query["cursor"] = page.next
 
+    def _items(self, model: type[M], path: str, params: Mapping[str, str] | None = None) -> Iterator[M]:
+        return (item for page in self._pages(Page[model], path, params) for item in page.items)  # type: ignore[valid-type]
+
 
 class Jobs(_Resource):
-    """Jobs, by id."""
+    """Jobs by id."""
 
     def submit(self, job: JobFile | Mapping[str, Any], *, idempotency_key: str | None = None) -> JobView:
-        """Submit a job. A lost answer is asked for again under the same key, so that one job comes of it, not two."""
+        """Submits a job. A lost answer is requested again under the same key, so that only one job is made."""
         body = _body(job) if isinstance(job, JobFile) else dict(job)
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
         return self._read(JobView, self._http.request("POST", "jobs", body=body, headers=headers))
@@ -80,8 +85,8 @@ class Jobs(_Resource):
         return self._read(JobView, self._http.request("GET", _path("jobs", job)))
 
     def list(self, *, name: str | None = None) -> Iterator[JobSummary]:
-        """All jobs, or those of a name; further pages are fetched as they are needed."""
-        return self._pages(JobSummary, "jobs", {"name": name} if name else None)
+        """All jobs, or those of a name; pages are fetched as they are needed."""
+        return self._items(JobSummary, "jobs", {"name": name} if name else None)
 
     def latest(self, name: str) -> JobSummary | None:
         """The job of this name that was submitted last."""
@@ -106,14 +111,35 @@ class Jobs(_Resource):
     def resume(self, job: str) -> JobView:
         return self._read(JobView, self._http.request("POST", _path("jobs", job, "resume")))
 
-    def logs(self, job: str, task: str | None = None, *, follow: bool = False) -> Iterator[str]:
-        """The lines of a task's log; of all tasks, each after ``TASK | ``, when none is named."""
+    def logs(
+        self, job: str, task: str | None = None, *, follow: bool = False, tail: int | None = None
+    ) -> Iterator[str]:
+        """The lines of a task's log; of all tasks, each after ``TASK | ``, when none is named. ``tail``: only the last
+        so many lines of each task, and with ``follow`` what comes after them."""
         params = {"follow": "true" if follow else "false"} | ({"task": task} if task else {})
+        if tail is not None:
+            params["tail"] = str(tail)
         try:
             with self._http.stream(_path("jobs", job, "logs"), params=params) as response:
-                yield from response.iter_lines()
+                yield from newline_split(response)
         except httpx.TransportError as error:
             raise self._http.unreachable(error) from error
+
+    def last_log_lines(self, job: str, task: str, *, count: int, within_s: float) -> tuple[str, ...]:
+        """The last lines of a task's log, ``count`` at most; none where it takes longer to read it."""
+        last: deque[str] = deque(maxlen=count)
+        until = time.monotonic() + within_s
+        try:
+            params = {"follow": "false", "task": task}
+            opened = self._http.stream(_path("jobs", job, "logs"), params=params, read_s=within_s, patience_s=within_s)
+            with opened as response:
+                for line in newline_split(response):
+                    last.append(line)
+                    if time.monotonic() > until:
+                        return ()
+        except httpx.TransportError as error:
+            raise self._http.unreachable(error) from error
+        return tuple(last)
 
     def events(self, job: str, *, after: int = 0) -> Iterator[StreamEvent]:
         """The job's events later than number ``after``, then those to come, until the job is over."""
@@ -123,23 +149,24 @@ class Jobs(_Resource):
         return stream.so_far(self._http, _path("jobs", job, "events"), after=after)
 
     def watch(self, job: str) -> Iterator[JobView]:
-        """The job now, then at least every half second until it is over; the last view is of its end."""
+        """The job now, then at least every half second until it and its workers have ended."""
         return watch(self, job)
 
     def wait(self, job: str, timeout: float | None = None) -> JobView:
-        """The job once it is over. Raises TimeoutError after ``timeout`` seconds."""
+        """The job once it and its workers have ended. Raises TimeoutError after ``timeout`` seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
         for view in self.watch(job):
-            if view.state in JOB_OVER:
+            if ended(view):
                 return view
             if deadline is not None and time.monotonic() >= deadline:
-                raise TimeoutError(f"job {job} is still {view.state} after {timeout:g} s")
+                state = f"stopping ({view.state})" if view.state in JOB_OVER else view.state
+                raise TimeoutError(f"job {job} is still {state} after {timeout:g} s")
         raise AssertionError("a watch ends with the job's end")
 
 
 class Nodes(_Resource):
     def list(self) -> Iterator[NodeView]:
-        return self._pages(NodeView, "nodes")
+        return self._items(NodeView, "nodes")
 
     def cordon(self, node: str) -> NodeView:
         """No new tasks go there; those that run stay."""
@@ -170,14 +197,14 @@ class Topology(_Resource):
         return self._read(TopologyView, self._http.request("GET", "topology"))
 
     def put(self, topology: TopologyFile) -> TopologyView:
-        """Replace the whole set of links and media."""
+        """Replaces all links and media."""
         return self._read(TopologyView, self._http.request("PUT", "topology", body=_body(topology)))
 
     def links(self) -> Iterator[LinkView]:
-        return self._pages(LinkView, "links")
+        return self._items(LinkView, "links")
 
     def probe(self, src: str, dst: str, *, seconds: float = 1.0) -> LinkProbeView:
-        """Fill what is idle of a link for a moment (0.2 to 5 s), to measure what it carries."""
+        """Fills the idle part of a link for a moment (0.2 to 5 s), to measure what it carries."""
         path, body = _path("links", src, dst, "probe"), {"seconds": seconds}
         return self._read(LinkProbeView, self._http.request("POST", path, body=body, repeatable=False))
 
@@ -197,16 +224,18 @@ class Client(_Resource):
         verify: bool | str = True,
         transport: httpx.BaseTransport | None = None,
         patience_s: float = PATIENCE_S,
+        answer_s: float = ANSWER_S,
     ) -> None:
-        super().__init__(Http(url, token, verify, transport, patience_s))
+        super().__init__(Http(url, token, verify, transport, patience_s, answer_s))
         self.url = self._http.url
         self.jobs = Jobs(self._http)
         self.nodes = Nodes(self._http)
         self.topology = Topology(self._http)
 
     @classmethod
-    def from_context(cls, context: Context, *, patience_s: float = PATIENCE_S) -> Self:
-        return cls(context.url, context.token, verify=context.ca or True, patience_s=patience_s)
+    def from_context(cls, context: Context, *, patience_s: float = PATIENCE_S, answer_s: float = ANSWER_S) -> Self:
+        verify = context.ca or True
+        return cls(context.url, context.token, verify=verify, patience_s=patience_s, answer_s=answer_s)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
@@ -214,20 +243,15 @@ class Client(_Resource):
         return cls.from_context(load_context(environment))
 
     def queue(self, *, on_remark: Callable[[str], None] | None = None) -> Iterator[QueueEntry]:
-        """Jobs that wait, first in line first. ``on_remark`` is told why the order is not the scheduler's own, where it
-        is not."""
-        query = {"limit": MOST}
-        while True:
-            page = self._read(QueuePage, self._http.request("GET", "queue", params=query))
+        """Waiting jobs, the next one first. ``on_remark`` is told why the order is not the scheduler's own, if it is
+        not."""
+        for page in self._pages(QueuePage, "queue", {"limit": MOST}):
             if page.remark is not None and on_remark is not None:
                 on_remark(page.remark)
             yield from page.items
-            if page.next is None:
-                return
-            query["cursor"] = page.next
 
     def plan(self, job: JobFile) -> PlanForecast:
-        """What would happen to a job now, and why; nothing is changed."""
+        """A dry run: the plan that a job would get now, or why there is none."""
         return self._read(PlanForecast, self._http.request("POST", "plans", body=_body(job)))
 
     def events(self, *, after: int = 0) -> Iterator[StreamEvent]:
@@ -248,7 +272,7 @@ class Client(_Resource):
 
 
 def _body(document: BaseModel) -> dict[str, Any]:
-    """What the user wrote and nothing more, so that defaults stay the manager's."""
+    """The fields that the user wrote; defaults are left to the manager."""
     return document.model_dump(mode="json", exclude_unset=True)
 
 

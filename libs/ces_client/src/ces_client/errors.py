@@ -1,5 +1,5 @@
-"""What can go wrong for a user of the API. Every error carries an RFC 9457 problem, so that people and scripts read the
-same thing; the ``ces`` command ends with ``exit_code``."""
+"""Errors of the SDK. Each carries an RFC 9457 problem, so that people and scripts read the same; the ``ces`` command
+exits with ``exit_code``."""
 
 from __future__ import annotations
 
@@ -30,41 +30,32 @@ class Unreachable(CesError):
     """The manager gave no answer. ``url`` is where it was looked for."""
 
     def __init__(self, url: str, cause: str, remedy: str) -> None:
-        super().__init__(
-            Problem(
-                type="ces:unreachable",
-                title=f"No answer from {url}",
-                status=503,
-                detail=cause,
-                errors=[{"field": "url", "problem": cause, "remedy": remedy}],
-            )
-        )
+        super().__init__(_about_url("unreachable", f"No answer from {url}", 503, cause, remedy))
         self.url = url
         self.remedy = remedy
 
 
 class UnexpectedAnswer(CesError):
-    """Something answered, but not with what the API promises."""
+    """Something answered, but not as the API does."""
 
     def __init__(self, url: str, cause: str) -> None:
         remedy = "check that the URL is a CES manager's and that client and manager have the same version"
-        super().__init__(
-            Problem(
-                type="ces:unexpected-answer",
-                title=f"{url} gave an answer that is not the CES API's",
-                status=502,
-                detail=cause,
-                errors=[{"field": "url", "problem": cause, "remedy": remedy}],
-            )
-        )
+        title = f"{url} gave an answer that is not the CES API's"
+        super().__init__(_about_url("unexpected-answer", title, 502, cause, remedy))
+
+
+def _about_url(kind: str, title: str, status: int, cause: str, remedy: str) -> Problem:
+    errors = [{"field": "url", "problem": cause, "remedy": remedy}]
+    return Problem(type=f"ces:{kind}", title=title, status=status, detail=cause, errors=errors)
 
 
 class BadInput(CesError):
-    """What the user gave is wrong, found before anything was sent."""
+    """The user's input is wrong; nothing was sent."""
 
-    def __init__(self, title: str, errors: Sequence[dict[str, str]], detail: str = "") -> None:
-        super().__init__(Problem(type="ces:bad-input", title=title, status=422, detail=detail, errors=list(errors)))
+    def __init__(self, title: str, errors: Sequence[dict[str, str]]) -> None:
+        super().__init__(Problem(type="ces:bad-input", title=title, status=422, errors=list(errors)))
 
 
 def bad_field(title: str, field: str, problem: str, remedy: str) -> BadInput:
+    """A BadInput about one field."""
     return BadInput(title, [{"field": field, "problem": problem, "remedy": remedy}])

@@ -1,4 +1,4 @@
-"""Files that a user wrote, checked before they are sent: each mistake with file, field and remedy."""
+"""Job and topology files, checked before they are sent: each mistake is told with its field and a remedy."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ces_client.errors import BadInput, bad_field
+from ces_common.documents import read_yaml
+from ces_common.field_errors import plain_problem
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import TopologyFile
 
@@ -44,7 +46,7 @@ def _parse(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise bad_field(title, "file", "it is larger than 1 MiB", "give the path of a YAML or JSON file")
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = read_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise bad_field(title, "file", error.strerror or str(error), "check the path and its permissions") from error
     except UnicodeDecodeError as error:
@@ -53,7 +55,7 @@ def _parse(path: Path) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else "file"
         what = getattr(error, "problem", None) or str(error)
-        raise bad_field(title, where, str(what), "mend the YAML or JSON there") from error
+        raise bad_field(title, where, str(what), "correct the YAML or JSON there") from error
     if not isinstance(document, dict):
         kinds: dict[type, str] = {type(None): "nothing", str: "text", list: "a list"}
         kind = kinds.get(type(document), "one value")
@@ -63,7 +65,9 @@ def _parse(path: Path) -> dict[str, Any]:
 
 def _explain(detail: ErrorDetails, model: type[BaseModel]) -> dict[str, str]:
     field = field_name(detail["loc"])
-    message = "unknown field" if detail["type"] == "extra_forbidden" else detail["msg"].removeprefix("Value error, ")
+    message = plain_problem(detail)
+    if detail["type"] in ("missing", "extra_forbidden"):
+        message = message.partition(";")[0]  # the remedy says the rest
     if not field and (match := _LEADING_FIELD.match(message)):
         field, message = match.group(1), message[match.end() :]
     return {"field": field or "file", "problem": message, "remedy": _remedy(detail, model)}
@@ -76,20 +80,15 @@ def field_name(location: tuple[int | str, ...]) -> str:
 
 
 def _remedy(detail: ErrorDetails, model: type[BaseModel]) -> str:
-    context = detail.get("ctx", {})
     match detail["type"]:
         case "extra_forbidden":
             return _unknown_field(detail["loc"], model)
         case "missing":
             return "add it"
-        case "string_pattern_mismatch":
-            return f"{detail['input']!r} must match {context.get('pattern')}"
-        case "literal_error":
-            return f"write one of {context.get('expected')}"
         case "value_error":
             return "change it as said"
-        case kind:
-            return f"change {_short(detail['input'])}" if not kind.endswith("_type") else _wanted_type(kind)
+        case _:
+            return f"change {_short(detail['input'])}"
 
 
 def _unknown_field(location: tuple[int | str, ...], model: type[BaseModel]) -> str:
@@ -100,7 +99,7 @@ def _unknown_field(location: tuple[int | str, ...], model: type[BaseModel]) -> s
 
 
 def _fields_at(location: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
-    """The field names of the model that a location leads to; none where it leads into something else."""
+    """The field names of the model at a location; none if there is no model."""
     current: Any = model
     for part in location:
         if isinstance(part, int):
@@ -118,12 +117,6 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in getattr(annotation, "__args__", ()) if (found := _model_in(part))), None)
-
-
-def _wanted_type(kind: str) -> str:
-    words = {"string": "text", "int": "a whole number", "list": "a list", "dict": "fields with values"}
-    words |= {"model": "fields with values", "bool": "true or false", "float": "a number"}
-    return f"write {words.get(kind.removesuffix('_type'), kind.removesuffix('_type'))}"
 
 
 def _short(value: object) -> str:

@@ -18,17 +18,17 @@ from ces_common.messages.api import Problem
 
 TRY_AGAIN = frozenset({429, 502, 503, 504})
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-BAD_CERTIFICATE = "CERTIFICATE_VERIFY_FAILED"  # no time mends it
+BAD_CERTIFICATE = "CERTIFICATE_VERIFY_FAILED"  # trying again does not help
 CONNECT_S = 5.0
 ANSWER_S = 30.0
-PATIENCE_S = 30.0  # for how long it is asked again: longer than a manager takes to start anew
+PATIENCE_S = 30.0  # longer than a manager takes to restart
 LONGEST_WAIT_S = 3.0  # between two attempts
 LONGEST_PAUSE_S = 10.0  # of a Retry-After that is heeded
 _TESTBED = ip_network("198.18.0.0/15")  # where `ces up` has its cluster listen when it emulates hosts
 
 
 class Busy(Exception):
-    """An answer that says: try again."""
+    """An answer that asks to try again later."""
 
     def __init__(self, response: httpx.Response) -> None:
         super().__init__(response.status_code)
@@ -41,8 +41,9 @@ class Busy(Exception):
 
 
 class Http:
-    """``verify``: False, True or the path of a CA file, as the connection's certificate is to be checked.
-    ``patience_s``: for how long what does no harm twice is tried again, while nothing answers."""
+    """The connection to a manager. ``verify``: False, True or the path of a CA file, to check its certificate by.
+    ``patience_s``: how long harmless requests are repeated while nothing answers; ``answer_s``: how long one may take.
+    """
 
     def __init__(
         self,
@@ -51,6 +52,7 @@ class Http:
         verify: bool | str = True,
         transport: httpx.BaseTransport | None = None,
         patience_s: float = PATIENCE_S,
+        answer_s: float = ANSWER_S,
     ) -> None:
         host = _host(url)
         if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
@@ -61,7 +63,7 @@ class Http:
             base_url=f"{self.url}/v1/",
             headers={"Authorization": f"Bearer {token}"} if token else {},
             verify=_certificates(verify),
-            timeout=httpx.Timeout(ANSWER_S, connect=CONNECT_S),
+            timeout=httpx.Timeout(answer_s, connect=min(CONNECT_S, answer_s)),
             transport=transport,
             trust_env=not _is_here(host),  # no proxy stands between a machine and itself
         )
@@ -79,7 +81,7 @@ class Http:
         headers: Mapping[str, str] | None = None,
         repeatable: bool = True,
     ) -> httpx.Response:
-        """A successful answer. ``repeatable``: sending it twice does no harm, so a lost answer is asked for again.
+        """A successful answer. ``repeatable``: sending it twice does no harm, so a lost answer is requested again.
 
         Raises ApiError for a refusal, Unreachable where nothing answers.
         """
@@ -107,7 +109,7 @@ class Http:
     ) -> Iterator[httpx.Response]:
         """A successful answer whose body is read as it comes; ``read_s`` is the longest silence in it.
 
-        Only opening it is retried. What breaks it later comes out as httpx.TransportError, for the reader to mend.
+        Only opening it is retried; a later break raises httpx.TransportError.
         """
         timeout = httpx.Timeout(ANSWER_S, connect=CONNECT_S, read=read_s)
         request = self._client.build_request("GET", path, params=params, headers=headers, timeout=timeout)
@@ -134,8 +136,8 @@ class Http:
         on: type[httpx.TransportError] | tuple[type[httpx.TransportError], ...],
         patience_s: float,
     ) -> httpx.Response:
-        """An answer, whatever it says, sent for again after errors ``on`` and while the manager is busy. Raises
-        Unreachable once there was none for ``patience_s``."""
+        """An answer of any status; the request is repeated after errors ``on`` and while the manager is busy. Raises
+        Unreachable after ``patience_s`` without an answer."""
 
         def again(error: Exception) -> bool | float:
             if isinstance(error, Busy):
@@ -164,7 +166,7 @@ class Http:
 
 
 def _is_here(host: str) -> bool:
-    """Whether the name is of this machine, or of the network that it emulates."""
+    """Whether the host is this machine, or part of the network that it emulates."""
     try:
         address = ip_address(host)
     except ValueError:
@@ -173,7 +175,7 @@ def _is_here(host: str) -> bool:
 
 
 def refusal(response: httpx.Response) -> CesError:
-    """The error in an answer: the problem it carries, or as much of one as its status tells."""
+    """The error in an answer: its problem document, or one made from its status."""
     try:
         problem = Problem.model_validate_json(response.content)
     except ValidationError:
@@ -187,7 +189,7 @@ def refusal(response: httpx.Response) -> CesError:
 
 
 def _host(url: str) -> str:
-    """The host of a manager's URL. Raises BadInput for what is none."""
+    """The host of a manager's URL. Raises BadInput for any other text."""
     try:
         parts = urlsplit(url)
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:  # an odd port raises

@@ -1,4 +1,4 @@
-"""Server-sent events: opened again after every break, going on where the last numbered event was."""
+"""Server-sent events: reopened after every break, from the last numbered event on."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from ces_client.http import Http
 from ces_common.messages.events import event_type
 from ces_common.states import JOB_OVER
 
+QUIET_S = 1.0  # without an event, after which those so far have come
 SILENCE_S = 45.0  # the server says something at least every 15 s, a comment if nothing else
 PATIENCE_S = 60.0  # how long the manager may be away
 REOPEN_S = 1.0  # unless the server names another pause
@@ -24,7 +25,7 @@ ENDS = frozenset(event_type("job", state.value) for state in JOB_OVER)
 
 @dataclass(frozen=True)
 class StreamEvent:
-    """A fact (``data`` is its CloudEvent) or, without a ``sequence``, passing news: ``progress``, ``measured``."""
+    """An event of the log (``data`` is its CloudEvent); without a ``sequence``, live ``progress`` or ``measured``."""
 
     type: str
     sequence: int | None
@@ -53,21 +54,21 @@ def follow(http: Http, path: str, *, after: int, until_job_ends: bool) -> Iterat
         except SSEError as error:
             raise UnexpectedAnswer(http.url, str(error)) from error
         except httpx.TransportError:
-            pass  # broken off: opened again below, from the last number on
+            pass  # reopened below, from the last number on
         time.sleep(pause_s)
 
 
-def so_far(http: Http, path: str, *, after: int, silence_s: float = 1.0) -> Iterator[StreamEvent]:
-    """The facts later than number ``after`` up to now: ends once no more of them come for ``silence_s``."""
+def so_far(http: Http, path: str, *, after: int) -> Iterator[StreamEvent]:
+    """The events later than number ``after`` up to now: ends when none has come for a second."""
     heard = time.monotonic()
     try:
-        with http.stream(path, headers=_headers(after), read_s=silence_s) as response:
+        with http.stream(path, headers=_headers(after), read_s=QUIET_S) as response:
             for sse in EventSource(response).iter_sse():
                 event = _event(http, sse.event, sse.id, sse.data)
                 if event is not None and event.sequence is not None:
                     heard = time.monotonic()
                     yield event
-                elif time.monotonic() - heard >= silence_s:  # a busy job's progress never pauses
+                elif time.monotonic() - heard >= QUIET_S:  # a busy job's progress never pauses
                     return
     except SSEError as error:
         raise UnexpectedAnswer(http.url, str(error)) from error
@@ -75,6 +76,20 @@ def so_far(http: Http, path: str, *, after: int, silence_s: float = 1.0) -> Iter
         return
     except httpx.TransportError as error:
         raise http.unreachable(error) from error
+
+
+def newline_split(response: httpx.Response) -> Iterator[str]:
+    """The lines of a text, which end at a newline and at nothing else: what programs print may hold carriage returns,
+    form feeds and Unicode's line separators, at which ``iter_lines`` would split."""
+    parts: list[str] = []
+    for text in response.iter_text():
+        *whole, rest = text.split("\n")
+        for line in whole:
+            yield "".join((*parts, line))
+            parts.clear()
+        parts.append(rest)
+    if last := "".join(parts):
+        yield last
 
 
 def _headers(last: int) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A job as it changes: the event stream tells when to look again, so following costs the manager next to nothing."""
+"""A job as it changes. The event stream tells when to look again, so following costs the manager next to nothing."""
 
 from __future__ import annotations
 
@@ -13,25 +13,35 @@ import httpx
 from ces_client.errors import CesError, Unreachable
 from ces_client.stream import StreamEvent
 from ces_common.messages.api import FlowView, JobView, TaskView
-from ces_common.states import JOB_OVER
+from ces_common.states import ALLOCATION_OVER, JOB_OVER
 
 TICK_S = 0.5
 GATHER_S = 0.1  # a burst of events is one change
 REFRESH_S = 2.0  # measurements come no other way, and a lost event costs this long, no more
+STOPPING_S = 0.5  # between looks at a job that is over: its events have ended
 PATIENCE_S = 60.0  # how long the manager may be away
 
 
 class JobSource(Protocol):
+    """The part of the SDK that a watch needs."""
+
     def get(self, job: str) -> JobView: ...
 
     def events(self, job: str, *, after: int = 0) -> Iterator[StreamEvent]: ...
 
 
+def ended(view: JobView) -> bool:
+    """Whether a job is over and its workers are, too: those of a cancelled job still have to be stopped."""
+    return view.state in JOB_OVER and all(
+        task.state is None or task.state in ALLOCATION_OVER for task in view.placement
+    )
+
+
 def watch(jobs: JobSource, job: str) -> Iterator[JobView]:
-    """The job now, then at least every half second until it is over; the last view is of its end."""
+    """The job now, then at least every half second until it and its workers have ended; the last view is of the end."""
     view = jobs.get(job)
     yield view
-    if view.state in JOB_OVER:
+    if ended(view):
         return
     inbox: SimpleQueue[StreamEvent] = SimpleQueue()
     stopped = threading.Event()
@@ -39,10 +49,11 @@ def watch(jobs: JobSource, job: str) -> Iterator[JobView]:
     threading.Thread(target=_pump, args=(jobs, job, inbox, stopped), name=f"events of {job}", daemon=True).start()
     looked = answered = time.monotonic()
     try:
-        while view.state not in JOB_OVER:
+        while not ended(view):
             news = _take(inbox)
             now = time.monotonic()
-            if any(event.sequence is not None for event in news) or now - looked >= REFRESH_S:
+            pause_s = STOPPING_S if view.state in JOB_OVER else REFRESH_S
+            if any(event.sequence is not None for event in news) or now - looked >= pause_s:
                 looked = now
                 try:
                     view = jobs.get(job)
@@ -58,7 +69,7 @@ def watch(jobs: JobSource, job: str) -> Iterator[JobView]:
 
 
 def fold(view: JobView, event: StreamEvent) -> JobView:
-    """The view with passing news put in: a worker's ``progress``, or what the job's flows ``measured``."""
+    """The view with live data put in: a worker's ``progress``, or what the job's flows ``measured``."""
     if event.type == "progress":
         task, data = event.data.get("task"), event.data.get("data")
         return view.model_copy(update={"placement": [_with_progress(one, task, data) for one in view.placement]})
@@ -82,7 +93,7 @@ def _with_rate(flow: FlowView, rates: dict[tuple[object, object], dict[str, floa
 
 
 def _take(inbox: SimpleQueue[StreamEvent]) -> list[StreamEvent]:
-    """What has arrived: waits one tick for the first event, then a moment for those that follow on its heels."""
+    """The events that have arrived: waits one tick for the first, then a moment for the rest of a burst."""
     news: list[StreamEvent] = []
     wait_s, until = TICK_S, None
     try:

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp
 log = structlog.get_logger()
 
 Ready = Callable[[], str | None]  # None when ready, else what is missing
+COMPILING = "the solver is being compiled"  # missing for a minute or more, once for each machine
 
 
 def health_routes(ready: Ready, remark: str | None = None) -> list[Route]:

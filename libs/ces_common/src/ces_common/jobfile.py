@@ -1,15 +1,16 @@
-"""The job file: what a user writes, and what it stands for once its groups and topology are written out."""
+"""The job file: what a user writes, and the tasks and flows that it stands for."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Set
 from itertools import permutations
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from ces_common.naming import NODE_MARK, node_end
+from ces_common.names import NODE_MARK, node_end
 from ces_common.quantities import Bandwidth, Cpu, Duration, Memory, format_duration
 
 MAX_TASKS = 512
@@ -23,14 +24,14 @@ LONGEST_NAME = 63  # a task's name is its host name, and a host name's label has
 
 
 def _without_null(text: str) -> str:
-    """No program can be given one, nor a database all of them."""
+    """Refuses null characters: no program can be given one, and not every database stores them."""
     if "\0" in text:
         raise ValueError("must not contain a null character")
     return text
 
 
 def _dataset_name(name: str) -> str:
-    """It becomes a folder's name on a node: nothing that could lead elsewhere."""
+    """Refuses what could lead out of a node's folder of datasets, in which the name becomes a folder's."""
     if not _DATASET.fullmatch(name):
         raise ValueError(
             f"{name!r} is no dataset's name: use 1 to 63 letters, digits, '.', '_' and '-', the first a letter or digit"
@@ -38,13 +39,17 @@ def _dataset_name(name: str) -> str:
     return name
 
 
+NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
+NODE_NAME = r"^[A-Za-z0-9_-]{1,63}$"
+ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
+ARCH = r"^[a-z0-9_]{1,32}$"
 _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 Plain = AfterValidator(_without_null)
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
-NodeName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,63}$")]
+Name = Annotated[str, StringConstraints(pattern=NAME)]
+NodeName = Annotated[str, StringConstraints(pattern=NODE_NAME)]
 DatasetName = Annotated[str, AfterValidator(_dataset_name)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=128), Plain]
-EnvName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=128)]
+EnvName = Annotated[str, StringConstraints(pattern=ENV_NAME, max_length=128)]
 
 
 class Document(BaseModel):
@@ -67,7 +72,7 @@ class Resources(Document):
 
 
 class Constraints(Document):
-    arch: Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,32}$")] | None = None
+    arch: Annotated[str, StringConstraints(pattern=ARCH)] | None = None
     labels: dict[Label, Label] = {}
 
 
@@ -213,6 +218,14 @@ class JobFile(Document):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        names = self._task_names()
+        self._check_count(names)
+        pairs = self._check_edges(names)
+        self._check_inputs(names, pairs)
+        self._check_environment()
+        return self
+
+    def _task_names(self) -> set[str]:
         groups = [group.name for group in self.tasks]
         twice = sorted({name for name in groups if groups.count(name) > 1})
         if twice:
@@ -225,26 +238,33 @@ class JobFile(Document):
             raise ValueError(
                 f"tasks: the task name {longest!r} has more than {LONGEST_NAME} characters; shorten the group's"
             )
+        return names
+
+    def _check_count(self, names: Set[str]) -> None:
         # Of the named topologies only the full one grows beyond the bound, and is counted without writing it out.
         count = len(names) * (len(names) - 1) if self.flows.topology == "full" else len(self.flows.edges)
         count += len(self.flows.inputs)
         if count > MAX_FLOWS:
             raise ValueError(f"flows: {count} flows are more than the {MAX_FLOWS} that one job may have")
+
+    def _check_edges(self, names: Set[str]) -> set[tuple[str, str]]:
+        """The edges as pairs of ends."""
         pairs: set[tuple[str, str]] = set()
         for i, edge in enumerate(self.flows.edges):
             for end in (edge.src, edge.dst):
                 if end not in names:
-                    known = ", ".join(sorted(names)[:5])
-                    raise ValueError(f"flows.edges[{i}]: no task is named {end!r}; tasks are {known}...")
+                    raise ValueError(f"flows.edges[{i}]: {_unknown_task(end, names)}")
             if edge.src == edge.dst:
                 raise ValueError(f"flows.edges[{i}]: a flow needs two different tasks")
             if (edge.src, edge.dst) in pairs:
                 raise ValueError(f"flows.edges[{i}]: a second flow from {edge.src} to {edge.dst}")
             pairs.add((edge.src, edge.dst))
+        return pairs
+
+    def _check_inputs(self, names: Set[str], pairs: set[tuple[str, str]]) -> None:
         for i, data in enumerate(self.flows.inputs):
             if data.dst not in names:
-                known = ", ".join(sorted(names)[:5])
-                raise ValueError(f"flows.inputs[{i}].dst: no task is named {data.dst!r}; tasks are {known}...")
+                raise ValueError(f"flows.inputs[{i}].dst: {_unknown_task(data.dst, names)}")
             if (f"{NODE_MARK}{data.node}", data.dst) in pairs:
                 raise ValueError(
                     f"flows.inputs[{i}]: a second input from {data.node} to {data.dst}; "
@@ -254,16 +274,17 @@ class JobFile(Document):
             twice = sorted({name for name in data.datasets if data.datasets.count(name) > 1})
             if twice:
                 raise ValueError(f"flows.inputs[{i}].datasets: {twice[0]!r} is named twice")
-        told: Counter[str] = Counter()
+
+    def _check_environment(self) -> None:
+        length: Counter[str] = Counter()  # of each task's CES_INPUTS
         for i, data in enumerate(self.flows.inputs):
-            told[data.dst] += ABOUT_INPUT + len(data.node) + sum(len(name) + 4 for name in data.datasets)
-            if told[data.dst] > MAX_INPUTS:
+            length[data.dst] += ABOUT_INPUT + len(data.node) + sum(len(name) + 4 for name in data.datasets)
+            if length[data.dst] > MAX_INPUTS:
                 raise ValueError(
                     f"flows.inputs[{i}]: what {data.dst} reads, written out in its CES_INPUTS, would be more than "
                     f"{MAX_INPUTS} characters; name fewer datasets, or none for all that a node offers, or let several "
                     "tasks read"
                 )
-        return self
 
     def expand_tasks(self) -> list[Task]:
         """Every task in rank order: the groups as written, replicas counted up."""
@@ -313,6 +334,11 @@ class JobFile(Document):
         pairs = topology_pairs(flows.topology, len(names), flows.direction)
         low, high = flows.bandwidth.min, flows.bandwidth.max
         return [Flow(src=names[a], dst=names[b], min=low, max=high, mode=flows.mode) for a, b in pairs]
+
+
+def _unknown_task(name: str, names: Set[str]) -> str:
+    known = ", ".join(sorted(names)[:5])
+    return f"no task is named {name!r}; tasks are {known}..."
 
 
 def topology_pairs(topology: str, count: int, direction: str = "forward") -> list[tuple[int, int]]:

@@ -1,5 +1,5 @@
-"""The queue's file: what decides who of many waiting jobs goes first, and what each tenant may have. The manager reads
-it for the tenants that there are, the scheduler for all of it; what is left out has the default."""
+"""The queue file: what decides which waiting job goes first, and what each tenant may have. The manager reads its
+tenants, the scheduler all of it; fields that are left out have their defaults."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ import yaml
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 from pydantic_core import ErrorDetails
 
+from ces_common.documents import read_yaml
+from ces_common.field_errors import plain_problem
 from ces_common.jobfile import Document, Name
 from ces_common.quantities import Duration
 from ces_common.service import BadSetup
@@ -60,7 +62,7 @@ Share = Annotated[float, AfterValidator(_share)]
 
 
 class ClusterShares(Document):
-    """Shares of the whole cluster, 0 to 1; of what is left out nothing is said."""
+    """Shares of the whole cluster, 0 to 1; None: not limited, or nothing guaranteed."""
 
     cpu: Share | None = None
     memory: Share | None = None
@@ -68,12 +70,12 @@ class ClusterShares(Document):
     bandwidth: Share | None = None
 
     def said(self) -> dict[str, float]:
-        """Resource -> share, of those that are given."""
+        """Resource -> share, where one is given."""
         return {resource: share for resource, share in self if share is not None}
 
 
 class Weights(Document):
-    """Of the parts of a job's score, in doublings: what counts as much as taking half."""
+    """Weights of the parts of a job's score, in doublings: 1 counts as much as taking half as much."""
 
     fit: Weight = 1.0
     priority: Weight = 0.5
@@ -82,7 +84,7 @@ class Weights(Document):
 
 
 class TenantEntry(Document):
-    """Who submits. What is guaranteed does not count when tenants' shares are compared; a quota is never exceeded."""
+    """A tenant. What is guaranteed does not count when tenants' shares are compared; a quota is never exceeded."""
 
     name: Name
     weight: Annotated[float, AfterValidator(_above_zero)] = 1.0
@@ -91,8 +93,8 @@ class TenantEntry(Document):
 
 
 class QueueFile(Document):
-    """``window``, ``overdue``, ``crowded``, ``declined`` and ``preemption``: null is none. Those ``tenants`` that are
-    named may submit; where none is, any may, with weight 1 and no quota."""
+    """``window``, ``overdue``, ``crowded``, ``declined`` and ``preemption``: null is none. Only the named ``tenants``
+    may submit; if none is named, any may, with weight 1 and no quota."""
 
     window: Annotated[int, Field(ge=1)] | None = 8
     weights: Weights = Weights()
@@ -134,7 +136,7 @@ class QueueFile(Document):
 
     @property
     def names(self) -> list[str]:
-        """Of the tenants."""
+        """The tenants' names."""
         return [tenant.name for tenant in self.tenants]
 
 
@@ -143,7 +145,7 @@ def read_queue(path: Path | None) -> QueueFile:
     if path is None:
         return QueueFile()
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = read_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadSetup(f"CES_QUEUE: {path} cannot be read: {error.strerror or error}") from error
     except (UnicodeDecodeError, yaml.YAMLError) as error:
@@ -158,9 +160,7 @@ def read_queue(path: Path | None) -> QueueFile:
 def _explain(detail: ErrorDetails) -> str:
     """``tenants[1].weight: must be above 0, is -2``."""
     field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"]).removeprefix(".")
-    if detail["type"] == "extra_forbidden":
-        return f"{field}: unknown field; remove it, or see how it is spelt in the documentation"
-    said = detail["msg"].removeprefix("Value error, ")
+    said = plain_problem(detail)
     if detail["type"] == "value_error" and not field:
         return said  # it begins with the field
     return f"{field or 'file'}: {said}"

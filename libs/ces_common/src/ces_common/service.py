@@ -1,8 +1,9 @@
-"""What running as a service means: signals, a group of loops that live and die together, crash on the unforeseen."""
+"""What running as a service means: signals, loops that live and die together, a crash on any unforeseen error."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
@@ -11,16 +12,17 @@ from typing import Any, TypeVar
 
 import structlog
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
+from ces_common.logs import configure_logging
 from ces_common.settings import ServiceSettings
-from ces_common.telemetry import configure_logging
 
 log = structlog.get_logger()
 S = TypeVar("S", bound=ServiceSettings)
 
 
 class Hint:
-    """Something may have changed. Any number of calls before the next wait count once."""
+    """Says that something may have changed. Any number of calls before the next wait count as one."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -59,14 +61,18 @@ class BadSetup(Exception):
 
 def run_service(name: str, settings_type: type[S], main: Callable[[S, asyncio.Event], Awaitable[None]]) -> None:
     """Run a service until SIGTERM or SIGINT; ``main`` gets its settings and the event that asks it to stop. Exit
-    status 2 with a plain text where a setting is wrong or BadSetup was raised."""
+    status 2 with a plain text where a setting is wrong or BadSetup was raised. With ``--settings`` on the command line
+    it only prints which settings it reads and which of them are wrong."""
+    if sys.argv[1:] == ["--settings"]:
+        print(json.dumps(describe_settings(settings_type)))
+        return
     try:
         settings = settings_type()
         configure_logging(name, settings.log_level)
         asyncio.run(_until_told(settings, main))
     except ValidationError as error:
         for wrong in error.errors():
-            print(_setting(wrong["loc"]) + wrong["msg"].removeprefix("Value error, "), file=sys.stderr)
+            print(_complaint(wrong), file=sys.stderr)
         raise SystemExit(2) from None
     except BadSetup as error:
         print(error, file=sys.stderr)
@@ -81,6 +87,20 @@ async def _until_told(settings: S, main: Callable[[S, asyncio.Event], Awaitable[
     log.info("starting")
     await main(settings, stop)
     log.info("stopped")
+
+
+def describe_settings(settings_type: type[ServiceSettings]) -> dict[str, list[str]]:
+    """The variables that a service reads (``settings``), and what is wrong with the given ones (``wrong``)."""
+    wrong: list[str] = []
+    try:
+        settings_type()
+    except ValidationError as error:
+        wrong = [_complaint(each) for each in error.errors() if each["type"] != "missing"]
+    return {"settings": sorted(f"CES_{name.upper()}" for name in settings_type.model_fields), "wrong": wrong}
+
+
+def _complaint(wrong: ErrorDetails) -> str:
+    return _setting(wrong["loc"]) + wrong["msg"].removeprefix("Value error, ")
 
 
 def _setting(location: tuple[int | str, ...]) -> str:

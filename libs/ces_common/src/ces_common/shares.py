@@ -16,7 +16,7 @@ HEADROOM = 0.05  # share of a link that no plan may use
 TUNNELS_HEADROOM = 0.10  # the same of a medium that tunnels share
 RETURN = 0.025  # a return class's rate, as a share of the flow that it answers
 RETURN_BASE = 40_000  # bit/s on top of it, for handshakes and short messages: what a slow flow's share has no room for
-UNRESERVED = 0.02  # share of a link for all traffic without a reservation
+BEST_EFFORT = 0.02  # share of a link for all traffic without a reservation
 LEAST_RATE = 8_000  # bit/s; no class is made slower than this
 
 
@@ -35,21 +35,21 @@ def reservable_of_medium(capacity: int, tunnels: bool) -> int:
     return int(capacity * (1 - TUNNELS_HEADROOM)) if tunnels else reservable(capacity)
 
 
-def return_rate(bandwidth: int) -> int:
-    """Rate of the class that carries the answers to a flow of this bandwidth, in bit/s."""
-    return int(bandwidth * RETURN) + RETURN_BASE
+def return_rate(rate: int) -> int:
+    """Rate of the class that carries the answers to a flow of this rate, in bit/s."""
+    return int(rate * RETURN) + RETURN_BASE
 
 
-def unreserved_rate(capacity: int) -> int:
+def best_effort_rate(capacity: int) -> int:
     """Rate of the class that all other traffic on a link shares, in bit/s."""
-    return max(int(capacity * UNRESERVED), LEAST_RATE)
+    return max(int(capacity * BEST_EFFORT), LEAST_RATE)
 
 
-def fitted(wanted: Sequence[int], room: int) -> list[int]:
-    """Rates no more than wanted, together within ``room`` as far as the least rate of each allows: where they do not
+def fitted(desired: Sequence[int], room: int) -> list[int]:
+    """Rates no more than desired, together within ``room`` as far as the least rate of each allows: where they do not
     fit, all shrink alike."""
-    total = sum(wanted)
+    total = sum(desired)
     if total <= max(room, 0):
-        return list(wanted)
+        return list(desired)
     share = max(room, 0) / total
-    return [max(int(rate * share), LEAST_RATE) for rate in wanted]
+    return [max(int(rate * share), LEAST_RATE) for rate in desired]

@@ -24,7 +24,7 @@ class JobState(StrEnum):
 class AllocationState(StrEnum):
     PENDING = "pending"  # committed; its worker is not running yet
     RUNNING = "running"
-    STOPPING = "stopping"  # no longer wanted; holds its capacity until its agent confirms
+    STOPPING = "stopping"  # no longer desired; holds its capacity until its agent confirms
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     STOPPED = "stopped"
@@ -69,21 +69,21 @@ S = TypeVar("S", bound=StrEnum)
 class IllegalTransition(Exception, Generic[S]):
     """A transition that the table does not admit, with the history that led there."""
 
-    def __init__(self, who: str, current: S, wanted: S, history: Sequence[str] = ()) -> None:
+    def __init__(self, who: str, current: S, desired: S, history: Sequence[str] = ()) -> None:
         story = "; ".join(history) or "no history given"
-        super().__init__(f"{who} cannot go from {current} to {wanted} (history: {story})")
-        self.who, self.current, self.wanted, self.history = who, current, wanted, tuple(history)
+        super().__init__(f"{who} cannot go from {current} to {desired} (history: {story})")
+        self.who, self.current, self.desired, self.history = who, current, desired, tuple(history)
 
 
-def check_job(job: str, current: JobState, wanted: JobState, history: Sequence[str] = ()) -> None:
-    """Raises IllegalTransition unless ``current -> wanted`` is a legal step of a job."""
-    if wanted not in JOB_TRANSITIONS[current]:
-        raise IllegalTransition(f"job {job}", current, wanted, history)
+def check_job(job: str, current: JobState, desired: JobState, history: Sequence[str] = ()) -> None:
+    """Raises IllegalTransition unless ``current -> desired`` is a legal step of a job."""
+    if desired not in JOB_TRANSITIONS[current]:
+        raise IllegalTransition(f"job {job}", current, desired, history)
 
 
 def check_allocation(
-    allocation: str, current: AllocationState, wanted: AllocationState, history: Sequence[str] = ()
+    allocation: str, current: AllocationState, desired: AllocationState, history: Sequence[str] = ()
 ) -> None:
-    """Raises IllegalTransition unless ``current -> wanted`` is a legal step of an allocation."""
-    if wanted not in ALLOCATION_TRANSITIONS[current]:
-        raise IllegalTransition(f"allocation {allocation}", current, wanted, history)
+    """Raises IllegalTransition unless ``current -> desired`` is a legal step of an allocation."""
+    if desired not in ALLOCATION_TRANSITIONS[current]:
+        raise IllegalTransition(f"allocation {allocation}", current, desired, history)

@@ -7,7 +7,7 @@ smuggle a wildcard or another level into a subject.
 from __future__ import annotations
 
 import re
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Final, Literal, TypeVar
 
 PREFIX: Final = "ces.v1"
 EVENT_STREAM: Final = "CES_EVT"
@@ -20,14 +20,14 @@ ALL_DEAD: Final = f"{PREFIX}.dead.>"
 ALL_HEARTBEATS: Final = f"{PREFIX}.hb.*"
 ALL_REPORTS: Final = f"{PREFIX}.agent.*.*"
 
-WANTED_BUCKET: Final = "ces_wanted"
-WANTED_STREAM: Final = f"KV_{WANTED_BUCKET}"
-WANTED_PREFIX: Final = f"$KV.{WANTED_BUCKET}"
+DESIRED_BUCKET: Final = "ces_desired"
+DESIRED_STREAM: Final = f"KV_{DESIRED_BUCKET}"
+DESIRED_PREFIX: Final = f"$KV.{DESIRED_BUCKET}"
 
 ReportKind = Literal["status", "applied", "progress", "links", "data"]
 REPORT_KINDS: Final[tuple[ReportKind, ...]] = ("status", "applied", "progress", "links", "data")
-WantedKind = Literal["compute", "network"]
-WANTED_KINDS: Final[tuple[WantedKind, ...]] = ("compute", "network")
+DesiredKind = Literal["compute", "network"]
+DESIRED_KINDS: Final[tuple[DesiredKind, ...]] = ("compute", "network")
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _Kind = TypeVar("_Kind", bound=str)
@@ -36,22 +36,6 @@ _NODE = re.compile(r"[A-Za-z0-9_-]{1,63}")
 
 class BadName(ValueError):
     """A name that cannot be part of a subject."""
-
-
-class EventSubject(NamedTuple):
-    aggregate: str
-    type: str
-    id: str
-
-
-class ReportSubject(NamedTuple):
-    node: str
-    kind: ReportKind
-
-
-class WantedKey(NamedTuple):
-    node: str
-    kind: WantedKind
 
 
 def token(value: str, what: str = "name") -> str:
@@ -69,7 +53,7 @@ def node_name(value: str) -> str:
 
 
 def event(aggregate: str, type_: str, id_: str) -> str:
-    """The subject of one fact, for example ``ces.v1.evt.job.submitted.01J...``."""
+    """The subject of one fact, for example ``ces.v1.evt.job.queued.01J...``."""
     return f"{PREFIX}.evt.{token(aggregate, 'aggregate')}.{token(type_, 'event type')}.{token(id_, 'id')}"
 
 
@@ -82,12 +66,6 @@ def events(aggregate: str, type_: str | None = None) -> str:
 def link_id(src: str, dst: str) -> str:
     """Stands for a directed link where facts about it need an id."""
     return f"{node_name(src)}--{node_name(dst)}"
-
-
-def parse_event(subject: str) -> EventSubject:
-    """Raises BadName if ``subject`` is not a fact's."""
-    aggregate, type_, id_ = _rest(subject, "evt", 3)
-    return EventSubject(aggregate, type_, id_)
 
 
 def heartbeat(node: str) -> str:
@@ -110,10 +88,10 @@ def reports(kind: ReportKind) -> str:
     return f"{PREFIX}.agent.*.{_one_of(kind, REPORT_KINDS, 'report')}"
 
 
-def parse_report(subject: str) -> ReportSubject:
-    """Raises BadName if ``subject`` is not an agent's report."""
+def parse_report(subject: str) -> tuple[str, ReportKind]:
+    """The node and the kind of an agent's report. Raises BadName."""
     node, kind = _rest(subject, "agent", 2)
-    return ReportSubject(node_name(node), _one_of(kind, REPORT_KINDS, "report"))
+    return node_name(node), _one_of(kind, REPORT_KINDS, "report")
 
 
 def rpc(service: str, operation: str) -> str:
@@ -132,42 +110,36 @@ def dead_letter(service: str) -> str:
     return f"{PREFIX}.dead.{token(service, 'service')}"
 
 
-def parse_dead_letter(subject: str) -> str:
-    """The service that could not handle it. Raises BadName."""
-    (service,) = _rest(subject, "dead", 1)
-    return service
+def desired_key(node: str, kind: DesiredKind) -> str:
+    """The key of a node's desired state in the bucket, for example ``edge-1.compute``."""
+    return f"{node_name(node)}.{_one_of(kind, DESIRED_KINDS, 'desired state')}"
 
 
-def wanted_key(node: str, kind: WantedKind) -> str:
-    """The key of a node's wanted state in the bucket, for example ``edge-1.compute``."""
-    return f"{node_name(node)}.{_one_of(kind, WANTED_KINDS, 'wanted state')}"
-
-
-def parse_wanted_key(key: str) -> WantedKey:
-    """Raises BadName if ``key`` is not of the bucket."""
+def parse_desired_key(key: str) -> tuple[str, DesiredKind]:
+    """The node and the kind of a desired state's key. Raises BadName."""
     node, dot, kind = key.partition(".")
     if not dot:
-        raise BadName(f"{key!r} is no wanted-state key")
-    return WantedKey(node_name(node), _one_of(kind, WANTED_KINDS, "wanted state"))
+        raise BadName(f"{key!r} is no desired-state key")
+    return node_name(node), _one_of(kind, DESIRED_KINDS, "desired state")
 
 
-def wanted_subject(key: str) -> str:
+def desired_subject(key: str) -> str:
     """The subject that carries a key's changes. Raises BadName for a key that is not of the bucket."""
-    parse_wanted_key(key)
-    return f"{WANTED_PREFIX}.{key}"
+    parse_desired_key(key)
+    return f"{DESIRED_PREFIX}.{key}"
 
 
-def wanted_subjects(node: str) -> str:
+def desired_subjects(node: str) -> str:
     """A pattern for the changes of all keys of one node."""
-    return f"{WANTED_PREFIX}.{node_name(node)}.*"
+    return f"{DESIRED_PREFIX}.{node_name(node)}.*"
 
 
-def wanted_key_of(subject: str) -> str:
+def desired_key_of(subject: str) -> str:
     """The key whose change ``subject`` carries. Raises BadName."""
-    key = subject.removeprefix(f"{WANTED_PREFIX}.")
+    key = subject.removeprefix(f"{DESIRED_PREFIX}.")
     if key == subject:
-        raise BadName(f"{subject!r} carries no wanted state")
-    parse_wanted_key(key)
+        raise BadName(f"{subject!r} carries no desired state")
+    parse_desired_key(key)
     return key
 
 
@@ -186,13 +158,13 @@ def stream_of(subject: str) -> str:
 
 def matches(pattern: str, subject: str) -> bool:
     """Whether ``subject`` falls under ``pattern`` (``*``: one token, ``>``: one or more at the end)."""
-    wanted, given = pattern.split("."), subject.split(".")
-    for i, part in enumerate(wanted):
+    desired, given = pattern.split("."), subject.split(".")
+    for i, part in enumerate(desired):
         if part == ">":
             return len(given) > i
         if i >= len(given) or part not in ("*", given[i]):
             return False
-    return len(wanted) == len(given)
+    return len(desired) == len(given)
 
 
 def _rest(subject: str, family: str, count: int) -> list[str]:

@@ -1,6 +1,7 @@
-"""An independent judge of plans: plain Python over the instance and the answer, as ``ces solve`` reads and prints them.
+"""An independent checker of plans: plain Python over the instance and the answer, as ``ces solve`` reads and prints
+them.
 
-It shares no code with solvers, objective or paths, so that a mistake there cannot hide itself here.
+It shares no code with solvers, objective or paths, so that their mistakes cannot hide here.
 """
 
 from __future__ import annotations
@@ -30,13 +31,20 @@ class Violation:
 def check(
     instance: Mapping[str, Any], answer: Mapping[str, Any], *, basis: str = "system", paths: int | None = None
 ) -> list[Violation]:
-    """Every rule that the answer breaks; empty for a correct plan.
+    """The rules that the answer breaks; empty for a correct plan.
 
-    ``paths``: None where flows had to take hop-shortest paths, K where they might take the K shortest simple ones.
+    ``paths``: None if flows had to take hop-shortest paths, K if they might take the K shortest simple ones.
 
-    ``instance`` is what ``ces solve`` reads, ``answer`` a line that it printed. An infeasible answer is only asked for
-    its reason: whether it is true is beyond a checker.
+    ``instance`` is what ``ces solve`` reads (:func:`ces_core.model.instance.write_instance`), ``answer`` what it prints
+    (:meth:`ces_core.model.plan.Result.to_dict`). Of an infeasible answer only the presence of a reason is checked:
+    whether it is true is beyond a checker. Raises TypeError for objects in place of these.
     """
+    for what, given, made in (
+        ("instance", instance, "write_instance(problem)"),
+        ("answer", answer, "result.to_dict()"),
+    ):
+        if not isinstance(given, Mapping):
+            raise TypeError(f"{what}: the checker reads plain data, not a {type(given).__name__}; give it {made}")
     if not answer.get("feasible"):
         return [] if answer.get("reason") else [Violation("no-reason", "infeasible without a reason")]
     checker = _Checker(instance, answer, paths)
@@ -151,7 +159,7 @@ class _Checker:
         return left
 
     def _shorter(self, route: list[str], left: Mapping[str, int], most: int) -> int:
-        """How many simple paths between the ends of ``route`` have fewer hops; counts no further than ``most``."""
+        """The number of simple paths with fewer hops between the ends of ``route``, counted up to ``most``."""
         hops, count = len(route) - 1, 0
         begun = [route[:1]]
         while begun and count < most:

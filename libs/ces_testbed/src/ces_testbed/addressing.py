@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
 
-from ces_common.naming import short_hash
+from ces_common.names import short_hash
 from ces_testbed.topology import DATA_PLANE_SUFFIX
 
 POOL = IPv4Network("198.18.0.0/15")  # set aside for testing networks (RFC 2544); routed nowhere
@@ -45,7 +45,7 @@ def data_plane(cluster: str, node: str) -> str:
 
 
 def cluster_of(namespace: str) -> str | None:
-    """The cluster that a namespace's name tells of; None for a stranger's."""
+    """The cluster in a namespace's name; None where it is not one of CES's."""
     parts = namespace.split("-", 2)
     return parts[1] if len(parts) == 3 and parts[0] == "ces" and CLUSTER_NAME.match(parts[1]) else None
 
@@ -65,7 +65,7 @@ def management_device(cluster: str, node: str) -> str:
 
 
 def choose_subnet(cluster: str, hosts: int, taken: Iterable[IPv4Network]) -> IPv4Network:
-    """A subnet for so many hosts and the bridge that overlaps nothing in ``taken``. Raises NoSubnet.
+    """A subnet with room for ``hosts`` and the bridge that overlaps nothing in ``taken``. Raises NoSubnet.
 
     Begins at a place that depends on the cluster's name, so that clusters rarely try for the same one.
     """

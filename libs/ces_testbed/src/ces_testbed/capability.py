@@ -9,7 +9,7 @@ import sys
 from ces_common.jobfile import JobFile
 
 PROBE = "ces-probe"
-HOLDER_IMAGE = "ces-holder"
+SANDBOX_IMAGE = "ces-sandbox"
 
 
 def why_no_tc() -> str | None:
@@ -57,13 +57,13 @@ def why_no_engine() -> str | None:
 
 
 def missing_images(job: JobFile) -> list[str]:
-    """The images that a job's workers and their holders need and the engine lacks. Needs an engine that answers."""
+    """The images for a job's workers and their sandboxes that the engine lacks. Raises DockerException without one."""
     import docker
     from docker.errors import ImageNotFound
 
     client = docker.from_env()
     missing = []
-    for name in sorted({HOLDER_IMAGE, *(group.image for group in job.tasks if group.image)}):
+    for name in sorted({SANDBOX_IMAGE, *(group.image for group in job.tasks if group.image)}):
         try:
             client.images.get(name)
         except ImageNotFound:

@@ -1,4 +1,4 @@
-"""Ends everything of a cluster, whoever started it and however it was left, and tells what remains."""
+"""Removal of everything of a cluster, however it was started and left, and the list of what remains."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ces_client.context import context_path, load_context
+from ces_client.context import forget_token
 from ces_client.errors import BadInput
-from ces_common.naming import short_hash
+from ces_common.names import short_hash
+from ces_testbed import owners
 from ces_testbed.capability import why_no_engine
 from ces_testbed.processes import Known, Records, end, marked
 from ces_testbed.spec import Files
@@ -30,17 +31,21 @@ def remove_cluster(name: str, files: Files, *, containers: bool) -> None:
     mine = os.getpid()
     end([each for each in Records(files.processes).living() if each.pid != mine], _STEPS)
     remove_remains(name, files, containers=containers)
+    owners.release(name, files)
     remove_files(files)
 
 
 def remove_remains(name: str, files: Files, *, containers: bool) -> None:
-    """What agents leave behind on purpose (workers, holders, containers), and the hosts."""
+    """What agents leave behind on purpose (workers, sandboxes, containers), and the hosts. Hosts and containers of
+    another cluster that holds the name are left alone."""
     end(marked(files.root), _STEPS)
     end(_workers(files), ((signal.SIGKILL, 5.0),))
-    if containers:
-        _remove_containers(name)
     for directory in _cgroups(name, files):
         _remove_tree(directory)
+    if owners.other_owner(name, files) is not None:
+        return
+    if containers:
+        _remove_containers(name)
     if has_namespaces():
         from ces_testbed.hosts import remove_hosts
 
@@ -60,28 +65,22 @@ def remove_files(files: Files) -> None:
 
 
 def _forget_context(files: Files) -> None:
-    """Remove the user's context file if it is this cluster's: its token is void now."""
-    try:
-        token = files.token.read_text().strip()
-        saved = load_context(
-            {name: value for name, value in os.environ.items() if name not in ("CES_URL", "CES_TOKEN")}
-        )
-    except (OSError, BadInput):
-        return
-    if saved.token == token:
-        context_path().unlink(missing_ok=True)
+    """Remove this cluster from the user's context file: its token is void now."""
+    with contextlib.suppress(OSError, BadInput):
+        forget_token(files.token.read_text().strip())
 
 
 def leftovers(name: str, files: Files, *, containers: bool) -> list[str]:
     """Everything of a cluster that is still on this machine, in words: processes, namespaces, devices, control groups,
     containers. Empty when it is clean."""
     found = [f"process {each.pid} ({each.name})" for each in [*marked(files.root), *_workers(files)]]
-    if has_namespaces():
+    found += [f"control group {directory}" for directory in _cgroups(name, files)]
+    is_anothers = owners.other_owner(name, files) is not None
+    if has_namespaces() and not is_anothers:
         from ces_testbed.hosts import traces
 
         found += [f"namespace or device {trace}" for trace in traces(name)]
-    found += [f"control group {directory}" for directory in _cgroups(name, files)]
-    if containers:
+    if containers and not is_anothers:
         found += [f"container {container.name}" for container in _containers(name)]
     return sorted(set(found))
 

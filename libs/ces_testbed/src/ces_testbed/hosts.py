@@ -11,7 +11,7 @@ from ipaddress import IPv4Network
 
 from pyroute2 import IPRoute
 
-from ces_common.naming import link_device
+from ces_common.names import link_device
 from ces_testbed.addressing import (
     HOST_DEVICE,
     POOL,
@@ -74,7 +74,7 @@ class Hosts:
     def up(self) -> None:
         """Make what is not there yet and take away what the topology no longer has. Raises TestbedError."""
         # A data plane first, so that whatever is half made can be told from the namespaces that agents make.
-        wanted = [
+        desired = [
             name
             for node in self.topology.nodes
             for name in (data_plane(self.cluster, node.name), host_namespace(self.cluster, node.name))
@@ -83,7 +83,7 @@ class Hosts:
         if len(ports) < len(self.topology.nodes):
             raise TestbedError("two node names give the same device name: rename one")
         for space in _host_spaces(self.cluster):
-            if space not in wanted:
+            if space not in desired:
                 remove_namespace(space)
         with routing() as ip:
             self._ensure_bridge(ip, len(ports))
@@ -91,7 +91,7 @@ class Hosts:
             for device in devices(ip, device_prefix(self.cluster)):
                 if device not in keep:
                     delete_device(ip, device)
-            for space in wanted:
+            for space in desired:
                 ensure_namespace(space)
             for device, node in ports.items():
                 self._ensure_cable(ip, device, node)

@@ -1,4 +1,4 @@
-"""Starts a cluster in a process of its own and follows what that process tells."""
+"""A cluster in a process of its own, and the news of that process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from ces_testbed.processes import Records
-from ces_testbed.progress import News, read_news
+from ces_testbed.progress import UNDER_WAY, News, read_news
 from ces_testbed.spec import ClusterSpec, Files
 
 LOOK_S = 0.05
@@ -18,7 +18,7 @@ GONE = News(kind="failed", text="the cluster's own process ended without a word"
 
 
 class Background:
-    """A cluster held up by ``ces_testbed.background``. ``tied``: it ends when this process does."""
+    """A cluster kept up by ``ces_testbed.background``. ``tied``: it ends when this process does."""
 
     def __init__(self, spec: ClusterSpec, files: Files, *, tied: bool) -> None:
         self.spec, self.files, self._tied = spec, files, tied
@@ -26,6 +26,7 @@ class Background:
         self._offset = 0
 
     def start(self) -> None:
+        """Raises OSError where the cluster's folder cannot be written."""
         self.files.prepare()
         self.files.progress.unlink(missing_ok=True)
         self.files.spec.write_text(self.spec.model_dump_json(indent=2))
@@ -40,13 +41,13 @@ class Background:
             )
 
     def news(self) -> Iterator[News]:
-        """What it tells from now on, until it is ready, has failed, or has stopped."""
+        """Its news from now on, until it is ready, has failed, or has stopped."""
         while True:
             ended = self._process is not None and self._process.poll() is not None
             items, self._offset = read_news(self.files.progress, self._offset)
             for item in items:
                 yield item
-                if item.kind != "step":
+                if item.kind not in UNDER_WAY:
                     return
             if ended and not items:
                 yield GONE
@@ -54,7 +55,7 @@ class Background:
             time.sleep(LOOK_S)
 
     def ask_to_end(self) -> None:
-        """It then cleans up and tells when it has."""
+        """It then cleans up, and its news say when it has."""
         if self._process is None:
             return
         if self._process.stdin is not None:
@@ -75,5 +76,5 @@ class Background:
 
 
 def is_up(files: Files) -> bool:
-    """Whether a supervisor holds the cluster up."""
+    """Whether a supervisor keeps the cluster up."""
     return bool(Records(files.processes).living("supervisor"))

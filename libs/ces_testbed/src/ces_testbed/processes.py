@@ -1,7 +1,7 @@
 """Processes of a cluster, known for certain: a process id together with the moment its process started.
 
 Every process of a cluster carries the cluster's state directory in its environment (``MARK``) or on its command line,
-so that also those are found that nobody wrote down.
+so that processes are found even if no record of them was written.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -61,6 +61,7 @@ class Records:
         self._path = path
 
     def write(self, known: Iterable[Known]) -> None:
+        """Raises OSError, as where the disk is full."""
         fresh = self._path.with_name(self._path.name + ".new")
         fresh.write_text(json.dumps([asdict(each) for each in known]))
         fresh.replace(self._path)
@@ -100,7 +101,7 @@ def _is_shim(command: list[str], state: str) -> bool:
 
 
 def end(processes: Sequence[Known], steps: Sequence[tuple[signal.Signals, float]]) -> list[Known]:
-    """Send each signal in turn to whoever is left and wait up to so many seconds; answers who still runs."""
+    """Send each signal in turn to the processes left, and wait for its seconds at most; returns those still running."""
     left = _alive(processes)
     for number, patience_s in steps:
         for process in left:
@@ -113,13 +114,3 @@ def end(processes: Sequence[Known], steps: Sequence[tuple[signal.Signals, float]
 
 def _alive(processes: Iterable[Known]) -> list[Known]:
     return [process for process in processes if process.alive()]
-
-
-def wait_until(condition: Callable[[], bool], timeout_s: float, pause_s: float = _LOOK_S) -> bool:
-    """Whether the condition came true in time."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(pause_s)
-    return True

@@ -1,7 +1,8 @@
-"""What a cluster's background process tells those who wait for it: lines in a file, readable at any time later."""
+"""News of a cluster's background process for whoever waits for it: lines in a file, readable at any time later."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +10,14 @@ from typing import Literal
 
 from ces_common.messages.base import Message
 
-Kind = Literal["step", "ready", "failed", "stopped"]
+Kind = Literal["step", "remark", "ready", "failed", "stopped"]
+UNDER_WAY: tuple[Kind, ...] = ("step", "remark")
+"""News after which more follow."""
 
 
 class News(Message):
-    """``step``: ``done`` of ``total`` parts of it are up. ``failed``: why, in ``text``. ``left``: what could not be
+    """``step``: ``done`` of ``total`` parts of it are up. ``remark``: what is being waited for, or what to know, in
+    ``text``. ``ready``: the API's URL, in ``text``. ``failed``: why, in ``text``. ``left``: what could not be
     removed."""
 
     kind: Kind
@@ -24,16 +28,11 @@ class News(Message):
     left: list[str] = []
 
 
-class Told:
-    """Appends news."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def say(self, news: News) -> None:
-        if self._path.parent.is_dir():
-            with self._path.open("a") as file:
-                file.write(news.model_dump_json(exclude_defaults=True) + "\n")
+def write_news(path: Path, news: News) -> None:
+    """Append news to the file. Where it cannot be written, as on a full disk, it is lost: what is going on matters
+    more."""
+    with contextlib.suppress(OSError), path.open("a") as file:
+        file.write(news.model_dump_json(exclude_defaults=True) + "\n")
 
 
 def read_news(path: Path, offset: int) -> tuple[list[News], int]:

@@ -28,6 +28,38 @@ MODULES = {
     "network-ctl": "ces_network_ctl",
 }
 AGENT_MODULE = "ces_edge_agent"
+_ITS_OWN = "a local cluster decides it itself"
+_IN_TOPOLOGY = "it stands in the topology file, for each node"
+DECIDED = {
+    "CES_ADMIN_TOKEN_FILE": _ITS_OWN,
+    "CES_ADVERTISED_NATS_URLS": _ITS_OWN,
+    "CES_AGENT_SIGNING_KEY_FILE": _ITS_OWN,
+    "CES_CLUSTER": "use --name",
+    "CES_DATABASE_URL": _ITS_OWN,
+    "CES_DATA_PLANE": _ITS_OWN,
+    "CES_DATASETS": _IN_TOPOLOGY,
+    "CES_HIDE": _ITS_OWN,
+    "CES_HOST_ADDRESS": _ITS_OWN,
+    "CES_HTTP_HOST": _ITS_OWN,
+    "CES_HTTP_PORT": "use --port",
+    "CES_JOIN_TOKEN": _ITS_OWN,
+    "CES_JOIN_TOKEN_FILE": _ITS_OWN,
+    "CES_MANAGER_URL": _ITS_OWN,
+    "CES_MIGRATE": _ITS_OWN,
+    "CES_NATS_CREDS": _ITS_OWN,
+    "CES_NATS_URLS": _ITS_OWN,
+    "CES_NETWORK": "use --network",
+    "CES_NODE": _IN_TOPOLOGY,
+    "CES_NODE_CPU": _IN_TOPOLOGY,
+    "CES_NODE_GPU": _IN_TOPOLOGY,
+    "CES_NODE_LABELS": _IN_TOPOLOGY,
+    "CES_NODE_MEMORY": _IN_TOPOLOGY,
+    "CES_QUEUE": "use --queue",
+    "CES_REVOCATION_KEY_FILE": _ITS_OWN,
+    "CES_RUNTIME": "use --runtime",
+    "CES_STATE_DIR": _ITS_OWN,
+}
+"""Settings that a cluster gives its services itself, and what to do instead of setting them."""
 
 
 def agent_name(node: str) -> str:
@@ -53,7 +85,7 @@ class Layout:
         return f"nats://{self.host}:{self.ports.nats}"
 
     def ready_url(self, service: str) -> str:
-        """Where a central service tells whether it can do its work."""
+        """Where a central service says whether it is ready."""
         port: int = self.ports.api if service == MANAGER else getattr(self.ports, service.replace("-", "_"))
         return f"http://{self.host}:{port}/readyz"
 
@@ -62,15 +94,12 @@ class Layout:
 
 
 def base_env(layout: Layout, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The caller's environment without its own CES settings, which are for another process."""
+    """The caller's environment without its own CES settings, which are for another process, and with the cluster's."""
     env = {name: value for name, value in environment.items() if not name.startswith("CES_")}
     direct = [part for part in (env.get("no_proxy") or env.get("NO_PROXY") or "").split(",") if part]
     env["no_proxy"] = env["NO_PROXY"] = ",".join([*direct, LOCALHOST, layout.host])
-    return env | {
-        MARK: str(layout.files.root),
-        "PYTHONUNBUFFERED": "1",
-        "CES_LOG_LEVEL": layout.spec.log_level,
-    }
+    own = {"CES_LOG_LEVEL": layout.spec.log_level} | layout.spec.settings
+    return env | own | {MARK: str(layout.files.root), "PYTHONUNBUFFERED": "1"}
 
 
 def nats_service(layout: Layout, binary: Path, config: Path) -> Service:
@@ -79,6 +108,11 @@ def nats_service(layout: Layout, binary: Path, config: Path) -> Service:
 
 def manager_service(layout: Layout, trust: Trust) -> Service:
     timing = layout.spec.timing
+    clocks = {
+        "CES_LEASE_S": str(timing.lease_s),
+        "CES_LEASE_MARGIN_S": str(timing.lease_margin_s),
+        "CES_UNREACHABLE_S": str(timing.unreachable_s),
+    }
     env = {
         "CES_HTTP_PORT": str(layout.ports.api),
         "CES_DATABASE_URL": layout.spec.database_url or f"sqlite:///{layout.files.database}",
@@ -87,11 +121,8 @@ def manager_service(layout: Layout, trust: Trust) -> Service:
         "CES_AGENT_SIGNING_KEY_FILE": str(trust.signing_key_file(AGENT)),
         "CES_REVOCATION_KEY_FILE": str(trust.revocation_key_file),
         "CES_ADVERTISED_NATS_URLS": layout.nats_url,
-        "CES_LEASE_S": str(timing.lease_s),
-        "CES_LEASE_MARGIN_S": str(timing.lease_margin_s),
-        "CES_UNREACHABLE_S": str(timing.unreachable_s),
     }
-    return _central(layout, MANAGER, env | _queue(layout))
+    return _central(layout, MANAGER, clocks | layout.spec.settings | env | _queue(layout))
 
 
 def controller_service(layout: Layout, name: str) -> Service:
@@ -113,8 +144,9 @@ def _central(layout: Layout, name: str, env: Mapping[str, str]) -> Service:
     return Service(name, (sys.executable, "-m", MODULES[name]), whole, layout.files.log(name))
 
 
-def agent_service(layout: Layout, node: TestbedNode, token: str, address: str) -> Service:
-    """An agent in its host's namespace, or beside the others on this machine where the network is ``none``."""
+def agent_service(layout: Layout, node: TestbedNode, token: str | None, address: str) -> Service:
+    """An agent in its host's namespace, or beside the others on this machine where the network is ``none``. ``token``:
+    with which it joins; None for one that has joined."""
     spec = layout.spec
     isolated = spec.network == "tc"
     env = {
@@ -122,7 +154,6 @@ def agent_service(layout: Layout, node: TestbedNode, token: str, address: str) -
         "CES_CLUSTER": spec.name,
         "CES_MANAGER_URL": layout.api_url,
         "CES_NATS_URLS": layout.nats_url,
-        "CES_JOIN_TOKEN": token,
         "CES_STATE_DIR": str(layout.files.agent(node.name)),
         "CES_NODE_CPU": format_cpu(node.cpu),
         "CES_NODE_MEMORY": str(node.memory),
@@ -135,6 +166,8 @@ def agent_service(layout: Layout, node: TestbedNode, token: str, address: str) -
         # The administrator's token and every other node's secrets, which lie on the same disk here.
         "CES_HIDE": ",".join(str(path) for path in (layout.files.root, context_path())),
     }
+    if token is not None:
+        env["CES_JOIN_TOKEN"] = token
     if node.datasets is not None:
         env["CES_DATASETS"] = str(node.datasets.absolute())
     if isolated:

@@ -13,10 +13,10 @@ from pydantic import Field, model_validator
 
 from ces_common.jobfile import Document
 from ces_common.messages.base import Message
+from ces_common.runtime import RuntimeKind
 from ces_testbed.addressing import CLUSTER_NAME
 from ces_testbed.topology import Topology
 
-Runtime = Literal["process", "docker"]
 Network = Literal["tc", "none"]
 LOCALHOST = "127.0.0.1"
 API_PORT = 8080
@@ -38,20 +38,44 @@ class ClusterSpec(Document):
 
     name: Annotated[str, Field(pattern=CLUSTER_NAME.pattern)]
     topology: Topology
-    runtime: Runtime = "process"
+    runtime: RuntimeKind = RuntimeKind.PROCESS
     network: Network = "none"
     api_port: Annotated[int, Field(ge=1, le=65535)] = API_PORT
     timing: Timing = Timing()
     database_url: str | None = None  # SQLite among the cluster's files when left out
     save_context: bool = True  # make `ces` commands of this user talk to it
     queue: Path | None = None  # the file of the queue's parameters and tenants; all defaults when left out
+    settings: dict[str, str] = {}  # more environment variables CES_* for every service
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @model_validator(mode="after")
-    def _room(self) -> Self:
+    def _has_workers(self) -> Self:
         if not self.topology.workers:
             raise ValueError("topology: every node is a switch: there is nowhere to run a task")
         return self
+
+    @property
+    def takes_name(self) -> bool:
+        """Whether it makes what is found by its name on the whole machine: namespaces and bridges, or containers."""
+        return self.network == "tc" or self.runtime == RuntimeKind.DOCKER
+
+
+class Ports(Message):
+    """Where this cluster's services listen on this machine."""
+
+    nats: int
+    nats_monitor: int
+    api: int
+    scheduler: int
+    compute_ctl: int
+    network_ctl: int
+
+
+class Addresses(Message):
+    """Where the central services listen. Agents remember it, so it stays the same for the cluster's life."""
+
+    host: str
+    ports: Ports
 
 
 class Files:
@@ -60,6 +84,7 @@ class Files:
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self.spec = self.root / "cluster.json"
+        self.addresses = self.root / "addresses.json"  # written once the cluster was up
         self.logs = self.root / "logs"
         self.progress = self.logs / "progress.jsonl"  # kept: it tells how the cluster ended
         self.processes = self.root / "processes.json"
@@ -72,7 +97,7 @@ class Files:
 
     def own(self) -> list[Path]:
         """All that a cluster writes here but its logs; the spec last, which marks the folder as a cluster's."""
-        fixed = (self.processes, self.token, self.trust, self.nats, self.credentials, self.agents)
+        fixed = (self.addresses, self.processes, self.token, self.trust, self.nats, self.credentials, self.agents)
         return [*fixed, *self.root.glob(self.database.name + "*"), self.spec]
 
     def agent(self, node: str) -> Path:
@@ -92,16 +117,12 @@ class Files:
         except (OSError, ValueError):
             return None
 
-
-class Ports(Message):
-    """Where this cluster's services listen on this machine."""
-
-    nats: int
-    nats_monitor: int
-    api: int
-    scheduler: int
-    compute_ctl: int
-    network_ctl: int
+    def read_addresses(self) -> Addresses | None:
+        """Where the cluster of this folder listens; None where it was never up."""
+        try:
+            return Addresses.model_validate_json(self.addresses.read_text())
+        except (OSError, ValueError):
+            return None
 
 
 def default_root(cluster: str, environment: Mapping[str, str] = os.environ) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -42,7 +43,7 @@ class _Running:
     service: Service
     process: subprocess.Popen[bytes] | None = None
     known: Known | None = None
-    wanted: bool = True
+    desired: bool = True
     since: float = 0.0
     quick_ends: int = 0
     next_start: float = 0.0
@@ -54,7 +55,7 @@ class UnknownService(KeyError):
 
 
 class Supervisor:
-    """Its thread restarts what ends. All methods may be called from any thread."""
+    """Its thread restarts what ends. All methods may be called from any thread. ``own``: the calling process."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
@@ -62,7 +63,7 @@ class Supervisor:
         self._services: dict[str, _Running] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="supervisor", daemon=True)
-        self._own = Known.of("supervisor", os.getpid())
+        self.own = Known.of("supervisor", os.getpid())
 
     def add(self, service: Service) -> None:
         """Start a service and keep it running."""
@@ -93,7 +94,7 @@ class Supervisor:
         """End it as a power cut would. It starts again by itself unless told to stay down."""
         with self._lock:
             running = self._find(name)
-            running.wanted = not stay_down
+            running.desired = not stay_down
             process = running.process
             if process is not None:
                 process.kill()
@@ -104,7 +105,7 @@ class Supervisor:
         for this one start; when it starts again by itself, it starts as ever."""
         with self._lock:
             running = self._find(name)
-            running.wanted = True
+            running.desired = True
             if running.process is not None:
                 _finish(running.process, STOP_S)
             self._start(running, env or {})
@@ -118,7 +119,7 @@ class Supervisor:
             for group in groups:
                 members = [self._services[name] for name in group if name in self._services]
                 for running in members:
-                    running.wanted = False
+                    running.desired = False
                 end(
                     [running.known for running in members if running.known],
                     [(signal.SIGTERM, STOP_S), (signal.SIGKILL, STOP_S)],
@@ -126,7 +127,8 @@ class Supervisor:
                 for running in members:
                     if running.process is not None:
                         running.process.wait()
-            self._records.write([])
+            with contextlib.suppress(OSError):  # on a full disk: what is to be ended was ended
+                self._records.write([])
 
     def _find(self, name: str) -> _Running:
         try:
@@ -154,13 +156,16 @@ class Supervisor:
 
     def _write(self) -> None:
         known = [running.known for running in self._services.values() if running.known is not None]
-        self._records.write([*([self._own] if self._own else []), *known])
+        self._records.write([*([self.own] if self.own else []), *known])
 
     def _watch(self) -> None:
         while not self._stop.wait(POLL_S):
             with self._lock:
                 for running in self._services.values():
-                    self._look_after(running)
+                    try:
+                        self._look_after(running)
+                    except OSError:  # no room for a log, or for another process: perhaps later
+                        running.next_start = time.monotonic() + PAUSES_S[-1]
 
     def _look_after(self, running: _Running) -> None:
         now = time.monotonic()
@@ -169,7 +174,7 @@ class Supervisor:
             running.quick_ends = 0 if now - running.since > STEADY_S else running.quick_ends + 1
             pause_s = PAUSES_S[min(running.quick_ends, len(PAUSES_S)) - 1] if running.quick_ends else 0.0
             running.next_start = now + pause_s
-        if running.process is None and running.wanted and now >= running.next_start and not self._stop.is_set():
+        if running.process is None and running.desired and now >= running.next_start and not self._stop.is_set():
             self._start(running)
 
 

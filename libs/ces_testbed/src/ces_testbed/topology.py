@@ -9,6 +9,7 @@ from typing import Annotated, Self
 import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from ces_common.documents import read_yaml
 from ces_common.jobfile import Document, Label, NodeName
 from ces_common.messages.api import TopologyFile, TopologyLink, TopologyMedium
 from ces_common.quantities import Cpu, Memory
@@ -115,7 +116,7 @@ class Topology(Document):
 def parse_topology(text: str, source: str) -> Topology:
     """Raises BadTopology, naming ``source`` and the wrong field."""
     try:
-        content = yaml.safe_load(text)
+        content = read_yaml(text)
     except yaml.YAMLError as error:
         raise BadTopology(f"{source}: no valid YAML: {error}") from error
     try:

@@ -7,11 +7,11 @@ from prometheus_client import Counter
 
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError
-from ces_common.messages.wanted import ComputeWanted
-from ces_common.reading import StateReader
+from ces_common.messages.desired import DesiredCompute
+from ces_common.spec_store import SpecStore
+from ces_common.state_reader import StateReader
 from ces_common.states import JOB_OVER
-from ces_common.wanting import WantedBoard
-from ces_compute_ctl.planning import Planner, least_generations
+from ces_compute_ctl.desired_compute import Planner, least_generations
 
 log = structlog.get_logger()
 SERVICE = "compute-ctl"
@@ -21,7 +21,7 @@ EVENTS = [  # what may change the workers that a node should run
     subjects.events("allocation", "pending"),
     subjects.events("node"),
 ]
-DOCUMENTS = Counter("ces_wanted_compute_written_total", "Compute documents written")
+DOCUMENTS = Counter("ces_desired_compute_written_total", "Compute documents written")
 RETRY_S = 1.0
 
 
@@ -29,8 +29,8 @@ class ComputeController:
     def __init__(self, bus: Bus, resync_s: float) -> None:
         self._bus, self._resync_s = bus, resync_s
         self.reader = StateReader(bus, SERVICE)
-        self._board = WantedBoard(
-            bus, "compute", ComputeWanted, lambda node: subjects.wanted_key(node, "compute"), resync_s
+        self._store = SpecStore(
+            bus, "compute", DesiredCompute, lambda node: subjects.desired_key(node, "compute"), resync_s
         )
         self._planner = Planner()
         bus.on_reconnect(self._reconnected)
@@ -52,13 +52,13 @@ class ComputeController:
             return False
         view = self.reader.view
         try:
-            written = await self._board.put(self._planner.plan(view), view.version, least_generations(view))
+            written = await self._store.put(self._planner.plan(view), view.version, least_generations(view))
         except BusError as error:
-            log.warning("wanted state could not be written", error=str(error))
+            log.warning("desired state could not be written", error=str(error))
             return False
         DOCUMENTS.inc(len(written))
         return True
 
     async def _reconnected(self) -> None:
-        self._board.forget()
+        self._store.forget()
         self.reader.hint.set()

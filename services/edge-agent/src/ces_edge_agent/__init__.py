@@ -1,1 +1,1 @@
-"""CES edge agent: makes its node match what is wanted."""
+"""CES edge agent: makes its node match what is desired."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from typing import assert_never
 
 import structlog
 
 from ces_common.bus.port import BusError
-from ces_common.connecting import bus_from
+from ces_common.connection import bus_from
 from ces_common.health import health_app, serve_http
+from ces_common.runtime import RuntimeKind
 from ces_common.service import run_loops, run_service
 from ces_edge_agent.agent import Agent, machine_clocks
-from ces_edge_agent.joining import ensure_joined
+from ces_edge_agent.enrolment import ensure_joined
 from ces_edge_agent.ports import Network, Runtime
 from ces_edge_agent.settings import AgentSettings
 
@@ -20,34 +22,39 @@ RETRY_S = 5.0
 
 
 def make_runtime(settings: AgentSettings) -> Runtime:
-    if settings.runtime == "docker":
-        from ces_edge_agent.runtimes.docker import DockerRuntime
+    """The runtime that ``CES_RUNTIME`` names; it is not opened yet."""
+    match settings.runtime:
+        case RuntimeKind.DOCKER:
+            from ces_edge_agent.runtimes.docker import DockerRuntime
 
-        return DockerRuntime(
-            settings.state_dir,
-            settings.node,
-            cluster=settings.cluster,
-            holder_image=settings.holder_image,
-            allowed_images=settings.allowed_images,
-            pull=settings.pull_images,
-        )
-    from ces_edge_agent.runtimes.process import ProcessRuntime
+            return DockerRuntime(
+                settings.state_dir,
+                settings.node,
+                cluster=settings.cluster,
+                sandbox_image=settings.sandbox_image,
+                allowed_images=settings.allowed_images,
+                pull=settings.pull_images,
+            )
+        case RuntimeKind.PROCESS:
+            from ces_edge_agent.runtimes.process import ProcessRuntime
 
-    return ProcessRuntime(
-        settings.state_dir,
-        settings.node,
-        isolate=settings.network == "tc",
-        cluster=settings.cluster,
-        hide=[*settings.hide, *([settings.datasets] if settings.datasets else [])],
-    )
+            return ProcessRuntime(
+                settings.state_dir,
+                settings.node,
+                isolate=settings.network == "tc",
+                cluster=settings.cluster,
+                hide=[*settings.hide, *([settings.datasets] if settings.datasets else [])],
+            )
+        case _:
+            assert_never(settings.runtime)
 
 
 def make_network(settings: AgentSettings) -> Network:
     if settings.network == "tc":
-        from ces_edge_agent.dataplane import TcNetwork
+        from ces_edge_agent.dataplane.tc_network import TcNetwork
 
         return TcNetwork(settings.node, settings.data_plane)
-    from ces_edge_agent.dataplane import NoNetwork
+    from ces_edge_agent.dataplane.none import NoNetwork
 
     return NoNetwork(settings.node)
 
@@ -62,7 +69,7 @@ async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
     agent = Agent(settings, bus, runtime, network, machine_clocks())
     try:
         async with serve_http(health_app(agent.missing), settings.http_host, settings.http_port):
-            await run_loops(stop, agent.keep(), communicate(agent))
+            await run_loops(stop, agent.reconcile(), communicate(agent))
     finally:
         await bus.close()
         agent.close()
@@ -71,7 +78,7 @@ async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
 
 
 async def communicate(agent: Agent) -> None:
-    """What the bus refuses must not end the keeping: the node goes on within its lease."""
+    """Try again when the bus refuses this node, while reconciling goes on within the lease."""
     while True:
         try:
             await agent.communicate()

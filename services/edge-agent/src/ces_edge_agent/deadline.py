@@ -1,9 +1,9 @@
-"""The end of the node's lease as a file, for those who look after workers and outlive the agent: the process runtime's
-shim and the docker runtime's holder. Standard library only: the shim imports it.
+"""The end of the node's lease as a file, for what watches workers and outlives the agent: the process runtime's shim
+and the docker runtime's sandbox. Standard library only: the shim imports it.
 
-One line, ``BOOT END END``: the boot that it belongs to, and twice the second of CLOCK_BOOTTIME (steady, and counting
-through suspend) at which the lease ends. It is overwritten in place, since a full disk must end no worker and has
-room for what is there already; who reads in the middle of that finds two ends that differ, and goes by what was known.
+The file is one line, ``BOOT END END``: the boot id, and twice the second of CLOCK_BOOTTIME (steady, counting through
+suspend) at which the lease ends. It is overwritten in place, which works on a full disk too. A reader that comes in the
+middle of a write finds two different ends, and keeps to the deadline it read before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LEASE_OVER = "the lease has run out"
-LAST_GRACE_S = 1.0  # for a worker to end by itself once the lease has run out; well within the manager's margin
+LAST_GRACE_S = 1.0  # between SIGTERM and SIGKILL once the lease has run out; well within the manager's margin
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,12 @@ class Deadline:
 
 
 def deadline_file(state_dir: Path) -> Path:
-    """Its folder holds nothing that may not be shown to others."""
+    """In a folder of its own, which sandboxes mount: it must hold nothing secret."""
     return state_dir / "lease" / "deadline"
 
 
 def make_deadline_file(path: Path) -> None:
-    """Readable by all: a holder may be another user."""
+    """Create the file, readable by all: a sandbox may run as another user."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.parent.chmod(0o755)
     path.touch()
@@ -49,7 +49,7 @@ def write_deadline(path: Path, deadline: Deadline) -> None:
 
 
 def read_deadline(path: Path) -> Deadline | None:
-    """None where it cannot be read, or is just being written."""
+    """None if the file cannot be read or is just being written."""
     try:
         with path.open() as file:
             boot, end, again = file.readline().split()
@@ -62,9 +62,9 @@ def boot_clock() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-class Watch:
-    """Whether the lease has ended, by what the agent last wrote: the very deadline that it goes by itself. Without
-    any, or with one of another boot, there is no lease."""
+class LeaseWatch:
+    """Whether the lease has ended, by the deadline that the agent wrote last. No deadline, or one of another boot,
+    means that there is no lease."""
 
     def __init__(self, path: Path, boot: str, now: Callable[[], float] = boot_clock) -> None:
         self._path, self._boot, self._now = path, boot, now

@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 
 
-def write_atomically(path: Path, text: str, mode: int = 0o600, mark: str = "new") -> None:
-    """Replace a file's content, on disk when this returns: a reader, or a crash, sees the old or the new, never a
-    mixture. ``mark`` tells apart several who may write the same file at once."""
+def write_atomically(path: Path, text: str, mark: str = "new") -> None:
+    """Replace a file's content and wait until it is on disk. Readers, and the disk after a crash, have the old content
+    or the new, never a mixture. ``mark`` must differ between writers of one file that may run at once."""
     temporary = path.with_name(f".{path.name}.{mark}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(text)
         file.flush()
@@ -20,7 +20,7 @@ def write_atomically(path: Path, text: str, mode: int = 0o600, mark: str = "new"
 
 
 def sync(directory: Path) -> None:
-    """Which names a folder holds is on disk when this returns."""
+    """Wait until a folder's entries are on disk."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

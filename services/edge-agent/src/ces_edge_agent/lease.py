@@ -1,4 +1,4 @@
-"""The node's lease: how long its workers may run without word from the manager. The clocks are passed in."""
+"""The node's lease: how long its workers may run without an answer from the manager. The clocks are passed in."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True)
 class Clocks:
-    """``steady`` counts on through suspend but not across boots, ``boot`` names the boot, ``wall`` is the time of day:
-    what a lease is judged by after a reboot."""
+    """``steady`` counts through suspend but starts again at each boot; ``boot`` names the boot; ``wall`` is the time of
+    day, which decides about a lease after a reboot. All in seconds."""
 
     steady: Clock
     wall: Clock
@@ -27,41 +27,41 @@ class Clocks:
 
 
 class Lease:
-    """Survives a restart of the agent and a reboot, on disk. Before the first grant it does not hold. Its end is also
-    told to those who look after workers while no agent does (see ``deadline``)."""
+    """Does not hold before the first grant. Kept on disk through restarts and reboots; its end is also written to the
+    deadline file, for shims and sandboxes that watch workers without the agent (see ``deadline``)."""
 
     def __init__(self, state_dir: Path, clocks: Clocks) -> None:
         self._path, self._deadline, self._clocks = state_dir / "lease.json", deadline_file(state_dir), clocks
         self._until = self._load()
         make_deadline_file(self._deadline)
-        self._announce()
+        self._write_deadline()
 
     def holds(self) -> bool:
         return self._clocks.steady() < self._until
 
     def renew(self, sent: float, lease_s: float) -> None:
-        """A grant counts from when the heartbeat was sent (on the steady clock), so that it always ends here before
-        it ends at the manager."""
+        """Extend the lease to ``lease_s`` after the heartbeat was sent (on the steady clock), so that it always ends
+        here before it ends at the manager."""
         until = sent + lease_s
         if until > self._until:
             self._until = until
-            self._announce()
+            self._write_deadline()
             now = self._clocks.wall()
             wall = now + (until - self._clocks.steady())
             kept = {"boot": self._clocks.boot, "steady": until, "wall": wall, "written": now}
             try:
                 write_atomically(self._path, json.dumps(kept))
-            except OSError as error:  # a restart will find an earlier end: too short a lease is safe
+            except OSError as error:  # a restart then finds an earlier end, which is safe
                 log.warning("the lease could not be written down", error=str(error))
 
-    def _announce(self) -> None:
+    def _write_deadline(self) -> None:
         try:
             write_deadline(self._deadline, Deadline(self._clocks.boot, self._until))
         except OSError as error:
             log.error("workers will end by an earlier lease: it could not be written down", error=str(error))
 
     def remaining(self) -> float:
-        """Seconds; negative once it has run out."""
+        """Seconds left; negative once the lease has run out."""
         return self._until - self._clocks.steady()
 
     def _load(self) -> float:
@@ -70,7 +70,7 @@ class Lease:
             if kept["boot"] == self._clocks.boot:
                 return float(kept["steady"])
             now = self._clocks.wall()
-            if now < float(kept["written"]):  # the time of day was lost with the power: no telling how much has passed
+            if now < float(kept["written"]):  # the time of day was lost with the power: how much has passed is unknown
                 return self._clocks.steady()
             return self._clocks.steady() + float(kept["wall"]) - now
         except (OSError, ValueError, KeyError, TypeError):

@@ -1,51 +1,90 @@
-"""What the agent needs of a runtime and of a network. Real and fake implementations share one contract suite each."""
+"""What the agent needs of a runtime and of a network. Real and fake implementations share one contract suite each.
+
+Neither port passes file paths of this machine, so that a runtime may be remote.
+"""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Hashable, Mapping
-from pathlib import Path
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
+from ces_common.messages.desired import DesiredNetwork, DesiredWorker, Endpoint
 from ces_common.messages.queries import LinkProbe, LinkProbed
 from ces_common.messages.reports import FlowUsage, LinkStatus, LinkUsage, WorkerStatus, WorkerUsage
-from ces_common.messages.wanted import Endpoint, NetworkWanted, WorkerWanted
 from ces_common.service import Hint
+
+# Allocation -> the network namespace of its sandbox, None where the runtime isolates no network. The name is opaque to
+# the agent: runtime and network of one node agree on what it means (on Linux, the file of the namespace).
+SandboxNamespaces = Mapping[str, str | None]
 
 
 class Refused(Exception):
-    """A worker that can never be started as asked: an unknown image, a missing program. The text says why."""
+    """A worker that can never be started as asked, such as one with an unknown image. The text says why."""
 
 
 class RuntimeUnavailable(Exception):
     """The runtime (the container engine, say) does not answer now; worth trying again."""
 
 
-class Runtime(Protocol):
-    """Holders and workers of one node. All calls are idempotent; what exists is adopted, never rebuilt.
+class DataPlaneError(Exception):
+    """The kernel refused a step of the data plane, or something that it needs is missing. The text says what."""
 
-    A holder keeps an allocation's network namespace (and host name and hosts file) before, between and after its
+
+@dataclass(frozen=True)
+class LogChunk:
+    """Part of a log: ``data`` begins at ``offset``, and ``dropped`` bytes between what was asked for and ``offset`` are
+    no longer kept. ``more``: something is kept behind it; ``gap``: but not the bytes that came next."""
+
+    offset: int
+    data: bytes
+    dropped: int = 0
+    more: bool = False
+    gap: bool = False
+
+
+class LogStore(Protocol):
+    """The output of all workers, one log for each allocation. Offsets count every byte that was ever written."""
+
+    async def read(self, allocation: str, offset: int, limit: int) -> LogChunk | None:
+        """At most ``limit`` bytes from ``offset`` on; None where there is no log."""
+
+    async def tail(self, allocation: str, lines: int) -> int | None:
+        """Offset of the last ``lines`` lines, of those that are kept; None where there is no log."""
+
+    async def discard(self, older_than_s: float, in_use: Collection[str]) -> None:
+        """Delete logs that nobody wrote to for so long, but those of the allocations in use."""
+
+
+class Runtime(Protocol):
+    """Sandboxes and workers of one node. All calls are idempotent; what exists is adopted, never rebuilt.
+
+    A pod sandbox keeps an allocation's network namespace (and host name and hosts file) before, between and after its
     workers. A worker is known by its key ``<allocation>.<incarnation>``; ended workers stay visible until removed.
     """
+
+    @property
+    def logs(self) -> LogStore: ...
 
     async def open(self) -> None:
         """Connect and adopt what an earlier run left. Raises RuntimeUnavailable."""
 
     async def close(self) -> None:
-        """Let go of everything, stopping nothing."""
+        """Release all resources of the agent; sandboxes and workers go on."""
 
-    async def holders(self) -> Mapping[str, Path | None]:
-        """Allocation -> its network namespace (None where the runtime isolates no network)."""
+    async def sandboxes(self) -> SandboxNamespaces: ...
 
-    async def ensure_holder(self, endpoint: Endpoint) -> Path | None: ...
+    async def ensure_sandbox(self, endpoint: Endpoint) -> str | None:
+        """Make the sandbox unless it exists; returns its network namespace. Raises Refused or RuntimeUnavailable."""
 
-    async def remove_holder(self, allocation: str) -> None: ...
+    async def remove_sandbox(self, allocation: str) -> None: ...
 
     async def workers(self) -> Mapping[str, WorkerStatus]:
-        """Worker key -> state, the ended ones with their exit codes included."""
+        """Worker key -> state. Includes ended workers with their exit codes."""
 
-    async def start(self, worker: WorkerWanted) -> None:
-        """Start it in its allocation's holder. Raises Refused or RuntimeUnavailable."""
+    async def start(self, worker: DesiredWorker) -> None:
+        """Start it in its allocation's sandbox. Raises Refused or RuntimeUnavailable."""
 
     async def stop(self, key: str, grace_s: float) -> None:
         """SIGTERM, then after the grace SIGKILL; returns when it has ended."""
@@ -59,9 +98,6 @@ class Runtime(Protocol):
 
     async def usage(self) -> list[WorkerUsage]: ...
 
-    def log(self, allocation: str) -> Path:
-        """The file that holds all output of an allocation's workers, growing as they write."""
-
 
 class Network(Protocol):
     """The data plane of one node. ``apply`` converges; whatever is in place and right is left alone."""
@@ -69,28 +105,28 @@ class Network(Protocol):
     async def open(self) -> None: ...
 
     async def close(self) -> None:
-        """Let go of everything, removing nothing."""
+        """Release all resources of the agent; the data plane stays."""
 
-    async def apply(self, wanted: NetworkWanted, holders: Mapping[str, Path | None]) -> dict[str, str]:
-        """Make the data plane as wanted. Returns attempt key -> reason for what could not be done; ``""`` as the key
-        is a failure of the node's own part, which concerns every attempt."""
+    async def apply(self, desired: DesiredNetwork, sandboxes: SandboxNamespaces) -> dict[str, str]:
+        """Make the data plane as desired. Returns attempt key -> reason for what could not be done; the key ``""`` is a
+        failure of the node's own part, which concerns every attempt."""
 
     async def usage(self) -> tuple[list[LinkUsage], list[FlowUsage]]:
         """Rates since the last call."""
 
     @property
-    def link_news(self) -> Hint:
+    def links_changed(self) -> Hint:
         """Set whenever ``links`` may have something new to say."""
 
     async def links(self) -> list[LinkStatus]:
-        """The state of every link that was last asked for; none where links are not looked after."""
+        """The state of every desired link; empty where links are not watched."""
 
     async def probe(self, query: LinkProbe) -> LinkProbed:
-        """Measure the wire to a neighbour, of one link at a time. Raises DataPlaneError."""
+        """Measure the wire to a neighbour, one link at a time. Raises DataPlaneError."""
 
     @property
-    def ground(self) -> Hashable:
-        """Differs once what listens here hears nobody any more: the data plane was made anew."""
+    def identity(self) -> Hashable:
+        """Changes when the data plane is made again: sockets that listen in the old one hear nobody any more."""
 
     async def listen(self, address: str, port: int) -> socket.socket:
         """A socket that listens at an address of this node in the data plane. Raises DataPlaneError."""

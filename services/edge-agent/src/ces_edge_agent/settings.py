@@ -1,4 +1,4 @@
-"""The agent's settings, ``CES_*`` in the environment. What is not given is detected."""
+"""The agent's settings, from ``CES_*`` in the environment; the machine's resources are detected if not given."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import NoDecode
 
 from ces_common.jobfile import NodeName
-from ces_common.naming import DATA_PLANE
+from ces_common.names import DATA_PLANE
 from ces_common.quantities import Cpu, Memory
+from ces_common.runtime import RuntimeKind
 from ces_common.settings import ServiceSettings
 
 _ARCH = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
@@ -32,7 +33,7 @@ class AgentSettings(ServiceSettings):
     node: NodeName
     manager_url: str = "http://127.0.0.1:8080"
     join_token: str | None = None
-    join_token_file: Path | None = None  # where the token is, unless it is given
+    join_token_file: Path | None = None  # file with the token
     state_dir: Path = Path("/var/lib/ces-agent")
     # Defaults of settings are validated like values: this one is written in cores.
     node_cpu: Cpu = Field(default_factory=lambda: os.cpu_count() or 1)
@@ -40,16 +41,16 @@ class AgentSettings(ServiceSettings):
     node_gpu: Annotated[int, Field(ge=0)] = 0
     node_arch: str = Field(default_factory=_arch)
     node_labels: Annotated[dict[str, str], NoDecode] = {}  # CES_NODE_LABELS="site=roof,floor=3"
-    host_address: str = "127.0.0.1"  # where other nodes' hosts reach this one
-    runtime: Literal["docker", "process"] = "process"
+    host_address: str = "127.0.0.1"  # where the hosts of other nodes reach this one
+    runtime: RuntimeKind = RuntimeKind.PROCESS
     network: Literal["tc", "none"] = "none"
     data_plane: str = DATA_PLANE
     cluster: str = "ces"  # tells containers of several clusters on one engine apart
-    holder_image: str = "ces-holder"
+    sandbox_image: str = "ces-sandbox"
     allowed_images: Annotated[list[str], NoDecode] = ["ces-worker-*"]
     pull_images: bool = False
     datasets: Path | None = None  # each folder in it is a dataset that jobs may read
-    hide: Annotated[list[Path], NoDecode] = []  # files and folders that sandboxed processes do not see
+    hide: Annotated[list[Path], NoDecode] = []  # files and folders that isolated worker processes do not see
     heartbeat_s: Annotated[float, Field(gt=0)] = 2.0
     stop_grace_s: Annotated[float, Field(ge=0)] = 5.0
     log_keep_s: Annotated[float, Field(gt=0)] = 24 * 3600.0
@@ -57,12 +58,12 @@ class AgentSettings(ServiceSettings):
     @field_validator("datasets", mode="before")
     @classmethod
     def _given(cls, value: object) -> object:
-        return None if value == "" else value  # which pathlib takes for the folder that the agent happens to run in
+        return None if value == "" else value  # pathlib would take it for the working folder
 
     @field_validator("datasets")
     @classmethod
     def _apart(cls, value: Path | None, info: ValidationInfo) -> Path | None:
-        """What lies in the folder is served to jobs: the agent's own secrets must not be in it."""
+        """The folder's content is served to jobs: it must not contain the agent's own secrets."""
         if value is None:
             return None
         if not value.is_absolute():

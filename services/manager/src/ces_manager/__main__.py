@@ -7,7 +7,7 @@ import asyncio
 import structlog
 
 from ces_common.bus.nats_claims import AccountClaims
-from ces_common.connecting import bus_from
+from ces_common.connection import bus_from
 from ces_common.db import UNAVAILABLE, UnitOfWork, cause_of, migrate, new_engine
 from ces_common.health import serve_http
 from ces_common.natsauth import load_revocation_key, load_signing_key
@@ -16,19 +16,19 @@ from ces_common.service import BadSetup, run_loops, run_service
 from ces_manager.api.app import make_app
 from ces_manager.api.auth import read_secret
 from ces_manager.api.context import Context
-from ces_manager.api.streams import Bell
-from ces_manager.desk import Desk
-from ces_manager.live_queue import LiveQueue
-from ces_manager.liveness import Vigil
+from ces_manager.broadcast import Broadcast
+from ces_manager.database import Database
 from ces_manager.measurements import Measurements
-from ces_manager.messaging import SERVICE, Messaging
-from ces_manager.policy import Policy
-from ces_manager.probing import Probing
-from ces_manager.pruning import cutoffs, has_aged, prune
-from ces_manager.relay import Relay
-from ces_manager.revoking import Revoking
+from ces_manager.messaging.handlers import SERVICE, Messaging
+from ces_manager.messaging.relay import Relay
+from ces_manager.network.prober import Prober
+from ces_manager.nodes.expiry import expire
+from ces_manager.nodes.failure_detector import FailureDetector
+from ces_manager.nodes.revocation import Revoker
+from ces_manager.queue.live import LiveQueue
+from ces_manager.retention import cutoffs, has_aged, prune
 from ces_manager.settings import ManagerSettings
-from ces_manager.ticking import tick
+from ces_manager.timeouts import Timeouts
 
 log = structlog.get_logger()
 DATABASE_RETRY_S = 1.0
@@ -44,25 +44,25 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     claims, queue = claims_from(settings), read_queue(settings.queue)
     if settings.migrate:
         await migrated(settings.database_url)
-    policy = settings.policy()
+    timeouts = settings.timeouts()
     uow = UnitOfWork(new_engine(settings.database_url))
     bus = bus_from(settings, SERVICE)
-    desk, bell, measurements, vigil = Desk(uow), Bell(), Measurements(), Vigil()
-    relay, revoking = Relay(uow, bus), Revoking(desk, claims)
-    desk.on_commit(relay.hint.set)
-    desk.on_commit(bell.ring)
-    messaging = Messaging(desk, bus, policy, measurements, bell, queue)
+    database, broadcast, measurements, failure_detector = Database(uow), Broadcast(), Measurements(), FailureDetector()
+    relay, revoker = Relay(uow, bus), Revoker(database, claims)
+    database.on_commit(relay.hint.set)
+    database.on_commit(broadcast.wake)
+    messaging = Messaging(database, bus, timeouts, measurements, broadcast, queue)
     context = Context(
-        desk=desk,
+        database=database,
         bus=bus,
-        policy=policy,
+        timeouts=timeouts,
         measurements=measurements,
-        vigil=vigil,
-        revoking=revoking,
-        probing=Probing(desk, bus),
-        bell=bell,
+        failure_detector=failure_detector,
+        revoker=revoker,
+        prober=Prober(database, bus),
+        broadcast=broadcast,
         queue=queue,
-        live_queue=LiveQueue(bus, desk.clock.steady),
+        live_queue=LiveQueue(bus, database.clock.steady),
         agent_signing_key=signing_key,
         agents_nats_urls=settings.agents_nats_urls,
     )
@@ -71,14 +71,14 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     def missing() -> str | None:
         if not started.is_set():
             return "the first connection to the bus"
-        if not desk.database_answers:
+        if not database.answers:
             return "the database"
         return None if bus.connected else "the bus"
 
     async def work() -> None:
         await bus.connect()
         bus.on_reconnect(messaging.keep_streams)
-        bus.on_reconnect(revoking.reconnected)
+        bus.on_reconnect(revoker.reconnected)
         await messaging.start()
         started.set()
         await relay.run()
@@ -87,13 +87,16 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     async with serve_http(app, settings.http_host, settings.http_port):
         try:
             await run_loops(
-                stop, work(), let_time_pass(desk, policy, vigil, measurements, settings.tick_s), revoking.run()
+                stop,
+                work(),
+                expire_repeatedly(database, timeouts, failure_detector, measurements, settings.tick_s),
+                revoker.run(),
             )
         finally:
             context.stopping.set()
-            bell.ring()
+            broadcast.wake()
     await bus.close()
-    desk.close()
+    database.close()
 
 
 def claims_from(settings: ManagerSettings) -> AccountClaims | None:
@@ -120,26 +123,32 @@ async def migrated(url: str) -> None:
             await asyncio.sleep(DATABASE_RETRY_S)
 
 
-async def let_time_pass(desk: Desk, policy: Policy, vigil: Vigil, measurements: Measurements, every_s: float) -> None:
+async def expire_repeatedly(
+    database: Database,
+    timeouts: Timeouts,
+    failure_detector: FailureDetector,
+    measurements: Measurements,
+    every_s: float,
+) -> None:
     """Let time have its effects: silent nodes, ended leases, missed deadlines, old history."""
     while True:
         try:
-            due = await desk.in_writer(lambda: tick(desk.uow, policy, vigil, desk.clock))
+            due = await database.in_writer(lambda: expire(database.uow, timeouts, failure_detector, database.clock))
             if due:
                 log.warning("due", silent=due.silent, lost=due.lost, late={job: it.why for job, it in due.late.items()})
-                desk.committed()
-            await drop_history(desk, policy)
+                database.committed()
+            await drop_history(database, timeouts)
         except UNAVAILABLE as error:
             log.warning("the database does not answer", error=cause_of(error))
-        measurements.forget_old(desk.clock.now())
+        measurements.forget_old(database.clock.now())
         await asyncio.sleep(every_s)
 
 
-async def drop_history(desk: Desk, policy: Policy) -> None:
+async def drop_history(database: Database, timeouts: Timeouts) -> None:
     """One step of it, where anything is old enough."""
-    cut = cutoffs(desk.clock.dated(), policy)
-    if await desk.read(lambda tx: has_aged(tx, cut)):
-        dropped = await desk.in_writer(lambda: prune(desk.uow, cut, policy, desk.clock.now()))
+    cut = cutoffs(database.clock.dated(), timeouts)
+    if await database.read(lambda tx: has_aged(tx, cut)):
+        dropped = await database.in_writer(lambda: prune(database.uow, cut, timeouts, database.clock.now()))
         log.info("history dropped", rows=dropped)
 
 

@@ -1,14 +1,11 @@
-"""The manager's clocks. People read the time of day, which may step; what has consequences counts on a steady one."""
+"""The manager's clocks: the time of day, which may step, for people; a steady one for everything with consequences."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-
-
-def _time_of_day() -> datetime:
-    return datetime.now(UTC)
+from functools import partial
 
 
 class Clock:
@@ -18,7 +15,7 @@ class Clock:
     """
 
     def __init__(
-        self, wall: Callable[[], datetime] = _time_of_day, steady: Callable[[], float] = time.monotonic
+        self, wall: Callable[[], datetime] = partial(datetime.now, UTC), steady: Callable[[], float] = time.monotonic
     ) -> None:
         self._wall, self._steady = wall, steady
         self._start = wall() - timedelta(seconds=steady())
@@ -32,6 +29,6 @@ class Clock:
         return self._steady()
 
     def dated(self) -> datetime:
-        """The time of day at the start of this process and what has run since: follows no step of the time of day. For
-        ages that must outlast a restart."""
+        """The time of day at the start of this process plus the steady time since, so that it never steps. For ages
+        that must outlast a restart."""
         return self._start + timedelta(seconds=self._steady())

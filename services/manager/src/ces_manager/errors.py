@@ -23,6 +23,14 @@ class Forbidden(ManagerError):
     """The token given does not allow it."""
 
 
+class Malformed(ManagerError):
+    """The request is no JSON."""
+
+
+class WrongMediaType(ManagerError):
+    """The request's body is sent as something else than JSON."""
+
+
 class Invalid(ManagerError):
     """A field that passes the schema but makes no sense. ``field``: its path in the request."""
 

@@ -1,15 +1,56 @@
-"""What agents measured last: kept in memory only, since the next report replaces it."""
+"""Measurements of agents, kept in memory only: the next report replaces them."""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from ces_common.messages.api import FlowSample
 from ces_common.messages.reports import FlowUsage, Heartbeat, LinkUsage, Progress
-from ces_manager.flow_history import FlowHistory
 
 KEEP = timedelta(hours=1)
+FLOWS_KEPT = timedelta(minutes=5)
+MAX_REPORTS = 300  # of one node's flows: one a second
+MAX_SAMPLES = 65536  # of one node, over all its flows
 MAX_PROGRESS = 512  # allocations of one node whose progress is remembered: the last to say something
+
+
+@dataclass(frozen=True)
+class _Report:
+    at: datetime
+    flows: Mapping[int, tuple[float, float, int]]  # number -> measured, waited, rate
+
+
+class FlowHistory:
+    """Rates of flows in the last minutes, by node; bounded, whatever agents report."""
+
+    def __init__(self) -> None:
+        self._reports: dict[str, deque[_Report]] = {}  # by node, the oldest first
+
+    def heard(self, beat: Heartbeat, now: datetime) -> None:
+        kept = self._reports.setdefault(beat.node, deque(maxlen=MAX_REPORTS))
+        kept.append(_Report(now, {usage.number: (usage.measured, usage.waited, usage.rate) for usage in beat.flows}))
+        samples = sum(len(report.flows) for report in kept)
+        while len(kept) > 1 and (samples > MAX_SAMPLES or now - kept[0].at > FLOWS_KEPT):
+            samples -= len(kept.popleft().flows)
+
+    def forget_old(self, now: datetime) -> None:
+        self._reports = {node: kept for node, kept in self._reports.items() if now - kept[-1].at <= FLOWS_KEPT}
+
+    def forget_node(self, node: str) -> None:
+        self._reports.pop(node, None)
+
+    def samples(self, node: str, number: int, since: datetime) -> list[FlowSample]:
+        """What ``node`` sent of a flow from ``since`` on, the oldest first."""
+        found = []
+        for report in tuple(self._reports.get(node, ())):  # more may arrive meanwhile: readers are in threads
+            if report.at >= since and number in report.flows:
+                measured, waited, rate = report.flows[number]
+                found.append(FlowSample(at=report.at, measured=measured, waited=waited, rate=rate))
+        return found
 
 
 class Measurements:
@@ -73,6 +114,6 @@ class Measurements:
 
 
 def _continued(earlier: FlowUsage, now: FlowUsage) -> FlowUsage:
-    """The busiest second of all; the rate of the last report in which data flowed."""
-    rate = now.rate if now.rate > 0 else earlier.rate
-    return now.model_copy(update={"rate": rate, "peak": max(earlier.peak, now.peak)})
+    """The busiest second of all; what the last report in which data flowed measured."""
+    measured = now.measured if now.measured > 0 else earlier.measured
+    return now.model_copy(update={"measured": measured, "peak": max(earlier.peak, now.peak)})

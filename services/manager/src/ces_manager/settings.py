@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import NoDecode
 
 from ces_common.queuefile import QueueSettings
-from ces_manager.policy import DAY_S, Policy
+from ces_manager.timeouts import DAY_S, Timeouts
 
 Seconds = Annotated[float, Field(gt=0)]
 
@@ -50,8 +50,8 @@ class ManagerSettings(QueueSettings):
             raise ValueError("CES_UNREACHABLE_S must be less than CES_LEASE_S: a silent node takes no new work first")
         return self
 
-    def policy(self) -> Policy:
-        return Policy(
+    def timeouts(self) -> Timeouts:
+        return Timeouts(
             lease_s=self.lease_s,
             margin_s=self.lease_margin_s,
             unreachable_after_s=self.unreachable_s,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ces_common.following import follow
+from ces_common.follower import follow
 from ces_common.service import run_service
 from ces_common.settings import ServiceSettings
 from ces_network_ctl.service import SERVICE, NetworkController

@@ -11,16 +11,17 @@ from prometheus_client import Counter
 
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, Message
+from ces_common.messages.desired import DesiredNetwork
 from ces_common.messages.events import NetworkPreparing, NetworkReady, new_event
 from ces_common.messages.records import JobRecord
 from ces_common.messages.reports import Applied
-from ces_common.messages.wanted import NetworkWanted
-from ces_common.reading import StateReader
+from ces_common.spec_store import SpecStore
+from ces_common.state_reader import StateReader
+from ces_common.state_view import StateView
 from ces_common.states import JOB_OVER, JobState
-from ces_common.view import StateView
-from ces_common.wanting import WantedBoard
-from ces_network_ctl.plain import unreserved
-from ces_network_ctl.planning import Planner, involved_nodes
+from ces_network_ctl.best_effort import best_effort_only
+from ces_network_ctl.desired_network import Planner
+from ces_network_ctl.job_network import involved_nodes
 
 log = structlog.get_logger()
 SERVICE = "network-ctl"
@@ -33,16 +34,16 @@ EVENTS = [  # what may change a node's network: plans come and are revised, jobs
     subjects.events("topology"),
     subjects.events("link"),
 ]
-DOCUMENTS = Counter("ces_wanted_network_written_total", "Network documents written")
+DOCUMENTS = Counter("ces_desired_network_written_total", "Network documents written")
 RETRY_S = 1.0
 PREPARING_S = 1.0
-REPEAT_S = 15.0  # what was said of a job that waits on is said again after so long: the manager may be busy
+REPEAT_S = 15.0  # an announcement about a job that still waits is repeated after this: the manager may be busy
 
 Clock = Callable[[], float]  # seconds, steady
 
 
 def ready_jobs(jobs: list[JobRecord], applied: dict[str, Applied]) -> list[JobRecord]:
-    """The jobs, of those that wait for their network, whose every node has its share in place. Pure."""
+    """The jobs that wait for their network although every node has its share of it in place. Pure."""
     return [
         job
         for job in jobs
@@ -58,13 +59,13 @@ class NetworkController:
     def __init__(self, bus: Bus, resync_s: float, clock: Clock = monotonic, *, reserve: bool = True) -> None:
         self._bus, self._resync_s, self._clock, self._reserve = bus, resync_s, clock, reserve
         self.reader = StateReader(bus, SERVICE)
-        self._board = WantedBoard(
-            bus, "network", NetworkWanted, lambda node: subjects.wanted_key(node, "network"), resync_s
+        self._store = SpecStore(
+            bus, "network", DesiredNetwork, lambda node: subjects.desired_key(node, "network"), resync_s
         )
         self._planner = Planner()
         self._applied: dict[str, Applied] = {}
         self._seen: dict[str, float] = {}  # attempt -> when it was first seen without its network
-        self._said: dict[tuple[str, str], float] = {}  # attempt and what was said of it -> when
+        self._announced: dict[tuple[str, str], float] = {}  # attempt and kind of event -> when
         bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
@@ -87,35 +88,35 @@ class NetworkController:
         waiting = [job for job in view.jobs.values() if job.state in (JobState.PLANNED, JobState.PREPARING)]
         keys = {job.key for job in waiting}
         self._seen = {key: since for key, since in self._seen.items() if key in keys}
-        self._said = {said: when for said, when in self._said.items() if said[0] in keys}
+        self._announced = {key: when for key, when in self._announced.items() if key[0] in keys}
         try:
-            DOCUMENTS.inc(len(await self._board.put(self._documents(view), view.version)))
+            DOCUMENTS.inc(len(await self._store.put(self._documents(view), view.version)))
             ready = {job.id for job in ready_jobs(waiting, self._applied)}
             for job in waiting:
                 if job.id in ready:
-                    await self._say("ready", job, NetworkReady(job=job.id, attempt=job.attempt))
+                    await self._announce("ready", job, NetworkReady(job=job.id, attempt=job.attempt))
                 elif job.state is JobState.PLANNED and self._takes_long(job):
-                    await self._say("preparing", job, NetworkPreparing(job=job.id, attempt=job.attempt))
+                    await self._announce("preparing", job, NetworkPreparing(job=job.id, attempt=job.attempt))
         except BusError as error:
-            log.warning("the wanted network could not be announced", error=str(error))
+            log.warning("the desired network could not be announced", error=str(error))
             return RETRY_S
         return PREPARING_S if waiting else self._resync_s
 
-    def _documents(self, view: StateView) -> dict[str, NetworkWanted]:
+    def _documents(self, view: StateView) -> dict[str, DesiredNetwork]:
         planned = self._planner.plan(view)
-        return planned if self._reserve else {node: unreserved(each) for node, each in planned.items()}
+        return planned if self._reserve else {node: best_effort_only(each) for node, each in planned.items()}
 
     def _takes_long(self, job: JobRecord) -> bool:
-        """Most networks are in place at once; that one is being prepared is worth saying only of the others."""
+        """Most networks are in place at once; only of the others the preparation is announced."""
         return self._clock() - self._seen.setdefault(job.key, self._clock()) >= PREPARING_S
 
-    async def _say(self, kind: str, job: JobRecord, data: NetworkReady | NetworkPreparing) -> None:
-        said = self._said.get((job.key, kind))
-        if said is not None and self._clock() - said < REPEAT_S:
+    async def _announce(self, kind: str, job: JobRecord, data: NetworkReady | NetworkPreparing) -> None:
+        before = self._announced.get((job.key, kind))
+        if before is not None and self._clock() - before < REPEAT_S:
             return
         event = new_event(SERVICE, "network", kind, job.id, data, datetime.now(UTC))
         await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
-        self._said[job.key, kind] = self._clock()
+        self._announced[job.key, kind] = self._clock()
 
     async def _report(self, message: Message) -> None:
         try:
@@ -136,6 +137,6 @@ class NetworkController:
                 log.warning("a node could not apply its network", node=node, job=key, reason=reason)
 
     async def _reconnected(self) -> None:
-        self._board.forget()
-        self._said.clear()  # the broker may have lost it
+        self._store.forget()
+        self._announced.clear()  # the broker may have lost it
         self.reader.hint.set()

@@ -11,24 +11,26 @@ from typing import Annotated
 from pydantic import Field, field_validator
 
 from ces_common.bus.port import Bus
-from ces_common.following import follow
+from ces_common.follower import follow
 from ces_common.queuefile import QueueSettings, read_queue
 from ces_common.service import BadSetup, run_service
-from ces_core.errors import UnknownSolverError
-from ces_core.multi.recording import Record, Recorder
-from ces_core.solvers import DEFAULT
-from ces_scheduler.choosing import choose
-from ces_scheduler.queueing import parameters_of
-from ces_scheduler.rounds import Placing
+from ces_core.model.errors import UnknownSolverError
+from ces_core.queue.record import Record, Recorder
+from ces_core.registry import DEFAULT
+from ces_scheduler.cycle_input import parameters_of
+from ces_scheduler.cycle_run import Placing
+from ces_scheduler.queue_policy import CES_MULTI, get_queue_policy
 from ces_scheduler.service import REFILL_S, SERVICE, Scheduler
+from ces_scheduler.solver_choice import choose
 
 
 class SchedulerSettings(QueueSettings):
     solver: str = DEFAULT  # one that `ces solvers` lists
     solve_time_limit_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.02  # 0: as the solver sees fit
     refill_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = REFILL_S  # least time between two re-fills
-    paths: Annotated[int, Field(ge=0)] = 0  # new flows take one of so many shortest ones; 0: a hop-shortest one
+    paths: Annotated[int, Field(ge=0)] = 0  # new flows take one of this many shortest ones; 0: a hop-shortest one
     policy: Path | None = None  # None: the one that ships with the core
+    queue_policy: str = CES_MULTI  # decides over the queue; other packages may add some
     queue_record: Path | None = None  # where to append what goes into each cycle of the queue and comes out of it
 
     @field_validator("policy", "queue_record", mode="before")
@@ -44,7 +46,8 @@ async def run(settings: SchedulerSettings, stop: asyncio.Event) -> None:
         raise BadSetup(f"CES_SOLVER: {error}") from None
     parameters = parameters_of(read_queue(settings.queue))
     limit_s, paths = settings.solve_time_limit_s or None, settings.paths or None
-    placing = Placing(choice.solver, parameters, limit_s, choice.fallback, paths)
+    policy = get_queue_policy(settings.queue_policy)
+    placing = Placing(choice.solver, parameters, limit_s, choice.fallback, paths, policy)
     with recorder(settings.queue_record) as record:
 
         def scheduler(bus: Bus) -> Scheduler:

@@ -1,4 +1,4 @@
-"""Proposals to take room from running jobs: which of them wait for an answer, and whether more are made."""
+"""Proposals to take room from running jobs for more urgent ones, and the answers they wait for."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from ulid import ULID
 from ces_common.bus.port import Bus
 from ces_common.jobfile import Preemption
 from ces_common.messages.events import PreemptionProposed, PreemptionRejected, Victim, new_event
-from ces_core.multi.parameters import Parameters
-from ces_core.multi.reservations import Preempted
-from ces_scheduler.backoff import backoff_s
-from ces_scheduler.proposals import Clock
-from ces_scheduler.queueing import Look
+from ces_core.queue.parameters import Parameters
+from ces_core.queue.reservations import Preempted
+from ces_scheduler.cycle_input import CycleInput
+from ces_scheduler.proposals import Clock, backoff_s
 
 log = structlog.get_logger()
 ANSWER_S = 5.0  # after this long without an answer a proposal counts as lost
@@ -27,7 +26,7 @@ PROPOSED = Counter("ces_preemptions_proposed_total", "Preemptions proposed")
 
 @dataclass(frozen=True)
 class _Awaited:
-    """A proposal that shows no effect yet."""
+    """A proposal that has had no effect yet."""
 
     preemption: str
     until: float
@@ -48,22 +47,22 @@ class Preemptions:
         file, and until it has the same, no room is kept that nobody makes."""
         return replace(parameters, preemption=None) if self._clock() < self._off_until else parameters
 
-    async def propose(self, preempted: Mapping[str, Preempted], look: Look, version: int) -> float:
-        """Propose what was not proposed yet, or in vain; all else is settled. Returns after how many seconds to look
-        again unasked. Raises BusError."""
+    async def propose(self, preempted: Mapping[str, Preempted], given: CycleInput, version: int) -> float:
+        """Propose the preemptions that no proposal stands for; drop proposals that are not wanted any more. Returns
+        after how many seconds to look again unasked. Raises BusError."""
         now = self._clock()
         if self._awaited.keys() - preempted.keys():
             self._refused = 0  # one has shown effect
         self._awaited = {job: each for job, each in self._awaited.items() if job in preempted and now < each.until}
         for job, each in preempted.items():
             if job not in self._awaited:
-                self._awaited[job] = _Awaited(await self._propose(job, each, look, version), now + ANSWER_S)
+                self._awaited[job] = _Awaited(await self._propose(job, each, given, version), now + ANSWER_S)
         dues = [each.until for each in self._awaited.values()]
         dues += [self._off_until] if now < self._off_until else []
         return min(dues, default=math.inf) - now
 
     def rejected(self, answer: PreemptionRejected) -> None:
-        """What was proposed comes to nothing. Where a job was not as it seemed, the next cycle decides anew."""
+        """The manager's no. Where a job was not as it seemed (``stale``), the next cycle decides again at once."""
         awaited = self._awaited.get(answer.job)
         if awaited is None or awaited.preemption != answer.preemption:
             return
@@ -77,25 +76,18 @@ class Preemptions:
         """The broker may have lost what was proposed: it is proposed again where it is still wanted."""
         self._awaited.clear()
 
-    async def _propose(self, job: str, preempted: Preempted, look: Look, version: int) -> str:
+    async def _propose(self, job: str, preempted: Preempted, given: CycleInput, version: int) -> str:
         """Returns the proposal's id."""
-        holders, record = look.offer.records, look.records[job]
+        holders, record = given.offer.records, given.records[job]
         hows: list[tuple[str, Preemption]] = [(name, "suspend") for name in preempted.suspended]
         hows += [(name, "stop") for name in preempted.stopped]
         victims = [Victim(job=holders[name].id, attempt=holders[name].attempt, how=how) for name, how in hows]
+        name = str(ULID())
         proposal = PreemptionProposed(
-            preemption=str(ULID()), version=version, job=job, attempt=record.attempt, victims=victims
+            preemption=name, version=version, job=job, attempt=record.attempt, victims=victims
         )
-        event = new_event(
-            self._source,
-            "preemption",
-            "proposed",
-            proposal.preemption,
-            proposal,
-            datetime.now(UTC),
-            event_id=proposal.preemption,
-        )
+        event = new_event(self._source, "preemption", "proposed", name, proposal, datetime.now(UTC), event_id=name)
         await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
         PROPOSED.inc()
         log.info("preemption proposed", job=job, victims=[victim.job for victim in victims], version=version)
-        return proposal.preemption
+        return name

@@ -1,5 +1,4 @@
-"""Which proposals wait for an answer, and which jobs are left alone after one that was no. No I/O; the clock is passed
-in."""
+"""Plans that wait for the manager's answer, and jobs that are left alone for a while after a rejection. No I/O."""
 
 from __future__ import annotations
 
@@ -8,11 +7,17 @@ from dataclasses import dataclass
 
 from ces_common.messages.events import PlanRejected
 from ces_common.messages.records import JobRecord
-from ces_scheduler.backoff import LONGEST_BACKOFF_S, backoff_s
-from ces_scheduler.queueing import Proposed
+from ces_scheduler.cycle_input import Proposed
 
 IN_FLIGHT_S = 20.0  # after this long without an answer a proposal counts as lost: the manager may be busy
+LONGEST_BACKOFF_S = 30.0
 Clock = Callable[[], float]  # seconds, steady
+
+
+def backoff_s(count: int) -> float:
+    """Seconds to wait after this many rejections in a row, though the proposals fit as far as can be seen from here.
+    None after the first, which may be due to a change in between."""
+    return 0.0 if count < 2 else min(LONGEST_BACKOFF_S, 0.25 * 2.0 ** min(count, 16))
 
 
 @dataclass(frozen=True)
@@ -43,7 +48,7 @@ class Proposals:
 
     @property
     def in_flight(self) -> list[Proposed]:
-        """Those without an answer."""
+        """The proposals without an answer."""
         return [entry.proposed for entry in self._in_flight.values()]
 
     def settle(self, queued: Iterable[JobRecord]) -> None:
@@ -58,7 +63,7 @@ class Proposals:
         self._rejected = {job: entry for job, entry in self._rejected.items() if attempts.get(job) == entry.attempt}
 
     def due(self, queued: Iterable[JobRecord]) -> list[JobRecord]:
-        """Those that may be proposed now."""
+        """The queued jobs that may be proposed now."""
         now = self._clock()
         backing_off = {job for job, entry in self._rejected.items() if now < entry.until}
         return [job for job in queued if job.id not in self._in_flight and job.id not in backing_off]

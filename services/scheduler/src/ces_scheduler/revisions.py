@@ -1,11 +1,10 @@
-"""When to revise what runs: at once where a flow's path is broken or too full; where room appeared, not too often."""
+"""Revisions of running flows: at once where a path is broken or overfull, now and then where capacity was freed."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -22,24 +21,23 @@ from ces_common.messages.events import (
     RevisionRejected,
     new_event,
 )
-from ces_common.view import StateView
-from ces_core.resettle import mend, refill
-from ces_core.topology import Topology
-from ces_scheduler.backoff import backoff_s
-from ces_scheduler.revising import Settle, Site, revise, site_of
-from ces_scheduler.translate import Offer
+from ces_common.state_view import StateView
+from ces_core.bandwidth.reroute import reoptimise, reroute
+from ces_core.model.topology import Topology
+from ces_scheduler.offer import Offer
+from ces_scheduler.proposals import Clock, backoff_s
+from ces_scheduler.revisable_flows import RevisableFlows, Settle, revisable_flows, revise
 
 log = structlog.get_logger()
 ANSWERS = [subjects.events("plan", "revised"), subjects.events("revision", "rejected")]
 ANSWER_S = 5.0  # after this long without an answer a revision counts as lost
 REVISION = Histogram("ces_revision_seconds", "Time to work out one revision of running jobs", ["cause"])
 PROPOSED = Counter("ces_revisions_proposed_total", "Revisions of running jobs proposed", ["cause"])
-Clock = Callable[[], float]  # seconds, steady
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a re-fill goes by. Neither rates nor paths are part of it: no revision causes another."""
+    """What re-optimisation is triggered by. Rates and paths are no part of it, so no revision causes another."""
 
     holding: frozenset[str]  # attempts that hold bandwidth
     topology: Topology | None  # of the nodes within reach, so it is another one too when a node comes back
@@ -56,56 +54,56 @@ class _Awaited:
 
 @dataclass(frozen=True)
 class _Rejected:
-    """Revisions that do not fit, though they do as far as can be seen from here."""
+    """Revisions that the manager rejects, though they fit as far as can be seen from here."""
 
     count: int = 0  # in a row
     until: float = -math.inf  # nothing is proposed before
 
 
 class Revisions:
-    """Proposes one revision at a time. ``refill_s``: rates are filled again at most once in so many seconds."""
+    """Proposes one revision at a time. ``refill_s``: least seconds between two re-optimisations."""
 
     def __init__(self, bus: Bus, source: str, clock: Clock, refill_s: float) -> None:
         self._bus, self._source, self._clock, self._refill_s = bus, source, clock, refill_s
         self._awaited: _Awaited | None = None
-        self._rejected: dict[RevisionCause, _Rejected] = {}  # by what they were for: a re-fill must not delay mending
+        self._rejected: dict[RevisionCause, _Rejected] = {}  # by cause: re-optimising must not delay rerouting
         self._seen = _Seen(frozenset(), None)
-        self._room = True  # whether room may have appeared since the last re-fill; at the start nobody knows
+        self._room = True  # whether capacity may have been freed since the last re-optimisation; unknown at the start
         self._filled_at = -math.inf
 
-    async def mend(self, view: StateView, offer: Offer) -> float:
-        """Propose what flows need whose path is broken or too full; returns after how many seconds to look again
-        unasked. Raises BusError."""
+    async def reroute(self, view: StateView, offer: Offer) -> float:
+        """Propose other paths and rates for flows whose path is broken or overfull; returns after how many seconds to
+        look again unasked. Raises BusError."""
         now = self._clock()
         self._note(view, offer)
         if self._awaited is not None and now >= self._awaited.until:
             self.forget()
         if self._awaited is not None:
             return self._awaited.until - now
-        site = site_of(view, offer)
-        if not (site.broken or site.crowded):
+        flows = revisable_flows(view, offer)
+        if not (flows.broken or flows.crowded):
             return math.inf
         wait_s = self._rejected.get("link", _Rejected()).until - now
         if wait_s > 0:
             return wait_s
-        await self._propose("link", view.version, site, mend)
+        await self._propose("link", view.version, flows, reroute)
         return math.inf if self._awaited is None else ANSWER_S
 
-    async def refill(self, view: StateView, offer: Offer) -> float:
-        """Propose better rates where room may have appeared; to be asked after ``mend``, and only while no job waits
-        for the answer to its plan, as it needs that room more. Returns and raises as ``mend`` does."""
+    async def reoptimise(self, view: StateView, offer: Offer) -> float:
+        """Propose better rates where capacity may have been freed. To be called after ``reroute``, and only while no
+        proposed plan awaits its answer, since its job needs the capacity more. Returns and raises as that does."""
         now = self._clock()
         if self._awaited is not None or not self._room:
             return math.inf
-        rejected = (entry.until for entry in self._rejected.values())  # what waits to be mended goes first
+        rejected = (entry.until for entry in self._rejected.values())  # what waits to be rerouted goes first
         wait_s = max([self._filled_at + self._refill_s, *rejected]) - now
         if wait_s > 0:
             return wait_s
-        site = site_of(view, offer)
-        if not site.flows:
+        flows = revisable_flows(view, offer)
+        if not flows.flows:
             return math.inf
         self._room, self._filled_at = False, now
-        await self._propose("room", view.version, site, refill)
+        await self._propose("room", view.version, flows, reoptimise)
         return math.inf if self._awaited is None else ANSWER_S
 
     def answered(self, answer: PlanRevised | RevisionRejected) -> None:
@@ -123,7 +121,7 @@ class Revisions:
             self._rejected[cause] = _Rejected(count, self._clock() + backoff_s(count))
 
     def forget(self) -> None:
-        """What was proposed comes to nothing, or the broker may have lost it: it is worked out anew."""
+        """The proposal came to nothing, or the broker may have lost it: it is worked out again."""
         if self._awaited is not None and self._awaited.cause == "room":
             self._room = True
         self._awaited = None
@@ -138,24 +136,17 @@ class Revisions:
             self._room = True
         self._seen = _Seen(holding, topology)
 
-    async def _propose(self, cause: RevisionCause, version: int, site: Site, settle: Settle) -> None:
+    async def _propose(self, cause: RevisionCause, version: int, flows: RevisableFlows, settle: Settle) -> None:
         started = time.perf_counter()
-        jobs = await asyncio.to_thread(revise, site, settle)
+        jobs = await asyncio.to_thread(revise, flows, settle)
         seconds = time.perf_counter() - started
         REVISION.labels(cause).observe(seconds)
         if not jobs:
             return
-        revision = RevisionProposed(revision=str(ULID()), version=version, cause=cause, jobs=jobs)
-        event = new_event(
-            self._source,
-            "revision",
-            "proposed",
-            revision.revision,
-            revision,
-            datetime.now(UTC),
-            event_id=revision.revision,
-        )
-        self._awaited = _Awaited(revision.revision, cause, self._clock() + ANSWER_S)
+        name = str(ULID())
+        revision = RevisionProposed(revision=name, version=version, cause=cause, jobs=jobs)
+        event = new_event(self._source, "revision", "proposed", name, revision, datetime.now(UTC), event_id=name)
+        self._awaited = _Awaited(name, cause, self._clock() + ANSWER_S)
         try:
             await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
         except PayloadTooLarge as error:
@@ -168,7 +159,7 @@ class Revisions:
         PROPOSED.labels(cause).inc()
         log.info(
             "revision proposed",
-            revision=revision.revision,
+            revision=name,
             cause=cause,
             version=version,
             jobs=len(jobs),

@@ -1,6 +1,6 @@
-"""Follow the state, hold a cycle of CES-Multi over the queue whenever one may decide otherwise than the last, propose
-what it starts and say why the others wait; first of all, mend what runs where the network under it has changed; last of
-all, fill room that nobody waits for."""
+"""The scheduler's loop: follow the manager's state, and after each change reroute running flows if the network under
+them has changed, hold a cycle over the queue, propose what it starts, report why the others wait, and at last
+re-optimise running flows if nobody waits for the capacity."""
 
 from __future__ import annotations
 
@@ -17,43 +17,41 @@ from ulid import ULID
 
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, Delivery, Message, PayloadTooLarge, Reject
-from ces_common.messages.base import Message as Model
+from ces_common.health import COMPILING
 from ces_common.messages.events import (
     MalformedEvent,
     PlanProposed,
-    PlanRefused,
     PlanRejected,
     PreemptionRejected,
     Reason,
-    Standing,
     new_event,
     parse_event,
 )
 from ces_common.messages.queries import PlanQuery, QueueAnswer
 from ces_common.messages.records import JobRecord
-from ces_common.reading import StateReader
+from ces_common.state_reader import StateReader
 from ces_common.states import ALLOCATION_OVER, JOB_OVER, JOB_WAITS
-from ces_core.kernels.jit import COMPILED
-from ces_core.multi.recording import Record
-from ces_core.solvers.base import foreseeing
-from ces_core.solvers.warm import warm_up
-from ces_scheduler.deciding import Decision
-from ces_scheduler.dryrun import answer_for, guest_of
+from ces_core.compiled.jit import COMPILED
+from ces_core.queue.record import Record
+from ces_core.solver import with_lookahead
+from ces_core.warm_up import warm_up
+from ces_scheduler.cycle_input import NO_NODES, LastCycle, Proposed, cycle_input, next_look_s, proposed_on, queued
+from ces_scheduler.cycle_run import CycleRun, Placing, run_cycle
+from ces_scheduler.decision import Decision
+from ces_scheduler.dry_run import answer_for, guest_of
+from ces_scheduler.offer import Offer, offer_of
 from ces_scheduler.preemptions import Preemptions
 from ces_scheduler.proposals import Clock, Proposals
-from ces_scheduler.queueing import NO_NODES, Past, Proposed, look_at, next_look_s, proposed_on, queued
 from ces_scheduler.revisions import ANSWERS, Revisions
-from ces_scheduler.rounds import Placing, Round, play
-from ces_scheduler.standing import Told, is_news
-from ces_scheduler.translate import Offer, offer_of
+from ces_scheduler.status_reports import StatusReports
 
 log = structlog.get_logger()
 SERVICE = "scheduler"
-REJECTIONS = subjects.events("plan", "rejected")
-UNMOVED = subjects.events("preemption", "rejected")
+PLAN_REJECTIONS = subjects.events("plan", "rejected")
+PREEMPTION_REJECTIONS = subjects.events("preemption", "rejected")
 EVENTS = [  # what may give a waiting job a place: jobs come and leave, workers are gone, the cluster changes
-    REJECTIONS,
-    UNMOVED,
+    PLAN_REJECTIONS,
+    PREEMPTION_REJECTIONS,
     *ANSWERS,
     *(subjects.events("job", state) for state in (*JOB_WAITS, *JOB_OVER)),
     *(subjects.events("allocation", state) for state in ALLOCATION_OVER),
@@ -67,8 +65,8 @@ PROPOSED = Counter("ces_plans_proposed_total", "Plans proposed")
 REJECTED = Counter("ces_plans_rejected_total", "Plans that the manager rejected")
 RETRY_S = 1.0
 REFILL_S = 5.0
-TOLD = 200
-"""Waiting jobs that are told how they stand, at most, before the manager has had ``RETRY_S`` to write that down."""
+REPORTS_AT_ONCE = 200
+"""At most this many waiting jobs are reported before the manager has had ``RETRY_S`` to write that down."""
 
 
 def wall_clock() -> datetime:
@@ -95,11 +93,11 @@ class Scheduler:
         self._compiling = False
         self.reader = StateReader(bus, SERVICE)
         self._committed: Offer | None = None  # the latest offer, for what the next one shares with it
+        self._last: LastCycle | None = None
+        self._run: CycleRun | None = None  # the latest one
+        self._cycle_due = -math.inf
         self._proposals = Proposals(clock)
-        self._past: Past | None = None
-        self._last: Round | None = None
-        self._look_at = -math.inf
-        self._told: dict[str, Told] = {}
+        self._reports = StatusReports(bus, SERVICE, now)
         self._revisions = Revisions(bus, SERVICE, clock, refill_s)
         self._preemptions = Preemptions(bus, SERVICE, clock)
         bus.on_reconnect(self._reconnected)
@@ -107,7 +105,7 @@ class Scheduler:
     def missing(self) -> str | None:
         """What keeps it from working; None when ready."""
         if self._compiling:
-            return "the solver is being compiled"
+            return COMPILING
         return None if self.reader.fresh else "the manager's snapshot"
 
     async def run(self) -> None:
@@ -120,81 +118,30 @@ class Scheduler:
             await self.reader.wait(wait_s)
             wait_s = await self.step()
 
+    # A job's way through the scheduler, from the state to a proposal or a report
+
     async def step(self) -> float:
-        """One look at the state; returns after how many seconds to look again unasked."""
+        """One look at the state and what follows from it; returns after how many seconds to look again unasked."""
         if not await self.reader.refresh():
             return RETRY_S
         view, offer = self.reader.view, self._offer()
         waiting = self._waiting()
         revision_s = math.inf
         try:
-            if offer is not None:
+            if offer is None:
+                await self._without_nodes(waiting)
+            else:
                 left = proposed_on(offer, self._proposals.in_flight)
-                revision_s = await self._revisions.mend(view, left)
-            proposed = await self._decide(waiting, offer)
-            if offer is not None and not (proposed or self._proposals.in_flight or self._preemptions):
-                revision_s = min(revision_s, await self._revisions.refill(view, offer))
+                revision_s = await self._revisions.reroute(view, left)
+                started = await self._decide(waiting, offer)
+                if not (started or self._proposals.in_flight or self._preemptions):
+                    revision_s = min(revision_s, await self._revisions.reoptimise(view, offer))
         except BusError as error:
             log.warning("what was decided could not be announced", error=str(error))
-            self._look_at = -math.inf
+            self._cycle_due = -math.inf
             return RETRY_S
-        wait_s = max(0.0, min(self._resync_s, revision_s, self._look_at - self._clock()))
+        wait_s = max(0.0, min(self._resync_s, revision_s, self._cycle_due - self._clock()))
         return min(RETRY_S, wait_s) if self._proposals else wait_s
-
-    async def _decide(self, waiting: list[JobRecord], offer: Offer | None) -> int:
-        """Hold a cycle if there is any use in it. Returns how many plans were proposed. Raises BusError."""
-        version = self.reader.view.version
-        if offer is None:
-            self._past = self._last = None
-            for job in waiting:
-                await self._refuse(job, NO_NODES, None, version)
-            return 0
-        placing = replace(self._placing, parameters=self._preemptions.admitted(self._placing.parameters))
-        started, proposed = time.perf_counter(), self._proposals.in_flight
-        question = (waiting, offer, proposed, self._now(), placing.parameters, self._past, placing.paths)
-        look = await asyncio.to_thread(look_at, *question)
-        if not look.news and self._clock() < self._look_at:
-            return 0
-        for name in look.lost:
-            log.info("room is no longer kept: the plan is not possible any more", job=name)
-        played = await asyncio.to_thread(play, version, look, placing, self._record)
-        self._past, self._last = played.past, played
-        later_s = next_look_s(look, played.decisions, placing.parameters)
-        self._look_at = self._clock() + min(self._resync_s, math.inf if later_s is None else max(later_s, RETRY_S))
-        CYCLE.observe(time.perf_counter() - started)
-        for name, decision in played.starts.items():
-            await self._propose(look.records[name], decision, version)
-        answer_s = await self._preemptions.propose(played.decisions.preempted, look, version)
-        self._look_at = min(self._look_at, self._clock() + answer_s)
-        for name, entry in look.entries.items():
-            if entry.reason is not None:
-                await self._refuse(look.records[name], entry.reason, None, version)
-        told = 0
-        for standing in await asyncio.to_thread(lambda: played.standings):
-            if told == TOLD:
-                self._look_at = self._clock() + RETRY_S
-                break
-            if standing.reason is not None:
-                told += await self._refuse(look.records[standing.job], standing.reason, standing, version)
-        for name in played.decisions.refused:
-            if name in played.asking.spent_ms:
-                DECISION.labels("no-place").observe(played.asking.spent_ms[name] / 1000)
-        if played.decisions.more:
-            self.reader.hint.set()
-        return len(played.starts)
-
-    async def _warm_up(self) -> None:
-        """Have everything compiled before the first decision: it can take longer than a job should wait for a place."""
-        self._compiling = True
-        started, solver = time.perf_counter(), self._placing.solver
-        try:
-            await asyncio.to_thread(warm_up, solver)
-            await asyncio.to_thread(warm_up, foreseeing(solver))
-        except Exception:  # jobs will be told the same; another one may go well
-            log.exception("the solver failed while it was warmed up", solver=solver.name)
-        self._compiling = False
-        seconds = round(time.perf_counter() - started, 2)
-        log.info("the solver is ready", solver=solver.name, compiled=COMPILED, seconds=seconds)
 
     def _offer(self) -> Offer | None:
         """What is committed. None while there are no nodes."""
@@ -206,11 +153,43 @@ class Scheduler:
         """The queued jobs that may be proposed now; what is settled is forgotten."""
         waiting = queued(self.reader.view.jobs.values())
         self._proposals.settle(waiting)
-        attempts = {job.id: job.attempt for job in waiting}
-        self._told = {job: told for job, told in self._told.items() if attempts.get(job) == told.attempt}
+        self._reports.settle(waiting)
         return self._proposals.due(waiting)
 
+    async def _without_nodes(self, waiting: list[JobRecord]) -> None:
+        """Raises BusError."""
+        self._last = self._run = None
+        for job in waiting:
+            await self._reports.report(job, NO_NODES, None, self.reader.view.version)
+
+    async def _decide(self, waiting: list[JobRecord], offer: Offer) -> int:
+        """Hold a cycle if it may decide otherwise than the last one, and announce what it decided; returns how many
+        jobs it starts. Raises BusError."""
+        version = self.reader.view.version
+        placing = replace(self._placing, parameters=self._preemptions.admitted(self._placing.parameters))
+        began, proposed = time.perf_counter(), self._proposals.in_flight
+        question = (waiting, offer, proposed, self._now(), placing.parameters, self._last, placing.paths)
+        given = await asyncio.to_thread(cycle_input, *question)
+        if not given.news and self._clock() < self._cycle_due:
+            return 0
+        for name in given.lost:
+            log.info("room is no longer kept: the plan is not possible any more", job=name)
+        run = await asyncio.to_thread(run_cycle, version, given, placing, self._record)
+        self._last, self._run = run.last, run
+        later_s = next_look_s(given, run.decisions, placing.parameters)
+        self._cycle_due = self._clock() + min(self._resync_s, math.inf if later_s is None else max(later_s, RETRY_S))
+        CYCLE.observe(time.perf_counter() - began)
+        for name, decision in run.starts.items():
+            await self._propose(given.records[name], decision, version)
+        answer_s = await self._preemptions.propose(run.decisions.preempted, given, version)
+        self._cycle_due = min(self._cycle_due, self._clock() + answer_s)
+        await self._report(run)
+        if run.decisions.more:
+            self.reader.hint.set()
+        return len(run.starts)
+
     async def _propose(self, job: JobRecord, decision: Decision, version: int) -> None:
+        """Raises BusError."""
         plan = PlanProposed(
             plan=str(ULID()),
             job=job.id,
@@ -222,37 +201,43 @@ class Scheduler:
             metrics=decision.metrics,
             considered=decision.considered(),
         )
+        event = new_event(SERVICE, "plan", "proposed", job.id, plan, self._now(), event_id=plan.plan)
         try:
-            await self._publish("proposed", job, plan, plan.plan)
+            await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
         except PayloadTooLarge as error:
             log.error("a plan is too large to be proposed", job=job.id, error=str(error))
             text = f"its plan does not fit in one message: {error}"
-            await self._refuse(job, Reason(code="plan-too-large", text=text, forever=True), None, version)
+            await self._reports.report(job, Reason(code="plan-too-large", text=text, forever=True), None, version)
             self._proposals.impossible(job)
             return
         self._proposals.made(plan.plan, Proposed(job, decision.assignments, decision.flows))
-        self._told.pop(job.id, None)
+        self._reports.forget(job.id)
         PROPOSED.inc()
         DECISION.labels("placed").observe(decision.decision_ms / 1000)
         log.info("plan proposed", job=job.id, plan=plan.plan, version=plan.version, ms=round(decision.decision_ms, 2))
 
-    async def _refuse(self, job: JobRecord, reason: Reason, standing: Standing | None, version: int) -> bool:
-        """Whether that is news, and was told. Raises BusError."""
-        told = Told.of(job.attempt, reason, standing, self._now())
-        if not is_news(told, self._told.get(job.id)):
-            return False
-        refused = PlanRefused(job=job.id, attempt=job.attempt, version=version, reason=reason, standing=standing)
-        await self._publish("refused", job, refused)
-        self._told[job.id] = told  # only now: it must not count as said before it is
-        log.info("no place for a job", job=job.id, version=version, reason=reason.text)
-        return True
+    async def _report(self, run: CycleRun) -> None:
+        """Report why jobs wait, first the jobs that could not take part in the cycle. Raises BusError."""
+        records = run.given.records
+        for name, entry in run.given.entries.items():
+            if entry.reason is not None:
+                await self._reports.report(records[name], entry.reason, None, run.version)
+        reported = 0
+        for status in await asyncio.to_thread(lambda: run.statuses):
+            if reported == REPORTS_AT_ONCE:
+                self._cycle_due = self._clock() + RETRY_S
+                break
+            if status.reason is not None:
+                reported += await self._reports.report(records[status.job], status.reason, status, run.version)
+        for name in run.decisions.refused:
+            if name in run.calls.spent_ms:
+                DECISION.labels("no-place").observe(run.calls.spent_ms[name] / 1000)
 
-    async def _publish(self, kind: str, job: JobRecord, data: Model, event_id: str | None = None) -> None:
-        event = new_event(SERVICE, "plan", kind, job.id, data, self._now(), event_id=event_id)
-        await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+    # The manager's answers, and questions
 
     def _event(self, delivery: Delivery) -> None:
-        if not any(subjects.matches(pattern, delivery.subject) for pattern in (REJECTIONS, UNMOVED, *ANSWERS)):
+        answers = (PLAN_REJECTIONS, PREEMPTION_REJECTIONS, *ANSWERS)
+        if not any(subjects.matches(pattern, delivery.subject) for pattern in answers):
             return
         try:
             data = parse_event(delivery.data).data
@@ -264,30 +249,45 @@ class Scheduler:
             self._proposals.rejected(data)
         elif isinstance(data, PreemptionRejected):
             self._preemptions.rejected(data)
-            self._look_at = -math.inf
+            self._cycle_due = -math.inf
         else:
             self._revisions.answered(data)
 
     async def _queue(self, _: Message) -> bytes:
-        """How those stand that went on waiting after the last cycle; version 0 where there was none."""
-        last = self._last
-        if last is None:
+        """The status of the jobs that went on waiting after the last cycle; version 0 where there was none."""
+        run = self._run
+        if run is None:
             return QueueAnswer(version=0).encode()
-        standings = await asyncio.to_thread(lambda: last.standings)
-        return QueueAnswer(version=last.version, standings=standings).encode()
+        statuses = await asyncio.to_thread(lambda: run.statuses)
+        return QueueAnswer(version=run.version, statuses=statuses).encode()
 
     async def _dry_run(self, message: Message) -> bytes:
         query = PlanQuery.model_validate_json(message.data)
         await self.reader.refresh()
         guest = guest_of(query.job, self._now())
         waiting, offer, version = self._waiting(), self._offer(), self.reader.view.version
-        question = (guest, version, waiting, offer, self._proposals.in_flight, self._past, self._placing)
+        question = (guest, version, waiting, offer, self._proposals.in_flight, self._last, self._placing)
         return (await asyncio.to_thread(answer_for, *question)).encode()
+
+    # Beginnings
+
+    async def _warm_up(self) -> None:
+        """Have everything compiled before the first decision: it can take longer than a job should wait for a place."""
+        self._compiling = True
+        started, solver = time.perf_counter(), self._placing.solver
+        try:
+            await asyncio.to_thread(warm_up, solver)
+            await asyncio.to_thread(warm_up, with_lookahead(solver))
+        except Exception:  # decisions report the same for their job; another job may go well
+            log.exception("the solver failed while it was warmed up", solver=solver.name)
+        self._compiling = False
+        seconds = round(time.perf_counter() - started, 2)
+        log.info("the solver is ready", solver=solver.name, compiled=COMPILED, seconds=seconds)
 
     async def _reconnected(self) -> None:
         """The broker may have lost what was proposed. The manager takes no plan twice."""
         self._proposals.forget()
         self._revisions.forget()
         self._preemptions.forget()
-        self._look_at = -math.inf
+        self._cycle_due = -math.inf
         self.reader.hint.set()

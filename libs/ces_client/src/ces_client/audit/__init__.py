@@ -1,29 +1,26 @@
-"""An auditor: reads a cluster's event log from its first line to its last and says what was not right.
+"""An independent auditor that replays a cluster's event log and reports every violation it finds.
 
-It shares nothing with the services, not even their models or the rest of this package: it replays plain JSON and keeps
-books of its own. So it finds what a mistake in the manager's checks, or in its tables of states, would let pass.
+It shares no code with the services or with the rest of this package: it reads plain JSON and keeps its own books. So
+it also finds what a mistake in the manager's checks or state tables would let pass.
 """
 
 from ces_client.audit.books import Books, Event
 from ces_client.audit.findings import KINDS, Finding
-from ces_client.audit.ground import Amounts, Asked, Ground, Hop
-from ces_client.audit.lives import Allocation, Job
-from ces_client.audit.room import Peak
-from ces_client.audit.verdict import Verdict, audit, verdict_of
+from ces_client.audit.inventory import Amounts, Inventory, JobRequest
+from ces_client.audit.lifecycle import Allocation
+from ces_client.audit.usage import Peak
+from ces_client.audit.verdict import Verdict, verdict_of
 
 __all__ = [
     "KINDS",
     "Allocation",
     "Amounts",
-    "Asked",
     "Books",
     "Event",
     "Finding",
-    "Ground",
-    "Hop",
-    "Job",
+    "Inventory",
+    "JobRequest",
     "Peak",
     "Verdict",
-    "audit",
     "verdict_of",
 ]

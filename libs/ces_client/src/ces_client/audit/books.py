@@ -1,4 +1,4 @@
-"""The books that an auditor keeps: all that holds at one moment of the log, event by event."""
+"""The auditor's books: the state of the cluster, replayed event by event."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from itertools import pairwise
 from typing import Any
 
 from ces_client.audit.findings import Finding
-from ces_client.audit.ground import Amounts, Asked, Ground
-from ces_client.audit.lives import (
-    ALLOCATION_STEPS,
-    JOB_STEPS,
-    NOTHING,
-    OVER,
-    PLACED,
-    RUNS,
-    Allocation,
-    Flow,
-    Job,
-)
-from ces_client.audit.promises import Promises
-from ces_client.audit.room import Peak, Room
+from ces_client.audit.inventory import Amounts, Inventory, JobRequest
+from ces_client.audit.lifecycle import ALLOCATION_STEPS, JOB_STEPS, NOTHING, OVER, PLACED, RUNS, Allocation, Flow, Job
+from ces_client.audit.reservations import Reservations
+from ces_client.audit.usage import Peak, Usage
 
 Event = Mapping[str, Any]  # a CloudEvent, as parsed JSON
 
 
-class Books:
-    """``allocations`` keeps those that ended, too. A log may begin late, where its first events were dropped for their
-    age: what began before is then not judged (``before``: jobs of that kind)."""
+def in_present_words(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The event with the names of today: former versions called a flow's rate ``bandwidth``, and the queue status
+    ``standing``."""
+    renamed = {"queue_status": data["standing"]} if "standing" in data else {}
+    for key in {"flows", "short"} & data.keys():
+        renamed[key] = [{"rate": flow["bandwidth"]} | flow if "bandwidth" in flow else flow for flow in data[key]]
+    return {**data, **renamed}
 
-    def __init__(self, ground: Ground) -> None:
-        self._ground = ground
-        self._room = Room(ground)
-        self._promises = Promises()
+
+class Books:
+    """The state of the cluster after the events read so far, and the ``findings`` of the audit. Give ``read`` every
+    event in order, then call ``close``. ``allocations`` includes ended ones.
+    Where the oldest events were dropped, jobs that began before the log are not judged (``before``)."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+        self._usage = Usage(inventory)
+        self._reservations = Reservations()
         self.findings: list[Finding] = []
         self.jobs: dict[str, Job] = {}
         self.before: set[str] = set()
@@ -54,14 +54,14 @@ class Books:
     @property
     def peaks(self) -> Mapping[str, Peak]:
         """The highest use of each kind so far."""
-        return self._room.peaks
+        return self._usage.peaks
 
     def read(self, event: Event) -> None:
-        """The next event. Raises KeyError, TypeError or ValueError where it has not the fields of its type."""
-        number, data = int(event["sequence"]), event["data"]
+        """Replays the next event. Raises KeyError, TypeError or ValueError if it lacks fields of its type."""
+        number, data = int(event["sequence"]), in_present_words(event["data"])
         _, _, aggregate, kind = event["type"].split(".")
         revision = data["revision"] if (aggregate, kind) == ("plan", "revised") else None
-        if self._revision not in (None, revision):  # that of several jobs is one event for each
+        if self._revision not in (None, revision):  # a revision of several jobs is one event for each
             self._settle()
         self._revision = revision
         if self.last is not None and number != self._number + 1:
@@ -84,12 +84,12 @@ class Books:
             case "node", "changed":
                 self._node(data)
             case ("link" | "topology", "changed"):
-                self._promises.disturb(self._time)
+                self._reservations.disturb(self._time)
         if revision is None:
             self._settle()
 
     def close(self, *, finished: bool = True) -> None:
-        """The log ends here. ``finished``: nothing runs any more, so every job must be over and nothing be held."""
+        """Ends the log. ``finished``: the cluster is idle, so every job must be over and nothing may be held."""
         self._settle()
         if not finished:
             return
@@ -102,25 +102,25 @@ class Books:
             self._find("held", f"allocation {allocation.id} ({allocation.task}) ends {allocation.state}")
 
     def live(self) -> Iterator[Allocation]:
-        """Those that hold something."""
+        """Allocations that hold capacity."""
         return (allocation for allocation in self.allocations.values() if allocation.live)
 
     def _find(self, kind: str, text: str, number: int | None = None) -> None:
         self.findings.append(Finding(self._number if number is None else number, kind, text))
 
     def _settle(self) -> None:
-        for text in self._room.settle(self._number, self._time):
+        for text in self._usage.settle(self._number, self._time):
             self._find("overbooked", text)
 
     @property
     def _late(self) -> bool:
-        """Whether the log begins late."""
+        """Whether the log lacks its first events."""
         return self.first is not None and int(self.first["sequence"]) != 1
 
     def _node(self, data: Mapping[str, Any]) -> None:
         node = self._nodes.setdefault(data["node"], {"state": "unreachable", "cordoned": False})
-        self._room.set_node(data["node"], (data["cpu"], data["memory"], data["gpu"]))
-        self._promises.disturb(self._time)
+        self._usage.set_node(data["node"], (data["cpu"], data["memory"], data["gpu"]))
+        self._reservations.disturb(self._time)
         change = data["change"]
         if change in ("ready", "unreachable"):
             node["state"] = change
@@ -131,7 +131,8 @@ class Books:
 
     def _job(self, kind: str, data: Mapping[str, Any]) -> None:
         name = data["job"]
-        if kind == "queued" and self._late and name not in self.jobs:  # a beginning, where nothing of it is held
+        # Back in the queue it holds nothing: judged from here on.
+        if kind == "queued" and self._late and name not in self.jobs:
             self.before.discard(name)
             self.jobs[name] = Job(data["name"], data.get("previous"), data["attempt"] - 1)
         if self._began_before(name):
@@ -140,9 +141,9 @@ class Books:
         if kind == "waiting":
             if job.state not in ("queued", "suspended"):
                 self._find("step", f"job {name} waits but is {job.state}")
-            standing = data.get("standing") or {}
-            if standing.get("reserved") and standing.get("start_at"):
-                self._promises.promise(name, self._number, self._time, standing["start_at"])
+            queue_status = data.get("queue_status") or {}
+            if queue_status.get("reserved") and queue_status.get("start_at"):
+                self._reservations.reserve(name, self._number, self._time, queue_status["start_at"])
             return
         state = data["state"]
         if kind != state:
@@ -156,7 +157,7 @@ class Books:
             self._find("step", f"job {name} is at attempt {data['attempt']}, not {expected}")
         before, job.state, job.attempt = job.state, state, data["attempt"]
         if state in OVER or state == "rescheduling":
-            self._promises.withdraw(name)
+            self._reservations.withdraw(name)
         if state == "suspended":
             self._suspend(name, job)
         elif (before, state) == ("suspended", "running"):
@@ -171,21 +172,21 @@ class Books:
         self._release(job)
 
     def _began_before(self, name: str) -> bool:
-        """Whether the log does not tell the beginning of the job that an event is about. Called for each."""
+        """Whether the job began before the log did; remembers it if so."""
         if self._late and name not in self.jobs:
             self.before.add(name)
         return name in self.before
 
     def _release(self, job: Job) -> None:
-        """Flows are held until nothing of the attempt is live any more."""
+        """Frees the job's flows once no allocation of its attempt is live."""
         if job.state not in PLACED and not any(self.allocations[each].live for each in job.allocations):
             self._carry(job, {})
 
     def _carry(self, job: Job, flows: Mapping[int, Flow]) -> None:
-        """The job's flows are these from now on."""
+        """Replaces the job's flows."""
         for sign, each in ((-1, job.flows), (1, flows)):
             for number, flow in each.items():
-                self._room.carry(flow["path"], flow["bandwidth"], sign)
+                self._usage.carry(flow["path"], sign * flow["rate"])
                 self._numbers[number] += sign
         job.flows = dict(flows)
 
@@ -231,31 +232,31 @@ class Books:
                 self._find("twice", f"{who} runs while {other.task} of job {allocation.job} runs on {other.node}, too")
 
     def _suspend(self, name: str, job: Job) -> None:
-        """Its workers are frozen: they need no CPU, its flows no bandwidth."""
-        asked = self._asked(name)
-        if asked is not None and asked.suspendable is False:
+        """Its workers are frozen: they hold no CPU, and its flows no bandwidth."""
+        request = self._request_of(name)
+        if request is not None and request.suspendable is False:
             self._find("plan", f"job {name} is suspended, and its file does not let it be")
-        if any(flow["bandwidth"] for flow in job.flows.values()):
+        if any(flow["rate"] for flow in job.flows.values()):
             self._find("held", f"job {name} is suspended while its flows have bandwidth")
         for each in job.live:
             _, memory, gpu = self.allocations[each].held
             self._hold_now(self.allocations[each], (0, memory, gpu))
-        self._promises.suspend(name, self._time)
+        self._reservations.suspend(name, self._time)
 
     def _resume(self, name: str, job: Job) -> None:
         for each in job.live:
             self._hold_now(self.allocations[each], self._amounts(self.allocations[each]))
-        for text in self._promises.resume(name, self._time):
-            self._find("promise", text)
+        for text in self._reservations.resume(name, self._time):
+            self._find("reservation", text)
 
     def _amounts(self, allocation: Allocation) -> Amounts:
-        asked = self._asked(allocation.job)
-        return asked.tasks.get(allocation.task, NOTHING) if asked else NOTHING
+        request = self._request_of(allocation.job)
+        return request.tasks.get(allocation.task, NOTHING) if request else NOTHING
 
     def _hold_now(self, allocation: Allocation, amounts: Amounts) -> None:
-        """It holds this from now on."""
+        """Replaces what the allocation holds."""
         cpu, memory, gpu = (now - before for now, before in zip(amounts, allocation.held, strict=True))
-        self._room.hold(allocation.node, (cpu, memory, gpu))
+        self._usage.hold(allocation.node, (cpu, memory, gpu))
         allocation.held = amounts
 
     def _hold(self, allocation: Allocation, sign: int) -> None:
@@ -268,7 +269,7 @@ class Books:
             return
         live.discard(allocation.id)
         if not live:
-            self._promises.end(allocation.job, self._time)
+            self._reservations.end(allocation.job, self._time)
 
     # plans
 
@@ -297,8 +298,8 @@ class Books:
             self.allocations[made.id] = made
             self._hold(made, 1)
         job.allocations = [each["id"] for each in allocations]
-        for text in self._promises.begin(name, self._time, self._asked(name)):
-            self._find("promise", text)
+        for text in self._reservations.begin(name, self._time, self._request_of(name)):
+            self._find("reservation", text)
         flows = data.get("flows", [])
         self._check_flows({each["task"]: each["node"] for each in allocations}, flows)
         self._carry(job, {flow["number"]: flow for flow in flows})
@@ -323,25 +324,25 @@ class Books:
             if (before["path"][0], before["path"][-1]) != (flow["path"][0], flow["path"][-1]):
                 self._find("plan", f"{who} goes by {flow['path']} now, its tasks are elsewhere")
             least = 0 if (flow["src"], flow["dst"]) in short else flow["min"]
-            if not least <= flow["bandwidth"] <= flow["max"]:
-                self._find("plan", f"{who} gets {flow['bandwidth']}, outside of {least} to {flow['max']}")
+            if not least <= flow["rate"] <= flow["max"]:
+                self._find("plan", f"{who} gets {flow['rate']}, outside of {least} to {flow['max']}")
             held[flow["number"]] = flow
         self._carry(job, held)
 
     def _check_tasks(self, name: str, tasks: Sequence[str]) -> None:
-        asked = self._asked(name)
-        if asked is not None and sorted(asked.tasks) != sorted(tasks):
-            self._find("plan", f"job {name} asks for {sorted(asked.tasks)}, the plan has {sorted(tasks)}")
+        request = self._request_of(name)
+        if request is not None and sorted(request.tasks) != sorted(tasks):
+            self._find("plan", f"job {name} asks for {sorted(request.tasks)}, the plan has {sorted(tasks)}")
 
-    def _asked(self, job: str) -> Asked | None:
-        return self._ground.asked(job, self.jobs[job].name)
+    def _request_of(self, job: str) -> JobRequest | None:
+        return self._inventory.request_of(job, self.jobs[job].name)
 
     def _check_nodes(self, names: Mapping[str, None]) -> None:
         for name in names:
             node = self._nodes.get(name)
             if node is not None and (node["state"] != "ready" or node["cordoned"]):
                 self._find("plan", f"node {name} gets work while {node['state']}, cordoned {node['cordoned']}")
-            if node is None and not (self._late and self._room.knows_node(name)):
+            if node is None and not (self._late and self._usage.knows_node(name)):
                 self._find("plan", f"node {name} has never joined")
 
     def _check_flows(self, places: Mapping[str, str], flows: Sequence[Flow]) -> None:
@@ -351,12 +352,12 @@ class Books:
             if flow["number"] in fresh or self._numbers[flow["number"]]:
                 self._find("plan", f"{who} gets number {flow['number']}, which is in use")
             fresh.add(flow["number"])
-            if not flow["min"] <= flow["bandwidth"] <= flow["max"]:
-                self._find("plan", f"{who} gets {flow['bandwidth']}, outside of {flow['min']} to {flow['max']}")
+            if not flow["min"] <= flow["rate"] <= flow["max"]:
+                self._find("plan", f"{who} gets {flow['rate']}, outside of {flow['min']} to {flow['max']}")
             path, src = flow["path"], flow["src"]
             first = src[1:] if src.startswith("@") else places.get(src)  # a node's own data, or what a task sends
             if not path or (path[0], path[-1]) != (first, places.get(flow["dst"])):
                 self._find("plan", f"{who} goes by {path}, its tasks are elsewhere")
             for hop in pairwise(path):
-                if self._ground.links is not None and hop not in self._ground.links:
+                if self._inventory.links is not None and hop not in self._inventory.links:
                     self._find("plan", f"{who} uses {hop[0]} -> {hop[1]}, which is no link")

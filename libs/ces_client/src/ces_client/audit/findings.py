@@ -1,4 +1,4 @@
-"""What an audit finds."""
+"""What an audit finds: one broken rule each, and the kinds of rules that it checks."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from dataclasses import dataclass
 
 KINDS = {
     "log": "the log has a gap, a repetition, or says two things",
-    "step": "a step that there is not",
-    "plan": "a plan that is not what the job asked for, or not what a node or link is for",
-    "twice": "a task that was in two places at once",
-    "overbooked": "more was held of a node, link or medium than plans may give away",
+    "step": "an illegal change of state",
+    "plan": "a plan that differs from the job's request, or uses a node or link that it must not",
+    "twice": "a task ran in two places at once",
+    "overbooked": "more of a node, link or medium was held than plans may reserve",
     "held": "something was not released",
-    "promise": "a job started later than it was promised",
+    "reservation": "a job started later than its reservation said",
 }
 
 
 @dataclass(frozen=True)
 class Finding:
-    """``event``: the number of the event that shows it. ``kind``: one of KINDS."""
+    """One broken rule, found while the event log is replayed (:mod:`ces_client.audit.books`). ``event``: the number of
+    the event that shows it; ``kind``: a key of ``KINDS``; ``text``: what is wrong, for people."""
 
     event: int
     kind: str

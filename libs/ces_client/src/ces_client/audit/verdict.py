@@ -1,4 +1,4 @@
-"""What an audit says in the end."""
+"""The result of an audit."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ces_client.audit.books import Books, Event
+from ces_client.audit.books import Books
 from ces_client.audit.findings import Finding
-from ces_client.audit.ground import Ground
-from ces_client.audit.room import Peak
+from ces_client.audit.inventory import Inventory
+from ces_client.audit.usage import Peak
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """``first`` and ``last``: numbers of the events read, ``since`` and ``until`` their times. ``jobs``: state -> how
-    many are in it at the end. ``held``: allocations that hold something at the end. ``peaks``: the highest use of each
-    kind at any instant. ``unjudged``: what could not be looked at, and why.
+    """``first`` and ``last``: numbers of the events read; ``since`` and ``until``: their times. ``jobs``: state ->
+    number of jobs at the end. ``held``: number of allocations that hold capacity at the end. ``peaks``: the highest
+    use of each kind. ``unjudged``: what could not be checked, and why.
     """
 
     events: int
@@ -45,20 +45,8 @@ class Verdict:
         return asdict(self) | lists | {"clean": self.clean}
 
 
-def audit(events: Iterable[Event], ground: Ground, *, finished: bool = True) -> Verdict:
-    """The verdict on a log. ``finished``: nothing runs any more, so every job must be over and nothing may be held.
-
-    Raises KeyError, TypeError or ValueError for events that have not the fields of their type.
-    """
-    books = Books(ground)
-    for event in events:
-        books.read(event)
-    books.close(finished=finished)
-    return verdict_of(books, ground)
-
-
-def verdict_of(books: Books, ground: Ground) -> Verdict:
-    """The verdict on books that were closed."""
+def verdict_of(books: Books, inventory: Inventory) -> Verdict:
+    """The verdict on closed books."""
     first, last = books.first, books.last
     return Verdict(
         events=books.count,
@@ -72,17 +60,17 @@ def verdict_of(books: Books, ground: Ground) -> Verdict:
         held=sum(1 for _ in books.live()),
         peaks=tuple(books.peaks.values()),
         findings=tuple(books.findings),
-        unjudged=tuple(_unjudged(books, ground)),
+        unjudged=tuple(_unjudged(books, inventory)),
     )
 
 
-def _unjudged(books: Books, ground: Ground) -> Iterable[str]:
+def _unjudged(books: Books, inventory: Inventory) -> Iterable[str]:
     if books.first is not None and int(books.first["sequence"]) != 1:
         before = f"; {len(books.before)} jobs began before it" if books.before else ""
         yield f"the log begins with event {books.first['sequence']}{before}: what began before is not judged"
-    if ground.links is None:
+    if inventory.links is None:
         yield "links and media: the topology is not known"
     placed = {allocation.job for allocation in books.allocations.values()}
-    unknown = [job for job in placed if ground.asked(job, books.jobs[job].name) is None]
+    unknown = [job for job in placed if inventory.request_of(job, books.jobs[job].name) is None]
     if unknown:
         yield f"CPU, memory and GPUs of {len(unknown)} jobs: what their tasks asked for is not known"

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import stamina.instrumentation
 import typer
 
-from ces_client.cli import audit, cluster, flows, jobs, machine, probing
-from ces_client.cli.patience import Patience
-from ces_client.cli.plugins import BenchGroup, CesGroup
+from ces_client import __version__
+from ces_client.cli import audit, cluster, contexts, jobs, machine, session
+from ces_client.cli.bench import BenchGroup
+from ces_client.cli.plugins import CesGroup
+from ces_client.cli.retry_notice import RetryNotice
+
+
+def show_version(wanted: bool) -> None:
+    """``ces 0.1.0``, and nothing else happens."""
+    if wanted:
+        typer.echo(f"ces {__version__}")
+        raise typer.Exit
+
 
 app = typer.Typer(
     cls=CesGroup,
@@ -26,18 +38,21 @@ app.command()(jobs.wait)
 app.command()(jobs.plan)
 app.add_typer(get, name="get")
 app.add_typer(describe, name="describe")
-app.command("flows")(flows.flows)
+app.command()(jobs.flows)
 app.command()(jobs.logs)
 app.command()(cluster.events)
 app.command()(audit.audit)
 app.command()(jobs.cancel)
 app.command()(jobs.pause)
 app.command()(jobs.resume)
-app.command()(probing.probe)
+app.command()(cluster.probe)
 app.add_typer(node, name="node")
 app.add_typer(topology, name="topology")
 app.add_typer(bench, name="bench")
 app.command()(machine.login)
+app.command()(contexts.clusters)
+app.command()(contexts.use)
+app.command("env")(contexts.env)
 app.command()(machine.doctor)
 
 get.command("jobs")(cluster.get_jobs)
@@ -54,6 +69,19 @@ node.command()(cluster.token)
 topology.command("apply")(cluster.topology_apply)
 
 
+@app.callback()
+def options(
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", metavar="NAME", help="one that `ces clusters` lists, for this command")
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=show_version, help="show the version and exit")
+    ] = False,
+) -> None:
+    """Options of every command."""
+    session.name_cluster(cluster)
+
+
 def main() -> None:
-    stamina.instrumentation.set_on_retry_hooks([Patience()])
+    stamina.instrumentation.set_on_retry_hooks([RetryNotice()])
     app()

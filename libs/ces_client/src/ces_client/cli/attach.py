@@ -1,30 +1,35 @@
-"""Following a job to its end: a live picture on a terminal, plain lines elsewhere. Leaving does not end the job."""
+"""Follows a job to its end, for ``ces wait`` and ``ces submit --wait``: a live picture on a terminal, plain lines
+elsewhere. Leaving does not end the job."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Generator
-from contextlib import closing
+from contextlib import closing, suppress
 
 import typer
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from ces_client.cli.output import Output, console, local_now, show_json
+from ces_client.cli.output import Output, console, local_now, show, show_json
 from ces_client.client import Client
-from ces_client.view import job_live, job_news
-from ces_client.view.standing import reason_text
+from ces_client.errors import CesError
+from ces_client.view.job import job_live, job_news, last_lines
 from ces_common.messages.api import JobView
 from ces_common.messages.events import Reason
-from ces_common.states import JOB_OVER, JOB_WAITS, JobState
+from ces_common.states import JOB_OVER, JOB_WAITS, AllocationState, JobState
 
-HOPELESS_S = 60.0  # nodes may still be joining
+HOPELESS_S = 60.0  # before that, nodes may still be joining
 DETACHED = 130  # as a shell has it for Ctrl-C
+WORKERS_SHOWN = 2  # whose last lines are shown when a job has failed
+LINES_SHOWN = 5
+LONGEST_LINE = 200
+LOG_S = 3.0  # a log that takes longer to read is not shown
 
 
 def attach(client: Client, job: str, output: Output) -> int:
-    """Follow a job; answers the exit status: 0 succeeded, 1 failed or cancelled, 2 no place for it, 130 detached."""
+    """Follows a job; returns the exit status: 0 succeeded, 1 failed or cancelled, 2 no place for it, 130 detached."""
     last: JobView | None = None
     verdict = Verdict()
     try:
@@ -41,21 +46,39 @@ def attach(client: Client, job: str, output: Output) -> int:
     if output == Output.JSON:
         show_json(last)
     if last.state in JOB_OVER:
+        if output == Output.TABLE and (logs := logs_of_failed(client, last)):
+            show(last_lines(last, logs))
         return 0 if last.state == JobState.SUCCEEDED else 1
-    if output == Output.TABLE and last.waiting is not None:
-        note = Text("no place for it: ", style="bold red").append_text(reason_text(last.waiting))
-        note.append(f"\nit stays in the queue; take it out with `ces cancel {job}`")
+    if output == Output.TABLE:
+        note = Text("no place for it", style="bold red")
+        note.append(f": it stays in the queue; take it out with `ces cancel {job}`", style="default not bold")
         console(stderr=True).print(note, soft_wrap=True)
     return 2
 
 
+def logs_of_failed(client: Client, view: JobView) -> dict[str, list[str]]:
+    """The last lines of the workers that made a job fail, by task; a log that cannot be read is left out.
+    Empty for a job that has not failed."""
+    if view.state != JobState.FAILED:
+        return {}
+    failed = [task.name for task in view.placement if task.state == AllocationState.FAILED][:WORKERS_SHOWN]
+    logs: dict[str, list[str]] = {}
+    for task in failed:
+        with suppress(CesError):
+            lines = client.jobs.last_log_lines(view.id, task, count=LINES_SHOWN, within_s=LOG_S)
+            logs[task] = [line[:LONGEST_LINE] for line in lines]
+    return logs
+
+
 class Verdict:
-    """Whether waiting has become pointless: the reason has held for good, for longer than a cluster takes to gather."""
+    """Whether waiting is pointless: a permanent reason has held for longer than a cluster takes to start up."""
 
     def __init__(self) -> None:
         self._since: float | None = None
 
     def hopeless(self, waiting: Reason | None, now: float) -> bool:
+        """To be asked at every view. ``waiting``: why the job waits, None if it does not; ``now``: a steady clock, in
+        seconds."""
         if waiting is None or not waiting.forever:
             self._since = None
             return False
@@ -95,4 +118,4 @@ def _lines(client: Client, job: str, screen: Console) -> Generator[JobView]:
         before = view
         yield view
     if before is not None:
-        screen.print(job_live(before, local_now()))
+        screen.print(job_live(before, local_now(), reasons=False), soft_wrap=True)  # the lines above have said why

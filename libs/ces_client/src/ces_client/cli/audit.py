@@ -9,9 +9,8 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
-from ces_client.audit import Asked, Ground, Verdict
-from ces_client.auditing import (
-    asked_by,
+from ces_client.audit import Inventory, JobRequest, Verdict
+from ces_client.audit_inputs import (
     events_of_file,
     events_until_now,
     jobs_of_files,
@@ -19,9 +18,10 @@ from ces_client.auditing import (
     links_of,
     links_of_file,
     nodes_of,
+    request_of,
 )
 from ces_client.cli import session
-from ces_client.cli.output import Output, OutputOption, console, show, show_json
+from ces_client.cli.output import Output, OutputOption, console, tell
 from ces_client.client import Client
 from ces_client.errors import bad_field
 from ces_client.files import load_topology
@@ -42,11 +42,11 @@ def audit(
         typer.Option("--job", metavar="FILE", help="a job file or a folder of them, likewise; may be given again"),
     ] = None,
     finished: Annotated[
-        bool, typer.Option("--finished", help="nothing runs any more: whatever is still held is a finding")
+        bool, typer.Option("--finished", help="the cluster is idle: whatever is still held is a finding")
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Read the whole event log with books of its own, and say what was not right."""
+    """Replay the whole event log independently, and report every violation."""
     if log is not None and not log.is_file():
         raise bad_field(f"{log} cannot be audited", "--log", "there is no such file", "give the path of a log")
     known = {} if topology is None else links_of_file(load_topology(topology))
@@ -54,33 +54,30 @@ def audit(
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         if log is not None:
-            ground = Ground(jobs=asked, **known)
-            verdict = judge(_counted(events_of_file(log), "events read", progress), ground, finished=finished)
+            inventory = Inventory(jobs=asked, **known)
+            verdict = judge(_counted(events_of_file(log), "events read", progress), inventory, finished=finished)
         else:
             verdict = _of_cluster(known, asked, finished, progress)
-    if output == Output.JSON:
-        show_json(verdict.to_dict())
-    else:
-        show(verdict_view(verdict))
+    tell(verdict.to_dict(), verdict_view(verdict), output)
     if not verdict.clean:
         raise typer.Exit(1)
 
 
-def _of_cluster(known: dict[str, Any], asked: dict[str, Asked], finished: bool, progress: Progress) -> Verdict:
+def _of_cluster(known: dict[str, Any], asked: dict[str, JobRequest], finished: bool, progress: Progress) -> Verdict:
     with session.connect() as client:
         events = list(_counted(events_until_now(client), "events read", progress))
         view = client.topology.get()
         if not known:
             known = links_of(view.links, view.media)
         jobs = asked or _jobs(client, progress)
-    ground = Ground(jobs=jobs, nodes=nodes_of(view.nodes), **known)
-    return judge(_counted(events, "events judged", progress), ground, finished=finished)
+    inventory = Inventory(jobs=jobs, nodes=nodes_of(view.nodes), **known)
+    return judge(_counted(events, "events judged", progress), inventory, finished=finished)
 
 
-def _jobs(client: Client, progress: Progress) -> dict[str, Asked]:
+def _jobs(client: Client, progress: Progress) -> dict[str, JobRequest]:
     """By id."""
     ids = [job.id for job in _counted(client.jobs.list(), "jobs found", progress)]
-    return {job: asked_by(client.jobs.get(job)) for job in _counted(ids, "jobs read", progress)}
+    return {job: request_of(client.jobs.get(job)) for job in _counted(ids, "jobs read", progress)}
 
 
 def _counted(items: Iterable[T], what: str, progress: Progress) -> Iterator[T]:

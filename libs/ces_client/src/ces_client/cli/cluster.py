@@ -1,4 +1,4 @@
-"""Commands about the cluster: lists, nodes, topology, events."""
+"""Commands about the cluster: lists, nodes, topology, events, probes of links."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from pydantic import BaseModel, ValidationError
 from rich.console import RenderableType
 from rich.text import Text
 
-from ces_client.cli import session
-from ces_client.cli.output import Output, OutputOption, console, local_now, show, show_json, show_json_line
-from ces_client.cli.watching import WatchOption, watch_changes
+from ces_client.cli import completion, session
+from ces_client.cli.live_view import WatchOption, watch_changes
+from ces_client.cli.output import Output, OutputOption, console, local_now, show, show_json, show_json_line, tell
 from ces_client.client import Client
-from ces_client.errors import bad_field
+from ces_client.errors import ApiError, bad_field
 from ces_client.files import load_topology
 from ces_client.stream import StreamEvent
-from ces_client.view import job_table, link_table, node_detail, node_table, queue_table, waiting_text
+from ces_client.view.lists import job_table, link_table, node_detail, node_table, probe_table, queue_table
+from ces_client.view.queue_status import waiting_text
+from ces_common.messages.api import LinkProbeView, NodeView
 from ces_common.messages.events import CloudEvent, JobWaiting
 
 M = TypeVar("M", bound=BaseModel)
@@ -27,7 +29,7 @@ CREDENTIAL = {
     "pending": "NATS could not be told yet to refuse its credential; the manager goes on trying",
     "kept": "its credential stays good, since the manager has no key to revoke it (CES_REVOCATION_KEY_FILE)",
 }
-NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="a node's name")]
+NodeArgument = Annotated[str, typer.Argument(metavar="NODE", help="a node's name", autocompletion=completion.nodes)]
 
 
 def get_jobs(watch: WatchOption = False, output: OutputOption = Output.TABLE) -> None:
@@ -76,10 +78,7 @@ def _list(
     with session.connect() as client:
         items = list(fetch(client))
         if not watch:
-            if output == Output.JSON:
-                show_json(items)
-            else:
-                show(table(items))
+            tell(items, table(items), output)
             return
         watch_changes(lambda: list(fetch(client)), items, table, output)
 
@@ -116,12 +115,22 @@ def drain(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
 
 def _ask(node: str, what: str, output: Output) -> None:
     with session.connect() as client:
+        before = next((each for each in client.nodes.list() if each.name == node), None)
         ask = {"cordon": client.nodes.cordon, "uncordon": client.nodes.uncordon, "drain": client.nodes.drain}[what]
         view = ask(node)
     if output == Output.JSON:
         show_json(view)
+    elif before is not None and _is_already(what, before):
+        state = "takes tasks" if what == "uncordon" else f"is {what}ed"
+        show(Text(f"nothing to do: {node} {state} already"))
     else:
-        show(Text(f"{what} requested for {node}"))
+        show(Text(view.remark or f"{what} requested for {node}"))
+
+
+def _is_already(what: str, node: NodeView) -> bool:
+    if what == "drain" and node.allocations:
+        return False
+    return node.cordoned is (what != "uncordon")
 
 
 def forget(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
@@ -175,7 +184,10 @@ def topology_apply(
 
 
 def events(
-    job: Annotated[str | None, typer.Argument(metavar="[JOB]", help="only of this job (id or name)")] = None,
+    job: Annotated[
+        str | None,
+        typer.Argument(metavar="[JOB]", help="only of this job (id or name)", autocompletion=completion.jobs),
+    ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="show new ones as they happen")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -223,6 +235,47 @@ def _what_for(event: StreamEvent) -> str:
     """What a job waits for, in the time zone of the event's own time."""
     try:
         waiting = CloudEvent[JobWaiting].model_validate(event.data)
-    except ValidationError:  # of a manager of other ways
+    except ValidationError:  # of another version of the manager
         return ""
-    return waiting_text(waiting.data.reason, waiting.data.standing, waiting.time).plain
+    return waiting_text(waiting.data.reason, waiting.data.queue_status, waiting.time).plain
+
+
+def probe(
+    src: Annotated[
+        str | None, typer.Argument(metavar="[SRC", help="the node that sends", autocompletion=completion.nodes)
+    ] = None,
+    dst: Annotated[
+        str | None,
+        typer.Argument(metavar="DST]", help="its neighbour, which counts what comes", autocompletion=completion.nodes),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="every link that is up, one after the other")] = False,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.2, max=5, help="how long each link is filled")] = 1.0,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Measure capacity and round-trip time of a link. What is idle of it is filled for a moment."""
+    if every == (src is not None) or (src is None) != (dst is None):
+        remedy = "name both, for example ces probe n1 n2, or give --all"
+        raise bad_field("No link is named", "SRC DST", "a link has two ends", remedy)
+    found: list[LinkProbeView] = []
+    with session.connect() as client:
+        if src is not None and dst is not None:
+            found = [client.topology.probe(src, dst, seconds=seconds)]
+        else:
+            failed = _probe_all(client, seconds, found)
+    tell(found, probe_table(found) if found else Text("no link was measured"), output)
+    if every and failed:
+        raise typer.Exit(1)
+
+
+def _probe_all(client: Client, seconds: float, found: list[LinkProbeView]) -> int:
+    """How many links that are up could not be measured; why goes to the error output."""
+    failed = 0
+    for link in client.topology.links():
+        if link.state == "down":
+            continue
+        try:
+            found.append(client.topology.probe(link.src, link.dst, seconds=seconds))
+        except ApiError as error:
+            failed += 1
+            console(stderr=True).print(Text(f"{link.src} › {link.dst}: {error}"), soft_wrap=True)
+    return failed

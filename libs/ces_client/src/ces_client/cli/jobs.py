@@ -10,21 +10,31 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ces_client.cli import session
-from ces_client.cli.attach import attach
-from ces_client.cli.output import Output, OutputOption, console, local_now, show, show_json, show_json_line
+from ces_client.cli import completion, session
+from ces_client.cli.attach import attach, logs_of_failed
+from ces_client.cli.live_view import WatchOption, watch_changes
+from ces_client.cli.output import Output, OutputOption, console, local_now, show, show_json, show_json_line, tell
 from ces_client.client import Client
 from ces_client.errors import ApiError, CesError
 from ces_client.files import load_job
-from ces_client.view import committed_plan, job_facts, job_live, plan_answer, waiting_text
-from ces_client.view.words import since
-from ces_common.messages.api import JobView, PlanView
-from ces_common.states import JobState
+from ces_client.view.flows import job_flows
+from ces_client.view.formats import since
+from ces_client.view.job import job_facts, job_live, last_lines
+from ces_client.view.plan import committed_plan, plan_answer
+from ces_client.view.queue_status import waiting_text
+from ces_common.messages.api import JobFlowsView, JobView, PlanView
+from ces_common.states import JOB_OVER, JobState
 
-JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="a job's id, or a name: the latest job that bears it")]
+JobArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB", help="a job's id, or a name: the latest job that bears it", autocompletion=completion.jobs
+    ),
+]
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="a job file, YAML or JSON")]
 DECISION_S = 2.0  # for which the scheduler's first word on a new job is awaited
 LOOK_S = 0.1
+DONE = {"cancel": JobState.CANCELLED, "pause": JobState.PAUSED, "resume": JobState.RUNNING}
 TASK_STYLES = ("cyan", "magenta", "green", "yellow", "blue", "red")
 
 
@@ -42,16 +52,13 @@ def submit(
         if output == Output.TABLE:
             show(Text(f"{view.name} submitted: {view.id}"))
         view = _decided(client, view)
-    if output == Output.JSON:
-        show_json(view)
-    else:
-        show(_first_word(view))
+    tell(view, _first_word(view), output)
 
 
 def _decided(client: Client, view: JobView) -> JobView:
     """The job as it is once the scheduler has looked at it, or after a moment all the same."""
     until = time.monotonic() + DECISION_S
-    while view.state is JobState.QUEUED and not (view.waiting or view.standing) and time.monotonic() < until:
+    while view.state is JobState.QUEUED and not (view.waiting or view.queue_status) and time.monotonic() < until:
         time.sleep(LOOK_S)
         try:
             view = client.jobs.get(view.id)
@@ -64,8 +71,8 @@ def _first_word(view: JobView) -> Text:
     if view.state is not JobState.QUEUED:
         nodes = f" on {', '.join(view.nodes)}" if view.nodes else ""
         return Text(f"{view.state}{nodes}")
-    if view.waiting or view.standing:
-        return Text("it ").append_text(waiting_text(view.waiting, view.standing, local_now()))
+    if view.waiting or view.queue_status:
+        return Text("it ").append_text(waiting_text(view.waiting, view.queue_status, local_now()))
     return Text(f"not decided yet; `ces describe job {view.id}` shows how it goes")
 
 
@@ -80,10 +87,7 @@ def plan(file: FileArgument, output: OutputOption = Output.TABLE) -> None:
     job = load_job(file)
     with session.connect() as client:
         answer = client.plan(job)
-    if output == Output.JSON:
-        show_json(answer)
-    else:
-        show(plan_answer(job, answer, local_now()))
+    tell(answer, plan_answer(job, answer, local_now()), output)
     if not answer.feasible:
         raise typer.Exit(2)
 
@@ -106,25 +110,35 @@ def resume(job: JobArgument, output: OutputOption = Output.TABLE) -> None:
 def _ask(job: str, what: str, output: Output) -> None:
     with session.connect() as client:
         found = session.job_id(client, job)
+        before = client.jobs.get(found).state
         view = {"cancel": client.jobs.cancel, "pause": client.jobs.pause, "resume": client.jobs.resume}[what](found)
     if output == Output.JSON:
         show_json(view)
+    elif view.remark is not None:
+        show(Text(view.remark))
     elif what == "cancel" and view.state in (JobState.SUCCEEDED, JobState.FAILED):
         show(Text(f"nothing to cancel: {view.name} ({view.id}) has {view.state}"))
+    elif before == DONE[what]:
+        show(Text(f"nothing to do: {view.name} ({view.id}) is {before} already"))
     else:
         show(Text(f"{what} requested for {view.name} ({view.id}), now {view.state}"))
 
 
 def logs(
     job: JobArgument,
-    task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="one task; all if left out")] = None,
+    task: Annotated[
+        str | None, typer.Argument(metavar="[TASK]", help="one task; all if left out", autocompletion=completion.tasks)
+    ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="go on until the job is over")] = False,
+    tail: Annotated[
+        int | None, typer.Option("--tail", min=0, help="only the last so many lines of each task; all if left out")
+    ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show what a job's workers printed."""
     with session.connect() as client:
         screen = console()
-        for line in client.jobs.logs(session.job_id(client, job), task, follow=follow):
+        for line in client.jobs.logs(session.job_id(client, job), task, follow=follow, tail=tail):
             source, text = (task, line) if task else _split(line)
             if output == Output.JSON:
                 show_json_line({"task": source, "line": text})
@@ -132,7 +146,8 @@ def logs(
                 typer.echo(line)
             else:
                 style = TASK_STYLES[sum(source.encode()) % len(TASK_STYLES)]
-                screen.print(Text.assemble((source, style), (" | ", "dim"), text), soft_wrap=True)
+                screen.print(Text.assemble((source, style), (" | ", "dim")), end="", soft_wrap=True)
+                typer.echo(text, color=True)  # as the worker printed it
 
 
 def _split(line: str) -> tuple[str | None, str]:
@@ -146,6 +161,7 @@ def describe_job(job: JobArgument, output: OutputOption = Output.TABLE) -> None:
     with session.connect() as client:
         view = client.jobs.get(session.job_id(client, job))
         committed = _plan_or_none(client, view.id)
+        logs = logs_of_failed(client, view) if output == Output.TABLE else {}
     if output == Output.JSON:
         data = view.model_dump(mode="json")
         show_json(data | {"plan": committed.model_dump(mode="json") if committed is not None else None})
@@ -154,6 +170,8 @@ def describe_job(job: JobArgument, output: OutputOption = Output.TABLE) -> None:
     parts: list[RenderableType] = [job_live(view, now), Text(), job_facts(view, now)]
     if committed is not None:
         parts += [Text(), Text("plan", style="bold"), committed_plan(committed, since(committed.committed_at, now))]
+    if logs:
+        parts += [Text(), last_lines(view, logs)]
     show(Group(*parts))
 
 
@@ -164,3 +182,25 @@ def _plan_or_none(client: Client, job: str) -> PlanView | None:
         if error.status == 404:
             return None
         raise
+
+
+def flows(
+    job: JobArgument,
+    hops: Annotated[bool, typer.Option("--hops", help="a line for each link of a flow's path")] = False,
+    watch: WatchOption = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show what a job's flows asked for, were given and carry, now and over the last minute."""
+
+    def picture(view: JobFlowsView) -> RenderableType:
+        return job_flows(view, hops=hops)
+
+    with session.connect() as client:
+        found = session.job_id(client, job)
+        view = client.jobs.flows(found)
+        if watch:
+            watch_changes(lambda: client.jobs.flows(found), view, picture, output, lambda view: view.state in JOB_OVER)
+        elif output == Output.JSON:
+            show_json(view)
+        else:
+            show(picture(view))

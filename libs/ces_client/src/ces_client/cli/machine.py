@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from ces_client.cli.output import Output, OutputOption, show, show_json
 from ces_client.client import Client
 from ces_client.context import Context, save_context
 from ces_client.doctor import examine
-from ces_client.view.plan import plain_table
+from ces_client.view.tables import plain_table
 
 LOGIN_S = 3.0  # a URL that is typed wrong answers never
 
@@ -40,10 +41,13 @@ def doctor(output: OutputOption = Output.TABLE) -> None:
     """Tell what this machine can do for CES: runtimes, networks, GPU."""
     findings = examine()
     if output == Output.JSON:
-        show_json({"findings": [finding.as_data() for finding in findings]})
+        show_json({"findings": [asdict(finding) for finding in findings]})
         return
-    table = plain_table("", "WHAT", "FOUND", "REMEDY")
+    table = plain_table("", "WHAT", "FOUND")
     for finding in findings:
         mark = Text("✓", style="green") if finding.good else Text("–", style="yellow")
-        table.add_row(mark, finding.what, finding.found, finding.remedy)
+        table.add_row(mark, finding.what, finding.found)
     show(table)
+    for finding in findings:
+        if finding.remedy:
+            show(Text.assemble((f"{finding.what}: ", "bold"), finding.remedy))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 from rich.console import Console, RenderableType
 from rich.text import Text
 
@@ -41,23 +42,29 @@ def local_now() -> datetime:
 
 
 def show(renderable: RenderableType) -> None:
-    console().print(renderable)
+    """Prints it; sentences, ids and commands are left for the terminal to wrap, so that they copy whole."""
+    console().print(renderable, soft_wrap=True)
 
 
-def as_data(value: Any) -> Any:
-    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+Document = BaseModel | dict[str, Any] | Sequence[BaseModel]
 
 
-def show_json(value: BaseModel | dict[str, Any] | Sequence[BaseModel]) -> None:
+def show_json(value: Document, indent: int | None = 2) -> None:
     """One JSON document: a model, an object, or a list of models."""
-    data = as_data(value) if isinstance(value, BaseModel | dict) else [as_data(item) for item in value]
-    typer.echo(json.dumps(data, indent=2, ensure_ascii=False))
+    typer.echo(json.dumps(to_jsonable_python(value), indent=indent, ensure_ascii=False))
 
 
-def show_json_line(value: BaseModel | dict[str, Any] | Iterable[BaseModel]) -> None:
+def show_json_line(value: Document) -> None:
     """One document on one line, for outputs that go on."""
-    data = as_data(value) if isinstance(value, BaseModel | dict) else [as_data(item) for item in value]
-    typer.echo(json.dumps(data, ensure_ascii=False))
+    show_json(value, indent=None)
+
+
+def tell(value: Document, picture: RenderableType, output: Output) -> None:
+    """Shows the picture to people, the value to scripts."""
+    if output == Output.JSON:
+        show_json(value)
+    else:
+        show(picture)
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

@@ -6,16 +6,15 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ces_client.audit import KINDS, Peak, Verdict
-from ces_client.view.facts import fact_grid
-from ces_client.view.plan import plain_table
-from ces_client.view.words import DASH
+from ces_client.view.formats import DASH
+from ces_client.view.tables import fact_list, plain_table
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 
 _SHOWN = {"cpu": show_cpu, "memory": show_memory, "link": show_bandwidth, "medium": show_bandwidth}
 
 
 def verdict_view(verdict: Verdict) -> RenderableType:
-    """What was read, the highest use of each kind, what could not be judged, and all findings."""
+    """What was read, the highest use of each kind, what was not judged, and all findings."""
     span = f"{verdict.events}, number {verdict.first} to {verdict.last}" if verdict.events else "none"
     states = ", ".join(f"{count} {state}" for state, count in sorted(verdict.jobs.items()))
     facts = [
@@ -27,11 +26,12 @@ def verdict_view(verdict: Verdict) -> RenderableType:
         ("held at the end", f"{verdict.held} allocations"),
     ]
     facts += [("not judged", what) for what in verdict.unjudged]
-    parts: list[RenderableType] = [fact_grid(facts), Text()]
+    parts: list[RenderableType] = [fact_list(facts), Text()]
     if verdict.peaks:
         table = plain_table(
-            "HIGHEST USE", "WHERE", "HELD", "OF", "SHARE", "EVENT", "TIME", right=("HELD", "OF", "SHARE")
-        )
+            "HIGHEST USE", "WHERE", "HELD", "OF", "SHARE", "EVENT", "TIME",
+            right=("HELD", "OF", "SHARE"), wrapped=(), optional=("TIME", "EVENT"),
+        )  # fmt: skip
         for peak in verdict.peaks:
             amounts = _amount(peak, peak.used), _amount(peak, peak.capacity)
             table.add_row(peak.what, peak.where, *amounts, f"{peak.share:.1%}", str(peak.event), peak.time)

@@ -1,4 +1,4 @@
-"""A job's flows over time as a table: what was asked, given, and carried, link by link."""
+"""A job's flows over time as a table: asked, given and carried, link by link."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ces_client.view.plan import plain_table, unenforced_note
-from ces_client.view.words import DASH, path_text, rate, state_text
+from ces_client.view.formats import DASH, path_text, rate, state_text
+from ces_client.view.plan import unenforced_note
+from ces_client.view.tables import plain_table
 from ces_common.messages.api import FlowRates, FlowSample, JobFlowsView
+from ces_common.shares import RETURN
+from ces_common.states import JobState
 
 BARS = "▁▂▃▄▅▆▇█"
-LATE = timedelta(seconds=10)  # a report older than this says nothing of now
-COLUMNS = ("FLOW", "MODE", "MIN", "MAX", "GIVEN", "PATH", "NOW", "MEAN", "LAST MINUTE")
+LATE = timedelta(seconds=10)  # an older report does not describe the present
+COLUMNS = ("FLOW", "MODE", "MIN", "MAX", "RATE", "PATH", "NOW", "MEAN", "LAST MINUTE")
 
 
 def job_flows(view: JobFlowsView, *, hops: bool) -> RenderableType:
@@ -31,22 +34,40 @@ def job_flows(view: JobFlowsView, *, hops: bool) -> RenderableType:
     for flow in short:
         assert flow.shortfall is not None
         parts.append(Text(f"warning: {flow.src} → {flow.dst} {flow.shortfall.text}", style="yellow"))
-    note = unenforced_note(view.flows)
-    return Group(*parts, *([Text(), note] if note is not None else []))
+    notes = [note for note in (_silence_note(view), unenforced_note(view.flows)) if note is not None]
+    return Group(*parts, *([Text(), *notes] if notes else []))
+
+
+def _silence_note(view: JobFlowsView) -> Text | None:
+    """Why a flow may carry nothing though its tasks talk; None where all flows of a running job carry something."""
+    silent = [
+        f"{flow.src} → {flow.dst}"
+        for flow in view.flows
+        if flow.hops and flow.hops[0].samples and not any(sample.measured for sample in flow.hops[0].samples)
+    ]
+    if not silent or view.state != JobState.RUNNING:
+        return None
+    return Text(
+        f"{', '.join(silent)} carried nothing: only what the sender sends is counted. Answers are not, and share "
+        f"{RETURN:.1%} of the flow's rate; data that goes back needs a flow of its own",
+        style="dim",
+    )
 
 
 def sparkline(rates: Sequence[float], top: float) -> str:
-    """A bar for each rate; the highest stands for ``top``, and for everything above."""
+    """A bar for each rate; the highest bar stands for ``top`` and above."""
     if top <= 0:
         return BARS[0] * len(rates)
     return "".join(BARS[min(int(min(value, top) / top * len(BARS)), len(BARS) - 1)] for value in rates)
 
 
 def _table(view: JobFlowsView, hops: bool) -> Table:
-    table = plain_table(*COLUMNS, right=("MIN", "MAX", "GIVEN", "NOW", "MEAN"))
+    numbers = ("MIN", "MAX", "RATE", "NOW", "MEAN")
+    optional = ("MODE", "LAST MINUTE", "MIN", "MAX", "MEAN")
+    table = plain_table(*COLUMNS, right=numbers, wrapped=("PATH",), optional=optional)
     for flow in view.flows:
-        given = Text(rate(flow.bandwidth))
-        if flow.bandwidth is not None and not flow.enforced:
+        given = Text(rate(flow.rate))
+        if flow.rate is not None and not flow.enforced:
             given.append("*", style="yellow")
         asked = (f"{flow.src} → {flow.dst}", flow.mode, rate(flow.min), rate(flow.max), given)
         samples = flow.hops[0].samples if flow.hops else []
@@ -63,7 +84,7 @@ def _carried(samples: Sequence[FlowSample], flow: FlowRates, at: datetime) -> tu
         return "no link", DASH, ""
     if not samples:
         return DASH, DASH, ""
-    rates = [sample.rate for sample in samples]
-    most = max(sample.rate for hop in flow.hops for sample in hop.samples)
+    rates = [sample.measured for sample in samples]
+    most = max(sample.measured for hop in flow.hops for sample in hop.samples)
     now = rate(rates[-1]) if at - samples[-1].at <= LATE else DASH
-    return now, rate(fmean(rates)), sparkline(rates, max(most, flow.bandwidth or 0))
+    return now, rate(fmean(rates)), sparkline(rates, max(most, flow.rate or 0))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -12,24 +13,28 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ces_client.view.facts import fact_grid
-from ces_client.view.plan import flow_table, plain_table, unenforced_note
-from ces_client.view.standing import reason_text, score_text, waiting_text
-from ces_client.view.words import DASH, since, span, state_text
+from ces_client.view.formats import DASH, signal_name, since, span, state_text
+from ces_client.view.plan import flow_table, unenforced_note
+from ces_client.view.queue_status import reason_text, score_text, waiting_text
+from ces_client.view.tables import fact_list, plain_table
 from ces_common.messages.api import JobView, TaskView
 from ces_common.states import JOB_OVER, JOB_WAITS, AllocationState, JobState
 
 BAR_WIDTH = 32
+KNOWN = ("round", "rounds", "loss", "accuracy")
+MOST_KEYS = 4  # of a worker's own that are shown
+MOST_SHOWN = 20  # characters of a value
 
 
 @dataclass(frozen=True)
 class TaskProgress:
-    """What a worker's last line of progress says, as far as it says it. ``accuracy`` is a fraction."""
+    """What a worker's last line of progress says; ``accuracy`` is a fraction, ``more`` what it says beyond that."""
 
     round: int | None = None
     rounds: int | None = None
     loss: float | None = None
     accuracy: float | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
 
 
 def task_progress(line: dict[str, Any] | None) -> TaskProgress:
@@ -46,6 +51,7 @@ def task_progress(line: dict[str, Any] | None) -> TaskProgress:
         None if rounds is None else int(rounds),
         _number(content.get("loss")),
         _number(content.get("accuracy")),
+        {str(key): value for key, value in content.items() if key not in KNOWN},
     )
 
 
@@ -53,14 +59,14 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def job_live(view: JobView, now: datetime) -> RenderableType:
-    """The whole picture: state, workers, plan."""
+def job_live(view: JobView, now: datetime, *, reasons: bool = True) -> RenderableType:
+    """The whole picture: state, workers, plan. ``reasons``: with the sentences that say why it waits or failed."""
     parts: list[RenderableType] = [job_line(view, now)]
-    waits = view.state in JOB_WAITS and bool(view.waiting or view.standing)
-    if view.reason and view.state != JobState.SUCCEEDED and not (waits and view.state == JobState.QUEUED):
+    waits = reasons and view.state in JOB_WAITS and bool(view.waiting or view.queue_status)
+    if reasons and view.reason and view.state != JobState.SUCCEEDED and not (waits and view.state == JobState.QUEUED):
         parts.append(Text(view.reason, style="yellow"))
     if waits:
-        parts.append(waiting_text(view.waiting, view.standing, now))
+        parts.append(waiting_text(view.waiting, view.queue_status, now))
     if not any(task.node for task in view.placement):
         asked = f"{view.tasks} task{'' if view.tasks == 1 else 's'}, {len(view.flows)} flows, not placed yet"
         return Group(*parts, Text(asked, style="dim"))
@@ -89,12 +95,13 @@ def job_line(view: JobView, now: datetime) -> Text:
 
 
 def worker_table(view: JobView) -> Table:
-    """A progress bar for each worker, with loss and accuracy."""
-    table = plain_table("WORKER", "NODE", "STATE", "PROGRESS", "ROUND", "LOSS", "ACCURACY")
-    for column in table.columns[4:]:
-        column.justify = "right"
-    for task in view.placement:
-        progress = task_progress(task.progress)
+    """A progress bar for each worker, with loss, accuracy, and what else it reports."""
+    numbers = ("ROUND", "LOSS", "ACCURACY")
+    progresses = [task_progress(task.progress) for task in view.placement]
+    more = ("MORE",) if any(progress.more for progress in progresses) else ()
+    columns = ("WORKER", "NODE", "STATE", "PROGRESS", *numbers, *more)
+    table = plain_table(*columns, right=numbers, wrapped=("PROGRESS", *more), optional=("PROGRESS", "LOSS", "NODE"))
+    for task, progress in zip(view.placement, progresses, strict=True):
         table.add_row(
             task.name,
             task.node or DASH,
@@ -103,6 +110,7 @@ def worker_table(view: JobView) -> Table:
             DASH if progress.round is None else f"{progress.round}/{progress.rounds or '?'}",
             DASH if progress.loss is None else f"{progress.loss:.4f}",
             DASH if progress.accuracy is None else f"{progress.accuracy:.1%}",
+            *([_own_keys(progress.more)] if more else []),
         )
     return table
 
@@ -118,10 +126,21 @@ def _bar(task: TaskView, progress: TaskProgress) -> ProgressBar:
     return ProgressBar(total=max(progress.rounds or 1, 1), completed=progress.round or 0, width=BAR_WIDTH)
 
 
+def _own_keys(more: Mapping[str, Any]) -> str:
+    """``step 12, throughput 3.5``: the keys of progress that are the worker's own."""
+    shown = [f"{key} {_value(value)}" for key, value in list(more.items())[:MOST_KEYS]]
+    return ", ".join(shown) + (", ..." if len(more) > MOST_KEYS else "")
+
+
+def _value(value: object) -> str:
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 1]}…"
+
+
 def _task_state(task: TaskView) -> Text:
     text = state_text(task.state)
     if task.exit_code:
-        text.append(f" (exit {task.exit_code})")
+        text.append(f" ({signal_name(task.exit_code) or f'exit {task.exit_code}'})")
     return text
 
 
@@ -140,21 +159,44 @@ def job_news(before: JobView | None, view: JobView) -> list[str]:
         lines.append(f"{view.name} restart {view.restarts}")
     known = {task.name: task.state for task in before.placement} if before is not None else {}
     for task in view.placement:
+        who = f"{task.name} on {task.node} "
+        if (view.reason or "").startswith(who):
+            continue  # said above
         if task.name in known and known[task.name] != task.state and task.state == AllocationState.FAILED:
-            code = "" if task.exit_code is None else f" with exit code {task.exit_code}"
             told = f": {task.reason}" if task.reason else ""
-            lines.append(f"{task.name} on {task.node} failed{code}{told}")
+            lines.append(f"{who}{_end_of(task)}{told}")
     return lines
 
 
-def job_facts(view: JobView, now: datetime) -> Table:
-    """Name and value of what the tables below do not show."""
+def _end_of(task: TaskView) -> str:
+    if task.exit_code is None:
+        return "failed"
+    signal = signal_name(task.exit_code)
+    return f"was ended by {signal}" if signal else f"failed with exit code {task.exit_code}"
+
+
+def last_lines(view: JobView, logs: Mapping[str, Sequence[str]]) -> RenderableType:
+    """The end of the logs of workers that failed (task -> lines), and where to read the rest."""
+    parts = []
+    for task, lines in logs.items():
+        parts += [Text(f"{task} | {line}", style="dim") for line in lines]
+        parts.append(Text(f"the whole log: ces logs {view.id} {task}"))
+    return Group(*parts)
+
+
+def job_facts(view: JobView, now: datetime) -> RenderableType:
+    """Names and values of what the tables do not show."""
     facts = [("tenant", view.tenant), ("priority", str(view.priority))]
     if view.expected_s is not None:
         facts.append(("says it runs", span(view.expected_s)))
-    if view.standing is not None:
-        facts.append(("in the queue", f"number {view.standing.position}, score {score_text(view.standing.score)}"))
-        if view.waiting is not None and view.waiting.text not in waiting_text(view.waiting, view.standing, now).plain:
+    if view.queue_status is not None:
+        facts.append(
+            ("in the queue", f"number {view.queue_status.position}, score {score_text(view.queue_status.score)}")
+        )
+        if (
+            view.waiting is not None
+            and view.waiting.text not in waiting_text(view.waiting, view.queue_status, now).plain
+        ):
             facts.append(("has no place", view.waiting.text))
     facts.append(("submitted", f"{since(view.submitted_at, now)} ago"))
     if view.started_at is not None:
@@ -166,4 +208,4 @@ def job_facts(view: JobView, now: datetime) -> Table:
     facts += [
         ("command", command) for command in sorted({" ".join(task.command) for task in view.placement}) if command
     ]
-    return fact_grid(facts)
+    return fact_list(facts)

@@ -9,18 +9,18 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ces_client.view.facts import fact_grid
-from ces_client.view.plan import plain_table
-from ces_client.view.standing import dominant_part, job_names, reason_text, start_text
-from ces_client.view.words import DASH, cpu_share, memory_share, rate, since, state_text
+from ces_client.view.formats import DASH, cpu_share, memory_share, rate, since, state_text
+from ces_client.view.queue_status import dominant_part, job_names, reason_text, start_text
+from ces_client.view.tables import fact_list, plain_table
 from ces_common.messages.api import JobSummary, LinkProbeView, LinkView, NodeView, QueueEntry
-from ces_common.messages.events import StandingView
+from ces_common.messages.events import QueueStatusView
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.states import JobState
 
 
 def job_table(jobs: Sequence[JobSummary], now: datetime) -> Table:
-    table = plain_table("NAME", "ID", "STATE", "PRIO", "TASKS", "AGE", "NODES", right=("PRIO", "TASKS", "AGE"))
+    columns = ("NAME", "ID", "STATE", "PRIO", "TASKS", "AGE", "NODES")
+    table = plain_table(*columns, right=("PRIO", "TASKS", "AGE"), optional=("PRIO", "TASKS", "AGE", "NODES"))
     for job in jobs:
         state = state_text(job.state)
         if job.restarts:
@@ -32,9 +32,9 @@ def job_table(jobs: Sequence[JobSummary], now: datetime) -> Table:
 
 
 def node_table(nodes: Sequence[NodeView], now: datetime) -> Table:
-    table = plain_table(
-        "NAME", "STATE", "CPU", "MEMORY", "GPU", "ARCH", "RUNTIME", "NETWORK", "TASKS", "HEARD", right=("TASKS",)
-    )
+    columns = ("NAME", "STATE", "CPU", "MEMORY", "GPU", "ARCH", "RUNTIME", "NETWORK", "TASKS", "HEARD")
+    optional = ("ARCH", "RUNTIME", "NETWORK", "GPU", "HEARD", "TASKS", "MEMORY")
+    table = plain_table(*columns, right=("TASKS",), wrapped=(), optional=optional)
     for node in nodes:
         table.add_row(
             node.name,
@@ -52,19 +52,12 @@ def node_table(nodes: Sequence[NodeView], now: datetime) -> Table:
 
 
 def link_table(links: Sequence[LinkView]) -> Table:
-    """ERROR: packets that were dropped or had an error since the device was made."""
-    table = plain_table(
-        "LINK",
-        "STATE",
-        "CAPACITY",
-        "RESERVED",
-        "USED",
-        "ERROR",
-        "RTT",
-        "KIND",
-        "MEDIUM",
-        right=("CAPACITY", "RESERVED", "USED", "ERROR", "RTT"),
-    )
+    """DROPPED: packets for which a queue was full, which shaping does to senders that exceed their rate. ERRORS:
+    packets that the device lost. Both are counted since the device was made."""
+    numbers = ("CAPACITY", "RESERVED", "USED", "DROPPED", "ERRORS", "RTT")
+    optional = ("KIND", "RTT", "MEDIUM", "ERRORS", "DROPPED", "USED")
+    columns = ("LINK", "STATE", *numbers, "KIND", "MEDIUM")
+    table = plain_table(*columns, right=numbers, wrapped=("STATE",), optional=optional)
     for link in links:
         share = f" ({link.reserved / link.bandwidth:.0%})" if link.bandwidth and link.reserved else ""
         table.add_row(
@@ -73,7 +66,8 @@ def link_table(links: Sequence[LinkView]) -> Table:
             _capacity(link),
             rate(link.reserved) + share,
             rate(link.used),
-            DASH if link.drops is None else str(link.drops + (link.errors or 0)),
+            DASH if link.drops is None else str(link.drops),
+            DASH if link.errors is None else str(link.errors),
             DASH if link.round_trip_s is None else f"{link.round_trip_s * 1000:.3g} ms",
             link.kind,
             link.medium or DASH,
@@ -83,7 +77,7 @@ def link_table(links: Sequence[LinkView]) -> Table:
 
 def probe_table(probes: Sequence[LinkProbeView]) -> Table:
     columns = ("CONFIGURED", "SENT", "RECEIVED", "MEASURED", "ROUND TRIP")
-    table = plain_table("LINK", *columns, right=columns)
+    table = plain_table("LINK", *columns, right=columns, wrapped=(), optional=("SENT", "CONFIGURED"))
     for probe in probes:
         table.add_row(
             f"{probe.src} › {probe.dst}",
@@ -111,28 +105,29 @@ def _capacity(link: LinkView) -> str:
 def queue_table(entries: Sequence[QueueEntry], now: datetime) -> Table:
     """HELD BY: running jobs that have what a waiting one needs."""
     columns = ("#", "JOB", "TENANT", "PRIO", "WAITS", "SCORE", "WHY", "START", "HELD BY")
-    table = plain_table(*columns, right=("#", "PRIO", "WAITS", "SCORE"))
+    optional = ("TENANT", "SCORE", "PRIO", "HELD BY", "WAITS")
+    table = plain_table(*columns, right=("#", "PRIO", "WAITS", "SCORE"), wrapped=("WHY", "HELD BY"), optional=optional)
     for entry in entries:
-        standing = entry.standing
-        holders = job_names(standing.holders) if standing is not None and standing.holders else DASH
+        queue_status = entry.queue_status
+        holders = job_names(queue_status.holders) if queue_status is not None and queue_status.holders else DASH
         table.add_row(
             str(entry.position),
             entry.name,
             entry.tenant,
             str(entry.priority),
             since(entry.submitted_at, now),
-            _score(standing),
+            _score(queue_status),
             _why(entry),
-            start_text(standing, now),
+            start_text(queue_status, now),
             holders,
         )
     return table
 
 
-def _score(standing: StandingView | None) -> str:
-    if standing is None:
+def _score(queue_status: QueueStatusView | None) -> str:
+    if queue_status is None:
         return DASH
-    return "overdue" if standing.overdue else f"{standing.score.total:.2f}"
+    return "overdue" if queue_status.overdue else f"{queue_status.score.total:.2f}"
 
 
 def _why(entry: QueueEntry) -> Text:
@@ -142,9 +137,9 @@ def _why(entry: QueueEntry) -> Text:
         return state_text(entry.state).append(why, style="default")
     if entry.reason is not None:
         return reason_text(entry.reason)
-    if entry.standing is None:
+    if entry.queue_status is None:
         return Text("not tried yet", style="dim")
-    return Text(f"not its turn yet: {dominant_part(entry.standing.score)}", style="dim")
+    return Text(f"not its turn yet: {dominant_part(entry.queue_status.score)}", style="dim")
 
 
 def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> RenderableType:
@@ -165,7 +160,7 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
         ("tasks", ", ".join(node.allocations) or DASH),
         ("data", ", ".join(node.datasets) or DASH),
     ]
-    parts: list[RenderableType] = [head, fact_grid(facts)]
+    parts: list[RenderableType] = [head, fact_list(facts)]
     if links:
         parts += [Text(), link_table(links)]
     return Group(*parts)

@@ -1,4 +1,4 @@
-"""Plans as tables: what was asked of the network, what was given, what is measured."""
+"""Plans as tables: what flows asked for, were given and carry; and how a plan came about."""
 
 from __future__ import annotations
 
@@ -13,36 +13,24 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from ces_client.view.standing import forecast_text, reason_text
-from ces_client.view.words import DASH, path_text, rate, rate_range
+from ces_client.view.formats import DASH, path_text, rate, rate_range
+from ces_client.view.queue_status import forecast_text, reason_text, reservable_share
+from ces_client.view.tables import plain_table
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import FlowView, PlanForecast, PlanView
 from ces_common.messages.events import PolicyAdvice
-from ces_common.naming import node_end
+from ces_common.names import node_end
 
+METRICS = {"composite": "quality (composite)", "load_imbalance": "load imbalance (0 is even)"}
 DATA = "(data)"  # in place of a task's name: a node's data is sent by no task
 
 
-class _PlainTable(Table):
-    """Cells are taken as they are: what looks like markup in a user's text is text."""
-
-    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-        super().add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), **options)
-
-
-def plain_table(*columns: str, right: Sequence[str] = ()) -> Table:
-    """The look that all of our tables share; the columns in ``right`` hold numbers."""
-    table = _PlainTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    return table
-
-
 def flow_table(nodes: dict[str, str | None], flows: Sequence[FlowView], *, measured: bool = True) -> Table:
-    """A row for each flow beside its sending task and that task's node; tasks that send nothing come too. Last come
-    nodes whose data is read."""
-    columns = ["TASK", "NODE", "FLOW", "PATH", "ASKED", "GIVEN"] + (["MEASURED"] if measured else [])
-    table = plain_table(*columns, right=("ASKED", "GIVEN", "MEASURED"))
+    """A row for each flow, with its sending task and that task's node. Tasks that send nothing have a row, too; nodes
+    whose data is read come last. ``nodes``: task -> node, None without one; ``measured``: with a column for what flows
+    carry, which a dry run lacks."""
+    columns = ["TASK", "NODE", "FLOW", "PATH", "ASKED", "RATE"] + (["MEASURED"] if measured else [])
+    table = plain_table(*columns, right=("ASKED", "RATE", "MEASURED"), wrapped=("PATH",), optional=("ASKED", "PATH"))
     sources = {flow.src: node_end(flow.src) for flow in flows if node_end(flow.src) is not None}
     for task, node in {**nodes, **sources}.items():
         sent = [flow for flow in flows if flow.src == task]
@@ -56,8 +44,8 @@ def flow_table(nodes: dict[str, str | None], flows: Sequence[FlowView], *, measu
 
 def _flow_cells(flow: FlowView, measured: bool) -> list[RenderableType]:
     cells: list[RenderableType] = [f"→ {flow.dst}", path_text(flow.path), rate_range(flow.min, flow.max)]
-    given = Text(rate(flow.bandwidth))
-    if flow.bandwidth is not None and not flow.enforced and measured:
+    given = Text(rate(flow.rate))
+    if flow.rate is not None and not flow.enforced and measured:
         given.append("*", style="yellow")
     return [*cells, given, _measured(flow)] if measured else [*cells, given]
 
@@ -72,28 +60,30 @@ def _measured(flow: FlowView) -> Text:
 
 def unenforced_note(flows: Sequence[FlowView]) -> Text | None:
     """What the star in a flow table means; None where nothing bears one."""
-    if all(flow.enforced or flow.bandwidth is None for flow in flows):
+    if all(flow.enforced or flow.rate is None for flow in flows):
         return None
     return Text("* planned, but not enforced: a node on the path cannot shape traffic (network none)", style="yellow")
 
 
 def metrics_text(metrics: dict[str, float], bound: float | None = None) -> str:
-    """``bound``: what no plan's composite exceeds."""
-    shown = {name: f"{name.replace('_', ' ')} {value:.4g}" for name, value in metrics.items()}
+    """``quality 0.93 of at most 0.95``, and so on. ``bound``: no plan has a higher composite."""
+    shown = {name: f"{METRICS.get(name, name.replace('_', ' '))} {value:.4g}" for name, value in metrics.items()}
     if bound is not None and "composite" in metrics:
-        shown["composite"] += f" (at most {bound:.4g})"
+        shown["composite"] += f" of at most {bound:.4g}"
     return "  ".join(shown.values())
 
 
 def plan_answer(job: JobFile, answer: PlanForecast, now: datetime) -> RenderableType:
     """A dry run: the plan that the job would get, or why it gets none now, and when it would start."""
-    foot = Text(f"solver {answer.solver}, {answer.decision_ms:.1f} ms, snapshot {answer.version}", style="dim")
+    decided = f"decided by {answer.solver} in {answer.decision_ms:.1f} ms, for version {answer.version} of the cluster"
+    foot = Text(decided, style="dim")
     if answer.fallback is not None:
         foot.append_text(Text(f"\n{answer.fallback}", style="yellow"))
     if not answer.feasible:
         parts: list[RenderableType] = [Text.from_markup(f"[bold red]no place[/] for {escape(job.name)}")]
         if answer.reason is not None:
-            parts.append(reason_text(answer.reason))
+            share = "" if answer.reason.forever else reservable_share(answer.reason)
+            parts.append(reason_text(answer.reason).append(share))
         forecast = forecast_text(answer, now)
         if forecast is not None:
             parts.append(forecast)
@@ -105,7 +95,7 @@ def plan_answer(job: JobFile, answer: PlanForecast, now: datetime) -> Renderable
     for flow in job.expand_flows():
         got = given.get((flow.src, flow.dst))
         asked = FlowView(src=flow.src, dst=flow.dst, min=flow.min, max=flow.max)
-        flows.append(asked.model_copy(update={"bandwidth": got.bandwidth, "path": got.path}) if got else asked)
+        flows.append(asked.model_copy(update={"rate": got.rate, "path": got.path}) if got else asked)
     nodes = {task.name: answer.assignments.get(task.name) for task in job.expand_tasks()}
     head = Text.from_markup(
         f"[bold green]{escape(job.name)} has a place[/]  {metrics_text(answer.metrics, answer.bound)}"
@@ -125,7 +115,7 @@ def _by_policy(policy: PolicyAdvice, assignments: dict[str, str]) -> list[Render
 
 def _refused_table(refused: dict[str, dict[str, str]]) -> Table:
     """Tasks, nodes, why not; tasks with the same refusals share a row, and nodes with the same reason."""
-    table = plain_table("TASKS", "NODES", "WHY NOT")
+    table = plain_table("TASKS", "NODES", "WHY NOT", wrapped=("TASKS", "NODES", "WHY NOT"))
     alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for task, nodes in refused.items():
         alike.setdefault(tuple(nodes.items()), []).append(task)
@@ -138,34 +128,41 @@ def _refused_table(refused: dict[str, dict[str, str]]) -> Table:
     return table
 
 
-def committed_plan(plan: PlanView, now_text: str) -> RenderableType:
-    """How a committed plan came about."""
-    head = Text(f"{plan.solver}, attempt {plan.attempt}, snapshot {plan.version}, committed {now_text} ago")
+def committed_plan(plan: PlanView, age: str) -> RenderableType:
+    """How a committed plan came about: solver, metrics, seed, refused nodes. ``age``: since then, such as ``3m``."""
+    head = Text(f"decided by {plan.solver}")
     considered = dict(plan.considered)
     decision_ms, refused = considered.pop("decision_ms", None), considered.pop("refused", None)
     bound, fallback = considered.pop("bound", None), considered.pop("fallback", None)
     policy = _advice(considered.pop("policy", None))
     sparing = considered.pop("sparing", None)
+    seed, limit_s = considered.pop("seed", None), considered.pop("time_limit_s", None)
     if isinstance(decision_ms, int | float):
-        head.append(f", decided in {decision_ms:.1f} ms")
+        head.append(f" in {decision_ms:.1f} ms")
+    head.append(f", committed {age} ago (attempt {plan.attempt}, for version {plan.version} of the cluster)")
     parts: list[RenderableType] = [head, Text(metrics_text(plan.metrics, bound if isinstance(bound, float) else None))]
     if sparing is True:
-        parts.append(Text("the cluster was crowded: a place was chosen that leaves room for later jobs", style="dim"))
+        parts.append(
+            Text("the cluster was crowded: the place was chosen to leave free capacity for later jobs", style="dim")
+        )
     if isinstance(fallback, str):
         parts.append(Text(fallback, style="yellow"))
     if policy is not None:
         parts += [Text(), *_by_policy(policy, plan.assignments)]
     if refused:
         parts += [Text(), _refused_table(refused)]
+    if seed is not None:
+        limit = f"stopped after {limit_s:g} s at the latest; " if isinstance(limit_s, int | float) else ""
+        parts.append(Text(f"{limit}seed {seed}: the same seed gives the same plan", style="dim"))
     if considered:
-        parts += [Text(), _tree("considered", considered)]
+        parts += [Text(), _tree("other details", considered)]
     return Group(*parts)
 
 
 def _advice(kept: Any) -> PolicyAdvice | None:
     try:
         return PolicyAdvice.model_validate(kept)
-    except ValidationError:  # none, or kept by a scheduler of other ways
+    except ValidationError:  # none, or kept by another version of the scheduler
         return None
 
 

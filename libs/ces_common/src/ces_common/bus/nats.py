@@ -13,9 +13,9 @@ from nats.js import JetStreamContext
 
 from ces_common import subjects as wire
 from ces_common.bus.codec import pack, pack_error, unpack, unpack_reply
+from ces_common.bus.nats_connection import NatsConnection
 from ces_common.bus.nats_consumer import MESSAGE_ID, PullConsumer, is_stray
 from ces_common.bus.nats_errors import translated
-from ces_common.bus.nats_link import Link
 from ces_common.bus.nats_streams import provision
 from ces_common.bus.port import (
     DEFAULT_ACK_WAIT_S,
@@ -53,36 +53,36 @@ class NatsBus:
 
     def __init__(self, servers: str | Sequence[str], *, name: str, credentials: Credentials | None = None) -> None:
         addresses = [servers] if isinstance(servers, str) else list(servers)
-        self._link = Link(addresses, name=name, credentials=credentials)
+        self._connection = NatsConnection(addresses, name=name, credentials=credentials)
         self._consumers: list[PullConsumer] = []
         self._serving: set[asyncio.Task[None]] = set()
 
     @property
     def connected(self) -> bool:
-        return self._link.connected
+        return self._connection.connected
 
     async def connect(self, *, deadline_s: float | None = None) -> None:
-        await self._link.connect(deadline_s)
+        await self._connection.connect(deadline_s)
 
     async def close(self) -> None:
         for consumer in self._consumers:
             await consumer.close()
         self._consumers.clear()
-        await self._link.close(finishing=self._serving)
+        await self._connection.close(finishing=self._serving)
 
     def on_reconnect(self, callback: Callback) -> None:
-        self._link.on_reconnect(callback)
+        self._connection.on_reconnect(callback)
 
     def _js(self) -> JetStreamContext:
-        return self._link.client.jetstream(timeout=STORE_TIMEOUT_S)
+        return self._connection.client.jetstream(timeout=STORE_TIMEOUT_S)
 
     # Facts
 
     async def provision(self) -> None:
         js = self._js()
         request = f"$JS.API.STREAM.CREATE.{wire.EVENT_STREAM}"
-        with self._link.refusal("publish", request) as refused, translated("the streams"):
-            await self._link.first(
+        with self._connection.refusal("publish", request) as refused, translated("the streams"):
+            await self._connection.first(
                 asyncio.ensure_future(provision(js)), refused, "may not create the streams and the bucket"
             )
 
@@ -105,7 +105,7 @@ class NatsBus:
                 raise BusUnavailable(f"no stream stores {subject}") from gone
 
     async def _store_once(self, subject: str, data: bytes, headers: Mapping[str, str]) -> bool:
-        reply = await self._link.request(subject, data, headers, STORE_TIMEOUT_S)
+        reply = await self._connection.request(subject, data, headers, STORE_TIMEOUT_S)
         return _is_new(reply, subject)
 
     async def _store_dead(self, subject: str, data: bytes, message_id: str, headers: dict[str, str]) -> None:
@@ -122,7 +122,7 @@ class NatsBus:
         batch: int = DEFAULT_BATCH,
     ) -> Subscription:
         consumer = PullConsumer(
-            self._link,
+            self._connection,
             self._js,
             self.provision,
             self._store_dead,
@@ -140,7 +140,7 @@ class NatsBus:
     # Messages that are not stored
 
     async def publish(self, subject: str, data: bytes, *, headers: Mapping[str, str] | None = None) -> None:
-        await self._link.publish(subject, data, headers)
+        await self._connection.publish(subject, data, headers)
 
     async def subscribe(self, subject: str, handler: MessageHandler, *, queue: str | None = None) -> Subscription:
         async def on_message(msg: Msg) -> None:
@@ -152,11 +152,11 @@ class NatsBus:
             except Exception:
                 log.exception("message handler failed", subject=msg.subject)
 
-        return await self._link.subscribe(subject, on_message, queue=queue or "")
+        return await self._connection.subscribe(subject, on_message, queue=queue or "")
 
     async def request(self, subject: str, data: bytes = b"", *, timeout_s: float = DEFAULT_TIMEOUT_S) -> bytes:
         payload, headers = pack(data)
-        reply = await self._link.request(subject, payload, headers, timeout_s)
+        reply = await self._connection.request(subject, payload, headers, timeout_s)
         return unpack_reply(reply.data, reply.headers or {})
 
     async def serve(self, subject: str, handler: RequestHandler, *, queue: str | None = None) -> Subscription:
@@ -168,12 +168,12 @@ class NatsBus:
                     headers = msg.headers or {}
                     result = await handler(Message(msg.subject, unpack(msg.data, headers), headers))
                     data, marks = pack(result)
-                    await self._link.publish(msg.reply, data, marks)
+                    await self._connection.publish(msg.reply, data, marks)
                 except Exception as error:
                     if not isinstance(error, BusError):
                         log.exception("request handler failed", subject=msg.subject)
                     data, marks = pack_error(error)
-                    await self._link.publish(msg.reply, data, marks)
+                    await self._connection.publish(msg.reply, data, marks)
             except BusError as error:
                 log.warning("reply not sent", subject=msg.subject, error=str(error))
             finally:
@@ -188,24 +188,24 @@ class NatsBus:
             self._serving.add(task)
             task.add_done_callback(self._serving.discard)
 
-        return await self._link.subscribe(subject, on_request, queue=queue or "")
+        return await self._connection.subscribe(subject, on_request, queue=queue or "")
 
-    # Wanted state
+    # Desired state
 
     async def kv_put(self, key: str, data: bytes) -> None:
         payload, marks = pack(data)
-        await self._store(wire.wanted_subject(key), payload, {**marks, KEY: key})
+        await self._store(wire.desired_subject(key), payload, {**marks, KEY: key})
 
     async def kv_delete(self, key: str) -> None:
-        await self._store(wire.wanted_subject(key), b"", {KEY: key, OPERATION: "DEL"})
+        await self._store(wire.desired_subject(key), b"", {KEY: key, OPERATION: "DEL"})
 
     async def kv_get(self, key: str) -> bytes | None:
-        subject = wire.wanted_subject(key)
-        request = f"$JS.API.DIRECT.GET.{wire.WANTED_STREAM}.{subject}"
+        subject = wire.desired_subject(key)
+        request = f"$JS.API.DIRECT.GET.{wire.DESIRED_STREAM}.{subject}"
         try:
-            reply = await self._link.request(request, b"", None, DEFAULT_TIMEOUT_S)
+            reply = await self._connection.request(request, b"", None, DEFAULT_TIMEOUT_S)
         except NoResponder as error:
-            raise BusUnavailable("the wanted-state bucket does not exist yet") from error
+            raise BusUnavailable("the desired-state bucket does not exist yet") from error
         headers = reply.headers or {}
         status = headers.get("Status")
         if status == "404":
@@ -213,19 +213,19 @@ class NatsBus:
         if status is not None:
             raise BusError(f"{key}: {status} {headers.get('Description', '')}")
         if headers.get(KEY) != key:
-            log.error("a stray lies under a wanted-state key", key=key, written_for=headers.get(KEY))
+            log.error("a stray lies under a desired-state key", key=key, written_for=headers.get(KEY))
             return None
         try:
             return _value(reply)
-        except BusError as error:  # as good as none: whoever keeps the key writes it anew
-            log.error("a wanted-state key cannot be read", key=key, error=str(error))
+        except BusError as error:  # as good as none: the controller that keeps the key writes it again
+            log.error("a desired-state key cannot be read", key=key, error=str(error))
             return None
 
     async def kv_keys(self, kind: str) -> list[str]:
-        mine = f"{wire.WANTED_PREFIX}.*.{wire.token(kind)}"
-        with translated("the wanted-state bucket"):
-            info = await self._js().stream_info(wire.WANTED_STREAM, subjects_filter=mine)
-        keys = sorted(subject.removeprefix(f"{wire.WANTED_PREFIX}.") for subject in info.state.subjects or {})
+        mine = f"{wire.DESIRED_PREFIX}.*.{wire.token(kind)}"
+        with translated("the desired-state bucket"):
+            info = await self._js().stream_info(wire.DESIRED_STREAM, subjects_filter=mine)
+        keys = sorted(subject.removeprefix(f"{wire.DESIRED_PREFIX}.") for subject in info.state.subjects or {})
         slots = asyncio.Semaphore(SERVED_AT_ONCE)
 
         async def present(key: str) -> bool:
@@ -237,16 +237,16 @@ class NatsBus:
 
     async def kv_subscribe(self, node: str, handler: KeyHandler) -> Subscription:
         async def on_message(msg: Msg) -> None:
-            key = wire.wanted_key_of(msg.subject)
+            key = wire.desired_key_of(msg.subject)
             if is_stray(msg) or (msg.headers or {}).get(KEY) != key:
-                log.error("stray wanted state ignored", key=key)
+                log.error("stray desired state ignored", key=key)
                 return
             try:
                 await handler(key, _value(msg))
             except Exception:
-                log.exception("wanted-state handler failed", key=key)
+                log.exception("desired-state handler failed", key=key)
 
-        return await self._link.subscribe(wire.wanted_subjects(node), on_message)
+        return await self._connection.subscribe(wire.desired_subjects(node), on_message)
 
 
 def _value(msg: Msg) -> bytes | None:

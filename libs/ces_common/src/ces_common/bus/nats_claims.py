@@ -7,7 +7,7 @@ import json
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from ces_common.bus.nats_link import Link
+from ces_common.bus.nats_connection import NatsConnection
 from ces_common.bus.port import DEFAULT_TIMEOUT_S, BusError
 from ces_common.natsauth import REVOKER, RevocationKey, revoking
 
@@ -23,20 +23,20 @@ class AccountClaims:
         """Have these users (public keys) refused for good, and disconnected where they are; False where the servers
         did so already. Raises BusUnavailable, AccessRefused, RequestTimeout, and BusError where they do not accept
         it."""
-        link = Link(self._servers, name=REVOKER, credentials=self._key.credentials)
-        await link.connect(DEFAULT_TIMEOUT_S)
+        connection = NatsConnection(self._servers, name=REVOKER, credentials=self._key.credentials)
+        await connection.connect(DEFAULT_TIMEOUT_S)
         try:
-            current = await link.request(f"{self._subject}.LOOKUP", b"", None, DEFAULT_TIMEOUT_S)
+            current = await connection.request(f"{self._subject}.LOOKUP", b"", None, DEFAULT_TIMEOUT_S)
             try:
-                wanted = revoking(current.data.decode(), self._key.signing_seed, users)
+                desired = revoking(current.data.decode(), self._key.signing_seed, users)
             except (ValueError, KeyError) as error:
                 raise BusError(f"the broker's account cannot be read: {error}") from error
-            if wanted is None:
+            if desired is None:
                 return False
-            reply = await link.request(f"{self._subject}.UPDATE", wanted.encode(), None, DEFAULT_TIMEOUT_S)
+            reply = await connection.request(f"{self._subject}.UPDATE", desired.encode(), None, DEFAULT_TIMEOUT_S)
             answer = json.loads(reply.data)
             if answer.get("data", {}).get("code") != 200:
                 raise BusError(f"the broker does not take the account's new claims: {answer.get('error', answer)}")
             return True
         finally:
-            await link.close()
+            await connection.close()

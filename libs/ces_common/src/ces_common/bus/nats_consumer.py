@@ -15,8 +15,8 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
 
 from ces_common import subjects
+from ces_common.bus.nats_connection import LastingSubscription, NatsConnection
 from ces_common.bus.nats_errors import translated
-from ces_common.bus.nats_link import Link, LinkSubscription
 from ces_common.bus.port import (
     DEAD_DELIVERIES,
     DEAD_DURABLE,
@@ -62,7 +62,7 @@ class _Lost(BusError):
 class PullConsumer:
     def __init__(
         self,
-        link: Link,
+        connection: NatsConnection,
         js: Callable[[], JetStreamContext],
         provision: Callable[[], Awaitable[None]],
         store_dead: StoreDead,
@@ -74,7 +74,7 @@ class PullConsumer:
         ack_wait: float,
         batch: int,
     ) -> None:
-        self._link = link
+        self._connection = connection
         self._js = js
         self._provision = provision
         self._store_dead = store_dead
@@ -87,16 +87,16 @@ class PullConsumer:
         self._batch = batch
         self._arrived: asyncio.Queue[Msg | None] = asyncio.Queue()  # bounded by what was asked for
         self._inbox = ""
-        self._subscription: LinkSubscription | None = None
+        self._subscription: LastingSubscription | None = None
         self._pulls = 0
         self._closing = False
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Bind once before returning, so that a missing right shows at once. Raises AccessRefused."""
-        self._inbox = self._link.client.new_inbox()
-        self._subscription = await self._link.subscribe(f"{self._inbox}.*", self._on_message)
-        self._link.on_reconnect(self._on_reconnect)
+        self._inbox = self._connection.client.new_inbox()
+        self._subscription = await self._connection.subscribe(f"{self._inbox}.*", self._on_message)
+        self._connection.on_reconnect(self._on_reconnect)
         bound = False
         try:
             await self._bind()
@@ -124,7 +124,7 @@ class PullConsumer:
         failures = 0
         while not self._closing:
             try:
-                await self._link.wait_connected()
+                await self._connection.wait_connected()
                 if not bound:
                     await self._bind()
                     bound = True
@@ -157,7 +157,7 @@ class PullConsumer:
 
     async def _add_consumer(self) -> None:
         request = f"$JS.API.CONSUMER.CREATE.{self._stream}.{self._durable}"
-        with self._link.refusal("publish", request) as refused:
+        with self._connection.refusal("publish", request) as refused:
             adding = asyncio.ensure_future(
                 self._js().add_consumer(
                     self._stream,
@@ -174,10 +174,10 @@ class PullConsumer:
                     ),
                 )
             )
-            await self._link.first(adding, refused, f"may not consume {self._stream} as {self._durable}")
+            await self._connection.first(adding, refused, f"may not consume {self._stream} as {self._durable}")
 
     async def _pull(self, count: int, *, linger: bool) -> list[Msg]:
-        """Up to ``count`` messages: those that are there, or the next one that comes. Raises _Lost."""
+        """Up to ``count`` stored messages or, with ``linger``, the next one to come. Raises _Lost."""
         self._pulls += 1
         reply = f"{self._inbox}.{self._pulls}"
         request: dict[str, object] = {"batch": count}
@@ -185,7 +185,7 @@ class PullConsumer:
             request |= {"expires": int(LINGER_S * _SECOND), "idle_heartbeat": int(HEARTBEAT_S * _SECOND)}
         else:
             request["no_wait"] = True
-        await self._link.publish(
+        await self._connection.publish(
             f"$JS.API.CONSUMER.MSG.NEXT.{self._stream}.{self._durable}",
             json.dumps(request).encode(),
             reply=reply,

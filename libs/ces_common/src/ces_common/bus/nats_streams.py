@@ -37,9 +37,9 @@ STREAMS: Final = (
         max_msgs_per_subject=-1,
     ),
     api.StreamConfig(
-        name=subjects.WANTED_STREAM,
-        description="CES wanted state, a key-value bucket",
-        subjects=[f"{subjects.WANTED_PREFIX}.>"],
+        name=subjects.DESIRED_STREAM,
+        description="CES desired state, a key-value bucket",
+        subjects=[f"{subjects.DESIRED_PREFIX}.>"],
         storage=api.StorageType.FILE,
         max_age=0,
         max_msgs_per_subject=1,

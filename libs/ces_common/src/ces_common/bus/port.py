@@ -1,4 +1,4 @@
-"""What every service asks of the bus. Two implementations keep the same promises: NATS and one in memory.
+"""What every service asks of the bus, and what NATS and the bus that tests have in memory both promise.
 
 Payloads are bytes; what they mean is the caller's business. Facts are delivered at least once and may repeat;
 everything else may vanish. All times are seconds.
@@ -16,7 +16,7 @@ DEFAULT_ACK_WAIT_S: Final = 30.0
 DEFAULT_BATCH: Final = 16
 MAX_BACKOFF_S: Final = 60.0
 
-# Headers of a dead letter, beside those that the message came with.
+# Headers of a dead letter, in addition to the message's own.
 DEAD_REASON: Final = "Ces-Dead-Reason"
 DEAD_SUBJECT: Final = "Ces-Dead-Subject"
 DEAD_DURABLE: Final = "Ces-Dead-Durable"
@@ -154,14 +154,14 @@ class Bus(Protocol):
         ack_wait: float = DEFAULT_ACK_WAIT_S,
         batch: int = DEFAULT_BATCH,
     ) -> Subscription:
-        """Handle the stored facts on ``subjects``, in order but for those that come again, remembering under
-        ``durable`` how far it came. Goes on by itself when the broker or its store was lost.
+        """Handle the stored facts on ``subjects`` in order, except for redeliveries. The broker remembers under the
+        name ``durable`` how far the handling has come; clients with the same name share the work. Goes on by itself
+        after the broker or its store was lost, and waits for a stream that does not exist yet. Raises AccessRefused.
 
-        Clients with the same durable share the work. A handler that returns has handled the message. Retry and any
-        other exception deliver it again (after a growing delay), at most ``max_deliver`` times; then, and at once
-        for Reject, it becomes a dead letter. ``durable`` is the service's name: its dead letters go to
-        ``ces.v1.dead.<durable>``. Waits where the stream does not exist yet; raises AccessRefused.
-        A handler that takes longer than ``ack_wait`` may see the message again.
+        A message is handled once the handler returns. If the handler raises Retry, or any other exception, it is
+        delivered again after a growing delay, at most ``max_deliver`` times. After that, and at once after Reject, it
+        becomes a dead letter on ``ces.v1.dead.<durable>``. A handler that takes longer than ``ack_wait`` seconds may
+        see the message again.
         """
 
     async def publish(self, subject: str, data: bytes, *, headers: Mapping[str, str] | None = None) -> None:
@@ -178,10 +178,10 @@ class Bus(Protocol):
         """Answer requests, several at a time. What the handler raises reaches the requester as RemoteError."""
 
     async def kv_put(self, key: str, data: bytes) -> None:
-        """Store a wanted state. Raises BusUnavailable, AccessRefused, PayloadTooLarge."""
+        """Store a desired state. Raises BusUnavailable, AccessRefused, PayloadTooLarge."""
 
     async def kv_get(self, key: str) -> bytes | None:
-        """The wanted state under ``key``. Raises BusUnavailable, AccessRefused, RequestTimeout."""
+        """The desired state under ``key``. Raises BusUnavailable, AccessRefused, RequestTimeout."""
 
     async def kv_delete(self, key: str) -> None: ...
 

@@ -13,6 +13,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 UNAVAILABLE = (OperationalError, InterfaceError, PoolTimeout)
 BUSY_TIMEOUT_MS = 30_000
 _BEGIN = "ces_sqlite_begin"
+_COMMON: dict[str, Any] = {"pool_size": 8, "max_overflow": 8, "hide_parameters": True}
 
 
 def database_url(url: str | URL) -> URL:
@@ -28,22 +29,16 @@ def database_url(url: str | URL) -> URL:
     raise ValueError(f"{kind} is not supported: give a sqlite:/// or postgresql:// URL")
 
 
-def new_engine(url: str | URL, pool_size: int = 8) -> Engine:
+def new_engine(url: str | URL) -> Engine:
     """An engine whose connections may be used from any thread, one at a time. Its errors do not show what a statement
     was given: that may be a job's environment, and errors are logged."""
     parsed = database_url(url)
     if parsed.get_backend_name() == "sqlite":
-        engine = create_engine(
-            parsed,
-            pool_size=pool_size,
-            max_overflow=pool_size,
-            hide_parameters=True,
-            connect_args={"check_same_thread": False},
-        )
+        engine = create_engine(parsed, **_COMMON, connect_args={"check_same_thread": False})
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
-    return create_engine(parsed, pool_size=pool_size, max_overflow=pool_size, hide_parameters=True, pool_pre_ping=True)
+    return create_engine(parsed, **_COMMON, pool_pre_ping=True)
 
 
 def cause_of(error: BaseException) -> str:

@@ -22,9 +22,9 @@ class NoMigrations(RuntimeError):
     """The folder with the migrations is nowhere to be found."""
 
 
-def migrations_folder(given: Path | None = None) -> Path:
-    """``given``, else what CES_MIGRATIONS names, else ``migrations`` beside the packages in a checkout."""
-    named = given or os.environ.get(LOCATION)
+def migrations_folder() -> Path:
+    """What CES_MIGRATIONS names, else ``migrations`` beside the packages in a checkout. Raises NoMigrations."""
+    named = os.environ.get(LOCATION)
     beside = (parent / "migrations" for parent in Path(__file__).resolve().parents)
     candidates = [Path(named)] if named else list(beside)
     for folder in candidates:
@@ -33,21 +33,21 @@ def migrations_folder(given: Path | None = None) -> Path:
     raise NoMigrations(f"no migrations in {candidates[0]}: set {LOCATION} to the folder that holds env.py")
 
 
-def alembic_config(folder: Path | None = None) -> Config:
+def alembic_config() -> Config:
     """What alembic's commands take; a connection goes in ``attributes["connection"]``."""
     config = Config()
-    config.set_main_option("script_location", str(migrations_folder(folder)).replace("%", "%%"))
+    config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
     return config
 
 
-def migrate(url: str | URL, folder: Path | None = None) -> None:
+def migrate(url: str | URL) -> None:
     """Upgrade to the newest revision in one transaction; any number may try at once."""
     engine = new_engine(url)
     try:
         with writing(engine).begin() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-            config = alembic_config(folder)
+            config = alembic_config()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
             _found_cluster(connection)

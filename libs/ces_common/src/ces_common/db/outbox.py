@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from ces_common.db.tables import EventRow
@@ -21,7 +21,7 @@ class StoredEvent:
     type: str
     bus_subject: str
     job: str | None
-    body: bytes
+    body: str
 
 
 _COLUMNS = (EventRow.sequence, EventRow.id, EventRow.type, EventRow.bus_subject, EventRow.job, EventRow.body)
@@ -30,7 +30,7 @@ _COLUMNS = (EventRow.sequence, EventRow.id, EventRow.type, EventRow.bus_subject,
 def unpublished_events(tx: ReadTx, limit: int) -> list[StoredEvent]:
     """The oldest events that the relay has not confirmed, in order."""
     query = select(*_COLUMNS).where(~EventRow.published).order_by(EventRow.sequence).limit(limit)
-    return [_stored(row) for row in tx.session.execute(query)]
+    return [StoredEvent(*row) for row in tx.session.execute(query)]
 
 
 def mark_published(session: Session, sequences: Sequence[int]) -> None:
@@ -47,9 +47,4 @@ def events_after(tx: ReadTx, sequence: int, job: str | None, limit: int) -> list
     query = select(*_COLUMNS).where(EventRow.sequence > sequence)
     if job is not None:
         query = query.where(EventRow.job == job)
-    return [_stored(row) for row in tx.session.execute(query.order_by(EventRow.sequence).limit(limit))]
-
-
-def _stored(row: Row[int, str, str, str, str | None, str]) -> StoredEvent:
-    sequence, id_, type_, bus_subject, job, body = row
-    return StoredEvent(sequence, id_, type_, bus_subject, job, body.encode())
+    return [StoredEvent(*row) for row in tx.session.execute(query.order_by(EventRow.sequence).limit(limit))]

@@ -10,7 +10,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from ces_common.db.types import Json, State, UtcTime
 from ces_common.jobfile import DEFAULT_TENANT, Flow, JobFile, Restart, Task
-from ces_common.messages.events import FlowPlan, Reason, Standing
+from ces_common.messages.events import FlowPlan, QueueStatus, Reason
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
 
 LIVE_STATES = tuple(state for state in AllocationState if state not in ALLOCATION_OVER)
@@ -131,7 +131,7 @@ class JobRow(Base):
     live: Mapped[bool] = mapped_column(Boolean, default=True)
     reason: Mapped[str | None] = mapped_column(Text)
     waiting: Mapped[Reason | None] = mapped_column(Json(Reason))
-    standing: Mapped[Standing | None] = mapped_column(Json(Standing), deferred=True)  # when it was told to wait
+    queue_status: Mapped[QueueStatus | None] = mapped_column(Json(QueueStatus), deferred=True)
     attempt: Mapped[int] = mapped_column(Integer, default=1)
     restarts: Mapped[int] = mapped_column(Integer, default=0)
     submitted_at: Mapped[datetime] = mapped_column(UtcTime)
@@ -190,7 +190,7 @@ class ReservationRow(Base):
     number: Mapped[int] = mapped_column(Integer)
     min: Mapped[int] = mapped_column(BigInteger)
     max: Mapped[int] = mapped_column(BigInteger)
-    bandwidth: Mapped[int] = mapped_column(BigInteger)
+    rate: Mapped[int] = mapped_column(BigInteger)
     path: Mapped[list[str]] = mapped_column(Json(list[str]))
     held: Mapped[bool] = mapped_column(Boolean, default=True)
 
@@ -203,7 +203,7 @@ class HopRow(Base):
     number: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     src: Mapped[str] = mapped_column(String(63), primary_key=True)
     dst: Mapped[str] = mapped_column(String(63), primary_key=True)
-    bandwidth: Mapped[int] = mapped_column(BigInteger)
+    rate: Mapped[int] = mapped_column(BigInteger)
 
 
 class PlanRow(Base):

@@ -34,6 +34,7 @@ class Cluster:
     last_port: int
 
 
+SOURCE = "ces/manager"  # of the events: nobody else writes
 _TABLE = ClusterRow.__table__
 _LOOK = select(*(_TABLE.c[each.name] for each in fields(Cluster))).where(_TABLE.c.id == 1)
 _LOCK = _LOOK.with_for_update()
@@ -62,10 +63,9 @@ class ReadTx:
 class WriteTx(ReadTx):
     """A transaction that holds the version row's lock: no other writer runs beside it."""
 
-    def __init__(self, session: Session, now: datetime, source: str) -> None:
+    def __init__(self, session: Session, now: datetime) -> None:
         super().__init__(session)
         self.now = now
-        self._source = source
         self._cluster = _read_cluster(session, _LOCK)
         self._before = replace(self._cluster)
         self._version: int | None = None
@@ -87,7 +87,7 @@ class WriteTx(ReadTx):
         Raises KeyError or TypeError where type and data do not fit, BadName for a subject that is no plain token.
         """
         self._cluster.sequence += 1
-        event = new_event(self._source, aggregate, kind, subject, data, self.now)
+        event = new_event(SOURCE, aggregate, kind, subject, data, self.now)
         event = event.model_copy(update={"sequence": self._cluster.sequence})
         self._events.append(
             {
@@ -122,16 +122,15 @@ class WriteTx(ReadTx):
 class UnitOfWork:
     """Opens transactions; may be shared by threads."""
 
-    def __init__(self, engine: Engine, source: str = "ces/manager") -> None:
+    def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._source = source
         self._writing, self._reading = writing(engine), reading(engine)
 
     @contextmanager
     def write(self, now: datetime) -> Iterator[WriteTx]:
         """Commits at the end; an exception leaves the database as it was."""
         with Session(self._writing, expire_on_commit=False) as session, session.begin():
-            tx = WriteTx(session, now, self._source)
+            tx = WriteTx(session, now)
             yield tx
             tx.complete()
 

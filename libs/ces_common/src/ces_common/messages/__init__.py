@@ -2,7 +2,8 @@
 
 - ``records``: the manager's state as it hands it out (snapshot and its changes)
 - ``events``: facts, as CloudEvents on the event stream
-- ``wanted``: what a node should look like
+- ``desired``: what a node should look like
 - ``reports``: what an agent says of its node
 - ``queries``: request and reply
+- ``api``: what the REST API takes and answers
 """

@@ -1,4 +1,4 @@
-"""What the REST API answers with. The client library reads these same models."""
+"""What the REST API takes and answers, beside the job file. The client library reads these same models."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pydantic import Field
 
 from ces_common.jobfile import DEFAULT_TENANT, Document, FlowMode, NodeName
 from ces_common.messages.base import Message
-from ces_common.messages.events import JobName, Reason, StandingView
+from ces_common.messages.events import JobName, QueueStatusView, Reason
 from ces_common.messages.queries import PlanAnswer
 from ces_common.messages.records import LinkState
 from ces_common.quantities import LARGEST, Bandwidth
+from ces_common.runtime import RuntimeKind
 from ces_common.states import AllocationState, JobState
 
 T = TypeVar("T")
@@ -46,15 +47,16 @@ class TaskView(Message):
 
 
 class FlowView(Message):
-    """A flow: what was asked, given and measured, in bit/s. ``measured``: mean over the last report while data flowed;
-    ``peak``: the busiest second so far. ``enforced`` is False where a node on its path cannot shape."""
+    """A flow: what was asked, its ``rate``, and what was measured, in bit/s. ``measured``: mean over the last report in
+    which data flowed; ``peak``: the busiest second so far. ``enforced`` is False where a node on its path cannot
+    shape."""
 
     src: str
     dst: str
     mode: FlowMode = "strict"
     min: int
     max: int
-    bandwidth: int | None = None
+    rate: int | None = None
     path: list[str] = []
     number: int | None = None  # names its traffic classes while it is live
     measured: float | None = None
@@ -82,14 +84,16 @@ class JobSummary(Message):
 
 
 class JobView(JobSummary):
-    """``standing``: how the job stands in the queue, as far as the scheduler has told; None where it does not wait."""
+    """``queue_status``: how the job stands in the queue, as far as the scheduler has told; None where it does not wait.
+    ``remark``: answers a request that changed nothing, such as pausing a paused job, with what is so already."""
 
     waiting: Reason | None = None
-    standing: StandingView | None = None
+    queue_status: QueueStatusView | None = None
     disconnect: str = "stop"
     preemption: str = "stop"
     placement: list[TaskView] = []
     flows: list[FlowView] = []
+    remark: str | None = None
 
 
 class PlanView(Message):
@@ -108,13 +112,14 @@ class PlanView(Message):
 
 
 class FlowSample(Message):
-    """A node's report about a flow that it sends over a link: mean rate since the report before and what its class
-    guaranteed, in bit/s; ``waited``: share of the looks in between at which it had more to send, 0 to 1."""
+    """A node's report about a flow that it sends over a link: the mean that it ``measured`` since the report before and
+    the ``rate`` that the flow's class guaranteed, in bit/s; ``waited``: share of the looks in between at which more was
+    to be sent, 0 to 1."""
 
     at: datetime
-    rate: float
+    measured: float
     waited: float = 0.0
-    given: int = 0
+    rate: int = 0
 
 
 class FlowHop(Message):
@@ -126,11 +131,11 @@ class FlowHop(Message):
 
 
 class FlowShortfall(Message):
-    """Which link of a flow's path does not carry what the flow was given, and how much it carries, in bit/s."""
+    """Which link of a flow's path does not carry the flow's rate, and how much it carries, in bit/s."""
 
     src: str
     dst: str
-    rate: float
+    measured: float
     text: str
 
 
@@ -153,7 +158,8 @@ class JobFlowsView(Message):
 
 
 class NodeView(Message):
-    """A node with what it has, what is allocated and what its last heartbeat measured."""
+    """A node with what it has, what is allocated and what its last heartbeat measured. ``remark``: answers a request
+    that changed nothing, such as cordoning a cordoned node, with what is so already."""
 
     name: str
     state: Literal["ready", "unreachable"]
@@ -175,6 +181,7 @@ class NodeView(Message):
     datasets: list[str] = []  # what jobs may read there
     last_heartbeat: datetime | None = None
     allocations: list[str] = []  # "job/task"
+    remark: str | None = None
 
 
 class LinkView(Message):
@@ -227,7 +234,7 @@ class TopologyView(Message):
 
 
 class QueueEntry(Message):
-    """``standing``: why the job is there in the queue, and until when about; None where the scheduler has not told.
+    """``queue_status``: why the job is there in the queue, and until when about; None where the scheduler has not told.
     ``state``: a suspended job waits, too."""
 
     position: int
@@ -238,7 +245,7 @@ class QueueEntry(Message):
     priority: int
     submitted_at: datetime
     reason: Reason | None = None
-    standing: StandingView | None = None
+    queue_status: QueueStatusView | None = None
 
 
 class QueuePage(Page[QueueEntry]):
@@ -302,7 +309,7 @@ class JoinRequest(Document):
     gpu: Annotated[int, Field(ge=0, le=1024)] = 0
     arch: Annotated[str, Field(max_length=32)] = ""
     labels: dict[str, str] = {}
-    runtime: Literal["docker", "process"] = "process"
+    runtime: RuntimeKind = RuntimeKind.PROCESS
     network: Literal["tc", "none"] = "none"
     host_address: Annotated[str, Field(max_length=64)] = "127.0.0.1"
 
@@ -317,8 +324,9 @@ class JoinAnswer(Message):
 
 
 class ForgottenNode(Message):
-    """What came of forgetting a node. ``jobs``: ids of those that lost something by it. ``credential``: ``revoked``,
-    NATS refuses it; ``pending``, NATS could not be told yet and will be; ``kept``, the manager has no key to revoke it.
+    """The outcome of forgetting a node. ``jobs``: ids of the jobs that lost something. ``credential``: ``revoked``,
+    NATS refuses it; ``pending``, NATS could not be told yet and will be; ``kept``, the manager cannot revoke it for
+    want of a key.
     """
 
     node: str

@@ -11,7 +11,7 @@ from ulid import ULID
 from ces_common import subjects
 from ces_common.jobfile import Preemption
 from ces_common.messages.base import Message
-from ces_common.messages.records import AllocationRecord, FlowRecord, LinkState
+from ces_common.messages.records import AllocationRecord, FlowRecord, LinkState, Rate
 from ces_common.states import AllocationState, JobState
 
 D = TypeVar("D", bound=Message)
@@ -47,7 +47,7 @@ class Score(Message):
     scarce: str
 
 
-class Standing(Message):
+class QueueStatus(Message):
     """How a waiting job stands in the queue.
 
     ``position`` from 1. ``reason``: what stands in its way now; None where it has not been its turn to be tried.
@@ -71,18 +71,18 @@ class JobName(Message):
     name: str
 
 
-class StandingView(Standing):
-    """A standing as people are told of it. ``holders``: the jobs in ``held_by`` with their names."""
+class QueueStatusView(QueueStatus):
+    """A queue status as people are told of it. ``holders``: the jobs in ``held_by`` with their names."""
 
     holders: list[JobName] = []
 
 
 class FlowPlan(Message):
-    """A flow in a plan: bandwidth in bit/s, path as node names."""
+    """A flow in a plan: rate in bit/s, path as node names."""
 
     src: str
     dst: str
-    bandwidth: int
+    rate: Rate
     path: list[str]
 
 
@@ -109,14 +109,14 @@ class PlanProposed(Message):
 
 
 class PlanRefused(Message):
-    """The scheduler found no place for a job. ``standing``: how it stood in the queue then; None where it could not be
+    """The scheduler found no place for a job. ``queue_status``: its place in the queue then; None where it could not be
     queued, as it makes no sense on this cluster."""
 
     job: str
     attempt: int
     version: int
     reason: Reason
-    standing: Standing | None = None
+    queue_status: QueueStatus | None = None
 
 
 class PlanCommitted(Message):
@@ -168,7 +168,7 @@ class ShortFlow(Message):
     src: str
     dst: str
     min: int
-    bandwidth: int
+    rate: Rate
 
 
 class PlanRevised(Message):
@@ -227,7 +227,7 @@ class JobWaiting(Message):
     job: str
     name: str
     reason: Reason
-    standing: StandingView | None = None
+    queue_status: QueueStatusView | None = None
 
 
 class AllocationChanged(Message):
@@ -258,7 +258,7 @@ class NetworkReady(Message):
 
 
 class NetworkPreparing(Message):
-    """network-ctl: the wanted network of the attempt is with the agents."""
+    """network-ctl: the desired network of the attempt is with the agents."""
 
     job: str
     attempt: int

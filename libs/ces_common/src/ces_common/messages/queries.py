@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ces_common.jobfile import JobFile
 from ces_common.messages.base import Message
-from ces_common.messages.events import FlowPlan, PolicyAdvice, Reason, Standing
+from ces_common.messages.events import FlowPlan, PolicyAdvice, QueueStatus, Reason
 
 
 class SnapshotQuery(Message):
@@ -27,7 +27,7 @@ class PlanQuery(Message):
 
 class PlanAnswer(Message):
     """``feasible``: it has a place now. Where it has none, ``position``, ``start_at`` and ``held_by`` tell how it would
-    stand in the queue (see Standing); None or empty where that is not known."""
+    stand in the queue (see QueueStatus); None or empty where that is not known."""
 
     feasible: bool
     version: int
@@ -57,14 +57,15 @@ class QueueAnswer(Message):
     that look; 0 where there was none yet."""
 
     version: int
-    standings: list[Standing] = []
+    statuses: list[QueueStatus] = []
 
 
 class LogQuery(Message):
-    """Ask an agent for a worker's log from a byte offset on."""
+    """Ask an agent for a worker's log from a byte offset on, or from the start of its last ``tail`` lines."""
 
     allocation: str
     offset: int = Field(default=0, ge=0)
+    tail: int | None = Field(default=None, ge=0)
     limit: int = Field(default=256 * 1024, ge=1, le=2**20)
 
 

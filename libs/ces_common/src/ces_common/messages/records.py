@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from ces_common.jobfile import DEFAULT_TENANT, Flow, Preemption, Restart, Task
 from ces_common.messages.base import Message
+from ces_common.runtime import RuntimeKind
 from ces_common.shares import usable
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
 
@@ -26,7 +27,7 @@ class NodeRecord(Message):
     gpu: int = 0
     arch: str = ""
     labels: dict[str, str] = {}
-    runtime: Literal["docker", "process"] = "process"
+    runtime: RuntimeKind = RuntimeKind.PROCESS
     network: Literal["tc", "none"] = "none"
     host_address: str = "127.0.0.1"
     subnet: str = ""  # its workers' addresses, CIDR; committed by the manager
@@ -93,15 +94,19 @@ class AllocationRecord(Message):
     state: AllocationState = AllocationState.PENDING
     exit_code: int | None = None
     reason: str | None = None
-    stopping_since: int | None = None  # version at which it ceased to be wanted
+    stopping_since: int | None = None  # version at which it ceased to be desired
 
     @property
     def over(self) -> bool:
         return self.state in ALLOCATION_OVER
 
 
+Rate = Annotated[int, Field(validation_alias=AliasChoices("rate", "bandwidth"))]
+"""A flow's rate in bit/s. Stored plans and events of former versions call it ``bandwidth``."""
+
+
 class FlowRecord(Message):
-    """A flow with what it was given. ``number``: unique among live flows, 1..32000, names its traffic classes.
+    """A flow with its rate in bit/s. ``number``: unique among live flows, 1..32000, names its traffic classes.
     ``path``: node names from source to destination; a single one where both tasks share a node."""
 
     number: int
@@ -109,7 +114,7 @@ class FlowRecord(Message):
     dst: str
     min: int
     max: int
-    bandwidth: int
+    rate: Rate
     path: list[str]
 
 
@@ -151,8 +156,8 @@ class JobRecord(Message):
 
 
 class Snapshot(Message):
-    """All records (``full``) or those that changed after the version asked for. ``epoch`` names the database:
-    where it differs, what a reader knew is void."""
+    """All records (``full``), or the ones that changed after the version asked for. ``epoch`` names the database: a
+    reader that knows another one starts from nothing."""
 
     epoch: str
     version: int

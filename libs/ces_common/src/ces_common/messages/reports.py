@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ces_common.jobfile import DatasetName
 from ces_common.messages.base import Message
@@ -97,19 +97,27 @@ class LinkUsage(Message):
 
 
 class FlowUsage(Message):
-    """A flow's class at a node that it begins at or passes: bit/s since the last report, the busiest second, bytes and
-    dropped packets in all. ``job``: the attempt that it is part of; numbers are used again. ``waited``: share of the
-    looks since the last report, 0 to 1, at which something waited in the class's queue or had been dropped. ``given``:
-    the class's guaranteed rate in bit/s, 0 if unknown."""
+    """A flow's class at a node that it begins at or passes: bit/s ``measured`` since the last report, the ``peak`` of
+    its busiest second, bytes and dropped packets in all. ``job``: the attempt that it is part of; numbers are used
+    again. ``waited``: share of the looks since the last report, 0 to 1, at which something waited in the class's queue
+    or had been dropped. ``rate``: what the class guarantees in bit/s, 0 if unknown."""
 
     number: Annotated[int, Field(ge=1, le=MAX_FLOW_NUMBER)]
     job: str = ""
-    rate: float
+    measured: float
     peak: float
     total: int
     drops: int = 0
     waited: Annotated[float, Field(ge=0, le=1)] = 0.0
-    given: int = 0
+    rate: int = 0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_former_agents(cls, data: Any) -> Any:
+        """They call what was measured ``rate``, and the rate ``given``: their leases are to be renewed, too."""
+        if isinstance(data, dict) and "measured" not in data and "rate" in data:
+            return data | {"measured": data["rate"], "rate": data.get("given", 0)}
+        return data
 
 
 class Heartbeat(Message):

@@ -1,6 +1,6 @@
 """Who may say and hear what on NATS: operator-mode JWTs with a scoped signing key per role."""
 
-from ces_common.natsauth.config import MAX_PAYLOAD, server_config
+from ces_common.natsauth.config import server_config
 from ces_common.natsauth.credentials import (
     Credentials,
     UserKey,
@@ -10,7 +10,7 @@ from ces_common.natsauth.credentials import (
     save_credentials,
 )
 from ces_common.natsauth.jwt import revoking
-from ces_common.natsauth.permissions import AGENT, REVOKER, SERVICES, Permissions
+from ces_common.natsauth.permissions import AGENT, REVOKER, SERVICES
 from ces_common.natsauth.trust import (
     RevocationKey,
     SigningKey,
@@ -23,11 +23,9 @@ from ces_common.natsauth.trust import (
 
 __all__ = [
     "AGENT",
-    "MAX_PAYLOAD",
     "REVOKER",
     "SERVICES",
     "Credentials",
-    "Permissions",
     "RevocationKey",
     "SigningKey",
     "Trust",

@@ -68,8 +68,8 @@ def claims_of(token: str) -> dict[str, Any]:
 
 
 def revoking(account_token: str, signing_seed: str, users: Collection[str]) -> str | None:
-    """The account once more, but refusing these users (public keys) for good; None where it does so already. It is
-    newer than the one given, whatever this machine's clock says: servers keep the newest.
+    """The account's JWT, changed to refuse these users (public keys) for good; None where it refuses them already. The
+    new one is dated later than the given one, whatever this machine's clock says, since servers keep the latest.
 
     Raises ValueError where another key signed the one given: servers store what they do not trust, and then let nobody
     in."""

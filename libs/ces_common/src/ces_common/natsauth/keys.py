@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import os
 from enum import Enum
 
@@ -37,9 +39,6 @@ def sign(seed: str, data: bytes) -> bytes:
 
 def check_user_key(public: str) -> str:
     """``public`` if it is the public key of a user: what arrives from a node that wants to join. Raises BadKey."""
-    import base64
-    import binascii
-
     try:
         raw = base64.b32decode(public)
     except (binascii.Error, ValueError) as error:

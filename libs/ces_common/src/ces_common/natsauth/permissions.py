@@ -43,12 +43,12 @@ def _consumer(stream: str, durable: str) -> tuple[str, ...]:
     )
 
 
-def _read_wanted(key: str) -> str:
-    return f"{_API}.DIRECT.GET.{subjects.WANTED_STREAM}.{subjects.WANTED_PREFIX}.{key}"
+def _read_desired(key: str) -> str:
+    return f"{_API}.DIRECT.GET.{subjects.DESIRED_STREAM}.{subjects.DESIRED_PREFIX}.{key}"
 
 
 def _service(name: str, publish: tuple[str, ...], subscribe: tuple[str, ...] = ()) -> Permissions:
-    """What every central service may, and what is its own."""
+    """What every central service may do, and what this one may do in addition."""
     return Permissions(
         publish=(
             *_consumer(subjects.EVENT_STREAM, name),
@@ -63,13 +63,13 @@ def _service(name: str, publish: tuple[str, ...], subscribe: tuple[str, ...] = (
 
 
 def _controller(name: str, kind: str, publish: tuple[str, ...], subscribe: tuple[str, ...]) -> Permissions:
-    """A controller writes and reads one kind of wanted state, on every node."""
+    """A controller writes and reads one kind of desired state, on every node."""
     return _service(
         name,
         publish=(
-            f"{subjects.WANTED_PREFIX}.*.{kind}",
-            _read_wanted(f"*.{kind}"),
-            f"{_API}.STREAM.INFO.{subjects.WANTED_STREAM}",
+            f"{subjects.DESIRED_PREFIX}.*.{kind}",
+            _read_desired(f"*.{kind}"),
+            f"{_API}.STREAM.INFO.{subjects.DESIRED_STREAM}",
             *publish,
         ),
         subscribe=subscribe,
@@ -86,7 +86,7 @@ def revoker(account: str) -> Permissions:
 
 
 _APPLIED: Final = f"{subjects.PREFIX}.agent.*.applied"
-_STORED: Final = (subjects.EVENT_STREAM, subjects.DEAD_STREAM, subjects.WANTED_STREAM)
+_STORED: Final = (subjects.EVENT_STREAM, subjects.DEAD_STREAM, subjects.DESIRED_STREAM)
 
 AGENT: Final = "agent"
 PERMISSIONS: Final[dict[str, Permissions]] = {
@@ -94,10 +94,10 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
         publish=(
             f"{subjects.PREFIX}.hb.{_ME}",
             f"{subjects.PREFIX}.agent.{_ME}.>",
-            _read_wanted(f"{_ME}.>"),
+            _read_desired(f"{_ME}.>"),
         ),
         subscribe=(
-            f"{subjects.WANTED_PREFIX}.{_ME}.*",
+            f"{subjects.DESIRED_PREFIX}.{_ME}.*",
             f"{subjects.PREFIX}.rpc.agent.{_ME}.>",
             f"_INBOX.{_ME}.>",
         ),
@@ -109,7 +109,7 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
         publish=(
             f"{subjects.PREFIX}.evt.>",
             f"{subjects.PREFIX}.rpc.>",
-            _read_wanted(">"),
+            _read_desired(">"),
             *_consumer(subjects.EVENT_STREAM, subjects.MANAGER_NETWORKS),
             subjects.dead_letter(subjects.MANAGER_NETWORKS),
             *_consumer(subjects.EVENT_STREAM, subjects.MANAGER_REFUSALS),

@@ -74,7 +74,7 @@ class Trust:
 
 
 def init_trust(directory: Path) -> Trust:
-    """Make the keys in ``directory``, or use those that are there, and write the JWTs anew from today's permissions.
+    """Make the keys that ``directory`` lacks, and write the JWTs again from the present permissions.
 
     Running it again after an upgrade changes what users may do, and none of the credentials they hold.
     """
@@ -156,8 +156,8 @@ def _kept(path: Path, fresh: str) -> str:
     list revocations, which a newer one without them would undo until the manager finds out."""
     if path.exists():
         held = path.read_text().strip()
-        said, wanted = ({**jwt.claims_of(token), "iat": 0, "jti": ""} for token in (held, fresh))
-        if said == wanted:
+        said, desired = ({**jwt.claims_of(token), "iat": 0, "jti": ""} for token in (held, fresh))
+        if said == desired:
             return held
     write_secret(path, fresh + "\n")
     return fresh

@@ -1,9 +1,9 @@
 """``python -m ces_edge_agent.dataplane NODE NAMESPACE``: a node's data plane without the rest of its agent.
 
-For benchmarks, and for trying documents out. Each line of the standard input is an order, each line of the standard
-output its answer, both JSON: ``{"wanted": DOCUMENT, "holders": {ALLOCATION: NAMESPACE FILE}}`` is answered with
-``{"failed": {ATTEMPT: REASON}}``, and ``{"remove": true}`` takes everything down. Between orders it measures and mends
-as an agent does. It ends with its input and leaves in place what is there.
+For benchmarks, and for trying documents out. Each line of standard input is a request, each line of standard output
+its answer, both JSON: ``{"desired": DOCUMENT, "sandboxes": {ALLOCATION: NAMESPACE FILE}}`` is answered with
+``{"failed": {ATTEMPT: REASON}}``, and ``{"remove": true}`` takes everything down. Between requests it measures and
+repairs as an agent does. It exits at the end of its input, and leaves the data plane in place.
 """
 
 from __future__ import annotations
@@ -11,70 +11,69 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 import structlog
 from pydantic import BaseModel
 
-from ces_common.messages.wanted import NetworkWanted
-from ces_common.telemetry import configure_logging
-from ces_edge_agent.dataplane.errors import DataPlaneError
+from ces_common.logs import configure_logging
+from ces_common.messages.desired import DesiredNetwork
 from ces_edge_agent.dataplane.tc_network import TcNetwork
-from ces_edge_agent.network import MEND_S
-from ces_edge_agent.ports import Network
+from ces_edge_agent.ports import DataPlaneError, Network
+from ces_edge_agent.reconcilers.network import REPAIR_S
 
 log = structlog.get_logger()
 
-LARGEST_ORDER = 1 << 24  # bytes
+LARGEST_REQUEST = 1 << 24  # bytes
 REPORT_S = 2.0  # how often an agent reports what it has measured
 
 
-class Order(BaseModel):
-    wanted: NetworkWanted
-    holders: dict[str, Path | None]
+class ApplyRequest(BaseModel):
+    desired: DesiredNetwork
+    sandboxes: dict[str, str | None]
 
 
-class Orders:
-    """One order at a time; what was last wanted is kept up in between."""
+class RequestHandler:
+    """Takes one request at a time; ``keep`` repairs the data plane in between."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._last: Order | None = None
+        self._last: ApplyRequest | None = None
 
-    async def obey(self, order: Any) -> dict[str, Any]:
-        """Raises ValueError for a malformed order, DataPlaneError where nothing can be taken down."""
-        if isinstance(order, dict) and order.get("remove"):
+    async def answer(self, request: Any) -> dict[str, Any]:
+        """Raises ValueError for a malformed request, DataPlaneError where the data plane cannot be taken down."""
+        if isinstance(request, dict) and request.get("remove"):
             self._last = None
             await self._network.remove()
             return {"failed": {}}
-        self._last = Order.model_validate(order)
-        return {"failed": await self._network.apply(self._last.wanted, self._last.holders)}
+        self._last = ApplyRequest.model_validate(request)
+        return {"failed": await self._network.apply(self._last.desired, self._last.sandboxes)}
 
     async def keep(self) -> None:
+        """Measure and repair until cancelled."""
         reports = 0
         while True:
             await asyncio.sleep(REPORT_S)
             reports += 1
             try:
                 await self._network.usage()
-                if self._last is not None and reports % round(MEND_S / REPORT_S) == 0:
-                    await self._network.apply(self._last.wanted, self._last.holders)
+                if self._last is not None and reports % round(REPAIR_S / REPORT_S) == 0:
+                    await self._network.apply(self._last.desired, self._last.sandboxes)
             except DataPlaneError as error:
-                log.warning("neither measured nor mended", error=str(error))
+                log.warning("neither measured nor repaired", error=str(error))
 
 
 async def main(node: str, namespace: str) -> None:
     configure_logging("dataplane", "warning")
     network = TcNetwork(node, namespace)
     await network.open()
-    orders = Orders(network)
-    keeping = asyncio.create_task(orders.keep())
-    reader = asyncio.StreamReader(limit=LARGEST_ORDER)
+    handler = RequestHandler(network)
+    keeping = asyncio.create_task(handler.keep())
+    reader = asyncio.StreamReader(limit=LARGEST_REQUEST)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     try:
         while line := await reader.readline():
-            print(json.dumps(await orders.obey(json.loads(line))), flush=True)
+            print(json.dumps(await handler.answer(json.loads(line))), flush=True)
     finally:
         keeping.cancel()
         await asyncio.gather(keeping, return_exceptions=True)

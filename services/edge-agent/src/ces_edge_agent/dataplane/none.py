@@ -1,17 +1,16 @@
-"""The network of a node that shapes nothing."""
+"""The network of a node without a data plane."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Hashable, Mapping
-from pathlib import Path
+from collections.abc import Hashable
 
+from ces_common.messages.desired import DesiredNetwork
 from ces_common.messages.queries import LinkProbe, LinkProbed
 from ces_common.messages.reports import FlowUsage, LinkStatus, LinkUsage
-from ces_common.messages.wanted import NetworkWanted
 from ces_common.service import Hint
-from ces_edge_agent.dataplane.errors import DataPlaneError
-from ces_edge_agent.dataplane.listening import open_listener
+from ces_edge_agent.dataplane.listener import open_listener
+from ces_edge_agent.ports import DataPlaneError, SandboxNamespaces
 
 
 class NoNetwork:
@@ -19,15 +18,15 @@ class NoNetwork:
 
     def __init__(self, node: str) -> None:
         self.node = node
-        self.link_news = Hint()
+        self.links_changed = Hint()
 
     async def open(self) -> None:
         """Nothing to prepare."""
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to release."""
 
-    async def apply(self, wanted: NetworkWanted, holders: Mapping[str, Path | None]) -> dict[str, str]:
+    async def apply(self, desired: DesiredNetwork, sandboxes: SandboxNamespaces) -> dict[str, str]:
         return {}
 
     async def usage(self) -> tuple[list[LinkUsage], list[FlowUsage]]:
@@ -40,11 +39,11 @@ class NoNetwork:
         raise DataPlaneError("a node with network none measures nothing")
 
     @property
-    def ground(self) -> Hashable:
+    def identity(self) -> Hashable:
         return None
 
     async def listen(self, address: str, port: int) -> socket.socket:
         return open_listener(address, port)
 
     async def remove(self) -> None:
-        """Nothing was made."""
+        """Nothing to remove."""

@@ -1,1 +1,1 @@
-"""Data that lies on this node, served read-only to the workers that may read it."""
+"""Datasets on this node, served read-only to the workers that may read them."""

@@ -1,4 +1,4 @@
-"""What a request for data asks for, and what its answer says. Pure."""
+"""Parsing of requests for data, and which of them are granted. Pure."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
 class BadRequest(ValueError):
-    """A request that makes no sense; the text says what to write."""
+    """A malformed request; the text says what to write."""
 
 
 class OutOfRange(Exception):
-    """A range that the file does not reach."""
+    """A range beyond the end of the file."""
 
 
 @dataclass(frozen=True)
 class Span:
-    """``count`` bytes of a file from ``start`` on; ``partial``: because they were asked for."""
+    """``count`` bytes of a file from ``start`` on; ``partial``: a range was asked for."""
 
     start: int
     count: int
@@ -28,10 +28,10 @@ class Span:
 
 
 def parse_target(target: str) -> list[str]:
-    """The names in a request's path, none for the root. Raises BadRequest."""
+    """The names in a request's path; none for the root. Raises BadRequest."""
     try:
         path = urlsplit(target).path
-    except ValueError:  # such as an address in brackets that are not closed
+    except ValueError:  # such as an address in unclosed brackets
         path = ""
     if not path.startswith("/"):
         raise BadRequest("ask for /, /DATASET/ or /DATASET/FILE")
@@ -43,24 +43,24 @@ def parse_target(target: str) -> list[str]:
 
 
 def may_read(dataset: str, granted: Collection[str]) -> bool:
-    """Whether a reader with this grant may read the dataset; one in which nothing is named holds for all."""
+    """Whether a reader with this grant may read the dataset; an empty grant is for all datasets."""
     return not granted or dataset in granted
 
 
 def union(grants: Iterable[Collection[str]]) -> frozenset[str]:
-    """The grant that holds for whatever one of these holds for: for all where one of them does."""
+    """The grant that covers all of these: empty, for all datasets, if any of them is."""
     each = list(grants)
     return frozenset().union(*each) if all(each) else frozenset()
 
 
 def parse_range(header: str | None, size: int) -> Span:
-    """The part of a file that a Range header asks for, RFC 9110: all of it where there is none, or one that is not
-    understood, such as several parts at once. Raises OutOfRange."""
+    """The part of a file that a Range header asks for, RFC 9110; the whole file if there is no header, or one that is
+    not supported, such as several ranges. Raises OutOfRange."""
     found = _RANGE.fullmatch(header.strip()) if header else None
     if found is None or found.groups() == ("", ""):
         return Span(0, size)
     first, last = found.groups()
-    if not first:  # the last so many bytes
+    if not first:  # a suffix: the last bytes
         count = min(int(last), size)
         if count == 0:
             raise OutOfRange

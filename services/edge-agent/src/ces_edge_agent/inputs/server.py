@@ -1,7 +1,7 @@
-"""Serves datasets over HTTP: one thread for each connection, so that a slow disk keeps neither the agent nor another
-reader waiting, and few of them. Files go out by sendfile(2), at the reader's own pace.
+"""Serves datasets over HTTP, with one thread for each connection, so that a slow disk blocks neither the agent nor
+other readers; the number of connections is bounded. Files are sent by sendfile(2).
 
-Who is not admitted is hung up on before a word is read.
+Connections from other addresses are closed before anything is read.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from ces_edge_agent.inputs.requests import BadRequest, OutOfRange, may_read, par
 from ces_edge_agent.inputs.store import File, Store, Unreadable
 
 log = structlog.get_logger()
-MOST_EACH = 4  # connections of one reader
-MOST = 64  # of all, beyond the first of each reader: what is reserved for one is never refused for another's sake
-SILENCE_S = 300.0  # for which a reader may take nothing, or ask nothing: a paused worker's connection outlives a while
+MAX_EACH = 4  # connections of one reader
+MAX_TOTAL = 64  # connections in all; a reader's first is always accepted
+SILENCE_S = 300.0  # before an idle connection is closed: long enough for a worker that is paused for a while
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 SO_MAX_PACING_RATE = 47  # socket(7); not in Python's socket module
-FASTEST = 2**31  # bytes/s: what is faster is not paced
+FASTEST = 2**31  # bytes/s; faster connections are not paced
 UNPACED = -1
 
 
 @dataclass(frozen=True)
 class Grant:
-    """What may be read from an address (nothing named: all), how fast it is sent, in bit/s (None: as fast as it goes),
-    and how many readers there are at the address."""
+    """What readers at an address may read (empty: all datasets), at which rate in bit/s (None: unlimited), and how many
+    readers share the address."""
 
     datasets: frozenset[str] = frozenset()
     rate: int | None = None
@@ -43,7 +43,7 @@ class Grant:
 
 
 class InputServer:
-    """Thread-safe. Serves from when it is given a socket until it is closed."""
+    """Thread-safe. Serves from ``listen`` until ``close``."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -53,8 +53,8 @@ class InputServer:
         self._listener: socket.socket | None = None
 
     def listen(self, listener: socket.socket) -> None:
-        """Serve at this socket from now on, and at no other. Raises RuntimeError where no thread can be had for it; the
-        socket is closed then, and nothing is served."""
+        """Serve at this socket from now on instead of the one before. Raises RuntimeError if no thread can be started;
+        then the socket is closed and nothing is served."""
         self.close()
         with self._lock:
             self._listener = listener
@@ -65,7 +65,7 @@ class InputServer:
             raise
 
     def admit(self, grants: Mapping[str, Grant]) -> None:
-        """By a reader's address: these and no others; what others are reading ends at once."""
+        """Admit readers at these addresses and no others, whose connections end at once."""
         with self._lock:
             self._grants = dict(grants)
             current = list(self._connections.items())
@@ -73,20 +73,20 @@ class InputServer:
                 if address in grants:
                     _pace(connection, grants[address].rate)
                 else:
-                    _hang_up(connection)
+                    _shut_down(connection)
 
     def grant(self, address: str) -> Grant | None:
         with self._lock:
             return self._grants.get(address)
 
     def close(self) -> None:
-        """Everybody is hung up on."""
+        """Close the listener and all connections."""
         with self._lock:
             listener, self._listener = self._listener, None
             for connection in self._connections:
-                _hang_up(connection)
+                _shut_down(connection)
         if listener is not None:
-            _hang_up(listener)
+            _shut_down(listener)
             listener.close()
 
     def _accept(self, listener: socket.socket) -> None:
@@ -96,14 +96,14 @@ class InputServer:
             except OSError as error:
                 if self._listener is not listener:
                     return
-                log.warning("a reader could not be let in", error=str(error))
-                threading.Event().wait(0.1)  # out of descriptors, say
+                log.warning("a reader could not be accepted", error=str(error))
+                threading.Event().wait(0.1)  # such as being out of descriptors
                 continue
-            self._let_in(listener, connection, address)
+            self._accept_one(listener, connection, address)
 
-    def _let_in(self, listener: socket.socket, connection: socket.socket, address: str) -> None:
+    def _accept_one(self, listener: socket.socket, connection: socket.socket, address: str) -> None:
         with self._lock:
-            # Whoever came just before a close is not among those who were hung up on.
+            # A connection accepted just before a close was not closed by it.
             grant = self._grants.get(address) if self._listener is listener else None
             room = grant is not None and self._room(address, grant)
             if grant is not None and room:
@@ -114,20 +114,20 @@ class InputServer:
         if grant is not None:
             with suppress(OSError):
                 connection.send(BUSY)
-        _hang_up(connection)
+        _shut_down(connection)
         connection.close()
 
     def _room(self, address: str, grant: Grant) -> bool:
-        """Whether one more may come from an address. With the lock held."""
-        held = Counter(self._connections.values())[address]
-        return held < grant.readers or (held < MOST_EACH * grant.readers and len(self._connections) < MOST)
+        """Whether an address may have one more connection. To be called with the lock held."""
+        open_now = Counter(self._connections.values())[address]
+        return open_now < grant.readers or (open_now < MAX_EACH * grant.readers and len(self._connections) < MAX_TOTAL)
 
     def _start(self, connection: socket.socket, address: str) -> bool:
-        """Whether there is a thread for it; where there is none, its place is another's again."""
+        """Start a thread for the connection; False if none could be started."""
         try:
             threading.Thread(target=self._serve, args=(connection, address), name="ces-input", daemon=True).start()
         except RuntimeError as error:
-            log.warning("a reader could not be let in", reader=address, error=str(error))
+            log.warning("a reader could not be accepted", reader=address, error=str(error))
             with self._lock:
                 self._connections.pop(connection, None)
             return False
@@ -136,14 +136,14 @@ class InputServer:
     def _serve(self, connection: socket.socket, address: str) -> None:
         try:
             _Handler(connection, address, self)
-        except OSError as error:  # the reader has gone, or takes nothing
+        except OSError as error:  # the reader has gone, or has not read for too long
             log.info("a reader was lost", reader=address, error=str(error))
-        except Exception:  # our own mistake: it costs this connection, and is for the log to tell
+        except Exception:  # a bug of ours: it costs only this connection
             log.exception("a request for data failed", reader=address)
         finally:
             with self._lock:
                 self._connections.pop(connection, None)
-                _hang_up(connection)
+                _shut_down(connection)
                 connection.close()
 
 
@@ -220,7 +220,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if with_body and span.count:
             sent = self.connection.sendfile(file.content, span.start, span.count)
-            if sent < span.count:  # it was cut short meanwhile: the reader sees that by the missing bytes
+            if sent < span.count:  # the file was truncated meanwhile: the reader sees that bytes are missing
                 self.close_connection = True
 
     def _say(
@@ -238,13 +238,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _pace(connection: socket.socket, rate: int | None) -> None:
-    """Hand packets down no faster than the flow's class takes them. Sent in large bursts, as TCP does on a fast device,
-    they would not fit into a slow class's queue. A little faster than the class, so that its rate is what counts."""
+    """Pace the socket a quarter above the flow's rate, so that the class decides. Unpaced, TCP on a fast device sends
+    bursts that do not fit into a slow class's queue. The kernel takes bytes/s."""
     bytes_s = FASTEST if rate is None else max(rate // 8 * 5 // 4, 1)
     with suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, bytes_s if bytes_s < FASTEST else UNPACED)
 
 
-def _hang_up(connection: socket.socket) -> None:
+def _shut_down(connection: socket.socket) -> None:
     with suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)

@@ -1,7 +1,7 @@
-"""The datasets of a node: each folder directly in one folder is one, called as the folder is.
+"""The datasets of a node: each folder directly in the root folder is one, with the folder's name.
 
-Whatever is asked for, nothing outside of a dataset can be reached: a path is walked name by name, each opened within
-the one before, and no symbolic link is followed anywhere. Names that begin with a dot are not there.
+Nothing outside a dataset can be reached: a path is opened name by name, each relative to the one before, and symbolic
+links are never followed. Names that begin with a dot are hidden.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ces_common.messages.reports import MAX_OFFERED
 
 MAX_LISTED = 10_000  # entries of one folder
 _NAME = TypeAdapter(DatasetName)
-_STEP = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO must not keep us waiting for its writer
+_STEP = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # opening a FIFO must not wait for its writer
 _LINK = {errno.ELOOP, errno.EMLINK}
 
 
 class Unreadable(Exception):
-    """There is nothing of that name that may be read; the text says why, without telling more of the disk."""
+    """There is nothing of that name that may be read. The text says why, and nothing else about the disk."""
 
 
 @dataclass(frozen=True)
 class File:
-    """An open regular file. ``mark`` changes whenever its content does."""
+    """An open regular file. ``mark`` (its ETag) changes whenever the content does."""
 
     content: BinaryIO
     size: int
@@ -42,7 +42,7 @@ class File:
 
 @dataclass(frozen=True)
 class Folder:
-    """What a folder holds; ``complete``: it holds no more than is listed."""
+    """The entries of a folder. ``complete``: all are listed."""
 
     files: dict[str, int]  # name -> bytes
     folders: list[str]
@@ -50,13 +50,13 @@ class Folder:
 
 
 class Store:
-    """Its content may change at any time: nothing is remembered."""
+    """Reads the disk at each call, as its content may change at any time."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def names(self) -> list[str]:
-        """The datasets that are there, as many as a report may hold. Raises Unreadable."""
+        """The names of the datasets, at most as many as a report may hold. Raises Unreadable."""
         try:
             with os.scandir(self.root) as entries:
                 found = sorted(entry.name for entry in entries if _is_dataset(entry))
@@ -66,7 +66,8 @@ class Store:
 
     @contextmanager
     def open(self, dataset: str, path: Sequence[str]) -> Iterator[File | Folder]:
-        """What ``path`` names within a dataset. Raises Unreadable, as for all that ``names`` would not list."""
+        """The file or folder at ``path`` in a dataset. Raises Unreadable, also for a dataset that ``names`` would not
+        list."""
         if not _is_name(dataset):
             raise Unreadable(f"{dataset!r} is no name of a dataset")
         descriptor = self._walk([dataset, *path])
@@ -88,7 +89,7 @@ class Store:
             raise Unreadable("it is neither a file nor a folder")
 
     def _walk(self, names: Sequence[str]) -> int:
-        """A descriptor of what the last name is. Raises Unreadable."""
+        """A descriptor of the last name. Raises Unreadable."""
         at = -1
         try:
             at = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -148,5 +149,5 @@ def _listing(descriptor: int) -> Folder:
             elif entry.is_file(follow_symlinks=False):
                 files[entry.name] = entry.stat(follow_symlinks=False).st_size
         except OSError:
-            continue  # it has just gone
+            continue  # deleted meanwhile
     return Folder(files, folders, len(seen) <= MAX_LISTED)

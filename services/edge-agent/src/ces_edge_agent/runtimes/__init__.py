@@ -1,1 +1,1 @@
-"""Runtimes: what starts, watches and stops workers. Kept empty, since the shim's start-up passes through here."""
+"""Runtimes: what starts, watches and stops workers. Imports nothing: the shim starts through here."""

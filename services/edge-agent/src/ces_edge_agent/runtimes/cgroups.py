@@ -1,7 +1,7 @@
-"""Control groups, both versions, as far as a worker needs them. Standard library only: the shim imports it.
+"""A worker's control group, versions 1 and 2. Standard library only: the shim imports it.
 
-A group is a name; its folders follow from the hierarchies that are mounted, so that whoever knows the name (the shim,
-or an agent that starts again) finds the same group.
+A group is known by its name; its folders follow from the mounted hierarchies. So shim and agent find the same group,
+also after a restart.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class Group:
         self._roots = {controller: Path(root) for controller, root in roots.items()}
 
     def create(self, cpu: int, memory: int, pids: int) -> frozenset[str]:
-        """Make it with limits: ``cpu`` in millicores, ``memory`` in bytes. Returns which of ``cpu``, ``memory``,
-        ``pids`` and ``freezer`` the kernel will enforce."""
+        """Create the group with limits: ``cpu`` in millicores, ``memory`` in bytes. Returns which of ``cpu``,
+        ``memory``, ``pids`` and ``freezer`` the kernel enforces."""
         quota = max(cpu * _PERIOD_US // 1000, _LEAST_QUOTA_US)
         limits: dict[str, dict[str, int]] = {
             "cpu": {"cpu.cfs_period_us": _PERIOD_US, "cpu.cfs_quota_us": quota},
@@ -69,13 +69,13 @@ class Group:
         return frozenset(kept - {"cpuacct"})
 
     def join(self) -> None:
-        """Move the calling process in."""
+        """Move the calling process into the group."""
         for folder in self._folders():
             with contextlib.suppress(FileNotFoundError):
                 (folder / "cgroup.procs").write_text("0")
 
     def freeze(self, frozen: bool) -> bool:
-        """Stop or continue every process in it; False where the kernel cannot."""
+        """Stop or continue every process of the group; False if the kernel cannot."""
         if self._write("freezer", "freezer.state", "FROZEN" if frozen else "THAWED"):
             return True
         return self._write(UNIFIED, "cgroup.freeze", int(frozen))
@@ -88,14 +88,15 @@ class Group:
         return found
 
     def kill(self) -> None:
-        """SIGKILL for every member; they may take a moment to be gone."""
+        """Send SIGKILL to every member; they may take a moment to end."""
         self.freeze(False)
         for pid in self.members():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
     def remove(self, patience_s: float = 2.0) -> bool:
-        """Remove the folders, waiting for members that are just ending; also parents that this leaves empty."""
+        """Remove the folders, and parents that are empty then; waits for members that are ending. False if some
+        stay."""
         deadline = time.monotonic() + patience_s
         while True:
             left = [folder for folder in self._folders() if not _remove(folder)]
@@ -111,7 +112,7 @@ class Group:
         return True
 
     def processor_time(self) -> float | None:
-        """Seconds of CPU used so far; None where nothing counts it."""
+        """Seconds of CPU time used so far; None if the kernel does not count it."""
         nanoseconds = self._read("cpuacct", "cpuacct.usage")
         if nanoseconds is not None:
             return int(nanoseconds) / 1e9
@@ -119,7 +120,7 @@ class Group:
         return None if microseconds is None else microseconds / 1e6
 
     def memory(self) -> int | None:
-        """Bytes in use, without file pages that the kernel would give up first; None where nothing counts it."""
+        """Bytes in use, without inactive file pages; None if the kernel does not count it."""
         for controller, file, idle in (
             ("memory", "memory.usage_in_bytes", "total_inactive_file"),
             (UNIFIED, "memory.current", "inactive_file"),
@@ -130,7 +131,7 @@ class Group:
         return None
 
     def memory_kills(self) -> int:
-        """How many processes the kernel killed for want of memory."""
+        """How many processes the kernel killed because the group was out of memory."""
         version1 = self._entry("memory", "memory.oom_control", "oom_kill")
         return version1 if version1 is not None else self._entry(UNIFIED, "memory.events", "oom_kill") or 0
 
@@ -138,7 +139,7 @@ class Group:
         return self._roots[controller] / self.name
 
     def _folders(self) -> Iterator[Path]:
-        """Those that exist, each once: version 1 mounts some controllers together."""
+        """The existing folders, each once: version 1 mounts some controllers together."""
         seen: set[Path] = set()
         for controller in self._roots:
             folder = self._folder(controller)
@@ -148,7 +149,7 @@ class Group:
 
     def _make(self, controller: str, files: Mapping[str, int]) -> bool:
         folder = self._folder(controller)
-        for _ in range(3):  # another worker's end may remove the parent that this one just found
+        for _ in range(3):  # another worker's end may remove the parent just created
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 break

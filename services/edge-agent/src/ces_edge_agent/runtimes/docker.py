@@ -1,11 +1,10 @@
-"""The docker runtime: workers as containers of the node's engine, in the namespaces of a pause container."""
+"""The docker runtime: workers are containers of the node's engine, in the namespaces of a pause container."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import fnmatch
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,15 +16,17 @@ from docker.types import DeviceRequest, LogConfig
 from requests.exceptions import ConnectionError as EngineConnectionError
 from requests.exceptions import ReadTimeout
 
+from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
-from ces_common.messages.wanted import Endpoint, WorkerWanted
+from ces_edge_agent import linux
 from ces_edge_agent.deadline import LEASE_OVER
-from ces_edge_agent.ports import Refused, RuntimeUnavailable
-from ces_edge_agent.runtimes import linux
+from ces_edge_agent.ports import Refused, RuntimeUnavailable, SandboxNamespaces
+from ces_edge_agent.runtimes.cpu_meter import CpuMeter
 from ces_edge_agent.runtimes.engine import Engine, answering, explain
-from ces_edge_agent.runtimes.follower import Follower
-from ces_edge_agent.runtimes.holders import check_name
-from ces_edge_agent.runtimes.pause import SAFE, PauseContainers
+from ces_edge_agent.runtimes.log_copier import LogCopier
+from ces_edge_agent.runtimes.log_folder import LogFolder
+from ces_edge_agent.runtimes.names import check_name
+from ces_edge_agent.runtimes.pause_containers import HARDENED, PauseContainers
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -40,9 +41,9 @@ _STATES: dict[str, WorkerState] = {"running": "running", "paused": "paused"}
 
 
 class DockerRuntime:
-    """``allowed_images``: patterns (as of a shell) of the images that workers may use. ``pull``: whether an allowed
-    image that the engine lacks may be fetched. Containers are told apart by labels naming ``cluster`` and ``node``;
-    no other container is ever touched. ``engine``: its URL; None follows DOCKER_HOST."""
+    """``allowed_images``: shell patterns of the images that workers may use. ``pull``: whether an allowed image that
+    the engine lacks may be fetched. ``engine``: its URL; None follows DOCKER_HOST. Only containers with the labels of
+    ``cluster`` and ``node`` are ever touched."""
 
     enforced = frozenset({"cpu", "memory", "pids"})
 
@@ -50,64 +51,64 @@ class DockerRuntime:
         self,
         state_dir: Path,
         node: str,
-        holder_image: str,
+        sandbox_image: str,
         allowed_images: Sequence[str] = ("ces-worker-*",),
         cluster: str = "ces",
         pull: bool = False,
         engine: str | None = None,
     ) -> None:
-        self._logs = state_dir.resolve() / "logs"
+        self.logs = LogFolder(state_dir.resolve() / "logs")
         self._allowed = tuple(allowed_images)
         self._pull = pull
         self._engine = Engine(engine, cluster, node)
-        self._holders = PauseContainers(self._engine, holder_image, state_dir.resolve())
+        self._sandboxes = PauseContainers(self._engine, sandbox_image, state_dir.resolve())
         self._threads = ThreadPoolExecutor(_THREADS, "engine")
         self._starting: set[str] = set()
-        self._followers: dict[str, Follower] = {}
+        self._copiers: dict[str, LogCopier] = {}
         self._ended: dict[str, WorkerStatus] = {}
-        self._usage: dict[str, tuple[float, float]] = {}
+        self._cpu = CpuMeter()
 
     async def open(self) -> None:
         await self._call(self._open)
 
     def _open(self) -> None:
-        self._logs.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.logs.create()
         with answering("adopt"):
-            self._holders.open()
+            self._sandboxes.open()
             if not self._engine.shares_kernel():
                 log.warning("the engine runs on another kernel: the lease is kept by the agent alone")
             for entry in self._engine.list("worker"):
-                if entry["State"] == "created":  # its agent ended in between: it never ran, and may be made anew
+                if entry["State"] == "created":  # the agent ended before it started: it never ran
                     self._engine.delete(entry["Id"])
         self._all_status()
 
     async def close(self) -> None:
         """Containers go on."""
 
-        def let_go() -> None:
-            for follower in self._followers.values():
-                follower.close()
-            self._followers.clear()
+        def release() -> None:
+            for copier in self._copiers.values():
+                copier.close()
+            self._copiers.clear()
             self._engine.close()
 
-        await self._call(let_go)
+        await self._call(release)
         self._threads.shutdown(wait=False)
         self._threads = ThreadPoolExecutor(_THREADS, "engine")  # it may be opened again
 
     async def _call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Blocking calls have threads of their own: stopping many workers must not hold up the rest of the agent."""
+        """Run a blocking call in a thread pool of the runtime: stopping many workers must not block the agent."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, function, *arguments)
 
-    # Holders
+    # Sandboxes
 
-    async def holders(self) -> Mapping[str, Path | None]:
-        return await self._call(self._holders.all)
+    async def sandboxes(self) -> SandboxNamespaces:
+        return await self._call(self._sandboxes.all)
 
-    async def ensure_holder(self, endpoint: Endpoint) -> Path | None:
-        return await self._call(self._holders.ensure, endpoint)
+    async def ensure_sandbox(self, endpoint: Endpoint) -> str | None:
+        return await self._call(self._sandboxes.ensure, endpoint)
 
-    async def remove_holder(self, allocation: str) -> None:
-        await self._call(self._holders.remove, allocation)
+    async def remove_sandbox(self, allocation: str) -> None:
+        await self._call(self._sandboxes.remove, allocation)
 
     # Workers
 
@@ -117,7 +118,7 @@ class DockerRuntime:
     def _all_status(self) -> dict[str, WorkerStatus]:
         with answering("list workers"):
             entries = {_key(entry["Labels"]): entry for entry in self._engine.list("worker")}
-            # One that is only created is not there yet: whoever wants it calls start again.
+            # A container that was created but not started does not count: start is called again.
             there = {key: entry for key, entry in entries.items() if entry["State"] not in ("created", "removing")}
             found = {key: self._status(key, entry) for key, entry in there.items()}
             for key, entry in there.items():
@@ -138,7 +139,7 @@ class DockerRuntime:
         reason = detail["Error"] or None
         if detail["OOMKilled"] and detail["ExitCode"]:
             reason = "out of memory"
-        lapsed = self._holders.lapsed(allocation)
+        lapsed = self._sandboxes.lapsed(allocation)
         return WorkerStatus(
             allocation=allocation,
             incarnation=incarnation,
@@ -149,21 +150,21 @@ class DockerRuntime:
         )
 
     def _follow(self, key: str, container: str, labels: Mapping[str, str]) -> None:
-        follower = self._followers.get(key)
-        if follower is None or not (follower.alive or follower.complete):
-            path = self.log(labels["ces.allocation"])
-            self._followers[key] = Follower(self._engine.client, container, path, int(labels["ces.log-base"]))
+        copier = self._copiers.get(key)
+        if copier is None or not (copier.alive or copier.complete):
+            path = self.logs.path(labels["ces.allocation"])
+            self._copiers[key] = LogCopier(self._engine.client, container, path, int(labels["ces.log-base"]))
 
-    async def start(self, worker: WorkerWanted) -> None:
+    async def start(self, worker: DesiredWorker) -> None:
         if worker.key in self._starting:
-            return  # another call is at it; two of them could start a container, which ended at once, again
+            return  # two calls at once could start a container twice that ends immediately
         self._starting.add(worker.key)
         try:
             await self._call(self._start, worker)
         finally:
             self._starting.discard(worker.key)
 
-    def _start(self, worker: WorkerWanted) -> None:
+    def _start(self, worker: DesiredWorker) -> None:
         with answering(f"worker {worker.key}"):
             found = self._engine.find(check_name(worker.key))
             if found is None:
@@ -174,22 +175,21 @@ class DockerRuntime:
                 return
             self._run(container, worker)
 
-    def _create(self, worker: WorkerWanted) -> str:
+    def _create(self, worker: DesiredWorker) -> str:
         client = self._engine.client
-        holder = self._engine.find(worker.allocation)
-        if holder is None or not holder["State"]["Running"]:
-            raise RuntimeUnavailable(f"allocation {worker.allocation} has no holder yet")
+        sandbox = self._engine.find(worker.allocation)
+        if sandbox is None or not sandbox["State"]["Running"]:
+            raise RuntimeUnavailable(f"allocation {worker.allocation} has no sandbox yet")
         image = self._image(worker.image)
-        self._holders.prepare(worker.allocation, keep=worker.disconnect == "keep")
-        for follower in [self._followers[key] for key in self._followers if key.startswith(f"{worker.allocation}.")]:
-            follower.join(_LOG_PATIENCE_S)  # an earlier incarnation's last words come first
-        output = self.log(worker.allocation)
+        self._sandboxes.prepare(worker.allocation, keep=worker.disconnect == "keep")
+        for copier in [self._copiers[key] for key in self._copiers if key.startswith(f"{worker.allocation}.")]:
+            copier.join(_LOG_PATIENCE_S)  # the output of earlier incarnations comes first
         labels = {
             "ces.role": "worker",
             "ces.allocation": worker.allocation,
             "ces.incarnation": str(worker.incarnation),
             "ces.job": worker.job_name,
-            "ces.log-base": str(output.stat().st_size if output.exists() else 0),
+            "ces.log-base": str(self.logs.end(worker.allocation)),
         }
         gpus = [DeviceRequest(count=worker.gpu, capabilities=[["gpu"]])] if worker.gpu else None
         try:
@@ -200,15 +200,15 @@ class DockerRuntime:
                 environment=worker.env,
                 labels={**self._engine.labels, **labels},
                 host_config=client.create_host_config(
-                    network_mode=f"container:{holder['Id']}",
-                    pid_mode=f"container:{holder['Id']}",
+                    network_mode=f"container:{sandbox['Id']}",
+                    pid_mode=f"container:{sandbox['Id']}",
                     mem_limit=worker.memory,
                     memswap_limit=worker.memory,
                     nano_cpus=worker.cpu * 1_000_000,
                     pids_limit=PIDS,
                     log_config=_ENGINE_LOG,
                     device_requests=gpus,
-                    **SAFE,
+                    **HARDENED,
                 ),
             )
         except APIError as error:
@@ -218,7 +218,7 @@ class DockerRuntime:
         return str(made["Id"])
 
     def _image(self, image: str | None) -> str:
-        """The image if it may be used and is there. Raises Refused."""
+        """The image, if workers may use it and the engine has it or can pull it. Raises Refused."""
         if not image:
             raise Refused("the task names no image, which this node needs")
         if not any(fnmatch.fnmatchcase(image, pattern) for pattern in self._allowed):
@@ -238,7 +238,7 @@ class DockerRuntime:
                 return image
         raise Refused(f"image {image} is not known to this node's engine and could not be pulled: {problem}")
 
-    def _run(self, container: str, worker: WorkerWanted) -> None:
+    def _run(self, container: str, worker: DesiredWorker) -> None:
         client = self._engine.client
         detail = client.inspect_container(container)
         missing = self._missing_program(container, detail["Config"])
@@ -254,11 +254,11 @@ class DockerRuntime:
             raise
         if worker.paused:
             client.pause(container)
-        self._usage[container] = (time.monotonic(), 0.0)
+        self._cpu.start(container)
         self._follow(worker.key, container, detail["Config"]["Labels"])
 
     def _missing_program(self, container: str, config: Mapping[str, Any]) -> str | None:
-        """The command's program where it is not in the image: said more plainly than by the engine."""
+        """The command's program, if it is not in the image. The engine's own message is less plain."""
         if config["Entrypoint"] or not config["Cmd"]:
             return None
         program = str(config["Cmd"][0])
@@ -285,8 +285,8 @@ class DockerRuntime:
                     if error.status_code == 409:
                         return  # not running
                     raise
-                with contextlib.suppress(APIError):
-                    self._engine.client.unpause(container)  # after the signal: it acts before the program goes on
+                with contextlib.suppress(APIError):  # after the signal, which acts before the program continues
+                    self._engine.client.unpause(container)
                 if self._wait(container, patience):
                     return
 
@@ -307,11 +307,11 @@ class DockerRuntime:
             found = self._engine.find(check_name(key))
             if found is None or found["State"]["Running"]:
                 return
-            follower = self._followers.get(key)
-            if follower is not None:
-                follower.join(_LOG_PATIENCE_S)
-                follower.close()
-                del self._followers[key]
+            copier = self._copiers.get(key)
+            if copier is not None:
+                copier.join(_LOG_PATIENCE_S)
+                copier.close()
+                del self._copiers[key]
             self._engine.delete(found["Id"])
             self._ended.pop(key, None)
 
@@ -333,26 +333,20 @@ class DockerRuntime:
         return await self._call(self._all_usage)
 
     def _all_usage(self) -> list[WorkerUsage]:
-        """From /proc, as this host's process ids are shared: the engine takes a second to answer for one container."""
-        found = []
-        seen: dict[str, tuple[float, float]] = {}
+        """Read from /proc: the engine takes a second to answer for one container."""
+        found, running = [], set()
         with answering("usage"):
             for entry in self._engine.list("worker"):
                 pid = self._engine.pid(entry["Id"]) if entry["State"] in ("running", "paused") else 0
                 if not pid:
                     continue
                 pids = [pid, *linux.descendants(pid)]
-                now, used = time.monotonic(), linux.processor_time(pids)
-                since, before = self._usage.get(entry["Id"], (now, used))
-                seen[entry["Id"]] = (now, used)
-                cpu = max(0.0, used - before) / (now - since) * 1000 if now > since else 0.0
+                running.add(entry["Id"])
+                cpu = self._cpu.sample(entry["Id"], linux.processor_time(pids))
                 allocation = entry["Labels"]["ces.allocation"]
                 found.append(WorkerUsage(allocation=allocation, cpu=cpu, memory=linux.resident(pids)))
-        self._usage = seen
+        self._cpu.keep(running)
         return found
-
-    def log(self, allocation: str) -> Path:
-        return self._logs / f"{check_name(allocation)}.log"
 
 
 def _key(labels: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""The container engine as one node sees it: its own containers only, errors as the port has them."""
+"""The container engine, limited to the containers of one node; its errors become those of the runtime port."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OWN_HOSTNAME = re.compile(r"^(?:\S+ ){3}\S*/containers/([0-9a-f]{64})/\S*hostna
 
 @contextmanager
 def answering(what: str) -> Iterator[None]:
-    """What goes wrong with the engine and is not dealt with inside becomes RuntimeUnavailable."""
+    """Turn errors of the engine into RuntimeUnavailable; ``what`` begins its message."""
     try:
         yield
     except APIError as error:
@@ -36,8 +36,8 @@ def explain(error: APIError) -> str:
 
 
 class Engine:
-    """Containers that carry the labels of one ``cluster`` and ``node``. ``url`` None follows DOCKER_HOST. Blocking;
-    connects when first used, and again after the engine was away."""
+    """Containers with the labels of one ``cluster`` and ``node``. ``url`` None follows DOCKER_HOST. Blocking; connects
+    on first use and reconnects after the engine was down."""
 
     def __init__(self, url: str | None, cluster: str, node: str) -> None:
         self._url = url
@@ -63,15 +63,15 @@ class Engine:
         return self._prefix + key
 
     def list(self, role: str) -> list[dict[str, Any]]:
-        """All of this node's containers in a role (``holder`` or ``worker``), ended ones too."""
-        wanted = {**self.labels, "ces.role": role}
-        filters = {"label": [f"{name}={value}" for name, value in wanted.items()]}
+        """All containers of this node in a role (``sandbox`` or ``worker``), including ended ones."""
+        desired = {**self.labels, "ces.role": role}
+        filters = {"label": [f"{name}={value}" for name, value in desired.items()]}
         found: list[dict[str, Any]] = self.client.containers(all=True, filters=filters)
         return found
 
     def find(self, key: str) -> dict[str, Any] | None:
-        """What the engine knows of a holder or worker; None where there is none. Raises RuntimeUnavailable where the
-        name is taken by somebody else."""
+        """The engine's description of a sandbox or worker; None if it does not exist. Raises RuntimeUnavailable if
+        another cluster or user has a container of that name."""
         try:
             found: dict[str, Any] = self.client.inspect_container(self.name(key))
         except NotFound:
@@ -87,24 +87,24 @@ class Engine:
         self._pids.pop(container, None)
 
     def pid(self, container: str) -> int:
-        """Process id of a running container, asked for once; 0 where it has just ended."""
+        """Process id of a running container (cached); 0 if it has just ended."""
         pid = self._pids.get(container) or int(self.client.inspect_container(container)["State"]["Pid"])
         self._pids[container] = pid
         return pid
 
     def shares_kernel(self) -> bool:
-        """Whether containers have this machine's clocks, and not those of a virtual machine."""
+        """Whether containers run on this machine's kernel, and so on its clocks, not in a virtual machine."""
         return bool(self.client.version()["KernelVersion"] == os.uname().release)
 
     def host_path(self, path: Path) -> str:
-        """Where the engine finds ``path``: elsewhere, if this process is itself in one of its containers. Raises
-        RuntimeUnavailable where only that container has it."""
+        """``path`` as the engine sees it, which differs if this process runs in one of its containers. Raises
+        RuntimeUnavailable if the path exists in that container only."""
         own = own_container(Path("/proc/self/mountinfo").read_text())
         if own is None:
             return str(path)
         try:
             mounts = self.client.inspect_container(own)["Mounts"]
-        except NotFound:  # of another engine, which has this one within
+        except NotFound:  # our container belongs to another engine, outside this one
             return str(path)
         found = source_of(path, mounts)
         if found is None:
@@ -124,7 +124,7 @@ def own_container(mountinfo: str) -> str | None:
 
 
 def source_of(path: Path, mounts: Sequence[dict[str, Any]]) -> str | None:
-    """Where on the host a container's ``path`` is, by what is mounted there; None where it is the container's own."""
+    """Host path of a container's ``path``, by the container's mounts; None if it is on none of them."""
     for mount in sorted(mounts, key=lambda mount: len(mount["Destination"]), reverse=True):
         if path.is_relative_to(mount["Destination"]):
             return str(Path(mount["Source"]) / path.relative_to(mount["Destination"])) if mount["Source"] else None

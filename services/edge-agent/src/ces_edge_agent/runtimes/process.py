@@ -1,4 +1,4 @@
-"""The process runtime: workers as processes of this machine, each under a shim that outlives the agent."""
+"""The process runtime: workers are processes of this machine, each under a shim that outlives the agent."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
-from ces_common.messages.wanted import Endpoint, WorkerWanted
-from ces_common.naming import short_hash
+from ces_common.names import short_hash
+from ces_edge_agent import linux
 from ces_edge_agent.deadline import deadline_file
 from ces_edge_agent.files import sync
-from ces_edge_agent.ports import Refused, RuntimeUnavailable
-from ces_edge_agent.runtimes import linux, logfile, record
+from ces_edge_agent.ports import Refused, RuntimeUnavailable, SandboxNamespaces
+from ces_edge_agent.runtimes import log_file, record
 from ces_edge_agent.runtimes.cgroups import Group, hierarchies
-from ces_edge_agent.runtimes.holders import Holders, check_name
-from ces_edge_agent.runtimes.sandbox import private_tmp
+from ces_edge_agent.runtimes.cpu_meter import CpuMeter
+from ces_edge_agent.runtimes.isolation import private_tmp
+from ces_edge_agent.runtimes.log_folder import LogFolder
+from ces_edge_agent.runtimes.names import check_name
+from ces_edge_agent.runtimes.sandboxes import Sandboxes
 
 PIDS = 1024
 _SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -36,9 +40,9 @@ _SHIM = "import sys; sys.path.append(sys.argv[2]); from ces_edge_agent.runtimes.
 
 
 class ProcessRuntime:
-    """``isolate`` gives each allocation a network namespace and each worker a sandbox; it needs root. ``hide``: files
-    and folders that no sandbox shows (credentials, say); ``state_dir`` is never shown. An image that a worker names is
-    ignored: its command runs here, ``python`` being this agent's own interpreter."""
+    """``isolate`` (needs root) gives each allocation a network namespace and each worker mounts and process ids of its
+    own. ``hide``: files and folders that isolated workers do not see, besides ``state_dir``. A worker's image is
+    ignored; ``python`` in its command is this agent's own interpreter."""
 
     def __init__(
         self, state_dir: Path, node: str, isolate: bool, cluster: str = "ces", hide: Sequence[Path] = ()
@@ -47,12 +51,13 @@ class ProcessRuntime:
         self._isolate = isolate
         self._hide = [str(self._state), *(str(path.resolve()) for path in hide)]
         self._workers = self._state / "workers"
-        self._holders = Holders(self._state / "holders", f"{cluster}-{node}", isolate)
+        self._sandboxes = Sandboxes(self._state / "sandboxes", f"{cluster}-{node}", isolate)
         self._group_prefix = f"ces/{cluster}-{node}-{short_hash(str(self._state))}"
         self._roots: dict[str, str] = {}
-        self._usage: dict[str, tuple[float, float]] = {}
+        self.logs = LogFolder(self._state / "logs")
+        self._cpu = CpuMeter()
         self.enforced: frozenset[str] = frozenset()
-        """Which of ``cpu``, ``memory`` and ``pids`` the kernel limits. Without it memory is watched by the shim."""
+        """Which of ``cpu``, ``memory`` and ``pids`` the kernel limits. If not ``memory``, the shim watches it."""
 
     async def open(self) -> None:
         try:
@@ -61,16 +66,17 @@ class ProcessRuntime:
             raise RuntimeUnavailable(f"process runtime: {error}") from error
 
     def _open(self) -> None:
-        for folder in (self._workers, self._state / "logs", self._state / "work"):
+        self.logs.create()
+        for folder in (self._workers, self._state / "work"):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._roots = hierarchies()
         probe = Group(self._roots, f"{self._group_prefix}/probe")
         self.enforced = probe.create(1000, 2**30, PIDS) - {"freezer"}
         probe.remove()
-        self._holders.open()
+        self._sandboxes.open()
         for directory in self._workers.iterdir():
             if directory.name.startswith("."):
-                shutil.rmtree(directory, ignore_errors=True)  # not yet a record when its agent ended
+                shutil.rmtree(directory, ignore_errors=True)  # the agent ended before the record was complete
             else:
                 self._adopt(directory)
 
@@ -79,10 +85,10 @@ class ProcessRuntime:
             return
         lock = record.claim(directory)
         if lock is None:
-            self._tell(directory, signal.SIGUSR2)  # a pause or resume may have been cut short
+            self._tell(directory, signal.SIGUSR2)  # repeat a pause or resume that may have been cut short
             return
-        # Who claims first owns the start: no shim has begun, and none that comes late will. So it never ran, and may be
-        # asked for again. Moved away as a whole, since a shim goes by the folder's name.
+        # We hold the claim, so no shim has started the worker, and a late one will not: it never ran and may be started
+        # again. Renamed before it is deleted, since a shim finds its folder by name.
         discarded = tempfile.mkdtemp(prefix=f".{directory.name}.", dir=self._workers)
         os.rename(directory, discarded)
         os.close(lock)
@@ -90,26 +96,26 @@ class ProcessRuntime:
 
     async def close(self) -> None:
         """Shims and workers go on."""
-        self._usage.clear()
+        self._cpu = CpuMeter()
 
-    async def holders(self) -> Mapping[str, Path | None]:
-        return await asyncio.to_thread(self._holders.all)
+    async def sandboxes(self) -> SandboxNamespaces:
+        return await asyncio.to_thread(self._sandboxes.all)
 
-    async def ensure_holder(self, endpoint: Endpoint) -> Path | None:
+    async def ensure_sandbox(self, endpoint: Endpoint) -> str | None:
         try:
-            return await asyncio.to_thread(self._holders.ensure, endpoint)
+            return await asyncio.to_thread(self._sandboxes.ensure, endpoint)
         except OSError as error:
-            raise RuntimeUnavailable(f"holder of {endpoint.allocation}: {error}") from error
+            raise RuntimeUnavailable(f"sandbox of {endpoint.allocation}: {error}") from error
 
-    async def remove_holder(self, allocation: str) -> None:
+    async def remove_sandbox(self, allocation: str) -> None:
         def remove() -> None:
-            self._holders.remove(allocation)
+            self._sandboxes.remove(allocation)
             shutil.rmtree(self._state / "work" / allocation, ignore_errors=True)
 
         try:
             await asyncio.to_thread(remove)
         except OSError as error:
-            raise RuntimeUnavailable(f"holder of {allocation}: {error}") from error
+            raise RuntimeUnavailable(f"sandbox of {allocation}: {error}") from error
 
     async def workers(self) -> Mapping[str, WorkerStatus]:
         return await asyncio.to_thread(self._all_status)
@@ -150,12 +156,11 @@ class ProcessRuntime:
         )
 
     def _vanished(self, directory: Path) -> record.Exit:
-        """A shim was killed, or could not write down what it should have: end what it leaves behind, and write the
-        record that it could not."""
+        """End what a shim left that was killed or could not write its exit record, and write that record for it."""
         try:
             rebooted = record.WorkerRecord.load(directory).boot != linux.boot_id()
         except (OSError, ValueError):
-            rebooted = False  # then there is nothing to be ended, and no harm in trying
+            rebooted = False  # nothing to end then, and no harm in trying
         reason = "node rebooted"
         if not rebooted:
             reason = "shim vanished" + _last_line(directory / "shim.log")
@@ -166,19 +171,19 @@ class ProcessRuntime:
                     os.kill(pid, signal.SIGKILL)
             group.remove()
         ended = record.Exit(record.UNKNOWN_EXIT, reason, ended=time.time())
-        with contextlib.suppress(OSError):  # with a full disk, say, it is found vanished again at the next look
+        with contextlib.suppress(OSError):  # on a full disk, say: the next look tries again
             record.write_exit(directory, ended)
         return ended
 
     def _mark(self, key: str) -> str:
         return f"{_MARK}={short_hash(str(self._state))}/{key}"
 
-    async def start(self, worker: WorkerWanted) -> None:
+    async def start(self, worker: DesiredWorker) -> None:
         check_name(worker.allocation)
         if (self._workers / worker.key).exists():
             return
-        if self._isolate and not self._holders.exists(worker.allocation):
-            raise RuntimeUnavailable(f"allocation {worker.allocation} has no holder yet")
+        if self._isolate and not self._sandboxes.exists(worker.allocation):
+            raise RuntimeUnavailable(f"allocation {worker.allocation} has no sandbox yet")
         try:
             answer = await asyncio.to_thread(self._start, worker)
         except OSError as error:
@@ -191,7 +196,7 @@ class ProcessRuntime:
         if worker.paused:
             await self.pause(worker.key)
 
-    def _start(self, worker: WorkerWanted) -> str:
+    def _start(self, worker: DesiredWorker) -> str:
         plan = self._plan(worker)
         directory = self._workers / worker.key
         spare = Path(tempfile.mkdtemp(prefix=f".{worker.key}.", dir=self._workers))
@@ -201,7 +206,7 @@ class ProcessRuntime:
         except OSError:
             shutil.rmtree(spare)
             if directory.exists():
-                return "running"  # another call was first
+                return "running"  # another call was faster
             raise
         sync(self._workers)
         with open(directory / "shim.log", "wb") as errors:
@@ -213,16 +218,16 @@ class ProcessRuntime:
                 env={},
                 check=False,
             )
-        self._usage[worker.key] = (time.monotonic(), 0.0)
+        self._cpu.start(worker.key)
         answer = shim.stdout.decode(errors="replace")
         if not answer and (directory / "claim").exists():
-            return "running"  # it ended at work, and nobody knows how far it had come: it must not be started again
+            return "running"  # it may have run: it must not be started again
         return answer or "failed: the shim ended before it began" + _last_line(directory / "shim.log")
 
-    def _plan(self, worker: WorkerWanted) -> record.WorkerRecord:
+    def _plan(self, worker: DesiredWorker) -> record.WorkerRecord:
         folder = self._state / "work" / worker.allocation
         folder.mkdir(parents=True, exist_ok=True, mode=0o755)
-        owner = os.stat(sys.prefix)  # who can surely read the programs in this environment
+        owner = os.stat(sys.prefix)  # a user that can read the programs of this environment
         uid, gid = (owner.st_uid, owner.st_gid) if linux.privileged() else (os.geteuid(), os.getegid())
         os.chown(folder, uid, gid)
         env = {
@@ -234,8 +239,8 @@ class ProcessRuntime:
         name, _, value = self._mark(worker.key).partition("=")
         env[name] = value
         program, argv = resolve(worker.command, env["PATH"], folder)
-        held = self._holders if self._isolate else None
-        if held and not private_tmp(program, argv):
+        boxes = self._sandboxes if self._isolate else None
+        if boxes and not private_tmp(program, argv):
             env.setdefault("TMPDIR", str(folder))
         return record.WorkerRecord(
             key=worker.key,
@@ -247,8 +252,8 @@ class ProcessRuntime:
             env=env,
             folder=str(folder),
             hide=self._hide,
-            log=str(self.log(worker.allocation)),
-            log_limit=logfile.LIMIT,
+            log=str(self.logs.path(worker.allocation)),
+            log_limit=log_file.LIMIT,
             uid=uid,
             gid=gid,
             cpu=worker.cpu,
@@ -257,9 +262,9 @@ class ProcessRuntime:
             gpu=worker.gpu > 0,
             cgroup=f"{self._group_prefix}/{worker.key}",
             cgroup_roots=self._roots,
-            netns=str(held.namespace(worker.allocation)) if held else None,
-            hosts=str(held.hosts(worker.allocation)) if held else None,
-            hostname=held.hostname(worker.allocation) if held else None,
+            netns=str(boxes.namespace(worker.allocation)) if boxes else None,
+            hosts=str(boxes.hosts(worker.allocation)) if boxes else None,
+            hostname=boxes.hostname(worker.allocation) if boxes else None,
             deadline=None if worker.disconnect == "keep" else str(deadline_file(self._state)),
         )
 
@@ -270,12 +275,12 @@ class ProcessRuntime:
         self._tell(directory, signal.SIGUSR1)
         if await self._ended(key, _KILL_PATIENCE_S):
             return
-        self._tell(directory, signal.SIGKILL)  # it does not answer; what it leaves is ended with it
+        self._tell(directory, signal.SIGKILL)  # it hangs; _status ends what it leaves behind
         await self._ended(key, _KILL_PATIENCE_S)
         await asyncio.to_thread(self._status, directory)
 
     async def _ended(self, key: str, timeout_s: float) -> bool:
-        """Wait for the worker's shim to end."""
+        """Wait for the worker's shim to end; False if it took longer."""
         watch = self._watch(self._directory(key))
         if watch is None:
             return True
@@ -292,7 +297,7 @@ class ProcessRuntime:
         return True
 
     def _watch(self, directory: Path) -> int | None:
-        """A descriptor of the worker's living shim."""
+        """A pidfd of the worker's shim; None if it has ended."""
         pid = record.claimant(directory)
         if pid is None:
             return None
@@ -300,13 +305,13 @@ class ProcessRuntime:
             fd = os.pidfd_open(pid)
         except ProcessLookupError:
             return None
-        if record.claimant(directory) == pid:  # it is no other process that got this id meanwhile
+        if record.claimant(directory) == pid:  # not another process that was given this id meanwhile
             return fd
         os.close(fd)
         return None
 
     def _tell(self, directory: Path, number: signal.Signals) -> bool:
-        """Signal the worker's shim; False where there is none."""
+        """Signal the worker's shim; False if it has ended."""
         watch = self._watch(directory)
         if watch is None:
             return False
@@ -324,7 +329,6 @@ class ProcessRuntime:
     async def remove(self, key: str) -> None:
         directory = self._directory(key)
         if record.claimant(directory) is None:
-            self._usage.pop(key, None)
             await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
 
     async def pause(self, key: str) -> None:
@@ -342,12 +346,11 @@ class ProcessRuntime:
         return await asyncio.to_thread(self._all_usage)
 
     def _all_usage(self) -> list[WorkerUsage]:
-        found = []
+        found, running = [], set()
         for directory in self._directories():
             shim = record.claimant(directory)
             started = record.read_started(directory)
             if shim is None or started is None:
-                self._usage.pop(directory.name, None)
                 continue
             group = Group(self._roots, f"{self._group_prefix}/{directory.name}")
             used, memory = group.processor_time(), group.memory()
@@ -355,20 +358,15 @@ class ProcessRuntime:
                 pids = linux.descendants(shim)
                 used = linux.processor_time(pids) if used is None else used
                 memory = linux.resident(pids) if memory is None else memory
-            now = time.monotonic()
-            since, before = self._usage.get(directory.name, (now, used))
-            self._usage[directory.name] = (now, used)
-            cpu = max(0.0, used - before) / (now - since) * 1000 if now > since else 0.0
-            allocation = directory.name.rpartition(".")[0]
-            found.append(WorkerUsage(allocation=allocation, cpu=cpu, memory=memory))
+            running.add(directory.name)
+            cpu = self._cpu.sample(directory.name, used)
+            found.append(WorkerUsage(allocation=directory.name.rpartition(".")[0], cpu=cpu, memory=memory))
+        self._cpu.keep(running)
         return found
-
-    def log(self, allocation: str) -> Path:
-        return self._state / "logs" / f"{check_name(allocation)}.log"
 
 
 def _last_line(path: Path) -> str:
-    """As the end of a sentence; nothing where the file has none."""
+    """``": "`` and the last line that is not blank, for the end of a message; empty if there is none."""
     try:
         lines = path.read_text(errors="replace").split("\n")
     except OSError:
@@ -378,7 +376,7 @@ def _last_line(path: Path) -> str:
 
 
 def resolve(command: list[str], search_path: str, folder: Path) -> tuple[str, list[str]]:
-    """The program's file and its arguments. Raises Refused where there is no such program."""
+    """The program's file and its arguments. Raises Refused if there is no such program."""
     if not command:
         raise Refused("the task names no command")
     name = command[0]

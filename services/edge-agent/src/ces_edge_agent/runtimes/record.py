@@ -1,9 +1,9 @@
-"""What is on disk about one worker of the process runtime, shared by agent and shim. Standard library only.
+"""The records of one worker of the process runtime, shared by agent and shim. Standard library only.
 
-The folder of a worker holds ``worker.json`` (what to start; there before anything starts), ``claim`` (the shim's
-process id; the shim holds a lock on it for as long as it lives), ``started.json``, ``paused`` (present while it is
-to be paused) and ``exit.json``. Whoever links ``claim`` first owns the start: that is what makes it happen at most
-once, whatever is killed when. The lock says whether the shim lives, which a process id alone could not, being reused.
+A worker's folder holds ``worker.json`` (what to start; written before anything starts), ``claim`` (the shim's process
+id; the shim holds a lock on it as long as it lives), ``started.json``, ``paused`` (present while the worker is to be
+paused) and ``exit.json``. Whoever links ``claim`` first owns the start, so a worker starts at most once, whatever is
+killed when. The lock shows whether the shim lives; a process id alone could have been reused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ces_edge_agent.files import sync, write_atomically
 
-UNKNOWN_EXIT = 255  # nobody is left who could know the exit code
+UNKNOWN_EXIT = 255  # exit code of a worker whose shim has vanished
 
 
 @dataclass(frozen=True)
@@ -47,14 +47,14 @@ class WorkerRecord:
     hosts: str | None
     hostname: str | None
     deadline: str | None = None
-    """The file with the end of the lease; None where the worker goes on without one."""
+    """The deadline file; None if the worker goes on without a lease."""
 
     def save(self, directory: Path) -> None:
         write(directory / "worker.json", asdict(self))
 
     @classmethod
     def load(cls, directory: Path) -> WorkerRecord:
-        """Raises OSError or ValueError where there is none that can be read."""
+        """Raises OSError or ValueError if there is no readable record."""
         try:
             return cls(**json.loads((directory / "worker.json").read_text()))
         except TypeError as error:
@@ -69,7 +69,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Exit:
-    """How a worker ended. ``code`` is 128 + signal where a signal ended it; ``lapsed``: its lease ended before it."""
+    """How a worker ended. ``code`` is 128 + signal if a signal ended it. ``lapsed``: its lease had run out."""
 
     code: int
     reason: str | None = None
@@ -79,12 +79,12 @@ class Exit:
 
 
 def write(path: Path, value: dict[str, object]) -> None:
-    """All of it or nothing, and on disk when this returns."""
+    """Write a record atomically; it is on disk when this returns."""
     write_atomically(path, json.dumps(value), mark=_mark())
 
 
 def _mark() -> str:
-    """Tells apart what several write at once."""
+    """Differs between threads and processes that write at the same time."""
     return f"{os.getpid()}.{get_ident()}"
 
 
@@ -107,11 +107,11 @@ def write_exit(directory: Path, ended: Exit) -> None:
 
 
 def claim(directory: Path) -> int | None:
-    """Become the one who may start this worker: the locked file's descriptor, or None where another one is."""
+    """Claim the start of a worker. Returns the locked file's descriptor, or None if it is claimed already."""
     spare = directory / f".claim.{_mark()}"
     fd = os.open(spare, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)  # before it gets its name: it is never seen without its lock
+        fcntl.flock(fd, fcntl.LOCK_EX)  # locked before it gets its name
         os.write(fd, str(os.getpid()).encode())
         os.fsync(fd)
         os.link(spare, directory / "claim")
@@ -125,7 +125,7 @@ def claim(directory: Path) -> int | None:
 
 
 def claimant(directory: Path) -> int | None:
-    """Process id of the shim that lives and looks after this worker."""
+    """Process id of this worker's living shim; None if there is none."""
     try:
         fd = os.open(directory / "claim", os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

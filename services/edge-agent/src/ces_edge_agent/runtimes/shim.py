@@ -1,10 +1,10 @@
-"""The shim: one small process per worker that outlives the agent. Standard library only, so that it starts at once.
+"""The shim: one small process per worker that outlives the agent. Standard library only, so that it starts fast.
 
-It claims the worker, starts its program (in the holder's network namespace, its own mounts and process ids, its
-control group), copies its output to the allocation's log, and writes down how it ended. Signals drive it: SIGTERM
-asks the program to end, SIGUSR1 kills it, SIGUSR2 makes it look at the ``paused`` mark. It also ends the program by
-itself when the lease has run out, whether or not an agent is there to do so. One line on standard output tells the
-agent how the start went: ``running``, ``refused: why`` (it cannot be executed) or ``failed: why``.
+It claims the worker, starts its program (in the sandbox's network namespace, with mounts, process ids and a control
+group of its own), copies its output to the allocation's log, and records how it ended. The agent controls it by
+signals: SIGTERM asks the program to end, SIGUSR1 kills it, SIGUSR2 applies the ``paused`` mark. When the lease has run
+out, the shim ends the program, whether or not an agent runs. One line on standard output tells the agent how the start
+went: ``running``, ``refused: why`` (the program cannot be executed) or ``failed: why``.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ces_edge_agent.deadline import LAST_GRACE_S, LEASE_OVER, Watch, boot_clock
-from ces_edge_agent.runtimes import linux, record, sandbox
+from ces_edge_agent import linux
+from ces_edge_agent.deadline import LAST_GRACE_S, LEASE_OVER, LeaseWatch, boot_clock
+from ces_edge_agent.runtimes import isolation, record
 from ces_edge_agent.runtimes.cgroups import Group
-from ces_edge_agent.runtimes.logfile import LogFile
+from ces_edge_agent.runtimes.log_file import LogFile
 
-_WATCH_S = 0.5  # how often the lease is looked at, and memory where the kernel does not limit it
+_WATCH_S = 0.5  # how often the lease is checked, and memory if the kernel does not limit it
 _DRAIN_S = 2.0
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 _NEVER_RAN = 127
 
 
 class Shim:
-    """Looks after one worker from its start to its exit record."""
+    """Supervises one worker from its start to its exit record."""
 
     def __init__(self, directory: Path, worker: record.WorkerRecord) -> None:
         self._directory = directory
@@ -45,8 +46,8 @@ class Shim:
         self._status: int | None = None
         self._stopping = False
         self._reason: str | None = None
-        self._lease = Watch(Path(worker.deadline), worker.boot) if worker.deadline else None
-        self._kill_at: float | None = None  # by the lease's clock; None while the lease holds
+        self._lease = LeaseWatch(Path(worker.deadline), worker.boot) if worker.deadline else None
+        self._kill_at: float | None = None  # on the boot clock; None while the lease holds
 
     def run(self, report: Callable[[str], None]) -> None:
         wake = _wakeups()
@@ -75,22 +76,22 @@ class Shim:
         }
         try:
             record.write(self._directory / "started.json", started_record)
-        except OSError as error:  # nobody would know of it
+        except OSError as error:  # a worker without a record must not run
             self._reason, self._stopping = f"its start could not be recorded: {error}", True
             self._kill()
         report("running")
-        self._attend(wake, output)
+        self._supervise(wake, output)
         self._finish(output)
         record.write_exit(self._directory, self._exit(started))
 
     def _launch(self, output_end: int) -> str:
-        """Start the program; returns what went wrong, or nothing."""
+        """Start the program; returns what went wrong, or an empty string."""
         ready, ready_end = os.pipe()
         try:
             if self._worker.netns is None:
                 linux.adopt_orphans()
             else:
-                # The first process in a process id namespace: its end takes everything else in there with it.
+                # The init of a new process id namespace: when it ends, the kernel kills everything else in there.
                 linux.unshare(linux.CLONE_NEWPID)
                 self._init = os.fork()
                 if self._init == 0:
@@ -102,25 +103,25 @@ class Shim:
             os.close(ready)
             _become(self._worker, self._group, output_end, ready_end)
         os.close(ready_end)
-        with open(ready, "rb") as file:  # ends when the program is executed, or tells why it is not
+        with open(ready, "rb") as file:  # reaches its end when the program is executed; otherwise says why it is not
             return file.read().decode(errors="replace")
 
-    def _attend(self, wake: int, output: int) -> None:
+    def _supervise(self, wake: int, output: int) -> None:
         poll = select.poll()
         poll.register(wake, select.POLLIN)
         poll.register(output, select.POLLIN)
         measured = "memory" not in self._enforced
-        looking = measured or self._lease is not None
-        looked = 0.0
+        watching = measured or self._lease is not None
+        watched = 0.0
         while self._status is None:
-            for fd, _ in poll.poll(_WATCH_S * 1000 if looking else None):
+            for fd, _ in poll.poll(_WATCH_S * 1000 if watching else None):
                 if fd == wake:
                     for number in set(os.read(wake, 4096)):
                         self._on_signal(number)
                 elif not self._copy(output):
                     poll.unregister(output)
-            if looking and time.monotonic() - looked > _WATCH_S:
-                looked = time.monotonic()
+            if watching and time.monotonic() - watched > _WATCH_S:
+                watched = time.monotonic()
                 if measured:
                     self._watch_memory()
                 self._watch_lease()
@@ -129,7 +130,7 @@ class Shim:
         if number == signal.SIGCHLD:
             self._reap()
         elif number == signal.SIGTERM:
-            if self._kill_at is None:  # else it was told already, and is given no longer than it has
+            if self._kill_at is None:  # otherwise it was asked already, and its grace is not extended
                 self._ask_to_end()
         elif number == signal.SIGUSR1:
             self._stopping = True
@@ -189,7 +190,7 @@ class Shim:
         self._set_frozen(False)
 
     def _copy(self, output: int) -> bool:
-        """Move waiting output to the log; False once every writer is gone."""
+        """Copy waiting output to the log; False once every writer has closed it."""
         try:
             data = os.read(output, 65536)
         except BlockingIOError:
@@ -198,7 +199,7 @@ class Shim:
         return bool(data)
 
     def _finish(self, output: int) -> None:
-        """Nothing of the worker outlives its program, and none of its output is lost."""
+        """End the program's descendants, and copy the rest of their output."""
         deadline = time.monotonic() + _DRAIN_S
         with contextlib.suppress(ChildProcessError):
             while time.monotonic() < deadline:
@@ -227,7 +228,7 @@ class Shim:
 
 
 def _wakeups() -> int:
-    """A descriptor that yields the number of every signal that arrives."""
+    """A descriptor from which the number of every arriving signal can be read."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     os.set_blocking(writer, False)
@@ -240,10 +241,10 @@ def _wakeups() -> int:
 
 
 def _idle() -> None:
-    """Be the first process of a process id namespace: take in orphans, and end with the shim."""
+    """Be the init of a process id namespace: adopt orphans, and end with the shim."""
     signal.set_wakeup_fd(-1)
     linux.die_with_parent(signal.SIGKILL)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps for it
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that the kernel reaps
     os.closerange(0, os.sysconf("SC_OPEN_MAX"))
     while True:
         signal.pause()
@@ -256,9 +257,9 @@ def _become(worker: record.WorkerRecord, group: Group, output_end: int, ready_en
         os.setsid()
         group.join()
         with contextlib.suppress(OSError):
-            Path("/proc/self/oom_score_adj").write_text("500")  # rather a worker than what looks after it
+            Path("/proc/self/oom_score_adj").write_text("500")  # rather a worker than its shim
         if worker.netns is not None:
-            sandbox.enter(worker)
+            isolation.enter(worker)
         null = os.open("/dev/null", os.O_RDONLY)
         os.dup2(null, 0)
         os.dup2(output_end, 1)
@@ -270,7 +271,7 @@ def _become(worker: record.WorkerRecord, group: Group, output_end: int, ready_en
         os.chdir(worker.folder)
         for number in (*_SIGNALS, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
-    except BaseException as error:  # whatever it is, it must not go on as a second shim
+    except BaseException as error:  # in no case may this process go on as a second shim
         os.write(ready_end, f"failed: {error}".encode())
         os._exit(126)
     try:
@@ -281,7 +282,7 @@ def _become(worker: record.WorkerRecord, group: Group, output_end: int, ready_en
 
 
 def main(folder: str) -> None:
-    """Become the shim of the worker in ``folder``, detached from whoever called."""
+    """Become the shim of the worker in ``folder``, detached from the caller."""
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -291,7 +292,7 @@ def main(folder: str) -> None:
     os.dup2(null, 1)
 
     def report(line: str) -> None:
-        with contextlib.suppress(OSError):  # the agent may be gone; the record says it all
+        with contextlib.suppress(OSError):  # the agent may be gone; the record is enough
             os.write(report_end, line.encode())
         os.close(report_end)
 

@@ -1,5 +1,5 @@
-"""Who may use the API: whoever holds the admin token. Health, metrics, the API's own description and joining (which
-has a token of its own) are open."""
+"""Authentication by the admin token. Health, metrics, the API's description and joining, which has a token of its own,
+are open."""
 
 from __future__ import annotations
 
@@ -16,21 +16,17 @@ OPEN = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "
 LEAST_LENGTH = 16
 
 
-class BadTokenFile(BadSetup):
-    """The admin token's file cannot be used; the text says why."""
-
-
 def read_secret(path: Path, what: str) -> str:
-    """A secret from its file. Raises BadTokenFile when it is missing, short, or others could read it."""
+    """A secret from its file. Raises BadSetup when it is missing, short, or others could read it."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
         secret = path.read_text().strip()
     except OSError as error:
-        raise BadTokenFile(f"{what}: {path} cannot be read: {error.strerror}") from error
+        raise BadSetup(f"{what}: {path} cannot be read: {error.strerror}") from error
     if mode & 0o077:
-        raise BadTokenFile(f"{what}: {path} can be read by others (mode {mode:o}): chmod 600 it")
+        raise BadSetup(f"{what}: {path} can be read by others (mode {mode:o}): chmod 600 it")
     if len(secret) < LEAST_LENGTH:
-        raise BadTokenFile(f"{what}: {path} holds less than {LEAST_LENGTH} characters")
+        raise BadSetup(f"{what}: {path} holds less than {LEAST_LENGTH} characters")
     return secret
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -22,12 +23,15 @@ from ces_common.messages.api import (
     TopologyView,
 )
 from ces_common.natsauth import issue_user
-from ces_manager import cluster, views
-from ces_manager.api.context import context_of
+from ces_manager.api.context import Context, context_of
+from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Invalid
-from ces_manager.forgetting import forget_node
+from ces_manager.network import link_views
+from ces_manager.network.topology import put_topology as replace_topology
+from ces_manager.nodes import membership, node_views, operations
+from ces_manager.nodes.removal import forget_node
 
-router = APIRouter(prefix="/v1", tags=["cluster"])
+router = APIRouter(prefix="/v1", tags=["cluster"], route_class=StrictRoute)
 Limit = Annotated[int, Query(ge=1, le=500)]
 
 
@@ -35,55 +39,59 @@ Limit = Annotated[int, Query(ge=1, le=500)]
 async def nodes(request: Request, limit: Limit = 100, cursor: str | None = None) -> Page[NodeView]:
     """Nodes with what they have, what is allocated and what was last measured."""
     context = context_of(request)
-    return await context.desk.read(lambda tx: views.list_nodes(tx, context.measurements, cursor=cursor, limit=limit))
+    return await context.database.read(
+        lambda tx: node_views.list_nodes(tx, context.measurements, cursor=cursor, limit=limit)
+    )
 
 
 @router.get("/links")
 async def links(request: Request, limit: Limit = 100, cursor: str | None = None) -> Page[LinkView]:
     """Directed links with capacity, reservations and what was last measured."""
     context = context_of(request)
-    return await context.desk.read(lambda tx: views.list_links(tx, context.measurements, cursor=cursor, limit=limit))
+    return await context.database.read(
+        lambda tx: link_views.list_links(tx, context.measurements, cursor=cursor, limit=limit)
+    )
 
 
 @router.post("/links/{src}/{dst}/probe")
-async def probe(request: Request, src: str, dst: str, wanted: LinkProbeRequest | None = None) -> LinkProbeView:
+async def probe(request: Request, src: str, dst: str, body: LinkProbeRequest | None = None) -> LinkProbeView:
     """Fill what is idle of a link for a moment, to measure its capacity; a measured one counts where it is lower than
     configured. Reserved flows keep their rates, unless the wire carries less than is configured."""
-    seconds = (wanted or LinkProbeRequest()).seconds
-    return await context_of(request).probing.probe(src, dst, seconds)
+    seconds = (body or LinkProbeRequest()).seconds
+    return await context_of(request).prober.probe(src, dst, seconds)
 
 
 @router.get("/topology")
 async def get_topology(request: Request) -> TopologyView:
     """All nodes, links and media."""
     context = context_of(request)
-    return await context.desk.read(lambda tx: views.topology_view(tx, context.measurements))
+    return await context.database.read(lambda tx: node_views.topology_view(tx, context.measurements))
 
 
 @router.put("/topology")
 async def put_topology(request: Request, topology: TopologyFile) -> TopologyView:
     """Replace all links and media."""
     context = context_of(request)
-    await context.desk.write(lambda tx: cluster.put_topology(tx, topology))
-    return await context.desk.read(lambda tx: views.topology_view(tx, context.measurements))
+    await context.database.write(lambda tx: replace_topology(tx, topology))
+    return await context.database.read(lambda tx: node_views.topology_view(tx, context.measurements))
 
 
 @router.post("/nodes/tokens", status_code=201)
-async def create_token(request: Request, wanted: JoinTokenRequest) -> JoinToken:
+async def create_token(request: Request, body: JoinTokenRequest) -> JoinToken:
     """A one-time token with which a node may join. It is shown only here."""
     context = context_of(request)
-    return await context.desk.write(lambda tx: cluster.create_token(tx, wanted))
+    return await context.database.write(lambda tx: membership.create_token(tx, body))
 
 
 @router.post("/nodes/join")
-async def join(request: Request, wanted: JoinRequest) -> JoinAnswer:
+async def join(request: Request, body: JoinRequest) -> JoinAnswer:
     """Join with a one-time token: the node's credential for the bus, signed for the key that it made itself."""
     context = context_of(request)
     try:
-        jwt = issue_user(context.agent_signing_key, wanted.name, wanted.public_key)
+        jwt = issue_user(context.agent_signing_key, body.name, body.public_key)
     except ValueError as error:
         raise Invalid("public_key", str(error)) from error
-    node = await context.desk.write(lambda tx: cluster.join_node(tx, wanted))
+    node = await context.database.write(lambda tx: membership.join_node(tx, body))
     return JoinAnswer(
         node=node.name,
         jwt=jwt,
@@ -95,25 +103,19 @@ async def join(request: Request, wanted: JoinRequest) -> JoinAnswer:
 @router.post("/nodes/{node}/cordon")
 async def cordon(request: Request, node: str) -> NodeView:
     """No new tasks go to the node; those that run stay."""
-    context = context_of(request)
-    await context.desk.write(lambda tx: cluster.cordon(tx, node))
-    return await context.desk.read(lambda tx: views.node_view(tx, node, context.measurements))
+    return await _operate(context_of(request), operations.cordon, node)
 
 
 @router.post("/nodes/{node}/uncordon")
 async def uncordon(request: Request, node: str) -> NodeView:
     """New tasks may go to the node again."""
-    context = context_of(request)
-    await context.desk.write(lambda tx: cluster.uncordon(tx, node))
-    return await context.desk.read(lambda tx: views.node_view(tx, node, context.measurements))
+    return await _operate(context_of(request), operations.uncordon, node)
 
 
 @router.post("/nodes/{node}/drain", status_code=202)
 async def drain(request: Request, node: str) -> NodeView:
     """Cordon the node and have its jobs rescheduled elsewhere."""
-    context = context_of(request)
-    await context.desk.write(lambda tx: cluster.drain(tx, node))
-    return await context.desk.read(lambda tx: views.node_view(tx, node, context.measurements))
+    return await _operate(context_of(request), operations.drain, node)
 
 
 @router.post("/nodes/{node}/forget")
@@ -123,12 +125,18 @@ async def forget(request: Request, node: str) -> ForgottenNode:
     context = context_of(request)
 
     def act(tx: WriteTx) -> list[str]:
-        age_s = context.vigil.nodes.age(node, context.desk.clock.steady())
-        return forget_node(tx, context.policy, age_s, node)
+        age_s = context.failure_detector.nodes.age(node, context.database.clock.steady())
+        return forget_node(tx, context.timeouts, age_s, node)
 
-    touched = await context.desk.write(act)
+    touched = await context.database.write(act)
     context.measurements.forget_node(node)
-    outcome = await context.revoking.apply()
+    outcome = await context.revoker.apply()
     if outcome == "pending":
-        context.revoking.hint.set()
+        context.revoker.hint.set()
     return ForgottenNode(node=node, jobs=touched, credential=outcome)
+
+
+async def _operate(context: Context, operation: Callable[[WriteTx, str], str | None], node: str) -> NodeView:
+    remark = await context.database.write(lambda tx: operation(tx, node))
+    view = await context.database.read(lambda tx: node_views.node_view(tx, node, context.measurements))
+    return view.model_copy(update={"remark": remark})

@@ -1,4 +1,4 @@
-"""What the routes work with."""
+"""The parts of the manager that routes use."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from fastapi import Request
 from ces_common.bus.port import Bus
 from ces_common.natsauth import SigningKey
 from ces_common.queuefile import QueueFile
-from ces_manager.api.streams import Bell
-from ces_manager.desk import Desk
-from ces_manager.live_queue import LiveQueue
-from ces_manager.liveness import Vigil
+from ces_manager.broadcast import Broadcast
+from ces_manager.database import Database
 from ces_manager.measurements import Measurements
-from ces_manager.policy import Policy
-from ces_manager.probing import Probing
-from ces_manager.revoking import Revoking
+from ces_manager.network.prober import Prober
+from ces_manager.nodes.failure_detector import FailureDetector
+from ces_manager.nodes.revocation import Revoker
+from ces_manager.queue.live import LiveQueue
+from ces_manager.timeouts import Timeouts
 
 
 @dataclass
 class Context:
-    desk: Desk
+    database: Database
     bus: Bus
-    policy: Policy
+    timeouts: Timeouts
     measurements: Measurements
-    vigil: Vigil
-    revoking: Revoking
-    probing: Probing
-    bell: Bell
+    failure_detector: FailureDetector
+    revoker: Revoker
+    prober: Prober
+    broadcast: Broadcast
     queue: QueueFile
     live_queue: LiveQueue
     agent_signing_key: SigningKey

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -11,21 +11,25 @@ from pydantic import AwareDatetime
 from sse_starlette import EventSourceResponse
 
 from ces_common import subjects
+from ces_common.db import WriteTx
 from ces_common.db.outbox import StoredEvent, events_after
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import JobFlowsView, JobSummary, JobView, Page, PlanForecast, PlanView, QueuePage
 from ces_common.messages.queries import PlanAnswer, PlanQuery
 from ces_common.states import JOB_WAITS, JobState
-from ces_manager import flow_rates, jobs, views
+from ces_manager import paging
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.logs import follow_logs
 from ces_manager.api.streams import LONGEST_NUMBER, event_stream, last_event_id
-from ces_manager.datasets import check_inputs
+from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Invalid
-from ces_manager.standings import job_names, named, queue_page
-from ces_manager.tenants import check_tenant
+from ces_manager.jobs import commands, job_views, submission
+from ces_manager.jobs.admission import check_inputs, check_tenant
+from ces_manager.network import flow_rates
+from ces_manager.queue.page import queue_page
+from ces_manager.queue.status import job_names, with_holder_names
 
-router = APIRouter(prefix="/v1", tags=["jobs"])
+router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
 Limit = Annotated[int, Query(ge=1, le=500)]
 EventNumber = Annotated[int | None, Query(ge=0, lt=10**LONGEST_NUMBER)]
 PLAN_TIMEOUT_S = 30.0
@@ -40,7 +44,7 @@ async def submit(
 ) -> JobView:
     """Submit a job. With an `Idempotency-Key`, sending it again gives the same job."""
     context = context_of(request)
-    row = await context.desk.write(lambda tx: jobs.submit_job(tx, job, idempotency_key, context.queue))
+    row = await context.database.write(lambda tx: submission.submit_job(tx, job, idempotency_key, context.queue))
     response.headers["Location"] = f"/v1/jobs/{row.id}"
     return await _view(context, row.id)
 
@@ -54,8 +58,8 @@ async def list_jobs(
     cursor: str | None = None,
 ) -> Page[JobSummary]:
     """Jobs, newest first."""
-    return await context_of(request).desk.read(
-        lambda tx: views.list_jobs(tx, cursor=cursor, limit=limit, state=state, name=name)
+    return await context_of(request).database.read(
+        lambda tx: job_views.list_jobs(tx, cursor=cursor, limit=limit, state=state, name=name)
     )
 
 
@@ -66,17 +70,17 @@ async def get_job(request: Request, job: str) -> JobView:
     view = await _view(context, job)
     if view.state not in JOB_WAITS:
         return view
-    standing = (await context.live_queue.look()).by_job.get(view.id)
-    if standing is None:
+    queue_status = (await context.live_queue.look()).by_job.get(view.id)
+    if queue_status is None:
         return view
-    (live,) = await context.desk.read(lambda tx: named(tx, [standing]))
-    return view.model_copy(update={"standing": live, "waiting": live.reason or view.waiting})
+    (live,) = await context.database.read(lambda tx: with_holder_names(tx, [queue_status]))
+    return view.model_copy(update={"queue_status": live, "waiting": live.reason or view.waiting})
 
 
 @router.get("/jobs/{job}/plan")
 async def get_plan(request: Request, job: str) -> PlanView:
     """The committed plan of the job's current attempt, with what was considered."""
-    return await context_of(request).desk.read(lambda tx: views.plan_view(tx, job))
+    return await context_of(request).database.read(lambda tx: job_views.plan_view(tx, job))
 
 
 @router.get("/jobs/{job}/flows")
@@ -84,43 +88,44 @@ async def get_flows(request: Request, job: str, since: AwareDatetime | None = No
     """A job's flows: asked, given and carried, link by link, from `since` on: the last minute if left out, the last
     five at most."""
     context = context_of(request)
-    now = context.desk.clock.now()
-    return await context.desk.read(lambda tx: flow_rates.job_flows_view(tx, job, context.measurements, now, since))
+    now = context.database.clock.now()
+    return await context.database.read(lambda tx: flow_rates.job_flows_view(tx, job, context.measurements, now, since))
 
 
 @router.delete("/jobs/{job}", status_code=202)
 async def cancel(request: Request, job: str) -> JobView:
     """Cancel a job: its workers are stopped, everything is released."""
-    context = context_of(request)
-    await context.desk.write(lambda tx: jobs.cancel_job(tx, job))
-    return await _view(context, job)
+    return await _command(request, commands.cancel_job, job)
 
 
 @router.post("/jobs/{job}/pause")
 async def pause(request: Request, job: str) -> JobView:
     """Freeze a running job's workers; it keeps what it holds."""
-    context = context_of(request)
-    await context.desk.write(lambda tx: jobs.pause_job(tx, job))
-    return await _view(context, job)
+    return await _command(request, commands.pause_job, job)
 
 
 @router.post("/jobs/{job}/resume")
 async def resume(request: Request, job: str) -> JobView:
     """Let a paused job run on. One that is suspended runs on by itself, as soon as there is room."""
-    context = context_of(request)
-    await context.desk.write(lambda tx: jobs.resume_job(tx, job))
-    return await _view(context, job)
+    return await _command(request, commands.resume_job, job)
 
 
 @router.get("/jobs/{job}/logs", response_class=StreamingResponse)
-async def logs(request: Request, job: str, task: str | None = None, follow: bool = False) -> StreamingResponse:
-    """What a job's workers printed, as plain text; lines are prefixed by their task unless one is named."""
+async def logs(
+    request: Request,
+    job: str,
+    task: str | None = None,
+    follow: bool = False,
+    tail: Annotated[int | None, Query(ge=0)] = None,
+) -> StreamingResponse:
+    """What a job's workers printed, as plain text; lines are prefixed by their task unless one is named. `tail`: only
+    the last so many lines of each task, and with `follow` what comes after them."""
     context = context_of(request)
     view = await _view(context, job)
     if task is not None and all(each.name != task for each in view.placement):
         names = ", ".join(each.name for each in view.placement[:5])
         raise Invalid("task", f"job {view.name} has no task {task}; its tasks are {names}")
-    return StreamingResponse(follow_logs(context, view.id, task, follow), media_type="text/plain; charset=utf-8")
+    return StreamingResponse(follow_logs(context, view.id, task, follow, tail), media_type="text/plain; charset=utf-8")
 
 
 @router.get("/jobs/{job}/events", response_class=EventSourceResponse)
@@ -151,12 +156,12 @@ async def dry_run(request: Request, job: JobFile) -> PlanForecast:
     is stored."""
     context = context_of(request)
     check_tenant(context.queue, job)
-    await context.desk.read(lambda tx: check_inputs(tx, job))
+    await context.database.read(lambda tx: check_inputs(tx, job))
     raw = await context.bus.request(
         subjects.rpc("scheduler", "plan"), PlanQuery(job=job).encode(), timeout_s=PLAN_TIMEOUT_S
     )
     answer = PlanAnswer.model_validate_json(raw)
-    holders = await context.desk.read(lambda tx: job_names(tx, answer.held_by))
+    holders = await context.database.read(lambda tx: job_names(tx, answer.held_by))
     return PlanForecast(**dict(answer), holders=holders)
 
 
@@ -164,13 +169,20 @@ async def dry_run(request: Request, job: JobFile) -> PlanForecast:
 async def queue(request: Request, limit: Limit = 100, cursor: str | None = None) -> QueuePage:
     """Waiting jobs, first in line first, each with its score, what it waits for, and when it is expected to start.
     Where the scheduler does not answer within a second, `remark` says so, and what it last told is shown."""
-    context, after = context_of(request), views.cursor_number(cursor)
-    told = await context.live_queue.look()
-    return await context.desk.read(lambda tx: queue_page(tx, told, after=after, limit=limit))
+    context, after = context_of(request), paging.cursor_number(cursor)
+    report = await context.live_queue.look()
+    return await context.database.read(lambda tx: queue_page(tx, report, after=after, limit=limit))
 
 
-async def _view(context: Context, job: str) -> JobView:
-    return await context.desk.read(lambda tx: views.job_view(tx, job, context.measurements))
+async def _command(request: Request, command: Callable[[WriteTx, str], str | None], job: str) -> JobView:
+    context = context_of(request)
+    remark = await context.database.write(lambda tx: command(tx, job))
+    return await _view(context, job, remark)
+
+
+async def _view(context: Context, job: str, remark: str | None = None) -> JobView:
+    view = await context.database.read(lambda tx: job_views.job_view(tx, job, context.measurements))
+    return view.model_copy(update={"remark": remark})
 
 
 def _stream(request: Request, after: int | None, header: str | None, job: str | None) -> EventSourceResponse:
@@ -181,6 +193,6 @@ def _stream(request: Request, after: int | None, header: str | None, job: str | 
         raise Invalid("Last-Event-ID", "give the number of the last event that was received") from error
 
     def read(after: int, job: str | None, limit: int) -> Awaitable[list[StoredEvent]]:
-        return context.desk.read(lambda tx: events_after(tx, after, job, limit))
+        return context.database.read(lambda tx: events_after(tx, after, job, limit))
 
-    return event_stream(context.bell, read, start, job, context.stopping)
+    return event_stream(context.broadcast, read, start, job, context.stopping)

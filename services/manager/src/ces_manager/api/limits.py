@@ -1,4 +1,4 @@
-"""What no request may contain."""
+"""Limits of every request: the size of its body, no zero characters."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ MAX_BODY = 1024 * 1024
 
 
 class BodyLimit:
-    """Refuses bodies above 1 MiB, also where the length was not announced: reading on raises HTTPException 413.
+    """Refuses bodies above 1 MiB, with or without an announced length: reading further raises HTTPException 413.
 
-    The web framework has such a limit, but answers it in plain text, not with problem details.
+    The web framework has such a limit too, but answers it in plain text, not with problem details.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -36,7 +36,7 @@ class BodyLimit:
 
 
 class ZeroCharacters:
-    """Refuses the zero character in paths and queries: nothing is named so, and Postgres cannot compare with it."""
+    """Refuses the zero character in paths and queries: no name has it, and Postgres cannot compare with it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

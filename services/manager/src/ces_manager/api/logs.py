@@ -10,26 +10,27 @@ from ces_common.bus.port import BusError
 from ces_common.messages.api import TaskView
 from ces_common.messages.queries import LogAnswer, LogQuery
 from ces_common.states import JOB_OVER
-from ces_manager import views
 from ces_manager.api.context import Context
+from ces_manager.jobs import job_views
 
 LOOK_S = 0.5
 TIMEOUT_S = 5.0
 
 
 class _Tail:
-    """One allocation's log: gives whole lines, the rest at its end."""
+    """One allocation's log, in whole lines; an unfinished last line comes at the end."""
 
-    def __init__(self, bus_context: Context, task: TaskView, prefix: bool) -> None:
+    def __init__(self, bus_context: Context, task: TaskView, prefix: bool, tail: int | None) -> None:
         self._context, self._task = bus_context, task
+        self._last = tail  # the first query asks for so many lines; None: for all
         self._prefix = f"{task.name} | " if prefix else ""
         self._offset, self._rest = 0, ""
         self.complete = False
         self._said: str | None = None  # why it cannot be had
 
     async def read(self) -> AsyncIterator[str]:
-        """All that is new, piece by piece: it may be more than one would like to hold. What cannot be had now is said
-        once."""
+        """Everything new, piece by piece, since it may be too much to hold at once. A log that cannot be read now is
+        mentioned once."""
         while True:
             try:
                 answer = await self._ask()
@@ -41,7 +42,7 @@ class _Tail:
                 return
             self._said = None
             yield self._lines(answer.text)
-            self._offset = answer.offset if answer.found else self._offset
+            self._offset, self._last = answer.offset if answer.found else self._offset, None
             if answer.complete:
                 self.complete = True
                 yield self._lines("\n" if self._rest else "")
@@ -51,7 +52,7 @@ class _Tail:
     async def _ask(self) -> LogAnswer:
         assert self._task.node is not None
         assert self._task.allocation is not None
-        query = LogQuery(allocation=self._task.allocation, offset=self._offset)
+        query = LogQuery(allocation=self._task.allocation, offset=self._offset, tail=self._last)
         subject = subjects.agent_rpc(self._task.node, "logs")
         raw = await self._context.bus.request(subject, query.encode(), timeout_s=TIMEOUT_S)
         return LogAnswer.model_validate_json(raw)
@@ -63,19 +64,23 @@ class _Tail:
         return "".join(f"{self._prefix}{line}\n" for line in whole.split("\n"))
 
 
-async def follow_logs(context: Context, job: str, task: str | None, follow: bool) -> AsyncIterator[str]:
-    """The logs of a job's current attempt; with ``follow`` until the job is over and all of it was read."""
-    tails: dict[str, _Tail] = {}
+async def follow_logs(
+    context: Context, job: str, task: str | None, follow: bool, tail: int | None = None
+) -> AsyncIterator[str]:
+    """The logs of a job's current attempt, from the last ``tail`` lines of each task on (None: all); with ``follow``
+    until the job is over and all of it was read."""
+    logs: dict[str, _Tail] = {}
     while not context.stopping.is_set():
-        view = await context.desk.read(lambda tx: views.job_view(tx, job, context.measurements))
+        view = await context.database.read(lambda tx: job_views.job_view(tx, job, context.measurements))
         for each in view.placement:
             if each.allocation and each.node and task in (None, each.name):
-                tails.setdefault(each.allocation, _Tail(context, each, task is None))
-        for tail in tails.values():
-            if not tail.complete or view.state not in JOB_OVER:
-                async for text in tail.read():
+                logs.setdefault(each.allocation, _Tail(context, each, task is None, tail))
+        for log in logs.values():
+            if not log.complete or view.state not in JOB_OVER:
+                async for text in log.read():
                     if text:
                         yield text
-        if not follow or (view.state in JOB_OVER and all(tail.complete for tail in tails.values())):
+        if not follow or (view.state in JOB_OVER and all(log.complete for log in logs.values())):
             return
+        tail = None  # later attempts are shown from their beginning
         await asyncio.sleep(LOOK_S)

@@ -13,8 +13,9 @@ from starlette.exceptions import HTTPException
 
 from ces_common.bus.port import BusError, NoResponder, RemoteError
 from ces_common.db import UNAVAILABLE, cause_of
+from ces_common.field_errors import plain_problem
 from ces_common.messages.api import Problem
-from ces_manager.errors import Conflict, Forbidden, Invalid, ManagerError, NotFound
+from ces_manager.errors import Conflict, Forbidden, Invalid, Malformed, ManagerError, NotFound, WrongMediaType
 
 log = structlog.get_logger()
 MEDIA_TYPE = "application/problem+json"
@@ -26,11 +27,19 @@ TITLES = {
     405: "Method not allowed",
     409: "Conflict",
     413: "Too large",
+    415: "Unsupported media type",
     422: "Invalid input",
     500: "Internal error",
     503: "Unavailable",
 }
-_STATUS: dict[type[ManagerError], int] = {NotFound: 404, Conflict: 409, Forbidden: 403, Invalid: 422}
+_STATUS: dict[type[ManagerError], int] = {
+    Malformed: 400,
+    Forbidden: 403,
+    NotFound: 404,
+    Conflict: 409,
+    WrongMediaType: 415,
+    Invalid: 422,
+}
 
 
 def problem(
@@ -40,17 +49,12 @@ def problem(
     return JSONResponse(body.model_dump(), status, media_type=MEDIA_TYPE, headers=headers)
 
 
-def _problem(error: Any) -> str:
-    """What is wrong, in our words where the library's are for programmers."""
-    return "unknown field" if error["type"] == "extra_forbidden" else str(error["msg"]).removeprefix("Value error, ")
-
-
 def field_errors(errors: Sequence[Any]) -> list[dict[str, str]]:
-    """Pydantic's findings as field and problem; the values themselves are not echoed."""
+    """pydantic's findings as field and problem; the values themselves are not echoed."""
     found = []
     for error in errors:
         path = ".".join(str(part) for part in error["loc"] if part != "body")
-        found.append({"field": path or "body", "problem": _problem(error)})
+        found.append({"field": path or "body", "problem": plain_problem(error)})
     return found
 
 

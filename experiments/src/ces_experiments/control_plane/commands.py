@@ -1,0 +1,51 @@
+"""``ces bench control-plane`` and ``queue``, found through the entry-point group ``ces.bench``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ces_experiments.common import options
+from ces_experiments.common.command import Option, command
+
+DATABASE = Option("database", str | None, None, "a postgresql:// URL; SQLite when left out")
+SEED = Option("seed", int, 1, "same seed, same jobs")
+
+
+def _checked(flag: str, parameters: Path | None) -> Any:
+    from ces_testbed.cli.options import checked_queue
+
+    return checked_queue(parameters)
+
+
+control_plane = command(
+    "control-plane",
+    "control_plane.report:CONTROL_PLANE",
+    [
+        Option("nodes", int, 100, "simulated agents", more=options.between(6, 1000)),
+        Option("jobs", int, 500, "jobs in all", more=options.between(1, 100_000)),
+        Option("tasks", int, 5, "tasks of each job, in a ring", more=options.between(1, 100)),
+        Option("rate", float, 0.0, "jobs offered per second; 0: all at once", more=options.at_least(0)),
+        Option("run_s", float, 10.0, "how long each worker runs, seconds", more=options.at_least(0)),
+        DATABASE,
+        SEED,
+    ],
+    help="Real services, NATS and database under load from simulated agents: submit-to-running, jobs/s, messages, CPU.",
+)
+
+queue = command(
+    "queue",
+    "control_plane.queue.report:QUEUE",
+    [
+        Option("nodes", int, 50, "simulated agents", more=options.between(8, 1000)),
+        Option("jobs", int, 1000, "jobs, all submitted at once", more=options.between(1, 100_000)),
+        Option("run_s", float, 8.0, "how long jobs run on average, seconds", more=options.at_least(0.1)),
+        DATABASE,
+        Option(
+            "parameters", Path | None, None, "a file of the queue's parameters; all defaults when left out",
+            flags=("--queue",), read=_checked,
+        ),
+        SEED,
+    ],
+    help="Many more jobs than there is room for, on simulated agents; the event log of it all is audited.",
+)  # fmt: skip

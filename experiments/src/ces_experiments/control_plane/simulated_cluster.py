@@ -1,0 +1,138 @@
+"""A started cluster without agents is given simulated ones, and jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+from rich.progress import Progress
+
+from ces_common.jobfile import JobFile
+from ces_common.messages.api import TopologyFile
+from ces_common.states import JOB_OVER
+from ces_experiments.common.console import counted
+from ces_experiments.control_plane.simulated_agents import SimulatedNode
+from ces_testbed.cluster import Cluster
+from ces_testbed.services import CONTROLLERS, MANAGER, NATS
+from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
+from ces_testbed.topology import TestbedNode, Topology
+
+SUBMITTERS = 8
+READY_S = 120.0
+OVER = frozenset(f"ces.v1.job.{state.value}" for state in JOB_OVER)
+CENTRAL = (NATS, MANAGER, *CONTROLLERS)
+
+
+@contextmanager
+def central_services(database_url: str | None = None, queue: Path | None = None) -> Iterator[Cluster]:
+    """A cluster without agents, in a folder that goes with it. ``queue``: the file of the queue's parameters."""
+    placeholder = Topology(nodes=[TestbedNode(name="unused", cpu=1000, memory=2**30)])
+    with tempfile.TemporaryDirectory(prefix="ces-bench-") as folder:
+        spec = ClusterSpec(
+            name="bench",
+            api_port=free_port(LOCALHOST, set()),
+            topology=placeholder,
+            save_context=False,
+            timing=Timing(lease_s=60, unreachable_s=30),
+            log_level="warning",
+            database_url=database_url,
+            queue=queue,
+        )
+        with Cluster(spec, Files(Path(folder) / "cluster"), agents=False) as cluster:
+            yield cluster
+
+
+def connection(cluster: Cluster) -> httpx.AsyncClient:
+    """To its API, as its administrator; close it."""
+    headers = {"Authorization": f"Bearer {cluster.token}"}
+    limits = httpx.Limits(max_connections=32)
+    return httpx.AsyncClient(base_url=cluster.url, headers=headers, timeout=60, limits=limits)
+
+
+@asynccontextmanager
+async def agents(
+    http: httpx.AsyncClient, nodes: Sequence[SimulatedNode], topology: TopologyFile, progress: Progress
+) -> AsyncIterator[None]:
+    """The nodes join, get their links and work until the end of the block."""
+    joined = progress.add_task("nodes joined", total=len(nodes))
+    for node in nodes:
+        token = (await http.post("/v1/nodes/tokens", json={"node": node.name})).json()["token"]
+        await node.join(http, token)
+        progress.advance(joined)
+    answer = await http.put("/v1/topology", json=topology.model_dump(mode="json"))
+    answer.raise_for_status()
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(node.run()) for node in nodes]
+        await _all_ready(http, len(nodes))
+        for node in nodes:
+            node.beats.clear()
+        yield
+        for task in tasks:
+            task.cancel()
+
+
+async def _all_ready(http: httpx.AsyncClient, count: int) -> None:
+    async with asyncio.timeout(READY_S):
+        while True:
+            items = (await http.get("/v1/nodes", params={"limit": 500})).json()["items"]
+            if sum(node["state"] == "ready" for node in items) == count:
+                return
+            await asyncio.sleep(0.2)
+
+
+async def submit(
+    http: httpx.AsyncClient, jobs: Iterable[JobFile], count: int, progress: Progress, rate: float = 0.0
+) -> list[float]:
+    """Submit every job, ``rate`` of them per second (0: as fast as the API takes them); gives how long each submission
+    took, in seconds."""
+    bar = progress.add_task("jobs submitted", total=count)
+    left = enumerate(jobs)
+    start, took = time.monotonic(), []
+
+    async def submitter() -> None:
+        for index, job in left:
+            if rate:
+                await asyncio.sleep(max(0.0, start + index / rate - time.monotonic()))
+            sent = time.monotonic()
+            (await http.post("/v1/jobs", json=job.model_dump(mode="json"))).raise_for_status()
+            took.append(time.monotonic() - sent)
+            progress.advance(bar)
+
+    await asyncio.gather(*(submitter() for _ in range(SUBMITTERS)))
+    return took
+
+
+async def until_over(http: httpx.AsyncClient, count: int, progress: Progress, limit_s: float) -> list[dict[str, Any]]:
+    """The log's events from its beginning until ``count`` jobs are over, or the time is up."""
+    events, over = [], counted(progress, "jobs over", count)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(limit_s), http.stream("GET", "/v1/events", timeout=None) as stream:
+            async for line in stream.aiter_lines():
+                event = json.loads(line[6:]) if line.startswith("data: {") else {}
+                if "sequence" not in event:
+                    continue
+                events.append(event)
+                if event["type"] in OVER:
+                    over()
+                    count -= 1
+                if not count:
+                    break
+    return events
+
+
+def cpu_seconds(cluster: Cluster) -> dict[str, float]:
+    """CPU seconds that each central service has used."""
+    used = {}
+    for name in CENTRAL:
+        with suppress(psutil.Error):
+            times = psutil.Process(cluster.supervisor.pid(name)).cpu_times()
+            used[name] = times.user + times.system
+    return used

@@ -1,0 +1,164 @@
+"""``ces bench thesis``, ``quality``, ``generalise``, ``pareto``, ``warm-start``, ``curves`` and ``train-steps``:
+experiments with learned schedulers. Nothing here needs torch until it is called."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import typer
+
+from ces_core.registry import DEFAULT, get_solver
+from ces_experiments.common import options
+from ces_experiments.common.command import PLOTS, Option, command
+
+THESIS = ("random", "smart", "flexitask", "ppo-balance", "ces-ppo-thesis")
+"""The five schedulers of the thesis's section 4.3; the last is its own, as it describes it."""
+OURS = ("imitation", get_solver(DEFAULT).name)
+GENERAL = ("imitation", "imitation-64", "search-learned", "greedy", "search")
+TRADING = ("exact", "search", "greedy", "imitation")
+
+
+def _all_with_proofs(flag: str, text: str | None) -> tuple[str, ...]:
+    return options.solvers_or(flag, text, (options.GROUND_TRUTH, *options.solvers(flag, None)))
+
+
+def _weights(flag: str, text: str) -> tuple[float, ...]:
+    found = options.amounts(flag, text, least=1)
+    if found[-1] >= 1:
+        raise typer.BadParameter(f"{found[-1]:g} is not below 1", param_hint=flag)
+    return found
+
+
+thesis = command(
+    "thesis",
+    "learned.thesis_report:THESIS",
+    [
+        options.REGIMES,
+        options.TASKS,
+        options.ROUNDS,
+        options.SEED,
+        options.compared(THESIS + OURS),
+        options.LIMIT,
+        options.EXACT,
+        options.EXACT_LIMIT,
+        PLOTS,
+    ],
+    help="The thesis's simulation (figure 4-3): its five schedulers and two of ours, by number of tasks.",
+)
+
+quality = command(
+    "quality",
+    "learned.quality_report:QUALITY",
+    [
+        options.REGIMES,
+        options.TASKS,
+        options.ROUNDS(10),
+        options.SEED,
+        replace(options.compared(()), read=_all_with_proofs),
+        options.LIMITS("0.001,0.005,0.02,0.1"),
+        options.EXACT,
+        options.EXACT_LIMIT,
+        PLOTS,
+    ],
+    help="Quality against the time of a decision, every solver under several time limits.",
+)
+
+generalise = command(
+    "generalise",
+    "learned.generalise_report:GENERALISE",
+    [
+        Option(
+            "nodes", str, "10,20,50,100", "nodes of random networks, separated by commas; empty: none",
+            read=lambda flag, text: options.whole_numbers(flag, text, 2, 10_000) if text else (),
+        ),
+        Option(
+            "topologies", str | None, None, "GraphML files, separated by commas, also in CES_DATA_DIR; empty: none",
+            more={"show_default": "all in CES_DATA_DIR"},
+        ),
+        options.REGIMES("tight"),
+        options.TASKS("8,16"),
+        options.ROUNDS(10, "rounds for each network, regime and number of tasks"),
+        options.SEED,
+        options.compared(GENERAL),
+        options.LIMIT,
+        options.EXACT,
+        options.EXACT_LIMIT(1.0),
+        PLOTS,
+    ],
+    help="What a policy is worth on networks and jobs that it was not trained on: larger ones, and real topologies.",
+)  # fmt: skip
+
+pareto = command(
+    "pareto",
+    "learned.pareto_report:PARETO",
+    [
+        Option(
+            "balance", str, "0.1,0.5,0.7,0.8,0.85,0.9,0.95",
+            "weights of balance between 0 and 1, that of bandwidth is the rest; separated by commas", read=_weights,
+        ),
+        options.REGIMES,
+        options.TASKS("6"),
+        options.ROUNDS(20),
+        options.SEED,
+        options.compared(TRADING),
+        options.LIMIT(0.1),
+        PLOTS,
+    ],
+    help="Load imbalance against bandwidth satisfaction, as the weights of the objective vary.",
+)  # fmt: skip
+
+warm_start = command(
+    "warm-start",
+    "learned.warm_start_report:WARM_START",
+    [
+        Option(
+            "cases", str, "10:3-8,100:16,1000:16",
+            "nodes of random networks and tasks of jobs, as 10:3-8, separated by commas", read=options.sizes,
+        ),
+        options.REGIMES,
+        options.ROUNDS(30, "jobs for each case, regime and number of tasks"),
+        options.SEED,
+        options.SOLVER.named("base", "the solver that is compared with")("search"),
+        options.SOLVER.named("other", "the solver that may be better")("search-learned"),
+        options.LIMITS("0.001,0.005"),
+        Option(
+            "long", float, 0.5, "seconds in which to find what could be found",
+            of="long_s", more=options.at_least(0.001),
+        ),
+    ],
+    help="What a search gains by learned plans to begin with, in the first milliseconds and on large clusters.",
+)  # fmt: skip
+
+
+def _torch() -> None:
+    from ces_rl.needs import require_torch
+
+    require_torch()
+
+
+curves = command(
+    "curves",
+    "learned.curves:CURVES",
+    [
+        Option("updates", int, 200, "length of each run", more=options.at_least(1)),
+        Option("runs", int, 3, "runs with, and as many without the heuristic reward", more=options.at_least(1)),
+        options.SEED(1, "of the first run; the next has the next"),
+        Option("every", int, 20, "updates from one evaluation to the next", more=options.at_least(1)),
+        Option("validation", int, 100, "instances of each regime to evaluate on", more=options.at_least(1)),
+        PLOTS,
+    ],
+    needs=_torch,
+    help="Learning curves of the thesis's scheduler with and without its heuristic reward (figure 4-5).",
+)
+
+steps = command(
+    "steps",
+    "learned.training_speed:STEPS",
+    [
+        Option("slots", int, 1024, "jobs at once, in each thread", more=options.between(1, 100_000)),
+        Option("rounds", int, 5, "how often each is measured", more=options.at_least(1)),
+        Option("threads", int, 2, "at most; one is measured, too", more=options.between(1, 256)),
+        options.SEED(1, "of the first round; the next has the next"),
+    ],
+    help="How many decisions per second the environments of training take.",
+)

@@ -1,0 +1,1 @@
+"""The thesis's experiment with devices, on ten emulated hosts: time until a model reaches an accuracy."""

@@ -1,0 +1,38 @@
+"""What an audit must know beyond the log: capacities of the cluster, and what jobs asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+
+Hop = tuple[str, str]
+Amounts = tuple[int, int, int]  # millicores, bytes, GPUs
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """What a job asked for, by task. ``expected_s``: its declared duration, None if it declares none. ``suspendable``:
+    whether it may be frozen for a more urgent job, None if unknown."""
+
+    tasks: Mapping[str, Amounts]
+    expected_s: float | None = None
+    suspendable: bool | None = None
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """What the cluster has. ``links`` and ``media``: capacity in bit/s; with ``links`` None, flows are not judged.
+    ``tunnelled``: the media that tunnels share. ``jobs``: requests by id or by name. ``nodes``: capacity of nodes that
+    joined before the log begins.
+    """
+
+    links: Mapping[Hop, int] | None = None
+    media: Mapping[str, int] = field(default_factory=dict)
+    medium_of: Mapping[Hop, str] = field(default_factory=dict)
+    tunnelled: Set[str] = frozenset()
+    jobs: Mapping[str, JobRequest] = field(default_factory=dict)
+    nodes: Mapping[str, Amounts] = field(default_factory=dict)
+
+    def request_of(self, job: str, name: str) -> JobRequest | None:
+        """The request of a job, by id or else by name; None if unknown."""
+        return self.jobs.get(job) or self.jobs.get(name)

@@ -1,0 +1,69 @@
+"""Jobs and allocations as the books record them, and the changes of state that are legal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ces_client.audit.inventory import Amounts
+
+Flow = Mapping[str, Any]
+
+RUNS = {"starting", "running", "paused", "suspended"}
+PLACED = {"planned", "preparing"} | RUNS
+OVER = {"succeeded", "failed", "cancelled"}
+JOB_STEPS = {
+    None: {"queued"},
+    "queued": {"planned", "failed", "cancelled"},
+    "planned": {"preparing", "rescheduling", "failed", "cancelled"},
+    "preparing": {"starting", "rescheduling", "failed", "cancelled"},
+    "starting": {"running", "rescheduling", "failed", "cancelled"},
+    "running": {"starting", "paused", "suspended", "succeeded", "rescheduling", "failed", "cancelled"},
+    "paused": {"running", "rescheduling", "failed", "cancelled"},
+    "suspended": {"running", "rescheduling", "failed", "cancelled"},
+    "rescheduling": {"queued", "failed", "cancelled"},
+}
+ENDED = {"succeeded", "failed", "stopped", "lost"}
+ALLOCATION_STEPS = {
+    None: {"pending"},
+    "pending": {"pending", "running", "stopping"} | ENDED,
+    "running": {"pending", "stopping"} | ENDED,
+    "stopping": {"stopped", "lost"},
+}
+NOTHING: Amounts = (0, 0, 0)
+
+
+@dataclass
+class Job:
+    """A job as the log tells of it so far."""
+
+    name: str = ""
+    state: str | None = None
+    attempt: int = 0
+    allocations: list[str] = field(default_factory=list)  # of the present attempt
+    flows: dict[int, Flow] = field(default_factory=dict)  # held, by number
+    live: set[str] = field(default_factory=set)  # allocations of any attempt that hold something
+
+
+@dataclass
+class Allocation:
+    """A task on a node. ``since`` and ``until``: when it began and ceased to hold capacity; ``held``: what it holds
+    now."""
+
+    id: str
+    job: str
+    task: str
+    node: str
+    address: str
+    port: int
+    since: str
+    attempt: int
+    state: str | None = None
+    incarnation: int = 0
+    until: str | None = None
+    held: Amounts = NOTHING
+
+    @property
+    def live(self) -> bool:
+        return self.state not in ENDED

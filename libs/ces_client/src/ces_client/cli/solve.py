@@ -1,0 +1,236 @@
+"""``ces solve``, ``ces check`` and ``ces solvers``: decisions on files, without services.
+
+All three are plain functions; the ``ces`` command finds them through the entry-point group ``ces.commands``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import BaseModel, ValidationError
+from rich.console import Console
+from rich.table import Table
+
+from ces_client.cli.output import Output, OutputOption
+from ces_common.field_errors import plain_problem
+from ces_core.checker import Violation
+from ces_core.checker import check as broken_rules
+from ces_core.model.errors import BrokenSolverError, PolicyError, ProblemError, UnknownSolverError
+from ces_core.model.instance import read_instance
+from ces_core.model.plan import Result
+from ces_core.model.problem import Problem
+from ces_core.network.cache import paths_for
+from ces_core.registry import DEFAULT, available, get_solver
+from ces_core.solver import Learned, Solver
+from ces_core.warm_up import warm_up
+
+
+class BasisOption(StrEnum):
+    """What load imbalance counts: everything on the nodes, or the job alone."""
+
+    system = "system"
+    job = "job"
+
+
+Basis = Annotated[BasisOption, typer.Option(help="load of all jobs, or of this one alone")]
+PathCount = Annotated[
+    int | None, typer.Option(min=1, metavar="K", help="admit the K shortest simple paths, not the hop-shortest")
+]
+
+
+class AnsweredFlow(BaseModel):
+    """A flow of an answer, as far as the checker reads it."""
+
+    src: str
+    dst: str
+    bandwidth: float
+    path: list[str]
+
+
+class Answer(BaseModel):
+    """An answer of ``ces solve -o json``, as far as the checker reads it."""
+
+    feasible: bool
+    reason: str = ""
+    assignments: dict[str, str] = {}
+    flows: list[AnsweredFlow] = []
+    metrics: dict[str, float] = {}
+
+
+def solve(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="instances, in JSON")],
+    solver: Annotated[str, typer.Option(help="one of those that `ces solvers` lists")] = DEFAULT,
+    time_limit: Annotated[float | None, typer.Option(min=0.0, help="seconds for each decision")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="same seed, same answer")] = 0,
+    basis: Basis = BasisOption.system,
+    paths: PathCount = None,
+    policy: Annotated[Path | None, typer.Option(help="the policy of a learned solver, not the shipped one")] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Place one job per instance file and print the plans. An independent checker judges each plan first; one that
+    breaks a rule is reported as broken. Exit status 2 for bad input, 1 for a broken plan, else 0."""
+    try:
+        chosen = get_solver(solver)
+    except UnknownSolverError as error:
+        _say_error(output, {"field": "solver", "message": str(error)}, f"--solver: {error}")
+        raise typer.Exit(2) from error
+    if policy is not None:
+        try:
+            chosen = _with_policy(chosen, policy)
+        except PolicyError as error:
+            _say_error(output, {"field": "policy", "message": str(error)}, f"--policy: {error}")
+            raise typer.Exit(2) from error
+    warm_up(chosen)
+    bad = broken = False
+    for file in files:
+        try:
+            instance = _read(file, "instance")
+            problem = read_instance(instance, basis=basis.value, paths=paths)
+        except ProblemError as error:
+            bad = True
+            details = {"instance": str(file), "field": error.field, "message": error.message}
+            _say_error(output, details, f"{file}: {error}")
+            continue
+        paths_for(problem).warm()
+        start = time.perf_counter()
+        result = chosen.solve(problem, seed=seed, time_limit_s=time_limit)
+        elapsed_ms = (time.perf_counter() - start) * 1e3
+        answer = {"instance": str(file)} | result.to_dict(paths=problem.path_set)
+        violations = broken_rules(instance, answer, basis=basis.value, paths=paths)
+        broken = broken or bool(violations)
+        if output is Output.JSON:
+            answer |= {"solver": solver, "solve_ms": round(elapsed_ms, 3)}
+            typer.echo(json.dumps(answer | (_violations(violations) if violations else {})))
+        else:
+            _print(file, solver, problem, result, elapsed_ms)
+        if violations:
+            _say_broken(f"{file}: the answer of solver {solver}", violations)
+    if bad or broken:
+        raise typer.Exit(2 if bad else 1)
+
+
+def check(
+    instance: Annotated[Path, typer.Argument(metavar="INSTANCE", help="an instance, in JSON")],
+    answer: Annotated[
+        Path, typer.Argument(metavar="ANSWER", help="an answer as `ces solve -o json` prints it; `-`: standard input")
+    ],
+    basis: Basis = BasisOption.system,
+    paths: PathCount = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Judge an answer by a checker that shares no code with solvers. Exit status 2 for bad input, 1 for an answer that
+    breaks a rule, else 0."""
+    file = instance
+    try:
+        problem = _read(instance, "instance")
+        read_instance(problem, basis=basis.value, paths=paths)
+        file = answer
+        violations = broken_rules(problem, _read_answer(answer), basis=basis.value, paths=paths)
+    except ProblemError as error:
+        _say_error(output, {"file": str(file), "field": error.field, "message": error.message}, f"{file}: {error}")
+        raise typer.Exit(2) from error
+    if output is Output.JSON:
+        typer.echo(json.dumps({"instance": str(instance), "answer": str(answer)} | _violations(violations)))
+    if violations:
+        _say_broken(f"{answer}: the answer", violations)
+        raise typer.Exit(1)
+    if output is Output.TABLE:
+        typer.echo(f"{answer}: breaks no rule")
+
+
+def solvers(output: OutputOption = Output.TABLE) -> None:
+    """List the solvers that `ces solve --solver` takes."""
+    known = {name: _summary(name) for name in available()}
+    if output is Output.JSON:
+        typer.echo(json.dumps([{"name": name, "summary": summary} for name, summary in known.items()]))
+        return
+    table = Table("solver", "what it does")
+    for name, summary in known.items():
+        table.add_row(name, f"alias of {get_solver().name}, which the service uses" if name == DEFAULT else summary)
+    Console().print(table)
+
+
+def _summary(name: str) -> str:
+    try:
+        return get_solver(name).summary
+    except BrokenSolverError as error:
+        return f"broken: {error.reason}"
+
+
+def _with_policy(solver: Solver, file: Path) -> Solver:
+    if not isinstance(solver, Learned):
+        raise PolicyError(f"{solver.name} asks no policy")
+    return solver.using(file)
+
+
+def _read(file: Path, what: str) -> dict[str, Any]:
+    try:
+        data = json.loads(sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ProblemError("file", error.strerror or str(error)) from error
+    except ValueError as error:  # not UTF-8, or not JSON
+        raise ProblemError("file", f"is not JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise ProblemError(what, "must be a JSON object")
+    return data
+
+
+def _read_answer(file: Path) -> dict[str, Any]:
+    answer = _read(file, "answer")
+    try:
+        Answer.model_validate(answer, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ProblemError(".".join(map(str, first["loc"])), plain_problem(first)) from error
+    return answer
+
+
+def _violations(violations: Sequence[Violation]) -> dict[str, Any]:
+    return {"violations": [{"code": each.code, "message": each.message} for each in violations]}
+
+
+def _say_broken(what: str, violations: Sequence[Violation]) -> None:
+    typer.echo(f"error: {what} is broken:", err=True)
+    for violation in violations:
+        typer.echo(f"  {violation}", err=True)
+
+
+def _say_error(output: Output, details: dict[str, Any], text: str) -> None:
+    if output is Output.JSON:
+        typer.echo(json.dumps({"error": details}))
+    typer.echo(f"error: {text}", err=True)
+
+
+def _print(file: Path, solver: str, problem: Problem, result: Result, elapsed_ms: float) -> None:
+    console = Console(highlight=False, markup=False, emoji=False)  # file names are not markup
+    console.print(f"{file}: {problem.name}, solver {solver}, {elapsed_ms:.2f} ms", soft_wrap=True)
+    if result.plan is None or result.metrics is None:
+        console.print(f"  no place: {result.reason.text() if result.reason else ''}", soft_wrap=True)
+        return
+    advice = result.advice
+    placed = Table("task", "node", *(["probability"] if advice else []))
+    for task, node in result.plan.assignments.items():
+        placed.add_row(task, node, *([f"{advice.probabilities[task]:.4f}"] if advice else []))
+    console.print(placed)
+    if advice:
+        console.print(f"  policy {advice.version}", soft_wrap=True)
+    if result.plan.flows:
+        table = Table("flow", "min", "max", "rate", "path")
+        for asked, flow in zip(problem.flows, result.plan.flows, strict=True):
+            numbers = (f"{value:g}" for value in (asked.min, asked.max, flow.bandwidth))
+            table.add_row(f"{flow.src} -> {flow.dst}", *numbers, " ".join(flow.path))
+        console.print(table)
+    metrics = result.metrics
+    bound = "unknown" if result.bound is None else f"{result.bound:.4f}"
+    console.print(
+        f"  composite {metrics.composite:.4f} (bound {bound}), load imbalance {metrics.load_imbalance:.4f}, "
+        f"bandwidth satisfaction {metrics.bandwidth_satisfaction:.4f}",
+        soft_wrap=True,
+    )

@@ -1,0 +1,61 @@
+"""One document per node, composed of what each job asks of the node, and composed again only where that changed.
+
+The outcome is always that of composing everything from scratch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ces_common.messages.desired import DesiredDocument
+from ces_common.messages.records import JobRecord
+
+C = TypeVar("C")  # what all jobs are planned on: nodes, topology
+P = TypeVar("P")  # what one job asks of one node
+W = TypeVar("W", bound=DesiredDocument)
+
+
+@dataclass(frozen=True)
+class _Made(Generic[P, W]):
+    base: W
+    parts: Sequence[P]
+    document: W
+
+
+class Composer(Generic[C, P, W]):
+    """``share``: node -> what a job asks of it, a function of the job and the context alone. ``make``: a node's
+    document from its document without jobs, and the jobs' parts in the order of the jobs."""
+
+    def __init__(self, share: Callable[[JobRecord, C], Mapping[str, P]], make: Callable[[W, Sequence[P]], W]) -> None:
+        self._share, self._make = share, make
+        self._context: C | None = None
+        self._shares: dict[str, tuple[JobRecord, Mapping[str, P]]] = {}
+        self._made: dict[str, _Made[P, W]] = {}
+
+    def compose(self, context: C, bases: Mapping[str, W], jobs: Iterable[JobRecord]) -> dict[str, W]:
+        """The document of every node in ``bases``. Nothing is computed again for a context, record or base that is
+        the very same object as last time; an equal copy counts as changed."""
+        before = self._shares if context is self._context else {}
+        self._context, self._shares = context, {}
+        parts: dict[str, list[P]] = {name: [] for name in bases}
+        for job in sorted(jobs, key=lambda job: job.id):
+            known = before.get(job.id)
+            if known is None or known[0] is not job:
+                known = (job, self._share(job, context))
+            self._shares[job.id] = known
+            for name, part in known[1].items():
+                parts[name].append(part)
+        self._made = {name: self._document(name, base, parts[name]) for name, base in bases.items()}
+        return {name: made.document for name, made in self._made.items()}
+
+    def _document(self, name: str, base: W, parts: list[P]) -> _Made[P, W]:
+        last = self._made.get(name)
+        if last is not None and last.base is base and _same(last.parts, parts):
+            return last
+        return _Made(base, parts, self._make(base, parts))
+
+
+def _same(one: Sequence[object], other: Sequence[object]) -> bool:
+    return len(one) == len(other) and all(a is b for a, b in zip(one, other, strict=True))

@@ -1,0 +1,150 @@
+"""Desired state: one document per node and controller, that the node's agent converges to."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ces_common.messages.base import Message
+
+
+class DesiredWorker(Message):
+    """A worker that should be there. ``cpu`` in millicores, ``memory`` in bytes."""
+
+    allocation: str
+    incarnation: int
+    job: str  # id
+    job_name: str
+    task: str
+    rank: int
+    image: str | None = None
+    command: list[str] = []
+    env: dict[str, str] = {}
+    cpu: int
+    memory: int
+    gpu: int = 0
+    paused: bool = False
+    disconnect: Literal["stop", "keep"] = "stop"
+
+    @property
+    def key(self) -> str:
+        return f"{self.allocation}.{self.incarnation}"
+
+
+class DesiredDocument(Message):
+    """``generation``: the database version that it was made from. ``epoch`` names the database: generations compare
+    only within one."""
+
+    node: str
+    epoch: str = ""
+    generation: int
+
+
+class DesiredCompute(DesiredDocument):
+    """All workers that one node should be running."""
+
+    workers: list[DesiredWorker] = []
+
+
+class VxlanTunnel(Message):
+    """How a point-to-point VXLAN link reaches the neighbour's host. ``mtu`` is left out where the agent may derive it
+    from the underlying device."""
+
+    vni: int
+    remote: str
+    port: int = 4789
+
+
+class LinkDevice(Message):
+    """An outgoing link of this node: its device and the traffic classes' envelope. Rates in bit/s."""
+
+    peer: str
+    device: str
+    kind: Literal["veth", "vxlan"]
+    bandwidth: int
+    best_effort: int  # rate that all traffic without a reservation shares
+    gateway: str  # the neighbour's router address: next hop on this link
+    two_way: bool = True  # whether the neighbour has a link back, over which it can answer
+    vxlan: VxlanTunnel | None = None
+
+
+class SubnetRoute(Message):
+    """Plain shortest-path route to another node's workers."""
+
+    subnet: str
+    via: str  # neighbour
+
+
+class PeerRoute(Message):
+    """Where an endpoint's traffic to a peer leaves this node: a neighbour, or None for a worker on this node, or for
+    the node itself, whose data it reads."""
+
+    address: str
+    via: str | None = None
+
+
+class Endpoint(Message):
+    """A sandbox with its address; it may reach its peers and nobody else."""
+
+    allocation: str
+    job: str  # the attempt's key
+    address: str
+    hostname: str
+    hosts: dict[str, str] = {}  # name -> address, its own included
+    peers: list[PeerRoute] = []
+
+
+class PolicyRoute(Message):
+    """Traffic from one worker to another that passes through this node leaves towards ``via``."""
+
+    job: str
+    src: str
+    dst: str
+    via: str
+
+
+class FlowClass(Message):
+    """A traffic class on the device towards ``via``. kind ``data``: everything from src to dst. kind ``return``: what
+    answers flow ``number`` on its way back; with ``small_only`` just its small TCP packets (acknowledgements), the
+    rest being best effort or another flow's. ``ceil``: what it may send in all, in bit/s, where nobody else uses the
+    link; left out, its rate is its cap."""
+
+    job: str
+    number: int
+    kind: Literal["data", "return"]
+    via: str
+    src: str
+    dst: str
+    rate: int  # bit/s, guaranteed; 0: nothing is, and it lives on what it borrows
+    ceil: int | None = None
+    small_only: bool = False
+
+
+class Reader(Message):
+    """A worker's address, from which datasets of this node may be read; none named, all that it offers."""
+
+    job: str
+    address: str
+    datasets: list[str] = []
+
+
+class DesiredNetwork(DesiredDocument):
+    """A node's data plane."""
+
+    mode: Literal["tc", "none"] = "tc"
+    router: str = ""  # this node's router address (first of its worker subnet)
+    subnet: str = ""
+    links: list[LinkDevice] = []
+    subnets: list[SubnetRoute] = []
+    endpoints: list[Endpoint] = []
+    policies: list[PolicyRoute] = []
+    classes: list[FlowClass] = []
+    readers: list[Reader] = []
+
+    @property
+    def jobs(self) -> set[str]:
+        """Keys of the job attempts that this document serves."""
+        keys = {endpoint.job for endpoint in self.endpoints}
+        keys.update(policy.job for policy in self.policies)
+        keys.update(flow_class.job for flow_class in self.classes)
+        keys.update(reader.job for reader in self.readers)
+        return keys

@@ -1,0 +1,100 @@
+"""The store of desired-state documents: each node's document in the key-value bucket, kept as planned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from time import monotonic
+from typing import Generic, TypeVar
+
+import structlog
+
+from ces_common.bus.port import Bus, PayloadTooLarge
+from ces_common.messages.desired import DesiredDocument
+
+log = structlog.get_logger()
+
+
+W = TypeVar("W", bound=DesiredDocument)
+Clock = Callable[[], float]
+
+
+def due(planned: Mapping[str, W], known: Mapping[str, W | None], at_least: Mapping[str, int]) -> list[W]:
+    """The documents to write: their content differs from what is known to be there, or they must show a newer
+    generation (``at_least``, per node) although nothing else in them changed. Pure."""
+    documents = []
+    for node, document in planned.items():
+        old = known.get(node)
+        if old is None or not _same_content(old, document) or old.generation < at_least.get(node, 0):
+            documents.append(document)
+    return documents
+
+
+def _same_content(one: W, other: W) -> bool:
+    fields = (name for name in type(one).model_fields if name != "generation")
+    pairs = ((getattr(one, name), getattr(other, name)) for name in fields)
+    return all(a is b or a == b for a, b in pairs)  # most are the very same lists: no need to look into them
+
+
+class SpecStore(Generic[W]):
+    """The documents of one kind in the bucket, with a cache of what was last written or read. The cache is dropped
+    after ``trust_s``: the bucket may have been lost, or a document overwritten."""
+
+    def __init__(
+        self, bus: Bus, kind: str, model: type[W], key: Callable[[str], str], trust_s: float, clock: Clock = monotonic
+    ) -> None:
+        self._bus, self._kind, self._model, self._key = bus, kind, model, key
+        self._trust_s, self._clock = trust_s, clock
+        self._known: dict[str, W | None] = {}
+        self._written: set[str] = set()  # nodes that may have a document
+        self._looked = False  # for documents that an earlier run wrote
+        self._since = clock()
+
+    def forget(self) -> None:
+        """Drop the cache: everything is read again next time."""
+        self._known.clear()
+        self._since = self._clock()
+
+    async def put(
+        self, planned: Mapping[str, W], generation: int, at_least: Mapping[str, int] | None = None
+    ) -> list[str]:
+        """Bring the bucket in line with the plan, stamping what is written with ``generation``; returns the nodes
+        whose document was written. One that is too large to be sent stays as it was; the others go on."""
+        if self._clock() - self._since > self._trust_s:
+            self.forget()
+        if not self._looked:  # a node may have been forgotten while nobody looked after its documents
+            self._written |= {key.partition(".")[0] for key in await self._bus.kv_keys(self._kind)}
+            self._looked = True
+        self._written |= planned.keys()
+        for node in planned.keys() - self._known.keys():
+            raw = await self._bus.kv_get(self._key(node))
+            self._known[node] = self._parse(node, raw)
+        written = []
+        for planned_document in due(planned, self._known, at_least or {}):
+            document = planned_document.model_copy(update={"generation": generation})
+            try:
+                await self._bus.kv_put(self._key(document.node), document.encode())
+            except PayloadTooLarge as error:  # no other node may have to wait for it
+                log.error("a desired state is too large", node=document.node, kind=self._kind, error=str(error))
+                continue
+            self._known[document.node] = document
+            written.append(document.node)
+        if written:
+            log.info("desired state written", kind=self._kind, nodes=written)
+        await self._drop(self._written - planned.keys())
+        return written
+
+    async def _drop(self, nodes: Iterable[str]) -> None:
+        for node in sorted(nodes):
+            await self._bus.kv_delete(self._key(node))
+            self._known.pop(node, None)
+            self._written.discard(node)
+            log.info("desired state of a forgotten node removed", kind=self._kind, node=node)
+
+    def _parse(self, node: str, raw: bytes | None) -> W | None:
+        if raw is None:
+            return None
+        try:
+            return self._model.model_validate_json(raw)
+        except ValueError as error:
+            log.warning("unreadable desired state is replaced", node=node, kind=self._kind, error=str(error))
+            return None

@@ -1,0 +1,84 @@
+"""A reader of the manager's state: events hint when to look, the snapshot says what is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import structlog
+
+from ces_common import subjects
+from ces_common.bus.port import Bus, BusError, Delivery, RequestTimeout, Subscription
+from ces_common.messages.records import Snapshot
+from ces_common.service import Hint
+from ces_common.state_view import StateView
+
+log = structlog.get_logger()
+ANSWER_S = 3.0  # a manager that was asked and then died leaves the question unanswered
+LONGEST_ANSWER_S = 30.0  # with ten thousand jobs in the queue all of it takes seconds to tell
+SETTLE_S = 0.01
+
+
+class StateReader:
+    """Keeps a view up to date. ``hint`` is set by every event, and by a reconnect."""
+
+    def __init__(self, bus: Bus, service: str) -> None:
+        self.view = StateView()
+        self.hint = Hint()
+        self.fresh = False  # whether the last attempt to read succeeded
+        self._bus, self._service = bus, service
+        self._patience = 1.0
+        self._asking = asyncio.Lock()
+        self._subscription: Subscription | None = None
+        self._on_event: Callable[[Delivery], None] | None = None
+
+    async def start(self, event_subjects: list[str], on_event: Callable[[Delivery], None] | None = None) -> None:
+        """Listen for hints under the service's durable consumer, passing each to ``on_event``; the first refresh is due
+        at once."""
+        self._on_event = on_event
+        self._bus.on_reconnect(self._reconnected)
+        self._subscription = await self._bus.consume(self._service, event_subjects, self._event)
+        self.hint.set()
+
+    async def wait(self, timeout_s: float) -> None:
+        """Until the next hint, and a little longer: hints come in flocks, and one look serves them all."""
+        if await self.hint.wait(timeout_s):
+            await asyncio.sleep(SETTLE_S)
+
+    async def close(self) -> None:
+        if self._subscription is not None:
+            await self._subscription.close()
+
+    async def refresh(self, timeout_s: float = ANSWER_S) -> bool:
+        """Ask the manager for what changed; returns whether it answered. After a timeout the next answer is waited for
+        twice as long, since it may be a long one."""
+        async with self._asking:  # of two answers the older must not be merged last
+            return await self._refresh(timeout_s)
+
+    async def _refresh(self, timeout_s: float) -> bool:
+        try:
+            raw = await self._bus.request(
+                subjects.rpc("manager", "snapshot"),
+                self.view.query().encode(),
+                timeout_s=min(timeout_s * self._patience, LONGEST_ANSWER_S),
+            )
+            self.view.merge(Snapshot.model_validate_json(raw))
+        except (BusError, ValueError) as error:
+            self._patience = min(2 * self._patience, LONGEST_ANSWER_S) if isinstance(error, RequestTimeout) else 1.0
+            if self.fresh:
+                log.warning("the manager's snapshot cannot be read", error=str(error))
+            self.fresh = False
+            return False
+        self._patience = 1.0
+        if not self.fresh:
+            log.info("following the manager's state", version=self.view.version)
+        self.fresh = True
+        return True
+
+    async def _event(self, delivery: Delivery) -> None:
+        if self._on_event is not None:
+            self._on_event(delivery)
+        self.hint.set()
+
+    async def _reconnected(self) -> None:
+        self.hint.set()

@@ -1,0 +1,44 @@
+"""A reader's picture of the manager's state: one full snapshot, then only what changed."""
+
+from __future__ import annotations
+
+from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import JobRecord, NodeRecord, Snapshot, Topology
+from ces_common.states import JOB_OVER
+
+
+class StateView:
+    """Nodes, topology and the jobs that still hold or want something, as of ``version``. No I/O."""
+
+    def __init__(self) -> None:
+        self.epoch = ""
+        self.version = 0
+        self.nodes: dict[str, NodeRecord] = {}
+        self.topology = Topology()
+        self.jobs: dict[str, JobRecord] = {}
+
+    def query(self) -> SnapshotQuery:
+        """What to ask for next."""
+        return SnapshotQuery(since=self.version, epoch=self.epoch)
+
+    def merge(self, snapshot: Snapshot) -> bool:
+        """Take in a snapshot; True where anything changed."""
+        if not snapshot.full and snapshot.epoch != self.epoch:
+            raise ValueError(f"changes of database {snapshot.epoch} do not fit a view of {self.epoch}")
+        if snapshot.full:
+            before = (self.epoch, self.version)
+            self.epoch = snapshot.epoch
+            self.nodes, self.jobs, self.topology = {}, {}, Topology()
+            changed = before != (snapshot.epoch, snapshot.version)
+        else:
+            changed = bool(snapshot.nodes or snapshot.jobs or snapshot.topology)
+        self.version = snapshot.version
+        self.nodes.update((node.name, node) for node in snapshot.nodes)
+        if snapshot.topology is not None:
+            self.topology = snapshot.topology
+        for job in snapshot.jobs:
+            if job.state in JOB_OVER and job.released:
+                self.jobs.pop(job.id, None)
+            else:
+                self.jobs[job.id] = job
+        return changed

@@ -1,0 +1,1 @@
+"""Compilation of the hot loops: by numba where it is installed, plain Python elsewhere."""

@@ -1,0 +1,117 @@
+"""The dominant reason why a job has no place, as data. Callers that show it bring the units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+FormatQuantity = Callable[[str, float], str]
+"""Turns a resource (``cpu``, ``memory``, ``gpu``, ``bandwidth``) and a raw number into text, such as ``4 cores``."""
+
+
+def plain(resource: str, value: float) -> str:
+    """The number followed by the resource's name."""
+    return f"{value:g} {resource}"
+
+
+@dataclass(frozen=True)
+class Reason:
+    """The constraint that cannot be met, and by how much.
+
+    code:
+        ``no-allowed-node``          the task may run nowhere
+        ``cpu-per-node`` (memory, gpu)  no allowed node has enough for this task
+        ``no-node-fits``             each resource is there, but on no single allowed node
+        ``cpu-total`` (memory, gpu)  the tasks ask for more than is free on all nodes together
+        ``unreachable``              no way between any two nodes that could hold the flow's ends
+        ``bandwidth-per-flow``       no path between such nodes has room for the flow's minimum
+        ``packing``                  each task fits alone, the tasks do not fit together
+        ``bandwidth-together``       each minimum fits alone, the minimums do not fit together
+        ``beyond-policy``            the solver's policy was made for smaller problems, and cannot be asked
+        ``poor-bandwidth``           there is room, but the flows would be satisfied less than is worth starting with
+        ``preempting``               running jobs of lower priority make room for it, and have not done so yet
+        ``solver-failed``            the solver did not come to an end (``where`` says why)
+        ``quota``                    the tenant (``where``) may not have so much more; permanent: not so much at all
+    permanent:
+        True where it would not fit on the empty cluster either; False where others' use stands in the way.
+    proven:
+        False where the search for a place gave up rather than ended.
+    """
+
+    code: str
+    permanent: bool = False
+    proven: bool = True
+    resource: str | None = None
+    needed: float | None = None
+    available: float | None = None
+    where: str | None = None
+    task: str | None = None
+    flow: tuple[str, str] | None = None
+
+    @property
+    def missing(self) -> float | None:
+        """The shortfall, in the problem's units."""
+        if self.needed is None or self.available is None:
+            return None
+        return self.needed - self.available
+
+    def text(self, format_quantity: FormatQuantity = plain) -> str:
+        """One sentence for people."""
+
+        def quantity(value: float | None) -> str:
+            return format_quantity(self.resource or "", 0.0 if value is None else value)
+
+        flow = " -> ".join(self.flow) if self.flow else ""
+        size = "largest" if self.permanent else "largest free"
+        wide = "widest" if self.permanent else "widest free"
+        match self.code:
+            case "no-allowed-node":
+                text = f"task {self.task} is allowed on no node"
+            case "no-node-fits":
+                text = f"task {self.task} fits on no node: each resource is there, but on no single allowed node"
+            case "unreachable":
+                text = f"flow {flow} has no way between any nodes that could hold its ends"
+            case "bandwidth-per-flow":
+                text = (
+                    f"flow {flow} needs at least {quantity(self.needed)}; "
+                    f"the {wide} path{self._at()} has {quantity(self.available)}"
+                )
+            case "packing":
+                text = f"the tasks do not fit on the nodes together; task {self.task} was left over most often"
+            case "bandwidth-together":
+                text = "the minimum bandwidths do not fit together"
+                if self.flow and self.needed is not None and self.available is not None:
+                    text += (
+                        f"; flow {flow} needs at least {quantity(self.needed)} and found "
+                        f"{quantity(self.available)} at best once the others had theirs"
+                    )
+            case "poor-bandwidth":
+                found, wanted = (f"{(share or 0.0) * 100:.0f} %" for share in (self.available, self.needed))
+                return f"waits for more bandwidth: now its flows would be satisfied to {found}, {wanted} are wanted"
+            case "quota":
+                left, needed = quantity(self.available), quantity(self.needed)
+                return f"the quota of tenant {self.where} leaves {left}, the job needs {needed}"
+            case "preempting":
+                return "less urgent jobs are making room for it"
+            case "solver-failed":
+                return f"the solver failed on it: {self.where}"
+            case "beyond-policy":
+                return f"the solver's policy was made for {self.where} at most"
+            case code if code.endswith("-per-node"):
+                text = (
+                    f"task {self.task} needs {quantity(self.needed)} on one node; "
+                    f"the {size} node{self._at()} has {quantity(self.available)}"
+                )
+            case _:
+                state = "all nodes together have" if self.permanent else "all nodes together have free"
+                text = f"the tasks need {quantity(self.needed)}; {state} {quantity(self.available)}"
+        if not self.proven:
+            text += " (not proven: the search for a place was bounded)"
+        return text
+
+    def _at(self) -> str:
+        return f" ({self.where})" if self.where else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {key: value for key, value in asdict(self).items() if value is not None}

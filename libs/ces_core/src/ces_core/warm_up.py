@@ -1,0 +1,39 @@
+"""Pays a solver's first-use costs ahead: imports, and the compilation of everything that decisions use."""
+
+from __future__ import annotations
+
+from ces_core.bandwidth import reroute
+from ces_core.model.problem import Cluster, Flow, Link, Node, Problem, Task
+from ces_core.network.cache import paths_of
+from ces_core.placement.candidates import ALL
+from ces_core.solver import Solver
+
+ENOUGH_S = 0.1
+"""No solver needs longer for these problems once it is compiled."""
+
+
+def warm_up(solver: Solver) -> None:
+    """Have ``solver`` decide tiny jobs, feasible and infeasible, and one on a large cluster, so that no later decision
+    pays for first use.
+
+    Takes a minute of CPU time if nothing is compiled yet and no cache of compiled code can be used, else less than a
+    second. It does not fill path tables: see :meth:`ces_core.network.path_table.PathTable.warm`.
+    """
+    nodes = [Node(name, cpu=2.0, memory=2.0) for name in "abc"]
+    links = [Link(a, b, 4.0) for a in "abc" for b in "abc" if a != b]
+    cluster = Cluster.make(nodes, links)
+    tasks = [Task(name, cpu=1.5) for name in "xyz"]
+    ends = [("@a", "@b"), *((x, y) for x in "xyz" for y in "xyz" if x != y)]
+    for least in (1.0, 3.0):  # one task per node, so two flows share a link: the first least fits, the second does not
+        problem = Problem.make(cluster, tasks, [Flow(src, dst, least, 5.0) for src, dst in ends])
+        # Twice: a limit that passes while the first decision compiles leaves its later steps for the second.
+        for _ in range(2):
+            solver.solve(problem, time_limit_s=ENOUGH_S)
+    reroute.warm_up()
+    paths_of(cluster.topology).warm()  # what no decision uses until the topology changes
+    star = [Node(f"n{i}", cpu=2.0, memory=2.0) for i in range(ALL + 1)]  # so many that only some are looked at closely
+    spokes = [(star[0].name, node.name) for node in star[1:]]
+    large = Cluster.make(star, [Link(a, b, 4.0) for ends in spokes for a, b in (ends, ends[::-1])])
+    many = [Task(f"t{i}", cpu=1.5) for i in range(16)]  # with so many placements that the solver does all that it can
+    for _ in range(2):
+        solver.solve(Problem.make(large, many, [Flow("t0", "t1", 1.0, 5.0)]), time_limit_s=ENOUGH_S)

@@ -1,1 +1,0 @@
-"""``ces bench``: measurements with tables, ``results.json`` and plots."""

@@ -1,0 +1,1 @@
+"""``ces up``, ``ces down``, ``ces testbed`` and ``ces demo``."""

@@ -1,1 +1,0 @@
-"""Training of the learned scheduler: the only package with torch."""

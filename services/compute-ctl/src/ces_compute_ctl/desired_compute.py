@@ -1,0 +1,163 @@
+"""The workers that every node should be running, from the committed state. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from ces_common.composer import Composer
+from ces_common.messages.desired import DesiredCompute, DesiredWorker
+from ces_common.messages.records import AllocationRecord, JobRecord, NodeRecord
+from ces_common.names import DATA_PORT, WORKER_DEVICE, node_end, router_address
+from ces_common.state_view import StateView
+from ces_common.states import AllocationState, JobState
+
+FROZEN = frozenset({JobState.PAUSED, JobState.SUSPENDED})
+HAS_WORKERS = frozenset({JobState.STARTING, JobState.RUNNING}) | FROZEN
+DESIRED = frozenset({AllocationState.PENDING, AllocationState.RUNNING})
+
+
+@dataclass(frozen=True, eq=False)
+class ComputeContext:
+    """What every job's workers are planned on: how each node's workers are networked, where each node's data is read,
+    and the nodes' empty documents."""
+
+    epoch: str
+    networks: Mapping[str, str]
+    data: Mapping[str, str]
+    bases: Mapping[str, DesiredCompute]
+
+
+class Planner:
+    """The desired compute document of every known node. It remembers what did not change between two views, which
+    never shows in the outcome. Generations are set when documents are written."""
+
+    def __init__(self) -> None:
+        self._composer = Composer[ComputeContext, list[DesiredWorker], DesiredCompute](share_of, _document)
+        self._context: ComputeContext | None = None
+
+    def plan(self, view: StateView) -> dict[str, DesiredCompute]:
+        networks = {name: node.network for name, node in view.nodes.items()}
+        data = {name: data_url(node) for name, node in view.nodes.items()}
+        if self._context is None or (self._context.epoch, self._context.networks, self._context.data) != (
+            view.epoch,
+            networks,
+            data,
+        ):
+            bases = {name: DesiredCompute(node=name, epoch=view.epoch, generation=view.version) for name in networks}
+            self._context = ComputeContext(view.epoch, networks, data, bases)
+        return self._composer.compose(self._context, self._context.bases, view.jobs.values())
+
+
+def share_of(job: JobRecord, context: ComputeContext) -> dict[str, list[DesiredWorker]]:
+    """The workers that a job wants on each node."""
+    workers: dict[str, list[DesiredWorker]] = defaultdict(list)
+    if job.state in HAS_WORKERS and job.allocations:
+        shared = _shared_environment(job)
+        for allocation in job.allocations:
+            if allocation.node in context.networks and allocation.state in DESIRED:
+                network = context.networks[allocation.node]
+                inputs = _inputs_of(job.tasks[allocation.rank].name, job, context.data)
+                workers[allocation.node].append(_worker(job, allocation, network, shared | {"CES_INPUTS": inputs}))
+    return workers
+
+
+def _document(base: DesiredCompute, parts: Sequence[list[DesiredWorker]]) -> DesiredCompute:
+    return base.model_copy(update={"workers": [worker for part in parts for worker in part]})
+
+
+def least_generations(view: StateView) -> dict[str, int]:
+    """Per node, the generation that its document must reach although nothing in it may have changed: an agent
+    confirms that an allocation is gone only by a generation from after it ceased to be desired."""
+    least: dict[str, int] = {}
+    for job in view.jobs.values():
+        for allocation in job.allocations:
+            if allocation.state is AllocationState.STOPPING and allocation.stopping_since is not None:
+                least[allocation.node] = max(least.get(allocation.node, 0), allocation.stopping_since)
+    return least
+
+
+def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: dict[str, str]) -> DesiredWorker:
+    task = job.tasks[allocation.rank]
+    own = {
+        "RANK": str(allocation.rank),
+        "LOCAL_RANK": "0",
+        "CES_TASK": task.name,
+        "CES_ADDRESS": allocation.address,
+        "CES_PORT": str(allocation.port),
+        "CES_INCARNATION": str(allocation.incarnation),
+        "CES_FLOWS": _flows_of(task.name, job),
+    }
+    if network == "tc":
+        own["GLOO_SOCKET_IFNAME"] = WORKER_DEVICE
+    elif ip_address(allocation.address).is_loopback:
+        own["GLOO_SOCKET_IFNAME"] = "lo"
+    return DesiredWorker(
+        allocation=allocation.id,
+        incarnation=allocation.incarnation,
+        job=job.id,
+        job_name=job.name,
+        task=task.name,
+        rank=allocation.rank,
+        image=task.image,
+        command=task.command,
+        env={**task.env, **shared, **own},
+        cpu=task.cpu,
+        memory=task.memory,
+        gpu=task.gpu,
+        paused=job.state in FROZEN,
+        disconnect=job.disconnect,
+    )
+
+
+def _shared_environment(job: JobRecord) -> dict[str, str]:
+    """The environment that all workers of a job share: who and where their peers are."""
+    in_order = sorted(job.allocations, key=lambda allocation: allocation.rank)
+    peers = [{"rank": a.rank, "task": a.task, "address": a.address, "port": a.port, "node": a.node} for a in in_order]
+    return {
+        "WORLD_SIZE": str(len(job.tasks)),
+        "MASTER_ADDR": in_order[0].address,
+        "MASTER_PORT": str(in_order[0].port),
+        "CES_JOB": job.id,
+        "CES_JOB_NAME": job.name,
+        "CES_PEERS": json.dumps(peers),
+    }
+
+
+def data_url(node: NodeRecord) -> str:
+    """Where a node's data is read: at its own address in the data plane, or at its host's where there is none."""
+    own = node.network == "tc"
+    address, port = (router_address(node.subnet), DATA_PORT) if own else (node.host_address, node.data_port)
+    return f"http://{f'[{address}]' if ':' in address else address}:{port}/"
+
+
+def _inputs_of(task: str, job: JobRecord, data: Mapping[str, str]) -> str:
+    """Where a task reads what it asked for, and how fast (bit/s)."""
+    given = {(flow.src, flow.dst): flow.rate for flow in job.reserved}
+    return json.dumps(
+        [
+            {
+                "node": node,
+                "url": data.get(node, ""),
+                "datasets": flow.datasets,
+                "bandwidth": given.get((flow.src, flow.dst), 0),
+            }
+            for flow in job.flows
+            if flow.dst == task and (node := flow.data_node) is not None
+        ]
+    )
+
+
+def _flows_of(task: str, job: JobRecord) -> str:
+    """The rates in bit/s of the flows between a task and others. Not of the whole job's: Linux limits a variable to
+    128 KiB, and they would be repeated for every worker in a document."""
+    return json.dumps(
+        [
+            {"src": flow.src, "dst": flow.dst, "bandwidth": flow.rate}
+            for flow in job.reserved
+            if task in (flow.src, flow.dst) and node_end(flow.src) is None
+        ]
+    )

@@ -1,0 +1,1 @@
+"""Whether links work, and what they carry."""

@@ -1,0 +1,105 @@
+"""Joining a cluster: the node makes a key that never leaves it, and shows a one-time token."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import httpx
+import structlog
+
+from ces_common.messages.api import JoinAnswer, JoinRequest
+from ces_common.natsauth import UserKey, credentials_file, new_user_key
+from ces_common.natsauth.keys import public_key
+from ces_common.service import BadSetup
+from ces_edge_agent.files import write_atomically
+from ces_edge_agent.settings import AgentSettings
+
+log = structlog.get_logger()
+RETRY_S = 2.0
+
+
+class JoinRefused(BadSetup):
+    """The manager does not admit this node; the text says why and what to do."""
+
+
+class Membership:
+    """The result of joining, on disk: the credentials file and the URLs of the NATS servers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.credentials = folder / "nats.creds"
+        self._servers = folder / "servers.json"
+
+    def exists(self) -> bool:
+        return self.credentials.exists() and self._servers.exists()
+
+    def urls(self) -> list[str]:
+        return [str(url) for url in json.loads(self._servers.read_text())]
+
+    def save(self, credentials: str, urls: list[str]) -> None:
+        write_atomically(self._servers, json.dumps(urls))
+        write_atomically(self.credentials, credentials)
+
+
+def _own_key(path: Path) -> UserKey:
+    """The node's key, made at the first try to join and kept, so that another try does not need a second token."""
+    if path.exists():
+        seed = path.read_text().strip()
+        return UserKey(seed=seed, public=public_key(seed))
+    key = new_user_key()
+    write_atomically(path, key.seed)
+    return key
+
+
+def _token(settings: AgentSettings) -> str:
+    """Raises JoinRefused."""
+    if settings.join_token:
+        return settings.join_token
+    if settings.join_token_file is None:
+        raise JoinRefused("this node has joined no cluster yet: set CES_JOIN_TOKEN (make one with 'ces node token')")
+    try:
+        return settings.join_token_file.read_text().strip()
+    except OSError as error:
+        raise JoinRefused(f"CES_JOIN_TOKEN_FILE: {settings.join_token_file}: {error.strerror}") from error
+
+
+async def ensure_joined(settings: AgentSettings) -> Membership:
+    """Join the cluster unless the node is a member; waits until the manager answers. Raises JoinRefused."""
+    settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    membership = Membership(settings.state_dir)
+    if membership.exists():
+        return membership
+    token = _token(settings)
+    key = _own_key(settings.state_dir / "user.nk")
+    request = JoinRequest(
+        token=token,
+        name=settings.node,
+        public_key=key.public,
+        cpu=settings.node_cpu,
+        memory=settings.node_memory,
+        gpu=settings.node_gpu,
+        arch=settings.node_arch,
+        labels=settings.node_labels,
+        runtime=settings.runtime,
+        network=settings.network,
+        host_address=settings.host_address,
+    )
+    async with httpx.AsyncClient(base_url=settings.manager_url, timeout=10) as client:
+        while True:
+            try:
+                answer = await client.post("/v1/nodes/join", json=request.model_dump(mode="json"))
+            except httpx.TransportError as error:
+                log.info("waiting for the manager", url=settings.manager_url, error=str(error))
+                await asyncio.sleep(RETRY_S)
+                continue
+            if answer.status_code >= 500:
+                log.info("the manager cannot take the node yet", status=answer.status_code)
+                await asyncio.sleep(RETRY_S)
+                continue
+            if answer.is_error:
+                raise JoinRefused(f"the manager refused this node: {answer.text}")
+            joined = JoinAnswer.model_validate_json(answer.content)
+            membership.save(credentials_file(joined.jwt, key.seed), joined.nats_urls)
+            log.info("joined", node=joined.node, subnet=joined.subnet)
+            return membership

@@ -1,0 +1,1 @@
+"""What brings the node to its desired state, and keeps it there."""

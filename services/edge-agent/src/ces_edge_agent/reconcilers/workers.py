@@ -1,0 +1,183 @@
+"""Keeps the node's workers as desired: observe, decide (in ``actions``), act, and observe again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from ces_common.fault_points import fault_point
+from ces_common.messages.desired import DesiredCompute, DesiredWorker
+from ces_common.messages.reports import Status, WorkerStatus
+from ces_common.service import Hint
+from ces_edge_agent.deadline import LAST_GRACE_S, LEASE_OVER
+from ces_edge_agent.documents import StoredDocument
+from ces_edge_agent.lease import Lease
+from ces_edge_agent.ports import Refused, Runtime, RuntimeUnavailable
+from ces_edge_agent.reconcilers.actions import (
+    ALIVE,
+    Action,
+    LeaseCover,
+    Pause,
+    Remove,
+    Resume,
+    Start,
+    Stop,
+    allocation_of,
+    plan_workers,
+)
+from ces_edge_agent.reconcilers.stop_reasons import StopReasons
+
+log = structlog.get_logger()
+OBSERVE_S = 0.5  # how often workers are observed without a hint; an exit is noticed by that
+STOPPED_EXIT = 143  # as of a program that SIGTERM ended
+
+
+class WorkerReconciler:
+    """``networked``: which allocations have their network. ``changed`` is called whenever the status has changed."""
+
+    def __init__(
+        self,
+        node: str,
+        runtime: Runtime,
+        document: StoredDocument[DesiredCompute],
+        lease: Lease,
+        stop_reasons: StopReasons,
+        networked: Callable[[], set[str]],
+        stop_grace_s: float,
+        changed: Callable[[], None],
+    ) -> None:
+        self._node, self._runtime, self._document, self._lease = node, runtime, document, lease
+        self._stop_reasons = stop_reasons
+        self._networked, self._grace_s, self._changed = networked, stop_grace_s, changed
+        self.hint = Hint()
+        self.observed: Mapping[str, WorkerStatus] = {}
+        self._refused: dict[str, WorkerStatus] = {}
+        self._busy: dict[str, Action] = {}  # allocation -> its action under way
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._status = Status(node=node, generation=0)
+
+    @property
+    def status(self) -> Status:
+        return self._status
+
+    def occupied(self) -> set[str]:
+        """Allocations with a living worker or an action under way: their sandboxes must stay."""
+        alive = {status.allocation for status in self.observed.values() if status.state in ALIVE}
+        return alive | self._busy.keys()
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self.step()
+            except RuntimeUnavailable as error:
+                log.warning("the runtime does not answer", error=str(error))
+            await self.hint.wait(OBSERVE_S)
+
+    async def step(self) -> None:
+        """Observe once, and begin every action that is due."""
+        busy = dict(self._busy)  # before observing, which may miss what ends meanwhile
+        self.observed = await self._runtime.workers()
+        document = self._document.current
+        desired = document.workers if document else []
+        self._refused = {key: status for key, status in self._refused.items() if key in {w.key for w in desired}}
+        actions = plan_workers(
+            desired,
+            {**self.observed, **self._refused},
+            self._networked(),
+            LeaseCover(self._lease.holds()),
+            known=document is not None,
+            stop_reasons=self._stop_reasons.by_worker,
+        )
+        for allocation, action in actions.items():
+            if allocation not in busy and allocation not in self._busy:
+                self._busy[allocation] = action
+                task = asyncio.create_task(self._act(allocation, action))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+        self._report(document, busy)
+
+    def _report(self, document: DesiredCompute | None, busy: Mapping[str, Action]) -> None:
+        """Update the status. A generation is reached once no other worker is alive or can come alive any more."""
+        desired = {worker.key for worker in document.workers} if document else set()
+        surplus = any(status.state in ALIVE and key not in desired for key, status in self.observed.items())
+        surplus = surplus or any(_concerns_others(allocation, action, desired) for allocation, action in busy.items())
+        epoch = document.epoch if document else ""
+        before = self._status.generation if self._status.epoch == epoch else 0
+        self._stop_reasons.keep_only(self.observed.keys())
+        workers = [self._as_ended(key, status) for key, status in self.observed.items()]
+        workers += self._refused.values()
+        status = Status(
+            node=self._node,
+            epoch=epoch,
+            generation=before if surplus or document is None else document.generation,
+            workers=sorted(workers, key=lambda w: (w.allocation, w.incarnation)),
+        )
+        if status != self._status:
+            self._status = status
+            self._changed()
+
+    def _as_ended(self, key: str, status: WorkerStatus) -> WorkerStatus:
+        """The status to report: a worker that was told to end has not succeeded, even if it exited with 0, and one that
+        its lease ended has not failed."""
+        why = self._stop_reasons.by_worker.get(key, LEASE_OVER if status.lapsed else None)
+        if status.state != "exited" or why is None:
+            return status
+        lapsed = status.lapsed or why == LEASE_OVER
+        if not lapsed and status.exit_code != 0:
+            return status
+        update = {"exit_code": status.exit_code or STOPPED_EXIT, "reason": f"stopped: {why}", "lapsed": lapsed}
+        return status.model_copy(update=update)
+
+    async def _act(self, allocation: str, action: Action) -> None:
+        try:
+            await self._perform(action)
+        except RuntimeUnavailable as error:  # tried again at the next step, not at once
+            log.warning("the runtime does not answer", action=type(action).__name__, error=str(error))
+        except Exception:
+            # the action itself is not logged: a worker's environment may hold secrets
+            log.exception(
+                "an action failed and will be tried again", action=type(action).__name__, allocation=allocation
+            )
+        else:
+            self.hint.set()
+        finally:
+            del self._busy[allocation]
+
+    async def _perform(self, action: Action) -> None:
+        match action:
+            case Start(worker):
+                await self._start(worker)
+            case Stop(key, why):
+                log.info("stopping a worker", worker=key, why=why)
+                self._stop_reasons.add(key, why)
+                # After the lease the manager waits for its margin only, so a worker's grace must end soon after the
+                # lease.
+                left_s = max(self._lease.remaining(), 0.0) + LAST_GRACE_S
+                await self._runtime.stop(key, min(self._grace_s, left_s))
+            case Remove(key):
+                await self._runtime.remove(key)
+            case Pause(key):
+                await self._runtime.pause(key)
+            case Resume(key):
+                await self._runtime.resume(key)
+
+    async def _start(self, worker: DesiredWorker) -> None:
+        log.info("starting a worker", worker=worker.key, job=worker.job, task=worker.task)
+        try:
+            await self._runtime.start(worker)
+        except Refused as refusal:
+            log.warning("a worker cannot be started", worker=worker.key, reason=str(refusal))
+            self._refused[worker.key] = WorkerStatus(
+                allocation=worker.allocation, incarnation=worker.incarnation, state="refused", reason=str(refusal)
+            )
+            return
+        fault_point("container-started")
+
+
+def _concerns_others(allocation: str, action: Action, desired: set[str]) -> bool:
+    """Whether an action under way may start, or has yet to stop, a worker that is not desired."""
+    if isinstance(action, Start):
+        return action.worker.key not in desired
+    return allocation not in {allocation_of(key) for key in desired}

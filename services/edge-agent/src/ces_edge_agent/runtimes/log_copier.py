@@ -1,0 +1,72 @@
+"""Copies a container's output to its allocation's log."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import requests
+from docker.errors import DockerException
+
+from ces_edge_agent.runtimes.log_file import LIMIT, LogFile
+
+_CLOSE_PATIENCE_S = 10.0
+
+
+class LogCopier:
+    """Appends one container's output to a log in a thread, until the container ends or the copier is closed.
+
+    ``base``: end of the log when the container was created. What the log has beyond that was copied from this container
+    before and is skipped, so that an agent that starts again neither loses nor repeats output.
+    """
+
+    def __init__(self, client: Any, container: str, path: Path, base: int) -> None:
+        self._client = client
+        self._container = container
+        self._path = path
+        self._base = base
+        self._stream: Any = None
+        self._closed = False
+        self.complete = False
+        """The container has ended, and all of its output is in the log."""
+        self._thread = threading.Thread(target=self._run, name=f"log-{container[:12]}", daemon=True)
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def join(self, timeout_s: float) -> None:
+        self._thread.join(timeout_s)
+
+    def close(self) -> None:
+        self._closed = True
+        if self._stream is not None:
+            self._stream.close()
+        self.join(_CLOSE_PATIENCE_S)
+
+    def _run(self) -> None:
+        log = LogFile(str(self._path), LIMIT)
+        try:
+            self._copy(log, follow=True)
+            # The stream also ends when the engine goes down, and sometimes before the last output of a program that
+            # has just ended. So ask the engine whether the container has ended, and read the rest.
+            if not self._closed and not self._client.inspect_container(self._container)["State"]["Running"]:
+                self._copy(log, follow=False)
+                self.complete = not self._closed
+        except (DockerException, requests.RequestException, OSError):
+            return  # the next look at the container starts another copier
+        finally:
+            log.close()
+
+    def _copy(self, log: LogFile, follow: bool) -> None:
+        skip = max(0, log.end - self._base)
+        self._stream = self._client.logs(self._container, stream=True, follow=follow)
+        if self._closed:  # closed while the request was under way
+            self._stream.close()
+        for chunk in self._stream:
+            if self._closed:
+                return
+            log.write(chunk[skip:])
+            skip = max(0, skip - len(chunk))

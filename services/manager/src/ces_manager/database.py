@@ -1,0 +1,93 @@
+"""The database as the service uses it: writes one after the other in a thread of their own, reads beside them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import TypeVar
+
+from ces_common.db import UNAVAILABLE, ReadTx, UnitOfWork, WriteTx
+from ces_manager.clock import Clock
+
+T = TypeVar("T")
+READERS = 4
+HANGS_S = 5.0  # a transaction that takes longer says that the database does not answer
+
+
+class Database:
+    """Runs transactions. ``on_commit`` callbacks run after each one that emitted events, and wake those who wait.
+
+    Writers queue for the version row's lock anyway; one thread keeps them from filling the pool that reads need.
+    """
+
+    def __init__(self, uow: UnitOfWork, clock: Clock | None = None) -> None:
+        self.uow, self.clock = uow, clock or Clock()
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="write")
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="read")
+        self._callbacks: list[Callable[[], None]] = []
+        self._numbers = count()
+        self._running: dict[int, float] = {}  # transactions under way, and since when
+        self._refused = False  # the last one found no database
+
+    @property
+    def answers(self) -> bool:
+        """Whether the last transaction reached the database, and none hangs."""
+        now = self.clock.steady()
+        return not self._refused and all(now - since < HANGS_S for since in list(self._running.values()))
+
+    def on_commit(self, callback: Callable[[], None]) -> None:
+        self._callbacks.append(callback)
+
+    def committed(self) -> None:
+        """Run the callbacks."""
+        for callback in self._callbacks:
+            callback()
+
+    async def write(self, act: Callable[[WriteTx], T]) -> T:
+        """Run ``act`` in a transaction under the version lock. Whatever it raises undoes all of it."""
+
+        def transact() -> tuple[T, bool]:
+            with self.uow.write(self.clock.now()) as tx:
+                before = tx.cluster().sequence
+                result = act(tx)
+                return result, tx.cluster().sequence != before
+
+        result, emitted = await self.in_writer(transact)
+        if emitted:
+            self.committed()
+        return result
+
+    async def read(self, look: Callable[[ReadTx], T]) -> T:
+        """Run ``look`` on a consistent view of the database."""
+
+        def transact() -> T:
+            with self.uow.read() as tx:
+                return look(tx)
+
+        return await self._run(self._readers, transact)
+
+    async def in_writer(self, call: Callable[[], T]) -> T:
+        """Run a call that opens its own transactions in the writing thread."""
+        return await self._run(self._writer, call)
+
+    async def _run(self, threads: ThreadPoolExecutor, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(threads, self._observed, call)
+
+    def _observed(self, call: Callable[[], T]) -> T:
+        number = next(self._numbers)
+        self._running[number] = self.clock.steady()
+        try:
+            result = call()
+        except UNAVAILABLE:
+            self._refused = True
+            raise
+        finally:
+            del self._running[number]
+        self._refused = False
+        return result
+
+    def close(self) -> None:
+        self._writer.shutdown()
+        self._readers.shutdown()

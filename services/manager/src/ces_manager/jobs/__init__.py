@@ -1,0 +1,1 @@
+"""The life of jobs: submission, steps, records and views."""

@@ -1,0 +1,50 @@
+"""Whether a job may be submitted: its tenant is there, and nodes offer the data that it reads."""
+
+from __future__ import annotations
+
+from ces_common.db.tables import NodeRow
+from ces_common.db.uow import ReadTx
+from ces_common.jobfile import Input, JobFile
+from ces_common.queuefile import QueueFile
+from ces_manager.errors import Invalid
+
+SHOWN = 5
+
+
+def check_tenant(queue: QueueFile, job: JobFile) -> None:
+    """Raises Invalid for a tenant that is not in the queue's file, where that lists any."""
+    if not queue.admits(job.tenant):
+        known = ", ".join(queue.names)
+        raise Invalid(
+            "tenant",
+            f"no tenant is called {job.tenant!r}: name one of {known}, or have it added to the tenants in CES_QUEUE",
+        )
+
+
+def check_inputs(tx: ReadTx, job: JobFile) -> None:
+    """Raises Invalid for an input from an unknown node, or of data that the node does not offer."""
+    for i, data in enumerate(job.flows.inputs):
+        row = tx.session.get(NodeRow, data.node)
+        where = f"flows.inputs[{i}]"
+        if row is None:
+            raise Invalid(f"{where}.node", f"no node is named {data.node}; ces get nodes lists those that have joined")
+        if not row.datasets:
+            raise Invalid(
+                f"{where}.node", f"node {row.name} offers no data: set CES_DATASETS on it, to a folder with datasets"
+            )
+        _check_names(row, data, f"{where}.datasets")
+
+
+def _check_names(row: NodeRow, data: Input, field: str) -> None:
+    for k, name in enumerate(data.datasets):
+        if name not in row.datasets:
+            raise Invalid(
+                f"{field}[{k}]",
+                f"node {row.name} offers no dataset {name}, only {_listed(row.datasets)}; name one of them, or put a "
+                f"folder {name} into its CES_DATASETS",
+            )
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,124 @@
+"""Jobs and plans as the REST API shows them, with what agents measured last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import undefer_group
+
+from ces_common.db.tables import EXPANDED, AllocationRow, JobRow, NodeRow, PlanRow, ReservationRow
+from ces_common.db.uow import ReadTx
+from ces_common.jobfile import Flow, Task
+from ces_common.messages.api import FlowView, JobSummary, JobView, Page, PlanView, TaskView
+from ces_common.states import JOB_WAITS, JobState
+from ces_manager.columns import shared_columns
+from ces_manager.errors import NotFound
+from ces_manager.jobs.records import reservations_of
+from ces_manager.jobs.spec import spec_fields
+from ces_manager.jobs.transitions import allocations_of, job_row
+from ces_manager.measurements import Measurements
+from ces_manager.paging import job_cursor
+from ces_manager.queue.status import with_holder_names
+
+
+def job_view(tx: ReadTx, job: str, measurements: Measurements) -> JobView:
+    """Raises NotFound."""
+    row = job_row(tx, job)
+    allocations = allocations_of(tx, [row])[row.id]
+    by_task = {allocation.task: allocation for allocation in allocations}
+    queue_status = row.queue_status if row.state in JOB_WAITS else None
+    return JobView(
+        **spec_fields(tx, [row.id], JobView)[row.id] | _summary(row, allocations).model_dump(),
+        waiting=row.waiting,
+        queue_status=None if queue_status is None else with_holder_names(tx, [queue_status])[0],
+        placement=[_task_view(task, by_task.get(task.name), measurements) for task in row.tasks],
+        flows=_flow_views(tx, row.flows, reservations_of(tx, [row])[row.id], measurements, row.started_at),
+    )
+
+
+def list_jobs(
+    tx: ReadTx, *, cursor: str | None, limit: int, state: JobState | None, name: str | None
+) -> Page[JobSummary]:
+    """The newest first; ``cursor`` is the ``next`` of the page before."""
+    query = select(JobRow).options(undefer_group(EXPANDED)).order_by(JobRow.id.desc()).limit(limit + 1)
+    last = job_cursor(cursor)
+    if last is not None:
+        query = query.where(JobRow.id < last)
+    if state is not None:
+        query = query.where(JobRow.state == state)
+    if name is not None:
+        query = query.where(JobRow.name == name)
+    rows = tx.session.scalars(query).all()
+    page = rows[:limit]
+    allocations = allocations_of(tx, page)
+    return Page[JobSummary](
+        items=[_summary(row, allocations[row.id]) for row in page], next=page[-1].id if len(rows) > limit else None
+    )
+
+
+def plan_view(tx: ReadTx, job: str) -> PlanView:
+    """The newest plan that was committed for a job. Raises NotFound."""
+    row = job_row(tx, job)
+    query = select(PlanRow).where(PlanRow.job == job).order_by(PlanRow.attempt.desc(), PlanRow.version.desc()).limit(1)
+    plan = tx.session.scalars(query).one_or_none()
+    if plan is None:
+        raise NotFound(f"job {row.name} has no plan yet")
+    reserved = select(ReservationRow).where(ReservationRow.job == job, ReservationRow.attempt == plan.attempt)
+    flows = _flow_views(tx, row.flows, tx.session.scalars(reserved).all())
+    return PlanView(**shared_columns(plan, PlanView) | {"plan": plan.id, "flows": flows})
+
+
+def _summary(row: JobRow, allocations: Sequence[AllocationRow]) -> JobSummary:
+    return JobSummary(
+        **shared_columns(row, JobSummary),
+        tasks=len(row.tasks),
+        nodes=sorted({allocation.node for allocation in allocations}),
+    )
+
+
+def _task_view(task: Task, allocation: AllocationRow | None, measurements: Measurements) -> TaskView:
+    view = TaskView.model_validate(task, from_attributes=True)
+    if allocation is None:
+        return view
+    return view.model_copy(
+        update={
+            "allocation": allocation.id,
+            "node": allocation.node,
+            "address": allocation.address,
+            "state": allocation.state,
+            "incarnation": allocation.incarnation,
+            "exit_code": allocation.exit_code,
+            "reason": allocation.reason,
+            "progress": measurements.progress(allocation.node, allocation.id),
+        }
+    )
+
+
+def _flow_views(
+    tx: ReadTx,
+    flows: Sequence[Flow],
+    reserved: Sequence[ReservationRow],
+    measurements: Measurements | None = None,
+    since: datetime | None = None,
+) -> list[FlowView]:
+    """``since``: when the job started; what was measured before was another flow of the same number."""
+    given: Mapping[tuple[str, str], ReservationRow] = {(row.src, row.dst): row for row in reserved}
+    passed = {node for row in reserved for node in row.path}
+    shaping = select(NodeRow.name).where(NodeRow.name.in_(passed), NodeRow.network == "tc")
+    shapers = set(tx.session.scalars(shaping)) if passed else set()
+    views = []
+    for flow in flows:
+        view = FlowView(src=flow.src, dst=flow.dst, mode=flow.mode, min=flow.min, max=flow.max)
+        row = given.get((flow.src, flow.dst))
+        if row is not None:
+            enforced = shapers.issuperset(row.path)
+            view = view.model_copy(
+                update={"rate": row.rate, "path": row.path, "number": row.number, "enforced": enforced}
+            )
+            usage = measurements.flow(row.path[0], row.number, since) if measurements and since else None
+            if usage is not None:
+                view = view.model_copy(update={"measured": usage.measured, "peak": usage.peak})
+        views.append(view)
+    return views

@@ -1,0 +1,31 @@
+"""Steps of a job whose network is being put in place."""
+
+from __future__ import annotations
+
+from ces_common.db.uow import WriteTx
+from ces_common.states import JobState
+from ces_manager.jobs.lifecycle import Course
+from ces_manager.jobs.transitions import change, find_job
+
+
+def network_preparing(tx: WriteTx, job: str, attempt: int) -> None:
+    """The attempt's network is with the agents."""
+    _network(tx, job, attempt, {JobState.PLANNED: [JobState.PREPARING]})
+
+
+def network_ready(tx: WriteTx, job: str, attempt: int) -> None:
+    """The attempt's network is in place, so that its workers may start."""
+    both = [JobState.PREPARING, JobState.STARTING]
+    _network(tx, job, attempt, {JobState.PLANNED: both, JobState.PREPARING: both[1:]})
+
+
+def _network(tx: WriteTx, job: str, attempt: int, steps: dict[JobState, list[JobState]]) -> None:
+    row = find_job(tx, job)
+    if row is None or row.attempt != attempt:
+        return
+
+    def walk(course: Course) -> None:
+        for state in steps.get(course.state, []):
+            course.move(state)
+
+    change(tx, row, walk)

@@ -1,0 +1,78 @@
+"""Submission of a job: a new row, or the one that the same request made before."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from sqlalchemy import select
+from ulid import ULID
+
+from ces_common.db.tables import JobRow
+from ces_common.db.uow import WriteTx
+from ces_common.jobfile import JobFile
+from ces_common.queuefile import QueueFile
+from ces_common.states import JobState
+from ces_manager.errors import Conflict, Invalid
+from ces_manager.jobs.admission import check_inputs, check_tenant
+from ces_manager.jobs.transitions import emit_job
+
+KEY_LENGTH = 255
+ANYBODY = QueueFile()
+FIRST_FIELDS = {"name", "priority", "tasks", "flows", "restart", "disconnect"}
+
+
+def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None, queue: QueueFile = ANYBODY) -> JobRow:
+    """Add a queued job. A key that came with the same job file before returns the job that it made then.
+
+    Raises Conflict where the key came with another job file; Invalid for a malformed key, an unknown tenant, and data
+    that no node offers."""
+    body_hash = _hash(jobfile)
+    if idempotency_key is not None:
+        if not (0 < len(idempotency_key) <= KEY_LENGTH and idempotency_key.isprintable()):
+            raise Invalid("Idempotency-Key", f"must have 1 to {KEY_LENGTH} printable characters")
+        known = tx.session.scalars(select(JobRow).where(JobRow.idempotency_key == idempotency_key)).one_or_none()
+        if known is not None:
+            if known.body_hash != body_hash:
+                raise Conflict("this Idempotency-Key came with another job before; use a new one")
+            return known
+    check_tenant(queue, jobfile)
+    check_inputs(tx, jobfile)
+    row = JobRow(
+        id=str(ULID.from_datetime(tx.now)),
+        name=jobfile.name,
+        priority=jobfile.priority,
+        tenant=jobfile.tenant,
+        expected_s=jobfile.duration,
+        preemption=jobfile.preemption,
+        spec=jobfile,
+        restart=jobfile.restart,
+        disconnect=jobfile.disconnect,
+        tasks=jobfile.expand_tasks(),
+        flows=jobfile.expand_flows(),
+        state=JobState.QUEUED,
+        state_since=tx.now,
+        late=0,
+        live=True,
+        attempt=1,
+        restarts=0,
+        submitted_at=tx.now,
+        idempotency_key=idempotency_key,
+        body_hash=body_hash,
+        version=tx.version,
+    )
+    tx.session.add(row)
+    emit_job(tx, row, None)
+    return row
+
+
+def _hash(jobfile: JobFile) -> str:
+    """The hash of a job file. A field that came later than the first ones, and has its default, is left out: a client
+    may repeat a request across an upgrade."""
+    left_out: dict[str, bool | set[str]] = {
+        name: True
+        for name, field in JobFile.model_fields.items()
+        if name not in FIRST_FIELDS and getattr(jobfile, name) == field.default
+    }
+    if not jobfile.flows.inputs:
+        left_out["flows"] = {"inputs"}
+    return sha256(jobfile.model_dump_json(exclude=left_out).encode()).hexdigest()

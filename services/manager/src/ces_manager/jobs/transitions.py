@@ -1,0 +1,142 @@
+"""Transitions of jobs: a job's rows become a course, the course is walked, its steps are stored with their events."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from sqlalchemy import bindparam, delete, select, update
+
+from ces_common.db.tables import AllocationRow, HopRow, JobRow, ReservationRow
+from ces_common.db.uow import ReadTx, WriteTx
+from ces_common.messages.events import AllocationChanged, JobChanged
+from ces_common.states import JOB_OVER, JOB_WAITS, AllocationState, JobState
+from ces_manager.errors import NotFound
+from ces_manager.jobs.lifecycle import Course, JobStep, Member, MemberStep
+
+ID_LENGTH = 26  # a ULID
+_PRESENT = (
+    select(AllocationRow)
+    .join(JobRow, (JobRow.id == AllocationRow.job) & (JobRow.attempt == AllocationRow.attempt))
+    .where(AllocationRow.job.in_(bindparam("jobs", expanding=True)))
+    .order_by(AllocationRow.job, AllocationRow.rank)
+)
+_OF_JOB = (ReservationRow.job == bindparam("the_job")) & ReservationRow.held
+_FREE_LINKS = delete(HopRow).where(HopRow.number.in_(select(ReservationRow.number).where(_OF_JOB)))
+_FREE_NUMBERS = update(ReservationRow).where(_OF_JOB).values(held=False)
+
+
+def find_job(tx: ReadTx, job: str) -> JobRow | None:
+    """None for what is no job's id; Postgres would refuse to compare with a longer one."""
+    return tx.session.get(JobRow, job) if len(job) <= ID_LENGTH else None
+
+
+def job_row(tx: ReadTx, job: str) -> JobRow:
+    """Raises NotFound."""
+    row = find_job(tx, job)
+    if row is None:
+        raise NotFound(f"no job {job}")
+    return row
+
+
+def allocations_of(tx: ReadTx, jobs: Iterable[JobRow]) -> dict[str, list[AllocationRow]]:
+    """The present attempt's allocations of each job, in rank order."""
+    ids = [row.id for row in jobs]
+    found: dict[str, list[AllocationRow]] = defaultdict(list)
+    if ids:
+        for row in tx.session.scalars(_PRESENT, {"jobs": ids}):
+            found[row.job].append(row)
+    return found
+
+
+def change(tx: WriteTx, row: JobRow, walk: Callable[[Course], None]) -> Course:
+    """Let ``walk`` move the job on, and store the steps that it took, if any."""
+    rows = {allocation.id: allocation for allocation in allocations_of(tx, [row])[row.id]}
+    course = Course(
+        row.id,
+        row.state,
+        [as_member(allocation) for allocation in rows.values()],
+        restarts=row.restarts,
+        restart=row.restart,
+    )
+    walk(course)
+    if not course.steps:
+        return course
+    row.version = tx.version
+    row.restarts = course.restarts
+    for step in course.steps:
+        if isinstance(step, JobStep):
+            _job_step(tx, row, step)
+        else:
+            _member_step(tx, row, rows[step.member.id], step)
+    if course.released and (row.state in JOB_OVER or row.state is JobState.QUEUED):
+        _release(tx, row.id)
+        row.placed_at = None
+        row.live = row.state not in JOB_OVER
+    return course
+
+
+def as_member(row: AllocationRow) -> Member:
+    return Member(
+        id=row.id,
+        task=row.task,
+        node=row.node,
+        state=row.state,
+        incarnation=row.incarnation,
+        stopping_since=row.stopping_since,
+        exit_code=row.exit_code,
+        reason=row.reason,
+    )
+
+
+def _job_step(tx: WriteTx, row: JobRow, step: JobStep) -> None:
+    row.state, row.state_since = step.state, tx.now
+    if step.previous in JOB_WAITS:
+        row.waiting, row.queue_status = None, None
+    if step.state is JobState.QUEUED:  # once more: a new attempt, whose reason is that of the last one's end
+        row.attempt += 1
+    else:
+        row.reason = step.reason
+    if step.state is JobState.RUNNING:
+        row.late = 0
+        row.started_at = row.started_at or tx.now
+    if step.state in JOB_OVER:
+        row.finished_at = tx.now
+    emit_job(tx, row, step.previous)
+
+
+def _member_step(tx: WriteTx, job: JobRow, row: AllocationRow, step: MemberStep) -> None:
+    member = step.member
+    row.state, row.incarnation = member.state, member.incarnation
+    row.exit_code, row.reason = member.exit_code, member.reason
+    if member.state is AllocationState.STOPPING:
+        row.stopping_since = tx.version
+    emit_allocation(tx, job.id, row, step.previous)
+
+
+def emit_job(tx: WriteTx, row: JobRow, previous: JobState | None) -> None:
+    changed = JobChanged(
+        job=row.id, name=row.name, attempt=row.attempt, previous=previous, state=row.state, reason=row.reason
+    )
+    tx.emit("job", row.state.value, row.id, changed, job=row.id)
+
+
+def emit_allocation(tx: WriteTx, job: str, row: AllocationRow, previous: AllocationState | None) -> None:
+    changed = AllocationChanged(
+        allocation=row.id,
+        job=job,
+        task=row.task,
+        node=row.node,
+        incarnation=row.incarnation,
+        previous=previous,
+        state=row.state,
+        exit_code=row.exit_code,
+        reason=row.reason,
+    )
+    tx.emit("allocation", row.state.value, row.id, changed, job=job)
+
+
+def _release(tx: WriteTx, job: str) -> None:
+    """Give back the links' shares; the reservations stay as history."""
+    for statement in (_FREE_LINKS, _FREE_NUMBERS):
+        tx.session.connection().execute(statement, {"the_job": job})

@@ -1,0 +1,1 @@
+"""What the manager hears, answers and publishes on the bus."""

@@ -1,0 +1,65 @@
+"""The outbox relay: publishes committed events in order, and marks them once the broker has stored them.
+
+A crash between the two publishes an event again; its message id lets the stream drop it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+from prometheus_client import Counter, Gauge
+
+from ces_common.bus.port import Bus, BusError
+from ces_common.db import UNAVAILABLE, UnitOfWork, cause_of
+from ces_common.db.outbox import StoredEvent, mark_published, unpublished_events
+from ces_common.fault_points import fault_point
+from ces_common.service import Hint
+
+log = structlog.get_logger()
+PUBLISHED = Counter("ces_events_published_total", "Events that the broker stored")
+BEHIND = Gauge("ces_outbox_unpublished", "Events read for publishing in the last round")
+BATCH = 256
+LOOK_S = 1.0
+RETRY_S = 0.5
+
+
+class Relay:
+    """``hint`` it after each commit."""
+
+    def __init__(self, uow: UnitOfWork, bus: Bus) -> None:
+        self._uow, self._bus = uow, bus
+        self.hint = Hint()
+
+    async def run(self) -> None:
+        while True:
+            try:
+                full = await self.step()
+            except (BusError, *UNAVAILABLE) as error:
+                log.warning("events wait for the broker or the database", error=cause_of(error))
+                await asyncio.sleep(RETRY_S)
+                continue
+            if not full:
+                await self.hint.wait(LOOK_S)
+
+    async def step(self) -> bool:
+        """Publish one batch; True when there may be more."""
+        events = await asyncio.to_thread(self._unpublished)
+        BEHIND.set(len(events))
+        if not events:
+            return False
+        fault_point("commit-relay")
+        for event in events:
+            await self._bus.publish_fact(event.bus_subject, event.body.encode(), message_id=event.id)
+        PUBLISHED.inc(len(events))
+        fault_point("relay-ack")
+        await asyncio.to_thread(self._mark, [event.sequence for event in events])
+        return len(events) == BATCH
+
+    def _unpublished(self) -> list[StoredEvent]:
+        with self._uow.read() as tx:
+            return unpublished_events(tx, BATCH)
+
+    def _mark(self, sequences: list[int]) -> None:
+        with self._uow.bare_write() as session:
+            mark_published(session, sequences)

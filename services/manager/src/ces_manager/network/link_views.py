@@ -1,0 +1,48 @@
+"""Links as the REST API shows them, with what agents measured last."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from ces_common.db.tables import LinkRow
+from ces_common.db.uow import ReadTx
+from ces_common.messages.api import LinkView, Page
+from ces_common.messages.reports import LinkUsage
+from ces_manager.columns import shared_columns
+from ces_manager.measurements import Measurements
+from ces_manager.paging import cursor_number
+from ces_manager.plans.residual import held_on_links
+
+
+def list_links(tx: ReadTx, measurements: Measurements, *, cursor: str | None, limit: int) -> Page[LinkView]:
+    """In order of their ends; the cursor is the number of links seen."""
+    after = cursor_number(cursor)
+    views = link_views_of(tx, measurements, after, limit + 1)
+    return Page[LinkView](items=views[:limit], next=str(after + limit) if len(views) > limit else None)
+
+
+def link_views_of(tx: ReadTx, measurements: Measurements, after: int = 0, limit: int | None = None) -> list[LinkView]:
+    query = select(LinkRow).order_by(LinkRow.src, LinkRow.dst).offset(after).limit(limit)
+    rows = tx.session.scalars(query).all()
+    reserved = held_on_links(tx, {row.src for row in rows})
+    views = []
+    for row in rows:
+        usage = measurements.link(row.src, row.dst)
+        views.append(
+            LinkView(
+                **shared_columns(row, LinkView),
+                reserved=reserved.get((row.src, row.dst), 0),
+                used=usage.sent if usage else None,
+                drops=usage.drops if usage else None,
+                errors=usage.errors if usage else None,
+                reason=row.state_reason,
+                round_trip_s=_round_trip(row, usage),
+            )
+        )
+    return views
+
+
+def _round_trip(row: LinkRow, usage: LinkUsage | None) -> float | None:
+    if usage is not None and usage.round_trip_s is not None:
+        return usage.round_trip_s
+    return None if row.round_trip_us is None else row.round_trip_us / 1e6

@@ -1,0 +1,1 @@
+"""Nodes: joining, leases, failures, data, removal."""

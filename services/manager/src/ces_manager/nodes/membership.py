@@ -1,0 +1,88 @@
+"""Membership of nodes: a one-time token admits one key."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+from hashlib import sha256
+from ipaddress import ip_address
+
+from sqlalchemy import select
+
+from ces_common.db.tables import JoinTokenRow, LeaseRow, NodeRow, RevokedKeyRow
+from ces_common.db.uow import WriteTx
+from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
+from ces_manager.errors import Conflict, Forbidden, Invalid
+from ces_manager.network import link_states
+from ces_manager.nodes.rows import emit_node
+from ces_manager.plans.addresses import Exhausted, next_subnet
+
+
+def create_token(tx: WriteTx, request: JoinTokenRequest) -> JoinToken:
+    """A new secret that admits one node; only its hash is stored."""
+    token = secrets.token_urlsafe(32)
+    expires_at = tx.now + timedelta(seconds=request.ttl_s)
+    tx.session.add(JoinTokenRow(hash=_hash(token), node=request.node, expires_at=expires_at))
+    return JoinToken(token=token, node=request.node, expires_at=expires_at)
+
+
+def join_node(tx: WriteTx, request: JoinRequest) -> NodeRow:
+    """Add the node, or update one that joins again; it is unreachable until its first heartbeat.
+
+    A token admits one key once; the same key may use it again, since an answer can be lost. Raises Forbidden, Invalid,
+    Conflict (no subnet left)."""
+    _admit(tx, request)
+    if not request.arch.isprintable():
+        raise Invalid("arch", "must be printable")
+    try:
+        ip_address(request.host_address)
+    except ValueError as error:
+        raise Invalid("host_address", f"{request.host_address!r} is no IP address") from error
+    row = tx.session.get(NodeRow, request.name)
+    joined = row is None
+    if row is None:
+        try:
+            subnet = next_subnet(tx.session.scalars(select(NodeRow.subnet)).all())
+        except Exhausted as error:
+            raise Conflict(str(error)) from error
+        row = NodeRow(name=request.name, subnet=subnet, last_host=0, cordoned=False, state="unreachable")
+        tx.session.add(row)
+    row.cpu, row.memory, row.gpu = request.cpu, request.memory, request.gpu
+    row.arch, row.labels = request.arch, request.labels
+    row.runtime, row.network, row.host_address = request.runtime.value, request.network, request.host_address
+    row.public_key, row.joined_at, row.version = request.public_key, tx.now, tx.version
+    tx.session.flush()
+    if joined:
+        tx.session.add(LeaseRow(node=row.name, boot="", heard_at=tx.now, beats=0))
+    if row.network == "none":
+        link_states.reset_links(tx, row.name)
+    emit_node(tx, row, "joined" if joined else "changed")
+    return row
+
+
+def _admit(tx: WriteTx, request: JoinRequest) -> None:
+    if tx.session.get(RevokedKeyRow, request.public_key) is not None:
+        raise Forbidden("this key was a forgotten node's: delete the agent's state folder, so that it makes a new one")
+    token = tx.session.get(JoinTokenRow, _hash(request.token))
+    if token is None:
+        raise Forbidden("this join token is not known")
+    if token.expires_at < tx.now:
+        raise Forbidden("this join token has expired")
+    if token.node is not None and token.node != request.name:
+        raise Forbidden(f"this join token is not for node {request.name}")
+    if token.used_by is not None and token.used_by != request.public_key:
+        raise Forbidden("this join token was used by another node")
+    if token.used_by is not None and token.node is None and tx.session.get(NodeRow, request.name) is None:
+        raise Forbidden("this join token was used by another node")
+    if token.node is None:
+        known = tx.session.get(NodeRow, request.name)
+        if known is not None and known.public_key != request.public_key:
+            raise Forbidden(
+                f"node {request.name} has joined with another key: to let it join again, make a token for it alone "
+                f"(ces node token --node {request.name})"
+            )
+    token.used_at, token.used_by = token.used_at or tx.now, request.public_key
+
+
+def _hash(token: str) -> str:
+    return sha256(token.encode()).hexdigest()

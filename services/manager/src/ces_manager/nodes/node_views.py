@@ -1,0 +1,79 @@
+"""Nodes and the topology as the REST API shows them, with what agents measured last."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+
+from sqlalchemy import select
+
+from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, MediumRow, NodeRow
+from ces_common.db.uow import ReadTx
+from ces_common.messages.api import NodeView, Page, TopologyView
+from ces_manager.columns import shared_columns
+from ces_manager.errors import NotFound
+from ces_manager.measurements import Measurements
+from ces_manager.network.link_views import link_views_of
+from ces_manager.paging import node_cursor
+from ces_manager.plans.residual import held_on_nodes
+
+
+def list_nodes(tx: ReadTx, measurements: Measurements, *, cursor: str | None, limit: int) -> Page[NodeView]:
+    """In order of their names; the cursor is the last name seen."""
+    last = node_cursor(cursor) or ""
+    query = select(NodeRow.name).where(NodeRow.name > last).order_by(NodeRow.name).limit(limit + 1)
+    names = tx.session.scalars(query).all()
+    views = _node_views(tx, measurements, names[:limit])
+    return Page[NodeView](items=views, next=names[limit - 1] if len(names) > limit else None)
+
+
+def node_view(tx: ReadTx, node: str, measurements: Measurements) -> NodeView:
+    """Raises NotFound."""
+    views = _node_views(tx, measurements, [node])
+    if not views:
+        raise NotFound(f"no node {node}")
+    return views[0]
+
+
+def topology_view(tx: ReadTx, measurements: Measurements) -> TopologyView:
+    media = tx.session.scalars(select(MediumRow).order_by(MediumRow.name))
+    return TopologyView(
+        version=tx.cluster().topology_version,
+        nodes=_node_views(tx, measurements),
+        links=link_views_of(tx, measurements),
+        media={row.name: row.bandwidth for row in media},
+    )
+
+
+def _node_views(tx: ReadTx, measurements: Measurements, names: Collection[str] | None = None) -> list[NodeView]:
+    """All nodes, or those named, in order of their names."""
+    query = select(NodeRow, LeaseRow).outerjoin(LeaseRow, LeaseRow.node == NodeRow.name).order_by(NodeRow.name)
+    live = (
+        select(AllocationRow.node, JobRow.name, AllocationRow.task)
+        .join(JobRow, JobRow.id == AllocationRow.job)
+        .where(AllocationRow.state.in_(LIVE_STATES))
+        .order_by(JobRow.id, AllocationRow.rank)
+    )
+    if names is not None:
+        query, live = query.where(NodeRow.name.in_(names)), live.where(AllocationRow.node.in_(names))
+    placed: dict[str, list[str]] = defaultdict(list)
+    for node, job, task in tx.session.execute(live):
+        placed[node].append(f"{job}/{task}")
+    held = held_on_nodes(tx, names)
+    views = []
+    for row, lease in tx.session.execute(query):
+        beat = measurements.beat(row.name)
+        cpu, memory, gpu = held.get(row.name, (0, 0, 0))
+        views.append(
+            NodeView(
+                **shared_columns(row, NodeView),
+                cpu_allocated=cpu,
+                memory_allocated=memory,
+                gpu_allocated=gpu,
+                cpu_used=beat[1].cpu if beat else None,
+                memory_used=beat[1].memory if beat else None,
+                last_heartbeat=lease.heard_at if lease is not None and lease.boot else None,
+                allocations=placed[row.name],
+            )
+        )
+    return views

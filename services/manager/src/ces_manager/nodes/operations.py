@@ -1,0 +1,42 @@
+"""What operators do with nodes: cordon, uncordon, drain. Each command returns what was so already, if it changed
+nothing that counts."""
+
+from __future__ import annotations
+
+from ces_common.db.uow import WriteTx
+from ces_manager.jobs import lifecycle
+from ces_manager.jobs.transitions import change
+from ces_manager.nodes.rows import emit_node, jobs_on, node_row
+
+
+def cordon(tx: WriteTx, name: str) -> str | None:
+    """Let no new task go to the node. Raises NotFound."""
+    return None if _mark(tx, name, cordoned=True) else f"node {name} is cordoned already"
+
+
+def uncordon(tx: WriteTx, name: str) -> str | None:
+    """Let new tasks go to the node again. Raises NotFound."""
+    return None if _mark(tx, name, cordoned=False) else f"node {name} is not cordoned"
+
+
+def drain(tx: WriteTx, name: str) -> str | None:
+    """Cordon the node and place its jobs elsewhere. Raises NotFound."""
+    row = node_row(tx, name)
+    jobs = jobs_on(tx, name)
+    remark = f"node {name} is drained already: cordoned, and no job has anything there"
+    drained = row.cordoned and not jobs
+    row.cordoned, row.version = True, tx.version
+    for job in jobs:
+        change(tx, job, lambda course: lifecycle.reschedule(course, f"node {name} is drained"))
+    emit_node(tx, row, "drained")
+    return remark if drained else None
+
+
+def _mark(tx: WriteTx, name: str, *, cordoned: bool) -> bool:
+    """Whether that changed the node."""
+    row = node_row(tx, name)
+    if row.cordoned is cordoned:
+        return False
+    row.cordoned, row.version = cordoned, tx.version
+    emit_node(tx, row, "cordoned" if cordoned else "uncordoned")
+    return True

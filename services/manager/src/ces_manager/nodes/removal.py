@@ -1,0 +1,87 @@
+"""Removing a node for good."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from sqlalchemy import delete, select
+
+from ces_common.db.tables import LIVE_STATES, AllocationRow, HopRow, JobRow, NodeRow, ReservationRow, RevokedKeyRow
+from ces_common.db.uow import ReadTx, WriteTx
+from ces_common.states import JobState
+from ces_manager.errors import Conflict
+from ces_manager.jobs import lifecycle
+from ces_manager.jobs.transitions import change
+from ces_manager.nodes.failure_detector import is_lost
+from ces_manager.nodes.rows import emit_node, jobs_on, node_row
+from ces_manager.timeouts import Timeouts
+
+
+def forget_node(tx: WriteTx, timeouts: Timeouts, age_s: float, name: str) -> list[str]:
+    """Remove a node that is lost, or drained and empty. Its capacity is free at once, its jobs are placed elsewhere,
+    its key is never admitted again; its links stay in the topology for a node of the same name. Returns the jobs that
+    lost something. ``age_s``: seconds since the node was last heard.
+
+    Raises NotFound; Conflict where something may still run there."""
+    row = node_row(tx, name)
+    reason = _reason_to_keep(row, _tasks_on(tx, name), age_s, timeouts)
+    if reason is not None:
+        raise Conflict(reason)
+    why = f"node {name} was forgotten"
+    touched = []
+    for job in jobs_on(tx, name):
+        change(tx, job, partial(lifecycle.node_lost, node=name, reason=why))
+        touched.append(job.id)
+    for job in _jobs_through(tx, name):
+        change(tx, job, partial(lifecycle.reschedule, reason=why))
+        touched.append(job.id)
+    if tx.session.get(RevokedKeyRow, row.public_key) is None:
+        tx.session.add(RevokedKeyRow(public_key=row.public_key, node=name, revoked_at=tx.now))
+    emit_node(tx, row, "forgotten")
+    tx.session.execute(delete(NodeRow).where(NodeRow.name == name), execution_options={"synchronize_session": False})
+    tx.session.expunge(row)
+    tx.cluster().horizon = tx.version  # a delta cannot say that something is no more
+    return sorted(set(touched))
+
+
+def _reason_to_keep(row: NodeRow, tasks: Sequence[str], age_s: float, timeouts: Timeouts) -> str | None:
+    """Why the node cannot be forgotten; None where nothing may still run there."""
+    if row.state == "ready":
+        if not row.cordoned:
+            return f"node {row.name} is alive: drain it first (ces node drain {row.name}), or end its agent"
+        if tasks:
+            return f"node {row.name} is alive and not empty yet: {', '.join(tasks[:5])}; try again when it is"
+    elif tasks and not is_lost(age_s, timeouts):
+        left = timeouts.lease_s + timeouts.margin_s - age_s
+        return (
+            f"node {row.name} may still be alive, its lease ends in {max(left, 1):.0f} s at the latest; try again then"
+        )
+    return None
+
+
+def _tasks_on(tx: ReadTx, node: str) -> Sequence[str]:
+    query = (
+        select(JobRow.name, AllocationRow.task)
+        .join(JobRow, JobRow.id == AllocationRow.job)
+        .where(AllocationRow.node == node, AllocationRow.state.in_(LIVE_STATES))
+        .order_by(JobRow.id, AllocationRow.rank)
+    )
+    return [f"{job}/{task}" for job, task in tx.session.execute(query)]
+
+
+def _jobs_through(tx: ReadTx, node: str) -> Sequence[JobRow]:
+    """Jobs with a flow through the node, or a suspended one whose flow starts or ends there."""
+    passing = (
+        select(ReservationRow.job)
+        .join(HopRow, HopRow.number == ReservationRow.number)
+        .where(ReservationRow.held, (HopRow.src == node) | (HopRow.dst == node))
+    )
+    waiting = (
+        select(ReservationRow.job, ReservationRow.path)
+        .join(JobRow, JobRow.id == ReservationRow.job)
+        .where(ReservationRow.held, JobRow.state == JobState.SUSPENDED)
+    )
+    jobs = {job for job, path in tx.session.execute(waiting) if node in (path[0], path[-1])}
+    jobs.update(tx.session.scalars(passing))
+    return tx.session.scalars(select(JobRow).where(JobRow.id.in_(jobs)).order_by(JobRow.id)).all()

@@ -1,0 +1,1 @@
+"""A scheduler's proposals: what fits is committed, the rest rejected."""

@@ -1,0 +1,68 @@
+"""The next free addresses, ports and flow numbers. They go round, so that a released one rests for a while: its traffic
+classes and connections may linger. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from ipaddress import IPv4Network
+from itertools import chain
+
+POOL = IPv4Network("10.64.0.0/10")
+SUBNET_BITS = 24
+FIRST_HOST, LAST_HOST = 2, 254  # .1 is the node's router
+WORKER_PORT = 29400  # where a worker has an address of its own
+FIRST_PORT, LAST_PORT = 20000, 29399  # where it shares the host's
+LAST_FLOW = 32000
+
+
+class Exhausted(Exception):
+    """Nothing is left to hand out."""
+
+
+def next_subnet(taken: Collection[str]) -> str:
+    """The first worker subnet that no node has. Raises Exhausted."""
+    used = set(taken)
+    for subnet in POOL.subnets(new_prefix=SUBNET_BITS):
+        if str(subnet) not in used:
+            return str(subnet)
+    raise Exhausted(f"all subnets of {POOL} are taken")
+
+
+def next_address(subnet: str, last_host: int, taken: Collection[str]) -> tuple[str, int]:
+    """The next free worker address after host number ``last_host``, and its host number. Raises Exhausted."""
+    base = IPv4Network(subnet).network_address
+    addresses = set(taken)
+    for host in _round(FIRST_HOST, LAST_HOST, last_host):
+        address = str(base + host)
+        if address not in addresses:
+            return address, host
+    raise Exhausted(f"all addresses of {subnet} are taken")
+
+
+def next_port(last: int, taken: Collection[int]) -> int:
+    """The next free port on a shared address. Raises Exhausted."""
+    used = set(taken)
+    for port in _round(FIRST_PORT, LAST_PORT, last):
+        if port not in used:
+            return port
+    raise Exhausted(f"all ports from {FIRST_PORT} to {LAST_PORT} are taken")
+
+
+def next_numbers(last: int, taken: Collection[int], count: int) -> list[int]:
+    """The next ``count`` free flow numbers. Raises Exhausted."""
+    used = set(taken)
+    if LAST_FLOW - len(used) < count:
+        raise Exhausted(f"{count} flows are too many beside the {len(used)} that are live")
+    numbers: list[int] = []
+    for number in _round(1, LAST_FLOW, last):
+        if len(numbers) == count:
+            break
+        if number not in used:
+            numbers.append(number)
+    return numbers
+
+
+def _round(first: int, last: int, after: int) -> Iterator[int]:
+    """``first..last``, beginning behind ``after``."""
+    start = after + 1 if first <= after < last else first
+    return chain(range(start, last + 1), range(first, start))

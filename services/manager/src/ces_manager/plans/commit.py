@@ -1,0 +1,93 @@
+"""Commit of a proposed plan: all of it or nothing."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from ces_common.db.tables import JobRow, PlanRow
+from ces_common.db.uow import WriteTx
+from ces_common.messages.events import PlanCommitted, PlanProposed, PlanRejected
+from ces_common.states import JobState
+from ces_manager.jobs.records import allocation_record, flow_record
+from ces_manager.jobs.transitions import emit_allocation, emit_job, find_job
+from ces_manager.plans.addresses import Exhausted
+from ces_manager.plans.allocation import allocate_tasks, reserve_flows
+from ces_manager.plans.feasibility import misfit
+from ces_manager.plans.reservations import reserve_links
+from ces_manager.plans.residual import residual_of
+from ces_manager.plans.resumption import commit_resumption
+
+
+def commit_plan(tx: WriteTx, plan: PlanProposed) -> str | None:
+    """Commit a plan that fits the residual capacity; reject any other, and return the reason. A rejected plan changes
+    nothing."""
+    row = find_job(tx, plan.job)
+    if row is None:
+        return _reject(tx, None, plan, f"no job {plan.job}")
+    act = commit_resumption if row.state is JobState.SUSPENDED else _place
+    reason = act(tx, row, plan)
+    if reason is not None:
+        return _reject(tx, row, plan, reason)
+    tx.session.add(
+        PlanRow(
+            id=plan.plan,
+            job=row.id,
+            attempt=row.attempt,
+            solver=plan.solver,
+            version=tx.version,
+            committed_at=tx.now,
+            metrics=plan.metrics,
+            considered=plan.considered,
+            assignments=plan.assignments,
+            flows=plan.flows,
+        )
+    )
+    return None
+
+
+def _reject(tx: WriteTx, row: JobRow | None, plan: PlanProposed, reason: str) -> str:
+    rejected = PlanRejected(plan=plan.plan, job=plan.job, attempt=plan.attempt, reason=reason)
+    tx.emit("plan", "rejected", plan.plan, rejected, job=None if row is None else row.id)
+    return reason
+
+
+def _place(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
+    """Place a queued job. Returns the reason where that cannot be done; then nothing has changed."""
+    reason = _reason_against(tx, row, plan)
+    if reason is not None:
+        return reason
+    try:
+        allocations = allocate_tasks(tx, row, plan)
+        reservations = reserve_flows(tx, row, plan)
+    except Exhausted as error:
+        return str(error)
+    tx.session.add_all([*allocations, *reservations])
+    reserve_links(tx, reservations)
+    committed = PlanCommitted(
+        plan=plan.plan,
+        job=row.id,
+        attempt=row.attempt,
+        solver=plan.solver,
+        metrics=plan.metrics,
+        allocations=[allocation_record(allocation) for allocation in allocations],
+        flows=[flow_record(flow) for flow in reservations],
+    )
+    tx.emit("plan", "committed", plan.plan, committed, job=row.id)
+    row.waiting, row.queue_status, row.reason = None, None, None
+    row.state, row.state_since = JobState.PLANNED, tx.now
+    row.placed_at = tx.now
+    row.version = tx.version
+    emit_job(tx, row, JobState.QUEUED)
+    for allocation in allocations:
+        emit_allocation(tx, row.id, allocation, None)
+    return None
+
+
+def _reason_against(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
+    if row.state is not JobState.QUEUED:
+        return f"job {row.name} is {row.state.value}, not queued"
+    if row.attempt != plan.attempt:
+        return f"job {row.name} is at attempt {row.attempt}, the plan is for {plan.attempt}"
+    links = {hop for flow in plan.flows for hop in pairwise(flow.path)}
+    nodes = set(plan.assignments.values()).union(*(flow.path for flow in plan.flows))
+    return misfit(row.tasks, row.flows, plan.assignments, plan.flows, residual_of(tx, nodes, links))

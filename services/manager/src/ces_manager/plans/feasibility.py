@@ -1,0 +1,215 @@
+"""Feasibility: whether a plan, or a revision of plans, fits the residual capacity. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from ces_common.jobfile import Flow, Task
+from ces_common.messages.events import FlowPlan
+from ces_common.quantities import show_bandwidth, show_cpu, show_memory
+
+Hop = tuple[str, str]  # the two ends of a link
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualNode:
+    """A node and its residual capacity: ``cpu`` in millicores, ``memory`` in bytes."""
+
+    state: str
+    cordoned: bool
+    arch: str
+    labels: Mapping[str, str]
+    cpu: int
+    memory: int
+    gpu: int
+    datasets: Collection[str] = ()  # that it offers
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualLink:
+    """A link and its residual reservable ``bandwidth``, in bit/s."""
+
+    bandwidth: int
+    medium: str | None = None
+    up: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """Residual capacity of everything that a plan touches; what is missing here does not exist."""
+
+    nodes: Mapping[str, ResidualNode]
+    links: Mapping[Hop, ResidualLink] = field(default_factory=dict)
+    media: Mapping[str, int] = field(default_factory=dict)  # bit/s left
+
+
+def misfit(
+    tasks: Sequence[Task],
+    flows: Sequence[Flow],
+    assignments: Mapping[str, str],
+    given: Sequence[FlowPlan],
+    residual: Residual,
+    *,
+    asking: Sequence[Task] | None = None,
+) -> str | None:
+    """The first reason why a plan cannot be committed; None where it can. ``asking``: what the tasks still ask of their
+    nodes, where they already hold part of what they need."""
+    if set(assignments) != {task.name for task in tasks}:
+        return "the plan does not place exactly the job's tasks"
+    asked = {(flow.src, flow.dst): flow for flow in flows}
+    if len(given) != len(asked) or {(flow.src, flow.dst) for flow in given} != set(asked):
+        return "the plan does not give exactly the job's flows"
+    sources = {flow.src: node for flow in flows if (node := flow.data_node) is not None}
+    places = {**assignments, **sources}
+    problems = (
+        _nodes(tasks if asking is None else asking, assignments, residual),
+        (reason for flow in given for reason in _flow(flow, asked[flow.src, flow.dst], places, residual)),
+        (reason for flow in flows for reason in _data(flow, residual)),
+        _links(given, residual),
+    )
+    for problem in problems:
+        for reason in problem:
+            return reason
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class FlowChange:
+    """A held flow, and what it shall have instead; ``low`` and ``high`` are what its job asks for, in bit/s."""
+
+    held: FlowPlan
+    given: FlowPlan
+    low: int
+    high: int
+
+
+def revision_misfit(changes: Sequence[FlowChange], residual: Residual) -> str | None:
+    """The first reason why flows cannot be changed like this; None where they can. ``residual`` is what is left beside
+    what they hold. A flow may get less than its minimum only if it has less already, or if its path no longer carries
+    it; with nothing it may stay on a path that is not there."""
+    freed = _given_back(residual, [change.held for change in changes])
+    moving = [change for change in changes if change.given.rate or change.given.path != change.held.path]
+    for change in changes:
+        held, given = change.held, change.given
+        least = 0 if held.rate < change.low or _fails(held.path, residual) else change.low
+        asked = Flow(src=held.src, dst=held.dst, min=least, max=change.high)
+        ends = {held.src: held.path[0], held.dst: held.path[-1]}
+        for reason in _flow(given, asked, ends, freed if change in moving else None):
+            return reason
+    return next(_links([change.given for change in moving], freed), None)
+
+
+def _fails(path: Sequence[str], residual: Residual) -> bool:
+    """Whether a link of the path is not there, is down, or has more on it than it carries."""
+    links = [residual.links.get(hop) for hop in pairwise(path)]
+    return any(
+        link is None or not link.up or link.bandwidth < 0 or residual.media.get(link.medium or "", 0) < 0
+        for link in links
+    )
+
+
+def _given_back(residual: Residual, flows: Sequence[FlowPlan]) -> Residual:
+    links, media = dict(residual.links), dict(residual.media)
+    for flow in flows:
+        for hop in pairwise(flow.path):
+            link = links.get(hop)
+            if link is not None:
+                links[hop] = replace(link, bandwidth=link.bandwidth + flow.rate)
+                if link.medium is not None:
+                    media[link.medium] += flow.rate
+    return Residual(residual.nodes, links, media)
+
+
+def _nodes(tasks: Sequence[Task], assignments: Mapping[str, str], residual: Residual) -> Iterator[str]:
+    cpu, memory, gpu = Counter[str](), Counter[str](), Counter[str]()
+    for task in tasks:
+        name = assignments[task.name]
+        node = residual.nodes.get(name)
+        if node is None:
+            yield f"node {name} does not exist"
+            return
+        if node.state != "ready":
+            yield f"node {name} is {node.state}"
+        if node.cordoned:
+            yield f"node {name} is cordoned"
+        if task.arch is not None and task.arch != node.arch:
+            yield f"{task.name} asks for {task.arch}, node {name} is {node.arch or 'of unknown architecture'}"
+        for key, value in task.labels.items():
+            if node.labels.get(key) != value:
+                yield f"{task.name} asks for label {key}={value}, which node {name} does not have"
+        cpu[name] += task.cpu
+        memory[name] += task.memory
+        gpu[name] += task.gpu
+    for name in cpu:
+        node = residual.nodes[name]
+        if cpu[name] > node.cpu:
+            yield f"node {name} has {show_cpu(max(node.cpu, 0))} left, the plan asks for {show_cpu(cpu[name])}"
+        if memory[name] > node.memory:
+            left = show_memory(max(node.memory, 0))
+            yield f"node {name} has {left} of memory left, the plan asks for {show_memory(memory[name])}"
+        if gpu[name] > node.gpu:
+            yield f"node {name} has {max(node.gpu, 0)} GPUs left, the plan asks for {gpu[name]}"
+
+
+def _data(flow: Flow, residual: Residual) -> Iterator[str]:
+    """Whether the node that a flow comes from has what is to be read."""
+    name = flow.data_node
+    if name is None:
+        return
+    offered = residual.nodes[name].datasets if name in residual.nodes else ()
+    lacking = [dataset for dataset in flow.datasets if dataset not in offered]
+    if lacking or not offered:
+        yield f"node {name} offers {f'no dataset {lacking[0]}' if lacking else 'no data'}, which {flow.dst} reads"
+
+
+def _flow(flow: FlowPlan, asked: Flow, places: Mapping[str, str], residual: Residual | None) -> Iterator[str]:
+    """``places``: the nodes of the flow's ends; ``residual`` is None for a flow that uses nothing."""
+    name = f"flow {flow.src} -> {flow.dst}"
+    if not asked.min <= flow.rate <= asked.max:
+        yield (
+            f"{name} gets {show_bandwidth(flow.rate)}, outside of "
+            f"{show_bandwidth(asked.min)} to {show_bandwidth(asked.max)}"
+        )
+    path = flow.path
+    if not path or path[0] != places[flow.src] or path[-1] != places[flow.dst]:
+        yield f"the path of {name} does not lead from {places[flow.src]} to {places[flow.dst]}"
+    if len(set(path)) != len(path):
+        yield f"the path of {name} passes a node twice"
+    if residual is None:
+        return
+    for hop in pairwise(path):
+        if hop not in residual.links:
+            yield f"{name} uses link {hop[0]} -> {hop[1]}, which does not exist"
+        elif not residual.links[hop].up:
+            yield f"{name} uses link {hop[0]} -> {hop[1]}, which is down"
+    for node in path:
+        if node not in residual.nodes:
+            yield f"{name} passes node {node}, which does not exist"
+        elif residual.nodes[node].state != "ready":
+            yield f"{name} passes node {node}, which is {residual.nodes[node].state}"
+
+
+def _links(given: Sequence[FlowPlan], residual: Residual) -> Iterator[str]:
+    links, media = Counter[Hop](), Counter[str]()
+    for flow in given:
+        for hop in pairwise(flow.path):
+            links[hop] += flow.rate
+            medium = residual.links[hop].medium
+            if medium is not None:
+                media[medium] += flow.rate
+    for hop, asked in links.items():
+        left = residual.links[hop].bandwidth
+        if asked > left:
+            yield (
+                f"link {hop[0]} -> {hop[1]} has {show_bandwidth(max(left, 0))} left, "
+                f"the plan asks for {show_bandwidth(asked)}"
+            )
+    for medium, asked in media.items():
+        left = residual.media[medium]
+        if asked > left:
+            yield (
+                f"medium {medium} has {show_bandwidth(max(left, 0))} left, the plan asks for {show_bandwidth(asked)}"
+            )

@@ -1,0 +1,93 @@
+"""Residual capacity of nodes, links and media: what committed rows leave free."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import BindParameter, bindparam, func, select
+
+from ces_common.db.tables import LIVE_STATES, AllocationRow, HopRow, LinkRow, MediumRow, NodeRow
+from ces_common.db.uow import ReadTx
+from ces_common.shares import reservable, reservable_of_medium, usable
+from ces_manager.plans.feasibility import Hop, Residual, ResidualLink, ResidualNode
+
+Held = tuple[int, int, int]  # millicores, bytes, GPUs
+# Built once: putting a statement together costs more than running it.
+_IN_NAMES: BindParameter[str] = bindparam("names", expanding=True)
+_NODES = select(NodeRow).where(NodeRow.name.in_(_IN_NAMES))
+_LINKS = select(LinkRow.src, LinkRow.dst, LinkRow.bandwidth, LinkRow.measured, LinkRow.medium, LinkRow.state).where(
+    LinkRow.src.in_(_IN_NAMES)
+)
+_HELD = (
+    select(
+        AllocationRow.node,
+        func.sum(AllocationRow.cpu),
+        func.sum(AllocationRow.memory),
+        func.sum(AllocationRow.gpu),
+    )
+    .where(AllocationRow.state.in_(LIVE_STATES))
+    .group_by(AllocationRow.node)
+)
+_HELD_ON = _HELD.where(AllocationRow.node.in_(_IN_NAMES))
+_RESERVED = (
+    select(HopRow.src, HopRow.dst, func.sum(HopRow.rate))
+    .where(HopRow.src.in_(_IN_NAMES))
+    .group_by(HopRow.src, HopRow.dst)
+)
+
+
+def residual_of(tx: ReadTx, nodes: Collection[str], links: Collection[Hop]) -> Residual:
+    """Residual capacity of these nodes and links, and of the media that the links share."""
+    used_nodes = held_on_nodes(tx, nodes)
+    node_rooms = {}
+    for node in tx.session.scalars(_NODES, {"names": list(nodes)}):
+        cpu, memory, gpu = used_nodes.get(node.name, (0, 0, 0))
+        node_rooms[node.name] = ResidualNode(
+            node.state,
+            node.cordoned,
+            node.arch,
+            node.labels,
+            node.cpu - cpu,
+            node.memory - memory,
+            node.gpu - gpu,
+            node.datasets,
+        )
+    if not links:
+        return Residual(node_rooms)
+    sources = {src for src, _ in links}
+    used_links = held_on_links(tx, sources)
+    link_rooms = {}
+    for link in tx.session.execute(_LINKS, {"names": list(sources)}):
+        hop = (link.src, link.dst)
+        if hop in links:
+            left = reservable(usable(link.bandwidth, link.measured)) - used_links.get(hop, 0)
+            link_rooms[hop] = ResidualLink(left, link.medium, link.state == "up")
+    media = {link.medium for link in link_rooms.values() if link.medium is not None}
+    return Residual(node_rooms, link_rooms, _left_of_media(tx, media) if media else {})
+
+
+def held_on_nodes(tx: ReadTx, nodes: Collection[str] | None = None) -> dict[str, Held]:
+    """What live allocations hold of these nodes, or of all."""
+    rows = tx.session.execute(_HELD) if nodes is None else tx.session.execute(_HELD_ON, {"names": list(nodes)})
+    return {node: (int(cpu), int(memory), int(gpu)) for node, cpu, memory, gpu in rows}
+
+
+def held_on_links(tx: ReadTx, sources: Collection[str]) -> dict[Hop, int]:
+    """What held flows reserve on links from these nodes, in bit/s."""
+    rows = tx.session.execute(_RESERVED, {"names": list(sources)})
+    return {(src, dst): int(total) for src, dst, total in rows}
+
+
+def _left_of_media(tx: ReadTx, names: Collection[str]) -> dict[str, int]:
+    used = (
+        select(LinkRow.medium, func.sum(HopRow.rate))
+        .join(HopRow, (HopRow.src == LinkRow.src) & (HopRow.dst == LinkRow.dst))
+        .where(LinkRow.medium.in_(names))
+        .group_by(LinkRow.medium)
+    )
+    taken = {medium: int(total) for medium, total in tx.session.execute(used)}
+    tunnelled = set(
+        tx.session.scalars(select(LinkRow.medium).where(LinkRow.medium.in_(names), LinkRow.kind == "vxlan").distinct())
+    )
+    rows = tx.session.execute(select(MediumRow.name, MediumRow.bandwidth).where(MediumRow.name.in_(names)))
+    return {name: reservable_of_medium(bandwidth, name in tunnelled) - taken.get(name, 0) for name, bandwidth in rows}

@@ -1,0 +1,1 @@
+"""The queue of waiting jobs, as the scheduler reports it."""

@@ -1,0 +1,34 @@
+"""Timeouts and retention of the manager, in seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ces_common.states import JobState
+
+DAY_S = 86400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    lease_s: float = 30.0  # how long a node's workers may run without word from the manager
+    margin_s: float = 10.0  # beyond the lease, for the agent to stop them
+    unreachable_after_s: float = 10.0  # silence after which a node gets no new work
+    planned_s: float = 60.0
+    preparing_s: float = 120.0
+    starting_s: float = 600.0  # images may have to be pulled
+    max_late: int = 3  # deadlines in a row that a job may miss before it fails
+    keep_jobs_s: float = 30 * DAY_S  # settled jobs, with their plans and allocations
+    # Events for clients that resume; the ids of consumed messages and join tokens that have ended. Never less than the
+    # stream keeps facts, so that whatever it delivers again is recognised.
+    keep_messages_s: float = 7 * DAY_S
+    prune_jobs: int = 50  # at once; a job may have thousands of allocations
+    prune_rows: int = 500
+
+    def patience(self, state: JobState) -> float | None:
+        """Within how many seconds a job that has entered ``state`` must have left it; None where it may stay."""
+        return {
+            JobState.PLANNED: self.planned_s,
+            JobState.PREPARING: self.preparing_s,
+            JobState.STARTING: self.starting_s,
+        }.get(state)

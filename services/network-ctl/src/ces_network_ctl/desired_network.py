@@ -1,0 +1,158 @@
+"""The desired network of every node, from the committed state. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2s
+
+from ces_common.composer import Composer
+from ces_common.messages.desired import (
+    DesiredNetwork,
+    FlowClass,
+    LinkDevice,
+    SubnetRoute,
+    VxlanTunnel,
+)
+from ces_common.messages.records import LinkRecord, MediumRecord, NodeRecord
+from ces_common.names import link_device, router_address
+from ces_common.shares import best_effort_rate, fitted
+from ces_common.state_view import StateView
+from ces_network_ctl.job_network import NetworkContext, Parts, share_of
+from ces_network_ctl.plain_routes import next_hops
+
+LARGEST_VNI = (1 << 24) - 1
+
+
+class Planner:
+    """The desired network document of every known node. It remembers what did not change between two views, which
+    never shows in the outcome. Generations are set when documents are written."""
+
+    def __init__(self) -> None:
+        self._composer = Composer[NetworkContext, Parts, DesiredNetwork](share_of, self._document)
+        self._context: NetworkContext | None = None
+
+    def plan(self, view: StateView) -> dict[str, DesiredNetwork]:
+        if self._context is None or not _still_holds(self._context, view):
+            self._context = context_of(view)
+        return self._composer.compose(self._context, self._context.bases, view.jobs.values())
+
+    def _document(self, base: DesiredNetwork, parts: Sequence[Parts]) -> DesiredNetwork:
+        assert self._context is not None  # other capacities mean another context, and that other bases
+        return _document(base, parts, self._context.capacities)
+
+
+def context_of(view: StateView) -> NetworkContext:
+    """What jobs' networks are planned on in this state."""
+    nodes = dict(view.nodes)
+    links = [link for link in view.topology.links if link.src in nodes and link.dst in nodes]
+    hops = next_hops(link for link in links if link.up)  # devices stay in the documents: a link may come up again
+    outgoing: dict[str, list[LinkRecord]] = defaultdict(list)
+    for link in sorted(links, key=lambda link: link.dst):
+        outgoing[link.src].append(link)
+    capacities = {(link.src, link.dst): link.capacity for link in links}
+    best_effort = _best_effort_rates(links, view.topology.media)
+    bases = {}
+    for name, node in nodes.items():
+        shaped = node.network == "tc"
+        bases[name] = DesiredNetwork(
+            node=name,
+            epoch=view.epoch,
+            generation=view.version,
+            mode=node.network,
+            router=router_address(node.subnet),
+            subnet=node.subnet,
+            links=[
+                _device(link, nodes, (link.dst, link.src) in capacities, best_effort[link.src, link.dst])
+                for link in outgoing[name]
+                if shaped
+            ],
+            subnets=_subnets(nodes, hops.get(name, {})) if shaped else [],
+        )
+    wired = frozenset((link.src, link.dst) for link in links if link.medium is None and link.capacity == link.bandwidth)
+    return NetworkContext(view.epoch, view.topology, nodes, hops, bases, wired, capacities)
+
+
+def _best_effort_rates(links: Sequence[LinkRecord], media: Iterable[MediumRecord]) -> dict[tuple[str, str], int]:
+    """The rate in bit/s of each link's best-effort class. Links that share a medium get equal parts of what one link of
+    its capacity would have, since no sender sees the others' traffic."""
+    sharing = Counter(link.medium for link in links)
+    parts = {medium.name: medium.bandwidth // max(sharing[medium.name], 1) for medium in media}
+    return {
+        (link.src, link.dst): best_effort_rate(min(link.capacity, parts.get(link.medium or "", link.capacity)))
+        for link in links
+    }
+
+
+def _still_holds(context: NetworkContext, view: StateView) -> bool:
+    """Whether only jobs have changed, or what is no concern of networks."""
+    return (
+        context.epoch == view.epoch
+        and context.topology is view.topology
+        and context.nodes.keys() == view.nodes.keys()
+        and all(_network_of(node) == _network_of(context.nodes[name]) for name, node in view.nodes.items())
+    )
+
+
+def _network_of(node: NodeRecord) -> tuple[str, str, str]:
+    return node.network, node.subnet, node.host_address
+
+
+def _subnets(nodes: Mapping[str, NodeRecord], hops: Mapping[str, str]) -> list[SubnetRoute]:
+    return [
+        SubnetRoute(subnet=nodes[target].subnet, via=via)
+        for target, via in sorted(hops.items())
+        if nodes[target].subnet
+    ]
+
+
+def _document(
+    base: DesiredNetwork, parts: Sequence[Parts], capacities: Mapping[tuple[str, str], int]
+) -> DesiredNetwork:
+    rooms = {link.peer: capacities[base.node, link.peer] - link.best_effort for link in base.links}
+    return base.model_copy(
+        update={
+            "endpoints": [endpoint for part in parts for endpoint in part.endpoints],
+            "policies": [policy for part in parts for policy in part.policies],
+            "classes": _within_links(rooms, [each for part in parts for each in part.classes]),
+            "readers": [reader for part in parts for reader in part.readers],
+        }
+    )
+
+
+def _within_links(rooms: Mapping[str, int], classes: list[FlowClass]) -> list[FlowClass]:
+    """The classes with the rates of return classes lowered where a link has no room for all of them beside its
+    reservations: HTB leaves do not obey their parent's sum. ``rooms``: bit/s that each neighbour's link carries beside
+    its best-effort class."""
+    for peer, most in rooms.items():
+        here = [(at, each) for at, each in enumerate(classes) if each.via == peer]
+        room = most - sum(each.rate for _, each in here if each.kind == "data")
+        returns = [(at, each) for at, each in here if each.kind == "return"]
+        rates = fitted([each.rate for _, each in returns], room)
+        for (at, each), rate in zip(returns, rates, strict=True):
+            if rate != each.rate:
+                classes[at] = each.model_copy(update={"rate": rate})
+    return classes
+
+
+def _device(link: LinkRecord, nodes: Mapping[str, NodeRecord], two_way: bool, best_effort: int) -> LinkDevice:
+    peer = nodes[link.dst]
+    tunnel = None
+    if link.kind == "vxlan":
+        tunnel = VxlanTunnel(vni=_vni(link.src, link.dst), remote=peer.host_address)
+    return LinkDevice(
+        peer=link.dst,
+        device=link_device(link.dst),
+        kind=link.kind,
+        bandwidth=link.bandwidth,
+        best_effort=best_effort,
+        gateway=router_address(peer.subnet),
+        two_way=two_way,
+        vxlan=tunnel,
+    )
+
+
+def _vni(one: str, other: str) -> int:
+    """The same VXLAN network identifier on both sides of a wire."""
+    digest = blake2s("\0".join(sorted((one, other))).encode(), digest_size=4).digest()
+    return int.from_bytes(digest) % LARGEST_VNI + 1

@@ -1,0 +1,188 @@
+"""What one job asks of the network of each node: its workers' routes, its flows' policy routes and classes. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from ces_common.messages.desired import DesiredNetwork, Endpoint, FlowClass, PeerRoute, PolicyRoute, Reader
+from ces_common.messages.records import FlowRecord, JobRecord, NodeRecord, Topology
+from ces_common.names import router_address
+from ces_common.shares import return_rate
+from ces_common.states import JOB_PLACED, JobState
+from ces_network_ctl.plain_routes import Hops, plain_path
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkContext:
+    """What every job's network is planned on: nodes, their documents without jobs, plain routes, and what each link
+    carries in bit/s (``capacities``).
+
+    ``wired``: links that share their medium with no other and carry what is configured. Only their sender can see
+    whether there is room to borrow."""
+
+    epoch: str
+    topology: Topology
+    nodes: Mapping[str, NodeRecord]
+    hops: Hops
+    bases: Mapping[str, DesiredNetwork]
+    wired: Set[tuple[str, str]]
+    capacities: Mapping[tuple[str, str], int]
+
+
+@dataclass(eq=False)
+class Parts:
+    """What one job asks of one node."""
+
+    endpoints: list[Endpoint] = field(default_factory=list)
+    policies: list[PolicyRoute] = field(default_factory=list)
+    classes: list[FlowClass] = field(default_factory=list)
+    readers: list[Reader] = field(default_factory=list)
+
+
+def needs_network(job: JobRecord) -> bool:
+    """A job keeps its network from its plan until the last of its workers is surely gone."""
+    return job.state in JOB_PLACED or (job.state is not JobState.QUEUED and not job.released)
+
+
+def involved_nodes(job: JobRecord) -> set[str]:
+    """Every node on which the job's network depends: where its tasks are, and what its flows cross."""
+    nodes = {allocation.node for allocation in job.allocations}
+    for flow in job.reserved:
+        nodes.update(flow.path)
+    return nodes
+
+
+def share_of(job: JobRecord, context: NetworkContext) -> dict[str, Parts]:
+    """Node -> what the job asks of it; empty where it needs no network, or a node of it is unknown."""
+    if not (needs_network(job) and job.allocations and involved_nodes(job) <= context.nodes.keys()):
+        return {}
+    return _JobNetwork(job, context).parts()
+
+
+class _JobNetwork:
+    """A job's network, worked out part by part."""
+
+    def __init__(self, job: JobRecord, context: NetworkContext) -> None:
+        self._job, self._wired = job, context.wired
+        self._sources = {flow.src: node for flow in job.flows if (node := flow.data_node) is not None}
+        places = {allocation.task: allocation.node for allocation in job.allocations}
+        self._hosts = {allocation.task: allocation.address for allocation in job.allocations}
+        self._addresses = self._hosts | {
+            source: router_address(context.nodes[node].subnet) for source, node in self._sources.items()
+        }
+        self._paths = _pair_paths(job, places | self._sources, context.hops)
+        self._parts: dict[str, Parts] = defaultdict(Parts)
+
+    def parts(self) -> dict[str, Parts]:
+        self._add_endpoints()
+        self._add_policies()
+        elastic = {(flow.src, flow.dst) for flow in self._job.flows if flow.mode == "elastic"}
+        for flow in self._job.reserved:
+            if flow.rate:  # else it is best effort for now
+                borrows = (flow.src, flow.dst) in elastic and flow.max > flow.rate
+                self._add_classes(flow, flow.max if borrows else None)
+        self._add_readers()
+        return self._parts
+
+    def _add_endpoints(self) -> None:
+        """Each worker reaches its peers, and the nodes whose data it reads."""
+        reserved = {(flow.src, flow.dst) for flow in self._job.reserved}
+        for allocation in self._job.allocations:
+            peers = []
+            for peer in self._job.allocations:
+                path = self._paths.get((allocation.task, peer.task))
+                if peer is not allocation and path:
+                    peers.append(PeerRoute(address=peer.address, via=_first_hop(path)))
+            for source in self._sources:
+                path = self._paths.get((allocation.task, source))
+                if (source, allocation.task) in reserved and path:
+                    peers.append(PeerRoute(address=self._addresses[source], via=_first_hop(path)))
+            self._parts[allocation.node].endpoints.append(
+                Endpoint(
+                    allocation=allocation.id,
+                    job=self._job.key,
+                    address=allocation.address,
+                    hostname=allocation.task,
+                    hosts=self._hosts,
+                    peers=peers,
+                )
+            )
+
+    def _add_policies(self) -> None:
+        """Reserved flows and their answers keep to their paths."""
+        pairs = {pair for flow in self._job.reserved for pair in ((flow.src, flow.dst), (flow.dst, flow.src))}
+        for src, dst in sorted(pairs):
+            path = self._paths.get((src, dst)) or []
+            own_table = src not in self._sources  # a worker's first hop is in its own routing table; a node has none
+            for at, via in list(pairwise(path))[own_table:]:
+                route = PolicyRoute(job=self._job.key, src=self._addresses[src], dst=self._addresses[dst], via=via)
+                self._parts[at].policies.append(route)
+
+    def _add_classes(self, flow: FlowRecord, most: int | None) -> None:
+        """A flow's classes on its path, and those of its answers. ``most``: bit/s up to which it may borrow."""
+        source, target = self._addresses[flow.src], self._addresses[flow.dst]
+        for at, via in pairwise(flow.path):
+            self._parts[at].classes.append(
+                FlowClass(
+                    job=self._job.key,
+                    number=flow.number,
+                    kind="data",
+                    via=via,
+                    src=source,
+                    dst=target,
+                    rate=flow.rate,
+                    ceil=most if (at, via) in self._wired else None,
+                )
+            )
+        for at, via in pairwise(self._paths.get((flow.dst, flow.src)) or []):
+            self._parts[at].classes.append(
+                FlowClass(
+                    job=self._job.key,
+                    number=flow.number,
+                    kind="return",
+                    via=via,
+                    src=target,
+                    dst=source,
+                    rate=return_rate(flow.rate),
+                    ceil=return_rate(most) if most and (at, via) in self._wired else None,
+                    # Whatever else is sent back would delay the acknowledgements, and so the flow. To a node nothing
+                    # is sent but requests, which are larger and must get through as well.
+                    small_only=flow.src not in self._sources,
+                )
+            )
+
+    def _add_readers(self) -> None:
+        for flow in self._job.flows:
+            if flow.src in self._sources and flow.dst in self._addresses:
+                reader = Reader(job=self._job.key, address=self._addresses[flow.dst], datasets=flow.datasets)
+                self._parts[self._sources[flow.src]].readers.append(reader)
+
+
+def _first_hop(path: list[str]) -> str | None:
+    return path[1] if len(path) > 1 else None
+
+
+def _pair_paths(job: JobRecord, places: Mapping[str, str], hops: Hops) -> dict[tuple[str, str], list[str]]:
+    """The path of every ordered pair of ends, whose nodes are ``places``: reserved flows as planned, their answers back
+    along the same nodes where links allow, everything else by plain routes."""
+    paths = {(flow.src, flow.dst): list(flow.path) for flow in job.reserved}
+    for flow in job.reserved:
+        back = list(reversed(flow.path))
+        pair = (flow.dst, flow.src)
+        if pair not in paths and all(_linked(hops, a, b) for a, b in pairwise(back)):
+            paths[pair] = back
+    for src, one in places.items():
+        for dst, other in places.items():
+            if src != dst and (src, dst) not in paths:
+                path = plain_path(hops, one, other)
+                if path is not None:
+                    paths[(src, dst)] = path
+    return paths
+
+
+def _linked(hops: Hops, src: str, dst: str) -> bool:
+    """Whether a link leads from one node straight to the other; then that is the plain route."""
+    return hops.get(src, {}).get(dst) == dst

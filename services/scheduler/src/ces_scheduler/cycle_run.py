@@ -1,0 +1,73 @@
+"""One cycle over the queue, and everything that is to be said of what it decided. It takes as long as the solver does,
+so it is run in a thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ces_common.messages.events import QueueStatus
+from ces_core.queue.cycle import cycle
+from ces_core.queue.parameters import Parameters
+from ces_core.queue.record import Record
+from ces_core.queue.state import Decisions
+from ces_core.solver import Solver
+from ces_scheduler.cycle_input import CycleInput, LastCycle
+from ces_scheduler.decision import Decision, decision_of
+from ces_scheduler.queue_policy import QueuePolicy
+from ces_scheduler.queue_status import queue_statuses
+from ces_scheduler.solver_calls import SolverCalls, share_of
+
+
+@dataclass(frozen=True)
+class Placing:
+    """How jobs are placed. ``time_limit_s``: for all jobs that wait at one time together; None: as the solver sees fit.
+    ``fallback``: why the solver is not the one that was asked for. ``paths``: flows may take any of this many shortest
+    paths; None: any hop-shortest one. ``policy``: decides over the queue."""
+
+    solver: Solver
+    parameters: Parameters
+    time_limit_s: float | None = None
+    fallback: str | None = None
+    paths: int | None = None
+    policy: QueuePolicy = cycle
+
+
+@dataclass(frozen=True, eq=False)
+class CycleRun:
+    """``version``: of the state that was looked at. ``starts``: job -> its plan, in the order of the decisions.
+    ``last``: what the next cycle goes on from."""
+
+    version: int
+    given: CycleInput
+    decisions: Decisions
+    starts: Mapping[str, Decision]
+    last: LastCycle
+    calls: SolverCalls
+    parameters: Parameters
+
+    @cached_property
+    def statuses(self) -> list[QueueStatus]:
+        """The jobs that go on waiting, in queue order. Worked out when asked for."""
+        state = self.given.state
+        return queue_statuses(self.decisions.queue, state.waiting, state.now_s, self.parameters)
+
+
+def run_cycle(version: int, given: CycleInput, placing: Placing, record: Record | None = None) -> CycleRun:
+    """Hold one cycle. ``record`` is called with what went in and came out."""
+    seeds = {name: job.attempt for name, job in given.records.items()}
+    limit_s = share_of(placing.time_limit_s, given.untried)
+    calls = SolverCalls(placing.solver, seeds, time.perf_counter, limit_s, placing.fallback)
+    decisions = placing.policy(given.state, placing.parameters, calls, calls.sparing)
+    if record is not None:
+        record(given.state, placing.parameters, seeds, decisions)
+    starts: dict[str, Decision] = {}
+    offer = given.offer
+    jobs = {job.name: job for job in given.state.waiting}
+    for start in decisions.starts:
+        decision = decision_of(given.records[start.job], jobs[start.job], start.plan, offer, calls)
+        starts[start.job] = decision
+        offer = offer.less({start.job: decision.cells})
+    return CycleRun(version, given, decisions, starts, given.after(offer, decisions), calls, placing.parameters)

@@ -1,0 +1,104 @@
+"""The decision for one job that starts, with everything that is kept about how it came about. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from ces_common.messages.events import FlowPlan, PolicyAdvice
+from ces_common.messages.records import JobRecord
+from ces_core.bandwidth.bounds import composite_limit
+from ces_core.model.objective import metrics_of
+from ces_core.model.plan import Advice, Plan
+from ces_core.queue.jobs import WaitingJob
+from ces_core.search.diagnosis import SearchTrace
+from ces_scheduler.job_problem import asked_by, explain_refusals, flow_plans
+from ces_scheduler.offer import Cells, Offer, cells_of_plan
+from ces_scheduler.solver_calls import SolverCalls
+
+Refusals = dict[str, dict[str, str]]  # task -> node -> why not
+KEPT_REFUSALS = 10_000
+KEPT_PER_TASK = 20
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A place for a job. ``bound``: no plan has a higher composite. ``cells``: what it takes, in the offer's columns.
+    ``fallback``: why no policy was followed though one was asked for; None otherwise. ``sparing``: what is left for
+    later jobs counted, so a composite below the bound is intended."""
+
+    solver: str
+    decision_ms: float
+    seed: int
+    time_limit_s: float | None
+    assignments: dict[str, str]
+    flows: list[FlowPlan]
+    metrics: dict[str, float]
+    bound: float | None
+    refused: Refusals
+    cells: Cells
+    policy: PolicyAdvice | None = None
+    fallback: str | None = None
+    sparing: bool = False
+
+    def considered(self) -> dict[str, Any]:
+        """What is kept with the plan beside its metrics: how it came about, and how good any plan could have been."""
+        return {
+            "decision_ms": round(self.decision_ms, 3),
+            "time_limit_s": self.time_limit_s,
+            "seed": self.seed,
+            "bound": self.bound,
+            "policy": self.policy.model_dump() if self.policy is not None else None,
+            "fallback": self.fallback,
+            "sparing": self.sparing,
+            "refused": bounded(self.refused),
+        }
+
+
+def bounded(refused: Refusals) -> Refusals:
+    """The refusals that are kept with a plan: all of them for most clusters, the first few per task for large ones."""
+    if sum(len(nodes) for nodes in refused.values()) <= KEPT_REFUSALS:
+        return refused
+    return {task: dict(islice(nodes.items(), KEPT_PER_TASK)) for task, nodes in refused.items()}
+
+
+def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, calls: SolverCalls) -> Decision:
+    """The decision that a plan for a job on what is offered stands for.
+
+    Metrics and bound are the solver's where it saw just this offer. A solver that saw a cluster with reservations, or
+    found the plan in an earlier cycle, knows neither, so they are computed again."""
+    problem, asked = job.on(offer.cluster), asked_by(record)
+    answer = calls.answer_with(job.name, plan)
+    flows = flow_plans(plan, record.flows)
+    assignments = dict(plan.assignments)
+    if answer is not None and np.array_equal(answer.cluster.node_used, offer.cluster.node_used):
+        bound, metrics, considered = answer.result.bound, answer.result.metrics, answer.result.considered
+    else:
+        index = offer.cluster.topology.node_index
+        bound = composite_limit(problem, [index[assignments[task.name]] for task in problem.tasks])
+        metrics, considered = None, SearchTrace.of(problem).considered
+    return Decision(
+        solver=answer.result.solver if answer is not None else calls.solver.name,
+        decision_ms=calls.spent_ms.get(job.name, 0.0),
+        seed=calls.seeds[job.name],
+        time_limit_s=calls.time_limit_s,
+        assignments=assignments,
+        flows=flows,
+        metrics=(metrics or metrics_of(problem, plan)).to_dict(),
+        bound=bound,
+        refused=explain_refusals(asked, offer, considered),
+        cells=cells_of_plan(asked, assignments, flows, offer.cluster.topology),
+        policy=_advice_of(answer.result.advice) if answer is not None else None,
+        fallback=answer.fallback if answer is not None else calls.fallback,
+        sparing=answer is not None and answer.sparing,
+    )
+
+
+def _advice_of(advice: Advice | None) -> PolicyAdvice | None:
+    if advice is None:
+        return None
+    rounded = {task: round(probability, 6) for task, probability in advice.probabilities.items()}
+    return PolicyAdvice(version=advice.version, probabilities=rounded)

@@ -1,0 +1,128 @@
+"""A dry run: what would happen to a job that is not submitted, as a guest in a cycle over the queue as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from ulid import ULID
+
+from ces_common.jobfile import JobFile
+from ces_common.messages.events import QueueStatus, Reason
+from ces_common.messages.queries import PlanAnswer
+from ces_common.messages.records import JobRecord
+from ces_common.states import JobState
+from ces_core.queue.reservations import Preempted
+from ces_scheduler.cycle_input import NO_NODES, CycleInput, LastCycle, Proposed, cycle_input
+from ces_scheduler.cycle_run import CycleRun, Placing, run_cycle
+from ces_scheduler.job_problem import barred, explain_refusals, reason_of
+from ces_scheduler.offer import Offer
+from ces_scheduler.solver_calls import SolverCalls
+
+OTHERS_FIRST = Reason(code="others-first", text="others come first: it has not been its turn")
+
+
+def guest_of(file: JobFile, now: datetime) -> JobRecord:
+    return JobRecord(
+        id=str(ULID.from_datetime(now)),
+        name=file.name,
+        priority=file.priority,
+        tenant=file.tenant,
+        expected_s=file.duration,
+        state=JobState.QUEUED,
+        tasks=file.expand_tasks(),
+        flows=file.expand_flows(),
+        submitted_at=now,
+    )
+
+
+def answer_for(
+    guest: JobRecord,
+    version: int,
+    waiting: Sequence[JobRecord],
+    offer: Offer | None,
+    proposed: Sequence[Proposed],
+    last: LastCycle | None,
+    placing: Placing,
+) -> PlanAnswer:
+    """What would happen to the guest. ``offer``: what committed plans leave; None where there are no nodes. Takes as
+    long as the solver does."""
+    if offer is None:
+        return _no(guest, version, placing, NO_NODES)
+    everyone = [*waiting, guest]
+    given = cycle_input(everyone, offer, proposed, guest.submitted_at, placing.parameters, last, placing.paths)
+    bar = given.entries[guest.id].reason
+    if bar is not None:
+        refused = {name: dict(row) for name, row in barred(guest.tasks, offer).items()}
+        return _no(guest, version, placing, bar, refused=refused)
+    run = run_cycle(version, given, placing)
+    if guest.id not in run.starts:
+        return _waiting(guest, run, placing)
+    decision = run.starts[guest.id]
+    return PlanAnswer(
+        feasible=True,
+        version=version,
+        solver=decision.solver,
+        assignments=decision.assignments,
+        flows=decision.flows,
+        metrics=decision.metrics,
+        bound=decision.bound,
+        refused=decision.refused,
+        decision_ms=decision.decision_ms,
+        time_limit_s=decision.time_limit_s,
+        seed=decision.seed,
+        policy=decision.policy,
+        fallback=decision.fallback,
+    )
+
+
+def _waiting(guest: JobRecord, run: CycleRun, placing: Placing) -> PlanAnswer:
+    """Why the guest would wait, and until when. What each node lacks is judged by what is free now, whoever comes
+    first."""
+    given = run.given
+    status = next(each for each in run.statuses if each.job == guest.id)
+    job = next(each for each in given.state.waiting if each.name == guest.id)
+    calls = SolverCalls(placing.solver, {guest.id: guest.attempt}, run.calls.seconds, placing.time_limit_s)
+    result = calls(job, given.offer.cluster)
+    reason = status.reason
+    preempted = run.decisions.preempted.get(guest.id)
+    if preempted is not None:
+        reason = Reason(code="preempting", text=_making_room(preempted, given))
+    if reason is None:
+        reason = OTHERS_FIRST if result.reason is None else reason_of(result.reason)
+    refused = explain_refusals(guest.tasks, given.offer, result.considered)
+    spent_ms = run.calls.spent_ms.get(guest.id, 0.0) + calls.spent_ms[guest.id]
+    return _no(guest, run.version, placing, reason, status, refused, spent_ms)
+
+
+def _making_room(preempted: Preempted, given: CycleInput) -> str:
+    """Who would, and how."""
+    records = given.offer.records
+    hows = (("suspended", preempted.suspended), ("stopped", preempted.stopped))
+    said = [f"{', '.join(records[name].name for name in names)} {how}" for how, names in hows if names]
+    return f"less urgent jobs would make room for it: {' and '.join(said)}"
+
+
+def _no(
+    guest: JobRecord,
+    version: int,
+    placing: Placing,
+    reason: Reason,
+    status: QueueStatus | None = None,
+    refused: dict[str, dict[str, str]] | None = None,
+    spent_ms: float = 0.0,
+) -> PlanAnswer:
+    return PlanAnswer(
+        feasible=False,
+        version=version,
+        solver=placing.solver.name,
+        reason=reason,
+        position=None if status is None else status.position,
+        start_at=None if status is None else status.start_at,
+        held_by=[] if status is None else status.held_by,
+        refused=refused or {},
+        decision_ms=spent_ms,
+        time_limit_s=placing.time_limit_s,
+        seed=guest.attempt,
+        fallback=placing.fallback,
+    )

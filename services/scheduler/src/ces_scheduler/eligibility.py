@@ -1,0 +1,101 @@
+"""Which nodes may run a task, whether there is any such node, and whether a job's input data can be read, whatever is
+free. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ces_common.jobfile import Flow, Task
+from ces_common.messages.events import Reason
+from ces_common.messages.records import NodeRecord
+
+SHOWN = 5  # values that a reason lists; the others are counted
+
+
+def refusal(task: Task, node: NodeRecord) -> str | None:
+    """Why a node may not run a task, whatever is free on it; None where it may."""
+    if node.state != "ready":
+        return "unreachable"
+    if node.cordoned:
+        return "cordoned"
+    if task.arch is not None and task.arch != node.arch:
+        return f"arch is {node.arch or 'unknown'}, not {task.arch}"
+    for key, value in task.labels.items():
+        if node.labels.get(key) != value:
+            return f"label {key} is {node.labels.get(key, 'absent')}, not {value}"
+    return None
+
+
+def filters_of(nodes: Mapping[str, NodeRecord]) -> dict[str, tuple[object, ...]]:
+    """By node, everything that ``refusal`` and ``lacking_data`` look at."""
+    return {name: (node.state, node.cordoned, node.arch, node.labels, node.datasets) for name, node in nodes.items()}
+
+
+def lacking_data(flows: Sequence[Flow], nodes: Mapping[str, NodeRecord]) -> Reason | None:
+    """Why a job cannot have the data that it reads, wherever its tasks are; None where it can."""
+    for flow in flows:
+        name = flow.data_node
+        if name is None:
+            continue
+        node = nodes.get(name)
+        why = _lacking(flow, node)
+        if why is not None:
+            away = node is not None and node.state != "ready"  # it may come back by itself
+            text = f"node {name}, where data of {flow.dst} lies, {why}"
+            return Reason(code="no-data", text=text, where=name, forever=not away)
+    return None
+
+
+def _lacking(flow: Flow, node: NodeRecord | None) -> str | None:
+    if node is None:
+        return "has not joined"
+    if node.state != "ready":
+        return f"is {node.state}"
+    absent = [dataset for dataset in flow.datasets if dataset not in node.datasets]
+    if absent:
+        return f"offers no dataset {absent[0]}"
+    return None if node.datasets else "offers no data"
+
+
+def unmet_constraints(tasks: Sequence[Task], nodes: Mapping[str, NodeRecord]) -> Reason | None:
+    """Every constraint of the tasks that no node meets, with what there is instead; None where each task has a node."""
+    workers = [node for node in nodes.values() if node.cpu]  # the others are switches
+    if not workers:
+        return None
+    asked = {(task.arch, *sorted(task.labels.items())): task for task in reversed(tasks)}
+    unmet = {task.rank: said for task in asked.values() if (said := _unmet(task, workers))}
+    if not unmet:
+        return None
+    first = tasks[min(unmet)]
+    sentences = dict.fromkeys(sentence for rank in sorted(unmet) for sentence in unmet[rank])
+    text = f"task {first.name} is allowed on no node: {'; '.join(sentences)}"
+    return Reason(code="no-allowed-node", text=text, where=first.name, forever=True)
+
+
+def _unmet(task: Task, workers: Sequence[NodeRecord]) -> list[str]:
+    if any(_meets(task, node) for node in workers):
+        return []
+    said = []
+    if task.arch is not None and all(node.arch != task.arch for node in workers):
+        said.append(f"no node is {task.arch} ({_present(node.arch for node in workers)})")
+    for key, value in task.labels.items():
+        if all(node.labels.get(key) != value for node in workers):
+            there = _present(node.labels[key] for node in workers if key in node.labels)
+            said.append(f"no node has label {key}={value} ({there})")
+    if said:
+        return said
+    asked = [f"arch {task.arch}"] if task.arch is not None else []
+    asked += [f"label {key}={value}" for key, value in task.labels.items()]
+    return [f"no single node has {' and '.join(asked)}"]
+
+
+def _meets(task: Task, node: NodeRecord) -> bool:
+    return task.arch in (None, node.arch) and all(node.labels.get(key) == value for key, value in task.labels.items())
+
+
+def _present(values: Iterable[str]) -> str:
+    found = sorted({value for value in values if value})
+    if not found:
+        return "no node says any"
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return f"{', '.join(found[:SHOWN])}{more} {'exists' if len(found) == 1 else 'exist'}"

@@ -1,0 +1,111 @@
+"""A waiting job as a problem of the scheduling core, and the core's answers in the words of the messages. Pure.
+
+Millicores, bytes and bit/s stay as they are; the core takes any consistent units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ces_common.jobfile import Flow, Task
+from ces_common.messages.events import FlowPlan, Reason
+from ces_common.messages.records import JobRecord
+from ces_common.quantities import show_bandwidth, show_cpu, show_memory
+from ces_common.states import JobState
+from ces_core.model.plan import Considered, Plan
+from ces_core.model.problem import Flow as CoreFlow
+from ces_core.model.problem import Problem
+from ces_core.model.problem import Task as CoreTask
+from ces_core.model.reason import Reason as CoreReason
+from ces_scheduler.offer import Barred, Offer
+
+
+def asked_by(job: JobRecord) -> list[Task]:
+    """The job's tasks with what they still ask for: a suspended job asks only for the CPU of tasks that have not
+    ended."""
+    if job.state is not JobState.SUSPENDED:
+        return job.tasks
+    over = {each.rank for each in job.allocations if each.over}
+    return [_cpu_only(task, 0 if task.rank in over else task.cpu) for task in job.tasks]
+
+
+def _cpu_only(task: Task, cpu: int) -> Task:
+    return task.model_copy(update={"cpu": cpu, "memory": 0, "gpu": 0})
+
+
+def problem_of(job: JobRecord, offer: Offer, paths: int | None = None) -> Problem:
+    """What the job asks of the offered cluster. ``paths``: flows may take any of this many shortest simple paths; None:
+    any hop-shortest one."""
+    tasks = asked_by(job)
+    places = {each.task: each.node for each in job.allocations} if job.state is JobState.SUSPENDED else {}
+    candidates = sorted(name for name, node in offer.nodes.items() if node.cpu) if barred(tasks, offer) else []
+
+    def allowed(task: Task) -> tuple[str, ...] | None:
+        if task.name in places:  # a cordon and the like bar a node for new work only
+            node = offer.nodes.get(places[task.name])
+            return (node.name,) if node is not None and node.state == "ready" else ()
+        row = offer.barred(task)
+        return tuple(node for node in candidates if node not in row) if row else None
+
+    return Problem.make(
+        offer.cluster,
+        [CoreTask(task.name, task.cpu, task.memory, task.gpu, allowed(task)) for task in tasks],
+        [CoreFlow(flow.src, flow.dst, flow.min, flow.max) for flow in job.flows],
+        name=job.name,
+        paths=paths,
+    )
+
+
+def barred(tasks: Sequence[Task], offer: Offer) -> dict[str, Barred]:
+    """Task -> node -> why it may not run there."""
+    return {task.name: row for task in tasks if (row := offer.barred(task))}
+
+
+def flow_plans(plan: Plan, flows: Sequence[Flow]) -> list[FlowPlan]:
+    """The plan's flows with rates in whole bit/s: rounded down, so never more than there is, but never below the
+    minimum, which a floating-point number may miss by a hair."""
+    least = {(flow.src, flow.dst): flow.min for flow in flows}
+    return [
+        FlowPlan(
+            src=flow.src,
+            dst=flow.dst,
+            rate=max(int(flow.bandwidth), least[flow.src, flow.dst]),
+            path=list(flow.path),
+        )
+        for flow in plan.flows
+    ]
+
+
+def reason_of(reason: CoreReason) -> Reason:
+    """The core's reason as a message, its numbers written with units."""
+    where = reason.where or (" -> ".join(reason.flow) if reason.flow else reason.task)
+    return Reason(
+        code=reason.code,
+        text=reason.text(_quantity),
+        resource=reason.resource,
+        needed=reason.needed,
+        available=reason.available,
+        where=where,
+        forever=reason.permanent,
+    )
+
+
+def _quantity(resource: str, value: float) -> str:
+    shown = {"cpu": show_cpu, "memory": show_memory, "bandwidth": show_bandwidth}.get(resource)
+    return shown(value) if shown else f"{value:g} {resource}".strip()
+
+
+def explain_refusals(tasks: Sequence[Task], offer: Offer, considered: Considered) -> dict[str, dict[str, str]]:
+    """Task -> node -> why not: what bars the node for good, else what the solver found lacking there."""
+    permanent = barred(tasks, offer)
+    explained: dict[str, dict[str, str]] = {}
+    for task in tasks:
+        lacking = {
+            node: why
+            for node, why in considered.refused(task.name).items()
+            if why != "not-allowed" and offer.nodes[node].cpu
+        }
+        row = lacking | dict(permanent.get(task.name, {}))
+        if row:
+            explained[task.name] = row
+    return explained

@@ -1,0 +1,181 @@
+"""What the cluster offers to waiting jobs: the committed state as the scheduling core's cluster. Pure.
+
+Millicores, bytes and bit/s stay as they are; the core takes any consistent units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ces_common.jobfile import Task
+from ces_common.messages.events import FlowPlan
+from ces_common.messages.records import FlowRecord, JobRecord, NodeRecord, tunnelled_media
+from ces_common.messages.records import Topology as TopologyRecord
+from ces_common.shares import reservable, reservable_of_medium
+from ces_common.state_view import StateView
+from ces_common.states import JobState
+from ces_core.model.problem import Cluster, Link, Node
+from ces_core.model.topology import Topology
+from ces_core.queue.jobs import kept_by
+from ces_core.queue.ledger import LINK, Cell
+from ces_scheduler.eligibility import filters_of, refusal
+
+Floats = NDArray[np.float64]
+Cells = Mapping[Cell, float]
+"""What a job holds of each node and link."""
+Barred = Mapping[str, str]
+"""Node -> why a task may not run there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """The core's cluster with everything held in use, and the records behind its columns.
+
+    ``held``: what each job holds (a suspended one: what it keeps), by the name under which the core knows it;
+    ``records``: of those jobs whose plan is committed."""
+
+    cluster: Cluster
+    nodes: dict[str, NodeRecord]
+    topology: TopologyRecord
+    held: dict[str, Cells] = field(default_factory=dict)
+    records: dict[str, JobRecord] = field(default_factory=dict)
+    _barred: dict[object, Barred] = field(default_factory=dict, init=False)  # each row is worked out once
+
+    def less(self, proposed: Mapping[str, Cells]) -> Offer:
+        """The same offer with what these jobs were given held as well."""
+        nodes, links = self.cluster.node_used.copy(), self.cluster.link_used.copy()
+        for cells in proposed.values():
+            _add(cells, nodes, links)
+        return replace(self, cluster=self.cluster.with_used(nodes, links), held={**self.held, **proposed})
+
+    def same_ground(self, other: Offer) -> bool:
+        """Whether both are of the same nodes and links, with the same tasks allowed on them and the same data."""
+        now, then = self.cluster, other.cluster
+        return (
+            now.topology is then.topology
+            and np.array_equal(now.node_capacity, then.node_capacity)
+            and np.array_equal(now.link_capacity, then.link_capacity)
+            and np.array_equal(now.medium_capacity, then.medium_capacity)
+            and filters_of(self.nodes) == filters_of(other.nodes)
+        )
+
+    def nothing_freed_since(self, earlier: Offer) -> bool:
+        """Whether a job that found no place then can find none now: the same nodes and links, and none freer."""
+        now, then = self.cluster, earlier.cluster
+        return self.same_ground(earlier) and bool(
+            (now.node_used >= then.node_used).all() and (now.link_used >= then.link_used).all()
+        )
+
+    def barred(self, task: Task) -> Barred:
+        """Why the task may not run on some nodes. Switches never run tasks and are left out."""
+        key = (task.arch, frozenset(task.labels.items()))
+        if key not in self._barred:
+            nodes = ((name, node) for name, node in self.nodes.items() if node.cpu)
+            self._barred[key] = {name: why for name, node in nodes if (why := refusal(task, node))}
+        return self._barred[key]
+
+
+def offer_of(view: StateView, earlier: Offer | None = None) -> Offer:
+    """The cluster as committed. A link is part of it only while it is up and between nodes that are within reach.
+
+    Where nodes and links are those of an ``earlier`` offer, only jobs that have changed are computed again: with ten
+    thousand nodes that is what makes a change cheap.
+    """
+    same = earlier is not None and _same_cluster(earlier, view)
+    cluster = earlier.cluster if earlier is not None and same else _cluster_of(view)
+    records = {holder_of(job): job for job in view.jobs.values() if not job.released}
+    held: dict[str, Cells] = {}
+    nodes, links = np.zeros_like(cluster.node_used), np.zeros_like(cluster.link_used)
+    for name, job in records.items():
+        known = earlier is not None and same and earlier.records.get(name) is job
+        held[name] = earlier.held[name] if earlier is not None and known else _cells_of(job, cluster.topology)
+        _add(held[name], nodes, links)
+    return Offer(cluster.with_used(nodes, links), dict(view.nodes), view.topology, held, records)
+
+
+def holder_of(job: JobRecord) -> str:
+    """The name under which the core knows a job that holds something."""
+    return kept_by(job.id) if job.state is JobState.SUSPENDED else job.id
+
+
+def cells_of_plan(
+    tasks: Sequence[Task], assignments: Mapping[str, str], flows: Sequence[FlowPlan], topology: Topology
+) -> Cells:
+    """What a plan takes of the nodes and links that are there now."""
+    places = [(task, assignments[task.name]) for task in tasks]
+    return _cells(places, [(flow.path, flow.rate) for flow in flows], topology)
+
+
+def links_of(flow: FlowRecord, topology: Topology) -> list[int]:
+    """The links of the flow's path that are there now."""
+    return _links(flow.path, topology)
+
+
+def _cells_of(job: JobRecord, topology: Topology) -> Cells:
+    """What a job holds of the nodes and links that are there now."""
+    places = [(job.tasks[each.rank], each.node) for each in job.allocations if not each.over]
+    if job.state is JobState.SUSPENDED:
+        places = [(task.model_copy(update={"cpu": 0}), node) for task, node in places]
+    return _cells(places, [(flow.path, flow.rate) for flow in job.reserved], topology)
+
+
+def _cells(
+    places: Iterable[tuple[Task, str]], paths: Iterable[tuple[list[str], int]], topology: Topology
+) -> dict[Cell, float]:
+    found: dict[Cell, float] = {}
+    for task, name in places:
+        node = topology.node_index.get(name)
+        for resource, amount in enumerate((task.cpu, task.memory, task.gpu) if node is not None else ()):
+            if node is not None and amount:
+                found[resource, node] = found.get((resource, node), 0.0) + amount
+    for path, rate in paths:
+        for link in _links(path, topology) if rate else ():
+            found[LINK, link] = found.get((LINK, link), 0.0) + rate
+    return found
+
+
+def _links(path: list[str], topology: Topology) -> list[int]:
+    ends = [topology.node_index.get(name, -1) for name in path]
+    links = (topology.link_index.get(hop) for hop in pairwise(ends))
+    return [link for link in links if link is not None]
+
+
+def _add(cells: Cells, nodes: Floats, links: Floats) -> None:
+    for (resource, index), amount in cells.items():
+        if resource == LINK:
+            links[index] += amount
+        else:
+            nodes[resource, index] += amount
+
+
+def _same_cluster(earlier: Offer, view: StateView) -> bool:
+    """Whether the earlier offer was of the same nodes, as far as the core sees them, and of the same links."""
+    if earlier.topology is not view.topology or earlier.nodes.keys() != view.nodes.keys():
+        return False
+    pairs = ((node, earlier.nodes[name]) for name, node in view.nodes.items())
+    return all(now is then or _static(now) == _static(then) for now, then in pairs)
+
+
+def _static(node: NodeRecord) -> tuple[int, int, int, bool]:
+    return node.cpu, node.memory, node.gpu, node.state == "ready"
+
+
+def _cluster_of(view: StateView) -> Cluster:
+    """Nodes and links with nothing in use."""
+    nodes = [Node(n.name, n.cpu, n.memory, n.gpu) for n in sorted(view.nodes.values(), key=lambda n: n.name)]
+    within_reach = {name for name, node in view.nodes.items() if node.state == "ready"}
+    links = [
+        Link(link.src, link.dst, reservable(link.capacity), medium=link.medium)
+        for link in view.topology.links
+        if link.up and link.src in within_reach and link.dst in within_reach
+    ]
+    tunnelled = tunnelled_media(view.topology.links)
+    media = {
+        medium.name: reservable_of_medium(medium.bandwidth, medium.name in tunnelled) for medium in view.topology.media
+    }
+    return Cluster.make(nodes, links, media)

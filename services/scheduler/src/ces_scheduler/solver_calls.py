@@ -1,0 +1,96 @@
+"""Calls of the single-job solver, and what it answered. Pure but for the stopwatch, which is passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import structlog
+
+from ces_core.model.errors import PolicyError
+from ces_core.model.plan import Plan, Result
+from ces_core.model.problem import Cluster, Problem
+from ces_core.model.reason import Reason
+from ces_core.queue.jobs import WaitingJob
+from ces_core.queue.ledger import Ledger
+from ces_core.search.diagnosis import SearchTrace
+from ces_core.solver import Solver, with_lookahead
+from ces_scheduler.solver_choice import STAND_IN, refusal
+
+log = structlog.get_logger()
+Stopwatch = Callable[[], float]  # seconds
+SMALLEST_SHARE = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What the solver said of a job on a cluster. ``fallback``: why the solver asked for did not decide, if so.
+    ``sparing``: it counted what it leaves for later jobs."""
+
+    result: Result
+    cluster: Cluster
+    fallback: str | None
+    sparing: bool
+
+
+@dataclass
+class SolverCalls:
+    """The single-job solver as one cycle calls it, with all its answers and the time they took.
+
+    ``seeds``: by job. ``time_limit_s``: for each answer. ``fallback``: why ``solver`` is not the one asked for."""
+
+    solver: Solver
+    seeds: Mapping[str, int]
+    seconds: Stopwatch
+    time_limit_s: float | None = None
+    fallback: str | None = None
+    answers: dict[str, list[Answer]] = field(default_factory=dict)
+    spent_ms: dict[str, float] = field(default_factory=dict)
+
+    def __call__(self, job: WaitingJob, cluster: Cluster) -> Result:
+        return self._timed(job, cluster, sparing=False)
+
+    def sparing(self, job: WaitingJob, cluster: Cluster) -> Result:
+        """The same, by the solver's variant that counts what it leaves for later jobs, if it has one."""
+        return self._timed(job, cluster, sparing=True)
+
+    def answer_with(self, job: str, plan: Plan) -> Answer | None:
+        """The answer that contains this very plan; None where an earlier cycle found it."""
+        return next((answer for answer in self.answers.get(job, ()) if answer.result.plan is plan), None)
+
+    def _timed(self, job: WaitingJob, cluster: Cluster, *, sparing: bool) -> Result:
+        started = self.seconds()
+        answer = self._ask(job.name, job.on(cluster), sparing=sparing)
+        self.spent_ms[job.name] = self.spent_ms.get(job.name, 0.0) + (self.seconds() - started) * 1000
+        self.answers.setdefault(job.name, []).append(answer)
+        return answer.result
+
+    def _ask(self, job: str, problem: Problem, *, sparing: bool) -> Answer:
+        """A solver that fails on one job must not keep the others waiting."""
+        solver, stand_in = (self._sparing_solver, with_lookahead(STAND_IN)) if sparing else (self.solver, STAND_IN)
+        seed, fallback = self.seeds[job], self.fallback
+        try:
+            try:
+                result = solver.solve(problem, seed=seed, time_limit_s=self.time_limit_s)
+            except PolicyError as error:
+                log.warning("a decision was made without the policy", job=job, reason=str(error))
+                fallback = refusal(solver, error)
+                result = stand_in.solve(problem, seed=seed, time_limit_s=self.time_limit_s)
+            if result.plan is not None:
+                Ledger(problem.cluster).hold(job, problem, result.plan)  # raises where the plan does not fit
+        except Exception as error:
+            log.exception("the solver failed", job=job, solver=solver.name)
+            reason = Reason("solver-failed", proven=False, where=f"{solver.name}: {error}")
+            result = Result(solver.name, SearchTrace.of(problem).considered, reason=reason)
+        return Answer(result, problem.cluster, fallback, sparing and solver is not self.solver)
+
+    @cached_property
+    def _sparing_solver(self) -> Solver:
+        return with_lookahead(self.solver)
+
+
+def share_of(time_limit_s: float | None, waiting: int) -> float | None:
+    """Seconds of solver time for each of the waiting jobs: the more of them wait, the less each gets, down to
+    ``SMALLEST_SHARE`` of the limit, with which plans are still better than those of simpler solvers."""
+    return None if time_limit_s is None else time_limit_s * max(1 / max(waiting, 1), SMALLEST_SHARE)

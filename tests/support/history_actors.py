@@ -1,0 +1,271 @@
+"""The actors of random histories of a manager: users, a scheduler, agents and time, as rules in any order."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from manager_world import World, full_mesh, ring, sqlite_url
+
+from ces_common.messages.events import FlowPlan
+from ces_common.messages.reports import Status, WorkerStatus
+from ces_common.state_view import StateView
+from ces_common.states import JOB_PLACED, JobState
+from ces_manager.errors import Conflict
+from ces_manager.jobs import commands, network_readiness
+from ces_manager.nodes import operations
+
+NODES = ["a", "b", "c"]
+places = st.lists(st.sampled_from(NODES), min_size=1, max_size=3)
+nodes = st.sampled_from(NODES)
+pick = st.integers(0, 4)
+SCOPES = ["gang", "task"]
+MARKS = ["cordon", "uncordon", "uncordon", "uncordon", "drain"]
+HOWS = ["suspend", "suspend", "stop"]
+YIELDS = ["stop", "suspend", "suspend"]
+PRIORITIES = [10, 50, 90]
+RATES = [10_000_000, 25_000_000, 50_000_000]
+KEEP = ["stop", "stop", "stop", "keep"]
+rates = st.sampled_from(RATES)
+
+
+class Agent:
+    """A node's agent: runs what it is told, and remembers how often it started each incarnation."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.generation = 0
+        self.workers: dict[tuple[str, int], WorkerStatus] = {}
+        self.starts: dict[tuple[str, int], int] = {}
+        self.reports: list[Status] = []  # sent, may still arrive
+
+
+class Actors(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = tempfile.TemporaryDirectory()
+        self.world = World(sqlite_url(Path(self.folder.name)))
+        self.agents = {name: Agent(name) for name in NODES}
+        self.silence = dict.fromkeys(NODES, 0)  # seconds since a node was heard
+        self.view = StateView()
+
+    @initialize()
+    def build(self) -> None:
+        self.world.add_nodes(*NODES, cpu=1500)
+        self.world.put_topology(full_mesh(NODES, "100Mbit"))
+        for tasks in (2, 3, 3):
+            self.world.submit(ring(tasks=tasks, priority=10, preemption="suspend"))
+
+    # users
+
+    @rule(
+        tasks=st.integers(1, 3),
+        scope=st.sampled_from(SCOPES),
+        disconnect=st.sampled_from(KEEP),
+        most=st.integers(0, 2),
+        priority=st.sampled_from(PRIORITIES),
+        yields=st.sampled_from(YIELDS),
+    )
+    def submit(self, tasks: int, scope: str, disconnect: str, most: int, priority: int, yields: str) -> None:
+        restart = {"scope": scope, "max": most}
+        self.world.submit(
+            ring(tasks=tasks, restart=restart, disconnect=disconnect, priority=priority, preemption=yields)
+        )
+
+    @rule(which=pick)
+    def cancel(self, which: int) -> None:
+        for job in self.choose(which, *JobState):
+            self.world.cancel(job)
+
+    @rule(which=pick, pause=st.booleans())
+    def pause_or_resume(self, which: int, pause: bool) -> None:
+        for job in self.choose(which, *JobState):
+            self.switch(job, pause)
+
+    def switch(self, job: str, pause: bool) -> None:
+        act = commands.pause_job if pause else commands.resume_job
+        try:
+            self.world.write(lambda tx: act(tx, job))
+        except Conflict:
+            assert self.world.job(job).state not in (JobState.RUNNING, JobState.PAUSED)
+
+    @rule(node=nodes, what=st.sampled_from(MARKS))
+    def mark(self, node: str, what: str) -> None:
+        if what == "drain":
+            self.world.write(lambda tx: operations.drain(tx, node))
+        else:
+            self.world.write(lambda tx: getattr(operations, what)(tx, node))
+
+    @rule(bandwidth=st.sampled_from(["25Mbit", "100Mbit"]), ends=st.sampled_from([NODES, NODES[:2]]))
+    def rewire(self, bandwidth: str, ends: list[str]) -> None:
+        self.world.put_topology(full_mesh(ends, bandwidth))
+        # what is being moved off a link that shrank holds it until its agents confirm
+        self.all_converge()
+
+    # scheduler and network-ctl
+
+    @rule(which=pick, where=places, bandwidth=rates)
+    def plan(self, which: int, where: list[str], bandwidth: int) -> None:
+        for job in self.choose(which, *JobState):
+            before = self.world.job(job)
+            reason = self.world.commit(self.world.propose(job, where, bandwidth))
+            after = self.world.job(job)
+            expected = JobState.RUNNING if before.state is JobState.SUSPENDED else JobState.PLANNED
+            assert (after == before) if reason else (after.state is expected)
+
+    @rule(which=pick, whom=st.lists(pick, min_size=1, max_size=2, unique=True), how=st.sampled_from(HOWS))
+    def preempt(self, which: int, whom: list[int], how: str) -> None:
+        for job in self.choose(which, JobState.QUEUED, JobState.SUSPENDED):
+            victims = sorted({victim for each in whom for victim in self.choose(each, *JobState)})
+            before = self.world.snapshot()
+            reason = self.world.preempt(job, *victims, how=how)
+            if reason is not None:
+                assert self.world.snapshot().jobs == before.jobs
+                continue
+            states = {self.world.job(victim).state for victim in victims}
+            left = {JobState.SUSPENDED} if how == "suspend" else {JobState.RESCHEDULING, JobState.QUEUED}
+            assert states <= left
+
+    @rule(which=pick, how=st.sampled_from(HOWS))
+    def make_room(self, which: int, how: str) -> None:
+        """For a job that is more urgent than any."""
+        for victim in self.choose(which, JobState.RUNNING):
+            before = self.world.job(victim)
+            reason = self.world.preempt(self.world.submit(ring(tasks=1, priority=100)), victim, how=how)
+            assert (reason is None) is (before.priority <= 90 and how in ("stop", before.preemption))
+
+    @rule(which=pick, bandwidth=rates)
+    def go_on(self, which: int, bandwidth: int) -> None:
+        for job in self.choose(which, JobState.SUSPENDED):
+            before = self.world.job(job)
+            reason = self.world.commit(self.world.go_on(job, bandwidth))
+            after = self.world.job(job)
+            if reason is not None:
+                assert after == before
+                continue
+            assert after.state is JobState.RUNNING
+            assert after.allocations == before.allocations
+            assert [flow.number for flow in after.reserved] == [flow.number for flow in before.reserved]
+
+    @rule(which=pick, ready=st.booleans(), late=st.sampled_from([0, 0, 0, 1]))
+    def network(self, which: int, ready: bool, late: int) -> None:
+        act = network_readiness.network_ready if ready else network_readiness.network_preparing
+        for job in self.choose(which, JobState.PLANNED, JobState.PREPARING):
+            attempt = self.world.job(job).attempt - late
+            self.world.write(lambda tx, job=job, attempt=attempt: act(tx, job, attempt))
+
+    @rule(which=pick, where=places, bandwidth=rates)
+    def start(self, which: int, where: list[str], bandwidth: int) -> None:
+        """All goes well for once, as far as its agents: most of what is interesting happens to running jobs."""
+        for job in self.choose(which, JobState.QUEUED):
+            if self.world.commit(self.world.propose(job, where, bandwidth)) is None:
+                self.world.network(job)
+                self.all_converge()
+
+    @rule(which=pick, flow=pick, bandwidth=rates, via=nodes)
+    def revise(self, which: int, flow: int, bandwidth: int, via: str) -> None:
+        for job in self.choose(which, *JobState):
+            before = self.world.job(job)
+            if not before.reserved:
+                continue
+            held = before.reserved[flow % len(before.reserved)]
+            path = list(dict.fromkeys([held.path[0], via, held.path[-1]]))
+            given = FlowPlan(src=held.src, dst=held.dst, rate=bandwidth, path=path)
+            reason = self.world.revise(job, given)
+            after = self.world.job(job)
+            assert after.allocations == before.allocations
+            assert after.state is before.state
+            if reason is None:
+                (now,) = (each for each in after.reserved if each.number == held.number)
+                assert (now.rate, now.path) == (bandwidth, path)
+            else:
+                assert after == before
+
+    def choose(self, which: int, *states: JobState) -> list[str]:
+        """One of the live jobs in these states, if there is one."""
+        found = [job.id for job in self.world.snapshot().jobs if job.state in states]
+        return [found[which % len(found)]] if found else []
+
+    # agents
+
+    @rule(node=nodes)
+    def obey(self, node: str) -> None:
+        """The agent gets its compute document and converges to it."""
+        agent = self.agents[node]
+        snapshot = self.world.snapshot()
+        desired = {
+            (a.id, a.incarnation)
+            for job in snapshot.jobs
+            if job.state in JOB_PLACED - {JobState.PLANNED, JobState.PREPARING}
+            for a in job.allocations
+            if a.node == node and a.state in ("pending", "running")
+        }
+        agent.generation = snapshot.version
+        agent.workers = {key: worker for key, worker in agent.workers.items() if key in desired}
+        for key in sorted(desired - agent.workers.keys()):
+            agent.starts[key] = agent.starts.get(key, 0) + 1
+            assert agent.starts[key] == 1, f"{key} was started twice"
+            agent.workers[key] = WorkerStatus(allocation=key[0], incarnation=key[1], state="running")
+
+    @rule(node=nodes, code=st.sampled_from([0, 0, 1]))
+    def exit_one(self, node: str, code: int) -> None:
+        agent = self.agents[node]
+        for key, worker in sorted(agent.workers.items()):
+            if worker.state == "running":
+                agent.workers[key] = worker.model_copy(update={"state": "exited", "exit_code": code})
+                return
+
+    @rule(node=nodes)
+    def speak(self, node: str) -> None:
+        """A report is sent, and arrives now or later."""
+        agent = self.agents[node]
+        agent.reports.append(Status(node=node, generation=agent.generation, workers=list(agent.workers.values())))
+
+    @rule(node=nodes, newest=st.booleans(), keep=st.booleans())
+    def arrive(self, node: str, newest: bool, keep: bool) -> None:
+        """Reports may be late, out of order and repeated."""
+        agent = self.agents[node]
+        if agent.reports:
+            index = -1 if newest else 0
+            self.world.report(agent.reports[index] if keep else agent.reports.pop(index))
+
+    # time
+
+    @rule(seconds=st.sampled_from([1, 5, 15]), deaf=st.sets(nodes, max_size=1))
+    def pass_time(self, seconds: int, deaf: set[str]) -> None:
+        self.wait(seconds, deaf)
+
+    @rule(seconds=st.sampled_from([45, 200]), deaf=st.sets(nodes))
+    def pass_long_time(self, seconds: int, deaf: set[str]) -> None:
+        self.wait(seconds, deaf)
+
+    def wait(self, seconds: int, deaf: set[str]) -> None:
+        self.world.wait(seconds)
+        for name in sorted(deaf):
+            self.silence[name] += seconds
+            if self.silence[name] >= self.world.timeouts.lease_s:
+                self.cut_off(name)
+        heard = sorted(set(NODES) - deaf)
+        self.silence.update(dict.fromkeys(heard, 0))
+        self.world.beat(*heard)
+        self.world.expire()
+
+    def cut_off(self, name: str) -> None:
+        """Past its lease an agent has stopped what must not run on."""
+        keep = {a.id for job in self.world.snapshot().jobs if job.disconnect == "keep" for a in job.allocations}
+        agent = self.agents[name]
+        for key, worker in agent.workers.items():
+            if worker.state == "running" and key[0] not in keep:
+                agent.workers[key] = worker.model_copy(update={"state": "exited", "exit_code": 143, "lapsed": True})
+        agent.reports.clear()
+
+    @rule()
+    def all_converge(self) -> None:
+        """What is desired changes by what is said, so it takes a few rounds."""
+        for name in NODES * 2:
+            self.obey(name)
+            agent = self.agents[name]
+            workers = list(agent.workers.values())
+            self.world.report(Status(node=name, generation=agent.generation, workers=workers))

@@ -1,0 +1,47 @@
+"""The connection to NATS, on a client that is none: what is left behind where something fails half-way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import nats.errors
+import pytest
+
+from ces_common.bus.nats_connection import NatsConnection
+from ces_common.bus.port import BusError
+
+
+class HalfClient:
+    """Takes subscriptions and then does not answer."""
+
+    is_connected = True
+
+    def __init__(self) -> None:
+        self.subscribed = 0
+        self.gone = False
+
+    async def subscribe(self, *_: object, **__: object) -> HalfClient:
+        self.subscribed += 1
+        return self
+
+    async def unsubscribe(self) -> None:
+        self.subscribed -= 1
+        if self.gone:
+            raise nats.errors.ConnectionClosedError
+
+    async def flush(self, timeout: float) -> None:
+        raise nats.errors.TimeoutError
+
+
+@pytest.mark.parametrize("gone", [False, True])
+async def test_a_subscription_that_the_broker_never_confirmed_is_taken_back(gone: bool) -> None:
+    async def handler(_: Any) -> None:
+        return None
+
+    connection, client = NatsConnection(["nats://nowhere"], name="n"), HalfClient()
+    client.gone = gone
+    connection._client = client  # type: ignore[assignment]
+    with pytest.raises(BusError):
+        await connection.subscribe("a.b", handler)
+    assert client.subscribed == 0
+    assert connection._subscriptions == []

@@ -1,0 +1,51 @@
+"""Keys given twice in YAML and JSON are refused with both lines."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from ces_common.documents import DuplicateKey, read_json, read_yaml
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "lines"),
+    [
+        ("a: 1\nb: 2\na: 3", "a", "1 and 3"),
+        ("tasks:\n- name: w\n  command: [x]\n  name: v\n", "name", "2 and 4"),
+        ('{"a": 1,\n "b": {"c": 1,\n "c": 2}}', "c", "2 and 3"),
+        ('{"a": "\\ud83d\\ude00\\/",\n\t"a": 2}', "a", "1 and 2"),
+    ],
+)
+def test_a_key_given_twice_is_named_with_both_lines(text: str, key: str, lines: str) -> None:
+    with pytest.raises(DuplicateKey) as refused:
+        (read_json if text.startswith("{") else read_yaml)(text)
+    assert refused.value.key == key
+    assert refused.value.problem == f"the key {key!r} is given twice, on lines {lines}: keep one of them"
+
+
+def test_the_yaml_reader_refuses_it_in_json_too() -> None:
+    with pytest.raises(DuplicateKey, match="lines 1 and 2"):
+        read_yaml('{"a": 1,\n"a": 2}')
+
+
+def test_what_yaml_cannot_print_hides_no_second_key() -> None:
+    with pytest.raises(ValueError, match="a key is given twice"):
+        read_json('{"a": "\x7f", "a": 2}')
+
+
+def test_merged_mappings_may_be_overridden() -> None:
+    text = "c:\n  d: &b {<<: &a {x: 1}, x: 2}\ne: {<<: *b, x: 3}\nf: {<<: [*a, *b], y: 1}\n"
+    assert read_yaml(text) == {"c": {"d": {"x": 2}}, "e": {"x": 3}, "f": {"x": 1, "y": 1}}
+
+
+def test_equal_keys_of_different_mappings_and_types_pass() -> None:
+    assert read_yaml("a: {x: 1}\nb: {x: 2}\n'1': a\n1: b\n") == {"a": {"x": 1}, "b": {"x": 2}, "1": "a", 1: "b"}
+    assert read_json(b'{"a": {"x": 1}, "b": {"x": 2}}') == {"a": {"x": 1}, "b": {"x": 2}}
+
+
+def test_what_is_neither_is_refused() -> None:
+    with pytest.raises(yaml.YAMLError):
+        read_yaml("a: [")
+    with pytest.raises(ValueError, match="Expecting"):
+        read_json("{")

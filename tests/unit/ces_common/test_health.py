@@ -1,0 +1,48 @@
+"""Health over HTTP."""
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+
+from ces_common.health import health_app, serve_http
+
+
+@asynccontextmanager
+async def serving(missing: str | None, remark: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
+    async with (
+        serve_http(health_app(lambda: missing, remark), "127.0.0.1", 0) as port,
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client,
+    ):
+        yield client
+
+
+async def test_health_of_a_ready_service() -> None:
+    async with serving(None) as client:
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+        assert (await client.get("/readyz")).status_code == 200
+        metrics = await client.get("/metrics")
+        assert "python_info" in metrics.text
+
+
+async def test_health_of_one_that_is_not() -> None:
+    async with serving("the database") as client:
+        assert (await client.get("/healthz")).status_code == 200
+        answer = await client.get("/readyz")
+        assert (answer.status_code, answer.json()["missing"]) == (503, "the database")
+
+
+async def test_health_of_one_that_is_ready_but_not_as_it_was_meant() -> None:
+    async with serving(None, "the policy is refused") as client:
+        answer = await client.get("/readyz")
+        assert (answer.status_code, answer.json()) == (200, {"status": "ready", "remark": "the policy is refused"})
+
+
+async def test_a_taken_port_is_an_error_and_not_the_end_of_the_process() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError):
+            async with serve_http(health_app(lambda: None), "127.0.0.1", port):
+                pass

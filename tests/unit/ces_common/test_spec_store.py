@@ -1,0 +1,150 @@
+"""The board: documents are written when their content must change, and only then."""
+
+import pytest
+from memory_bus import MemoryBroker, MemoryBus
+
+from ces_common import subjects
+from ces_common.messages.desired import DesiredCompute, DesiredWorker
+from ces_common.spec_store import SpecStore, due
+
+TRUST_S = 30.0
+
+
+def document(node: str = "a", *tasks: str, generation: int = 1, epoch: str = "e") -> DesiredCompute:
+    workers = [
+        DesiredWorker(
+            allocation=f"x-{task}",
+            incarnation=1,
+            job="j",
+            job_name="j",
+            task=task,
+            rank=i,
+            cpu=1,
+            memory=1,
+            env={"A": "b"},
+        )
+        for i, task in enumerate(tasks)
+    ]
+    return DesiredCompute(node=node, epoch=epoch, generation=generation, workers=workers)
+
+
+def test_due_is_what_differs_in_content() -> None:
+    same, changed, new = document("a", "t"), document("b", "t"), document("c")
+    known = {"a": document("a", "t", generation=7), "b": document("b", "u"), "c": None}
+    assert due({"a": same, "b": changed, "c": new}, known, {}) == [changed, new]
+
+
+def test_due_is_what_must_show_a_newer_generation() -> None:
+    planned = {"a": document("a", generation=9)}
+    assert due(planned, {"a": document("a", generation=5)}, {"a": 6}) == [planned["a"]]
+    assert due(planned, {"a": document("a", generation=6)}, {"a": 6}) == []
+
+
+def test_due_is_everything_in_a_new_database() -> None:
+    planned = {"a": document("a", "t", epoch="new")}
+    assert due(planned, {"a": document("a", "t", generation=99)}, {}) == [planned["a"]]
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def board_on(bus: MemoryBus, clock: Clock) -> SpecStore[DesiredCompute]:
+    return SpecStore(bus, "compute", DesiredCompute, lambda node: subjects.desired_key(node, "compute"), TRUST_S, clock)
+
+
+@pytest.fixture
+def board(bus: MemoryBus, clock: Clock) -> SpecStore[DesiredCompute]:
+    return board_on(bus, clock)
+
+
+def there(broker: MemoryBroker, node: str = "a") -> DesiredCompute:
+    return DesiredCompute.model_validate_json(broker.bucket[f"{node}.compute"])
+
+
+async def test_what_is_unchanged_is_not_written_again(broker: MemoryBroker, board: SpecStore[DesiredCompute]) -> None:
+    assert await board.put({"a": document("a", "t"), "b": document("b")}, 3) == ["a", "b"]
+    assert await board.put({"a": document("a", "t"), "b": document("b")}, 4) == []
+    assert there(broker).generation == 3
+    assert await board.put({"a": document("a", "t", "u"), "b": document("b")}, 5) == ["a"]
+    assert there(broker) == document("a", "t", "u", generation=5)
+
+
+async def test_a_document_too_large_to_be_sent_keeps_no_other_node_waiting(
+    broker: MemoryBroker, board: SpecStore[DesiredCompute]
+) -> None:
+    large = document("a", *(f"{number}-{'x' * 2000}" for number in range(5000)))
+    assert await board.put({"a": large, "b": document("b", "t")}, 3) == ["b"]
+    assert there(broker, "b").generation == 3
+    assert await board.put({"a": document("a"), "b": document("b", "t")}, 4) == ["a"]
+
+
+async def test_at_least_renews_an_unchanged_document_once(
+    broker: MemoryBroker, board: SpecStore[DesiredCompute]
+) -> None:
+    await board.put({"a": document()}, 3)
+    assert await board.put({"a": document()}, 6, {"a": 5}) == ["a"]
+    assert there(broker).generation == 6
+    assert await board.put({"a": document()}, 7, {"a": 5}) == []
+
+
+async def test_a_new_controller_adopts_what_is_there(
+    broker: MemoryBroker, bus: MemoryBus, board: SpecStore[DesiredCompute], clock: Clock
+) -> None:
+    await board.put({"a": document("a", "t")}, 3)
+    assert await board_on(bus, clock).put({"a": document("a", "t")}, 9) == []
+    assert there(broker).generation == 3
+
+
+async def test_what_cannot_be_read_is_replaced(broker: MemoryBroker, board: SpecStore[DesiredCompute]) -> None:
+    broker.bucket["a.compute"] = b"\xffrubbish"
+    assert await board.put({"a": document()}, 3) == ["a"]
+    assert there(broker).generation == 3
+
+
+async def test_a_lost_bucket_is_filled_again_in_time(
+    broker: MemoryBroker, board: SpecStore[DesiredCompute], clock: Clock
+) -> None:
+    await board.put({"a": document()}, 3)
+    broker.bucket.clear()
+    assert await board.put({"a": document()}, 4) == []
+    clock.now = TRUST_S + 1
+    assert await board.put({"a": document()}, 5) == ["a"]
+    assert there(broker).generation == 5
+
+
+async def test_after_a_reconnect_everything_is_read_anew(
+    broker: MemoryBroker, board: SpecStore[DesiredCompute]
+) -> None:
+    await board.put({"a": document(), "b": document("b")}, 3)
+    broker.bucket["a.compute"] = document("a", "foreign", generation=9).encode()
+    board.forget()
+    assert await board.put({"a": document(), "b": document("b")}, 10) == ["a"]
+
+
+async def test_documents_of_nodes_that_are_no_more_go(broker: MemoryBroker, board: SpecStore[DesiredCompute]) -> None:
+    await board.put({"a": document(), "b": document("b")}, 3)
+    assert await board.put({"b": document("b")}, 4) == []
+    assert list(broker.bucket) == ["b.compute"]
+
+
+async def test_what_lies_there_for_nodes_that_are_no_more_is_removed(bus: MemoryBus, clock: Clock) -> None:
+    """Also what was written before this controller started, and when the memory is lost at the same time."""
+    first = board_on(bus, clock)
+    await first.put({node: document(node) for node in "abc"}, 1)
+    await bus.kv_put("gone.network", b"another controller's")
+    second = board_on(bus, clock)
+    await second.put({node: document(node) for node in "ab"}, 2)
+    assert await bus.kv_keys("compute") == ["a.compute", "b.compute"]
+    clock.now += TRUST_S + 1
+    await second.put({"a": document("a")}, 3)
+    assert await bus.kv_keys("compute") == ["a.compute"]
+    assert await bus.kv_keys("network") == ["gone.network"]

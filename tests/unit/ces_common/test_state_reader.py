@@ -1,0 +1,146 @@
+"""Following the manager's state over the bus: snapshots on demand, hints when to look."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+from cluster_state import node, snapshot
+from memory_bus import MemoryBus
+
+from ces_common import subjects
+from ces_common.bus.port import BusUnavailable, Delivery, Message, Reject, RemoteError, RequestTimeout
+from ces_common.messages.events import NodeChanged, new_event
+from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import Snapshot
+from ces_common.state_reader import LONGEST_ANSWER_S, StateReader
+
+
+class Manager:
+    """Answers with what it is told to, and remembers what it was asked."""
+
+    def __init__(self, bus: MemoryBus) -> None:
+        self._bus = bus
+        self.asked: list[tuple[str, int]] = []
+        self.answers: list[bytes | Exception] = []
+        self.hold: asyncio.Event | None = None
+
+    async def open(self) -> None:
+        await self._bus.serve(subjects.rpc("manager", "snapshot"), self._answer)
+
+    async def _answer(self, message: Message) -> bytes:
+        query = SnapshotQuery.model_validate_json(message.data)
+        self.asked.append((query.epoch, query.since))
+        answer = self.answers.pop(0)
+        if self.hold is not None:
+            await self.hold.wait()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+async def manager(bus: MemoryBus) -> Manager:
+    manager = Manager(bus)
+    await manager.open()
+    return manager
+
+
+async def test_first_everything_then_what_changed(bus: MemoryBus, manager: Manager) -> None:
+    manager.answers = [
+        snapshot([node("a")], version=4).encode(),
+        Snapshot(epoch="e", version=6, full=False, nodes=[node("b")]).encode(),
+    ]
+    reader = StateReader(bus, "tester")
+    assert await reader.refresh()
+    assert await reader.refresh()
+    assert manager.asked == [("", 0), ("e", 4)]
+    assert (set(reader.view.nodes), reader.view.version) == ({"a", "b"}, 6)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"rubbish",
+        BusUnavailable("away"),
+        Snapshot(epoch="other", version=9, full=False).encode(),
+        b'{"epoch": "e", "version": "soon", "full": true}',
+    ],
+    ids=["rubbish", "error", "changes of another database", "malformed"],
+)
+async def test_what_cannot_be_read_changes_nothing(bus: MemoryBus, manager: Manager, answer: bytes | Exception) -> None:
+    manager.answers = [snapshot([node("a")], version=4).encode(), answer, snapshot([node("c")], version=5).encode()]
+    reader = StateReader(bus, "tester")
+    assert await reader.refresh()
+    assert not await reader.refresh()
+    assert not reader.fresh
+    assert set(reader.view.nodes) == {"a"}
+    assert await reader.refresh()
+    assert reader.fresh
+
+
+async def test_no_manager_is_no_error(bus: MemoryBus) -> None:
+    assert not await StateReader(bus, "tester").refresh()
+
+
+async def test_who_has_much_to_tell_is_waited_for_longer_and_longer(
+    bus: MemoryBus, manager: Manager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    ask = bus.request
+
+    async def request(subject: str, data: bytes = b"", *, timeout_s: float = 0.0) -> bytes:
+        waited.append(timeout_s)
+        if len(waited) in (*range(1, 7), 9):
+            raise RequestTimeout("too much to tell")
+        return await ask(subject, data, timeout_s=60)
+
+    monkeypatch.setattr(bus, "request", request)
+    manager.answers = [snapshot([node("a")], version=4).encode(), RemoteError("unavailable", "no database")]
+    reader = StateReader(bus, "tester")
+    assert [await reader.refresh(2.0) for _ in range(9)] == [False] * 6 + [True, False, False]
+    assert waited == [2, 4, 8, 16, LONGEST_ANSWER_S, LONGEST_ANSWER_S, LONGEST_ANSWER_S, 2, 2]
+
+
+async def test_two_readers_of_one_view_ask_one_after_the_other(bus: MemoryBus, manager: Manager) -> None:
+    manager.hold = asyncio.Event()
+    manager.answers = [
+        snapshot([node("a")], version=4).encode(),
+        Snapshot(epoch="e", version=5, full=False).encode(),
+    ]
+    reader = StateReader(bus, "tester")
+    both = asyncio.gather(reader.refresh(), reader.refresh())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert manager.asked == [("", 0)]
+    manager.hold.set()
+    assert await both == [True, True]
+    assert manager.asked == [("", 0), ("e", 4)]
+    assert reader.view.version == 5
+
+
+async def test_events_are_hints_and_are_shown(bus: MemoryBus) -> None:
+    shown: list[Delivery] = []
+    reader = StateReader(bus, "tester")
+    await reader.start([subjects.events("node")], shown.append)
+    assert await reader.hint.wait(5), "the first look is due at once"
+    event = new_event("manager", "node", "changed", "n", NodeChanged(node="n", change="ready"), datetime.now(UTC))
+    await bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+    assert await reader.hint.wait(5)
+    assert [delivery.message_id for delivery in shown] == [event.id]
+    await reader.close()
+
+
+async def test_what_the_service_rejects_becomes_a_dead_letter(bus: MemoryBus) -> None:
+    def refuse(delivery: Delivery) -> None:
+        raise Reject("no event of ours")
+
+    reader = StateReader(bus, "tester")
+    await reader.start([subjects.events("node")], refuse)
+    dead = asyncio.Event()
+
+    async def bury(delivery: Delivery) -> None:
+        dead.set()
+
+    await bus.consume("undertaker", [subjects.dead_letter("tester")], bury)
+    await bus.publish_fact(subjects.event("node", "changed", "n"), b"rubbish", message_id="1")
+    await asyncio.wait_for(dead.wait(), 60)

@@ -1,0 +1,160 @@
+"""The desired workers: who is desired, what each is told, and which generation the agents must show."""
+
+import json
+from typing import Any
+
+import pytest
+from cluster_state import MBIT, job, node, view_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ces_common.jobfile import Flow
+from ces_common.messages.desired import DesiredCompute, DesiredWorker
+from ces_common.messages.records import FlowRecord, JobRecord, Snapshot
+from ces_common.names import DATA_PORT, WORKER_DEVICE
+from ces_common.state_view import StateView
+from ces_common.states import AllocationState, JobState
+from ces_compute_ctl.desired_compute import Planner, least_generations
+
+NODES = [node("a", 1), node("b", 2), node("c", 3, network="none")]
+
+
+def ring(**fields: Any) -> JobRecord:
+    flows = [(0, 1, 20 * MBIT, ["a", "b"]), (1, 0, 10 * MBIT, ["b", "a"])]
+    return job("j", ["a", "b"], flows, addresses=["10.77.1.2", "10.77.2.2"], **fields)
+
+
+def workers(*jobs: JobRecord) -> dict[str, list[DesiredWorker]]:
+    return {name: document.workers for name, document in Planner().plan(view_of(NODES, [], jobs)).items()}
+
+
+def test_a_worker_is_told_all_that_a_stock_program_needs() -> None:
+    planned = workers(ring(task={"image": "img", "command": ["python", "x.py"], "env": {"MINE": "1"}, "gpu": 1}))
+    (second,) = planned["b"]
+    assert (second.allocation, second.incarnation, second.key) == ("j-w-1", 1, "j-w-1.1")
+    assert (second.job, second.task, second.rank) == ("j", "w-1", 1)
+    assert (second.image, second.command) == ("img", ["python", "x.py"])
+    assert (second.cpu, second.memory, second.gpu) == (500, 2**28, 1)
+    assert {key: second.env[key] for key in second.env if key not in ("CES_PEERS", "CES_FLOWS")} == {
+        "MINE": "1",
+        "RANK": "1",
+        "LOCAL_RANK": "0",
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "10.77.1.2",
+        "MASTER_PORT": "29500",
+        "GLOO_SOCKET_IFNAME": WORKER_DEVICE,
+        "CES_JOB": "j",
+        "CES_JOB_NAME": "j",
+        "CES_TASK": "w-1",
+        "CES_ADDRESS": "10.77.2.2",
+        "CES_PORT": "29500",
+        "CES_INCARNATION": "1",
+        "CES_INPUTS": "[]",
+    }
+    assert json.loads(second.env["CES_PEERS"]) == [
+        {"rank": 0, "task": "w-0", "address": "10.77.1.2", "port": 29500, "node": "a"},
+        {"rank": 1, "task": "w-1", "address": "10.77.2.2", "port": 29500, "node": "b"},
+    ]
+    assert json.loads(second.env["CES_FLOWS"]) == [
+        {"src": "w-0", "dst": "w-1", "bandwidth": 20 * MBIT},
+        {"src": "w-1", "dst": "w-0", "bandwidth": 10 * MBIT},
+    ]
+    (first,) = planned["a"]
+    assert first.env["CES_PEERS"] == second.env["CES_PEERS"]
+
+
+def test_a_worker_is_told_of_its_own_flows_only() -> None:
+    flows = [(0, 1, MBIT, ["a", "b"]), (1, 2, MBIT, ["b", "c"]), (2, 0, MBIT, ["c", "b", "a"])]
+    (first,) = workers(job("j", ["a", "b", "c"], flows))["a"]
+    assert [(flow["src"], flow["dst"]) for flow in json.loads(first.env["CES_FLOWS"])] == [
+        ("w-0", "w-1"),
+        ("w-2", "w-0"),
+    ]
+
+
+def test_a_jobs_own_environment_cannot_override_what_ces_says() -> None:
+    forged = dict.fromkeys(["RANK", "WORLD_SIZE", "MASTER_ADDR", "CES_PEERS", "CES_ADDRESS", "GLOO_SOCKET_IFNAME"], "x")
+    (first,) = workers(ring(task={"env": forged}))["a"]
+    assert "x" not in first.env.values()
+
+
+def test_workers_without_a_network_of_their_own_use_the_hosts_loopback() -> None:
+    (only,) = workers(job("j", ["c"], addresses=["127.0.0.1"]))["c"]
+    assert only.env["GLOO_SOCKET_IFNAME"] == "lo"
+
+
+def test_which_device_of_a_host_is_not_guessed() -> None:
+    (only,) = workers(job("j", ["c"], addresses=["192.0.2.3"]))["c"]
+    assert "GLOO_SOCKET_IFNAME" not in only.env
+
+
+@pytest.mark.parametrize("state", list(JobState))
+@pytest.mark.parametrize("allocation", list(AllocationState))
+def test_who_is_desired(state: JobState, allocation: AllocationState) -> None:
+    planned = workers(ring(state=state, allocation={"state": allocation}))
+    alive = state in ("starting", "running", "paused", "suspended") and allocation in ("pending", "running")
+    assert [len(planned[name]) for name in "abc"] == ([1, 1, 0] if alive else [0, 0, 0])
+
+
+@pytest.mark.parametrize("state", ["paused", "suspended"])
+def test_paused_and_suspended_jobs_have_paused_workers(state: str) -> None:
+    assert workers(ring(state=state))["a"][0].paused
+    assert not workers(ring())["a"][0].paused
+
+
+def test_disconnect_and_incarnation_are_passed_on() -> None:
+    (first,) = workers(ring(disconnect="keep", allocation={"incarnation": 4}))["a"]
+    assert (first.disconnect, first.key, first.env["CES_INCARNATION"]) == ("keep", "j-w-0.4", "4")
+
+
+def test_nodes_that_have_not_joined_are_left_out_and_idle_ones_have_an_empty_document() -> None:
+    planned = Planner().plan(view_of([NODES[0]], [], [ring()], version=8))
+    assert set(planned) == {"a"}
+    assert Planner().plan(view_of(NODES, version=8))["c"] == DesiredCompute(node="c", epoch="e", generation=8)
+
+
+def test_an_agent_must_show_a_generation_from_after_the_last_stop() -> None:
+    one = ring(state="cancelled", allocation={"state": "stopping", "stopping_since": 5})
+    two = job("k", ["b", "c"], state="failed", allocation={"state": "stopping", "stopping_since": 7})
+    three = job("l", ["c"], state="failed", allocation={"state": "stopped", "stopping_since": 9})
+    assert least_generations(view_of(NODES, [], [one, two, three])) == {"a": 5, "b": 7, "c": 7}
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(JobState), st.sampled_from(AllocationState)), max_size=8))
+@settings(max_examples=50, deadline=None)
+def test_what_a_planner_remembers_never_shows(steps: list[tuple[int, JobState, AllocationState]]) -> None:
+    planner, view = Planner(), view_of(NODES)
+    for version, (number, state, allocation) in enumerate(steps, 2):
+        record = job(f"j{number}", "abc"[: number + 1], state=state, allocation={"state": allocation})
+        moved = node("b", 2, network="none" if version % 3 == 0 else "tc")
+        view.merge(Snapshot(epoch="e", version=version, full=False, jobs=[record], nodes=[moved]))
+        assert _unstamped(planner.plan(view)) == _unstamped(Planner().plan(_fresh(view)))
+
+
+def _fresh(view: StateView) -> StateView:
+    return view_of(view.nodes.values(), view.topology.links, view.jobs.values(), version=view.version)
+
+
+def _unstamped(documents: dict[str, DesiredCompute]) -> dict[str, DesiredCompute]:
+    return {name: document.model_copy(update={"generation": 0}) for name, document in documents.items()}
+
+
+def test_a_worker_is_told_where_its_data_is_read() -> None:
+    flows = [
+        Flow(src="@a", dst="w-0", min=1, max=MBIT, datasets=["mnist"]),
+        Flow(src="@c", dst="w-0", min=1, max=MBIT),
+        Flow(src="w-0", dst="w-1", min=1, max=MBIT),
+    ]
+    reserved = [
+        FlowRecord(number=i, src=flow.src, dst=flow.dst, min=1, max=MBIT, rate=i, path=["a", "b"])
+        for i, flow in enumerate(flows, start=1)
+    ]
+    nodes = [node("a", 1), node("b", 2), node("c", 3, network="none", data_port=4711)]
+    record = job("j", ["b", "b"], flows=(), **{"reserved": reserved}).model_copy(update={"flows": flows})
+    first, second = Planner().plan(view_of(nodes, [], [record]))["b"].workers
+    assert json.loads(first.env["CES_INPUTS"]) == [
+        {"node": "a", "url": f"http://10.77.1.1:{DATA_PORT}/", "datasets": ["mnist"], "bandwidth": 1},
+        {"node": "c", "url": "http://192.0.2.3:4711/", "datasets": [], "bandwidth": 2},
+    ]
+    assert json.loads(second.env["CES_INPUTS"]) == []
+    assert json.loads(first.env["CES_FLOWS"]) == [{"src": "w-0", "dst": "w-1", "bandwidth": 3}], "peers alone"

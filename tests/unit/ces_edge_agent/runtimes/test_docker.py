@@ -1,0 +1,292 @@
+"""What is particular to the docker runtime: images, other people's containers, an engine that comes and goes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import docker
+import pytest
+from waiting import until
+
+from ces_common.messages.desired import DesiredWorker, Endpoint
+from ces_edge_agent.deadline import Deadline, boot_clock, deadline_file, make_deadline_file, write_deadline
+from ces_edge_agent.ports import Refused, RuntimeUnavailable
+from ces_edge_agent.runtimes.docker import DockerRuntime
+from ces_edge_agent.runtimes.engine import Engine, own_container, source_of
+from ces_edge_agent.runtimes.log_copier import LogCopier
+
+IMAGE = "python:3.11-slim"
+SOCKET = "/var/run/docker.sock"
+engine = pytest.mark.needs("engine")
+
+
+def worker(*command: str, image: str | None = IMAGE, incarnation: int = 0) -> DesiredWorker:
+    return DesiredWorker(
+        allocation="a1",
+        incarnation=incarnation,
+        job="j1",
+        job_name="job",
+        task="t0",
+        rank=0,
+        image=image,
+        command=list(command),
+        cpu=1000,
+        memory=128 * 2**20,
+    )
+
+
+ENDPOINT = Endpoint(allocation="a1", job="j1.1", address="10.9.0.2", hostname="t0", hosts={"t0": "10.9.0.2"})
+
+
+def logged(runtime: DockerRuntime) -> str:
+    path = runtime.logs.path("a1")
+    return path.read_text() if path.exists() else ""
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    client = docker.from_env()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def name() -> str:
+    return f"rt{uuid4().hex[:8]}"
+
+
+@pytest.fixture
+async def runtime(tmp_path: Path, name: str) -> AsyncIterator[DockerRuntime]:
+    make_deadline_file(deadline_file(tmp_path))
+    write_deadline(deadline_file(tmp_path), Deadline("this", boot_clock() + 3600))
+    runtime = DockerRuntime(tmp_path, name, IMAGE, ["python:*", "ces-worker-*"])
+    await runtime.open()
+    yield runtime
+    for key in await runtime.workers():
+        await runtime.stop(key, 0)
+        await runtime.remove(key)
+    for allocation in await runtime.sandboxes():
+        await runtime.remove_sandbox(allocation)
+    await runtime.close()
+
+
+@engine
+@pytest.mark.parametrize(
+    ("image", "reason"),
+    [
+        (None, "names no image"),
+        ("nats:2-alpine", "not among those that this node allows: python:"),
+        ("elsewhere/python:3.11-slim", "not among those"),
+        ("ces-worker-absent:1", "ces-worker-absent:1 is not known to this node's engine and could not be pulled: pull"),
+    ],
+)
+async def test_images_that_may_not_or_cannot_run(runtime: DockerRuntime, image: str | None, reason: str) -> None:
+    await runtime.ensure_sandbox(ENDPOINT)
+    with pytest.raises(Refused, match=reason):
+        await runtime.start(worker("true", image=image))
+    assert await runtime.workers() == {}
+
+
+@engine
+async def test_a_worker_waits_for_its_sandbox(runtime: DockerRuntime) -> None:
+    with pytest.raises(RuntimeUnavailable, match="no sandbox"):
+        await runtime.start(worker("true"))
+
+
+@engine
+async def test_containers_of_others_are_never_touched(
+    runtime: DockerRuntime, tmp_path: Path, client: Any, name: str
+) -> None:
+    foreign = client.containers.create(IMAGE, ["true"], name=f"ces.ces.{name}.a1", network_mode="none")
+    try:
+        with pytest.raises(RuntimeUnavailable, match="belongs to somebody else"):
+            await runtime.ensure_sandbox(ENDPOINT)
+        with pytest.raises(RuntimeUnavailable, match="belongs to somebody else"):
+            await runtime.remove_sandbox("a1")
+        assert await runtime.sandboxes() == {}
+    finally:
+        foreign.remove(force=True)
+    await runtime.ensure_sandbox(ENDPOINT)
+    await runtime.start(worker("sleep", "600"))
+    neighbour = DockerRuntime(tmp_path / "other", name, IMAGE, ["python:*"], cluster="another")
+    await neighbour.open()
+    assert await neighbour.workers() == {}
+    assert await neighbour.sandboxes() == {}
+    assert await neighbour.usage() == []
+    await neighbour.close()
+
+
+@engine
+async def test_a_dead_sandbox_is_recreated(runtime: DockerRuntime, client: Any, name: str) -> None:
+    first = await runtime.ensure_sandbox(ENDPOINT)
+    client.api.kill(f"ces.ces.{name}.a1")
+    client.api.wait(f"ces.ces.{name}.a1")
+    assert await runtime.sandboxes() == {}
+    assert client.containers.list(all=True, filters={"name": f"ces.ces.{name}.a1"}) == []
+    second = await runtime.ensure_sandbox(ENDPOINT)
+    assert second != first
+    assert await runtime.sandboxes() == {"a1": second}
+
+
+@engine
+async def test_a_container_made_but_never_started_is_made_again(
+    runtime: DockerRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await runtime.ensure_sandbox(ENDPOINT)
+    with monkeypatch.context() as patch:
+        patch.setattr(DockerRuntime, "_run", lambda *_: None)  # as if the agent had ended right there
+        await runtime.start(worker("sh", "-c", "echo once"))
+    assert await runtime.workers() == {}
+    await runtime.open()
+    await runtime.start(worker("sh", "-c", "echo once"))
+    await until(lambda: logged(runtime) == "once\n")
+
+
+@engine
+async def test_an_adopted_log_goes_on_where_it_stopped(runtime: DockerRuntime, tmp_path: Path, name: str) -> None:
+    await runtime.ensure_sandbox(ENDPOINT)
+    await runtime.start(worker("sh", "-c", "echo before; echo -n cut"))
+    await until(lambda: logged(runtime) == "before\ncut")
+    await runtime.start(worker("sh", "-c", "echo one; echo two >&2", incarnation=1))
+    await until(lambda: len(logged(runtime)) == len("before\ncutone\ntwo\n"))
+    whole = runtime.logs.path("a1").read_text()
+    await runtime.close()
+    for length in (len(whole), len(whole) - 3, len("before\ncut")):
+        runtime.logs.path("a1").write_text(whole[:length])
+        again = DockerRuntime(tmp_path, name, IMAGE, ["python:*"])
+        await again.open()
+        await until(lambda: logged(runtime) == whole)
+        await again.close()
+
+
+async def test_an_engine_that_is_away_is_unavailable(tmp_path: Path) -> None:
+    runtime = DockerRuntime(tmp_path, "n0", IMAGE, ["python:*"], engine=f"unix://{tmp_path}/none.sock")
+    with pytest.raises(RuntimeUnavailable, match="does not answer"):
+        await runtime.open()
+    with pytest.raises(RuntimeUnavailable, match="does not answer"):
+        await runtime.workers()
+    with pytest.raises(RuntimeUnavailable, match="does not answer"):
+        await runtime.start(worker("true"))
+    await runtime.close()
+
+
+@engine
+@pytest.mark.skipif(not Path(SOCKET).exists(), reason="the engine is not a local one")
+async def test_an_engine_that_comes_back_is_used_again(tmp_path: Path, name: str) -> None:
+    """The engine's socket behind a relay that is switched off and on."""
+    path = tmp_path / "engine.sock"
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner_reader, inner_writer = await asyncio.open_unix_connection(SOCKET)
+
+        async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+            while data := await source.read(65536):
+                sink.write(data)
+            sink.close()
+
+        await asyncio.gather(pump(reader, inner_writer), pump(inner_reader, writer), return_exceptions=True)
+
+    runtime = DockerRuntime(tmp_path / "state", name, IMAGE, ["python:*"], engine=f"unix://{path}")
+    with pytest.raises(RuntimeUnavailable):
+        await runtime.open()
+    async with await asyncio.start_unix_server(relay, path):
+        await runtime.open()
+        assert await runtime.workers() == {}
+    path.unlink(missing_ok=True)
+    await runtime.close()
+
+
+class Output:
+    """An engine that streams ``chunks`` and then says whether the container still runs. Who follows misses the last
+    ``late`` of them."""
+
+    def __init__(self, *chunks: bytes, running: bool = False, late: int = 0) -> None:
+        self.chunks, self.running, self.late = chunks, running, late
+
+    def logs(self, container: str, stream: bool, follow: bool) -> Iterator[bytes]:
+        yield from self.chunks[: len(self.chunks) - self.late] if follow else self.chunks
+
+    def inspect_container(self, container: str) -> dict[str, Any]:
+        return {"State": {"Running": self.running}}
+
+
+@pytest.mark.parametrize("there", ["", "ab", "abcd", "abcdef"])
+def test_a_copier_skips_what_the_file_holds_already(tmp_path: Path, there: str) -> None:
+    path = tmp_path / "a.log"
+    path.write_text("older " + there)
+    copier = LogCopier(Output(b"abc", b"def"), "c1", path, base=len("older "))
+    copier.join(5)
+    assert path.read_text() == "older abcdef"
+    assert copier.complete
+    assert not copier.alive
+
+
+@pytest.mark.parametrize("there", ["", "ab", "abcdefghi"])
+def test_last_words_that_the_engine_kept_back_are_not_lost(tmp_path: Path, there: str) -> None:
+    path = tmp_path / "a.log"
+    path.write_text("older " + there)
+    copier = LogCopier(Output(b"abc", b"def", b"ghi", late=2), "c1", path, base=len("older "))
+    copier.join(5)
+    assert path.read_text() == "older abcdefghi"
+    assert copier.complete
+
+
+def test_a_stream_that_ends_before_its_container_is_not_complete(tmp_path: Path) -> None:
+    copier = LogCopier(Output(b"abc", running=True), "c1", tmp_path / "a.log", base=0)
+    copier.join(5)
+    assert not copier.complete
+
+
+def test_no_thread_is_left(tmp_path: Path) -> None:
+    before = threading.active_count()
+    LogCopier(Output(), "c1", tmp_path / "a.log", base=0).close()
+    assert threading.active_count() == before
+
+
+@engine
+@pytest.mark.parametrize("program", ["/etc/hostname", "/etc"])
+async def test_what_cannot_be_executed_is_refused(runtime: DockerRuntime, program: str) -> None:
+    await runtime.ensure_sandbox(ENDPOINT)
+    with pytest.raises(Refused, match="cannot be executed"):
+        await runtime.start(worker(program))
+    assert await runtime.workers() == {}
+
+
+CONTAINER = "0123456789abcdef" * 4
+INSIDE = f"""\
+2077 1993 0:415 / / ro,relatime master:1 - overlay overlay rw,lowerdir=/x
+2090 2077 8:1 /var/lib/docker/volumes/p_n1/_data /var/lib/ces-agent rw,relatime master:1 - ext4 /dev/sda1 rw
+2091 2077 8:1 /var/lib/docker/containers/{CONTAINER}/resolv.conf /etc/resolv.conf rw,relatime - ext4 /dev/sda1 rw
+2092 2077 8:1 /var/lib/docker/containers/{CONTAINER}/hostname /etc/hostname rw,relatime - ext4 /dev/sda1 rw
+"""
+OUTSIDE = f"""\
+25 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
+412 25 0:53 / /var/lib/docker/containers/{CONTAINER}/mounts/shm rw,nosuid shared:9 - tmpfs shm rw
+"""
+
+
+def test_an_agent_in_a_container_knows_which_it_is() -> None:
+    assert own_container(INSIDE) == CONTAINER
+    assert own_container(OUTSIDE) is None
+
+
+def test_where_the_engine_finds_what_an_agent_in_a_container_mounts() -> None:
+    mounts = [
+        {"Source": "/var/lib/docker/volumes/p_n1/_data", "Destination": "/var/lib/ces-agent"},
+        {"Source": "/srv/leases", "Destination": "/var/lib/ces-agent/lease"},
+        {"Source": "", "Destination": "/tmp"},
+    ]
+    assert source_of(Path("/var/lib/ces-agent/logs"), mounts) == "/var/lib/docker/volumes/p_n1/_data/logs"
+    assert source_of(Path("/var/lib/ces-agent/lease"), mounts) == "/srv/leases"
+    assert source_of(Path("/var/lib/ces-agents/lease"), mounts) is None
+    assert source_of(Path("/tmp/state"), mounts) is None
+
+
+def test_names_tell_clusters_and_nodes_apart() -> None:
+    assert Engine(None, "a", "b").name("x.0") == "ces.a.b.x.0"
+    assert Engine(None, "a", "b").labels == {"ces.cluster": "a", "ces.node": "b"}

@@ -1,0 +1,381 @@
+"""The whole agent over a bus in memory, with a runtime and a network without a machine."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_parts import FakeNetwork, FakeTime, compute, network, worker
+from fake_runtime import FakeHost, FakeRuntime
+from memory_bus import MemoryBroker, MemoryBus
+
+from ces_common import subjects
+from ces_common.bus.port import AccessRefused, Message, RemoteError
+from ces_common.messages.desired import DesiredCompute, DesiredNetwork, DesiredWorker
+from ces_common.messages.queries import LinkProbe, LinkProbed, LogAnswer, LogQuery
+from ces_common.messages.reports import (
+    Applied,
+    DataReport,
+    Heartbeat,
+    LeaseGrant,
+    LinkReport,
+    LinkStatus,
+    LinkUsage,
+    Progress,
+    Status,
+)
+from ces_edge_agent.agent import Agent
+from ces_edge_agent.ports import DataPlaneError, RuntimeUnavailable
+from ces_edge_agent.settings import AgentSettings
+
+PATIENCE_S = 60.0
+BEAT_S = 0.02
+REPORTS: dict[str, type[Any]] = {
+    "status": Status,
+    "applied": Applied,
+    "progress": Progress,
+    "links": LinkReport,
+    "data": DataReport,
+}
+LEASE_S = 30.0
+
+
+class World:
+    """A broker, a manager that grants leases while it is ``there``, and one machine on which an agent may run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.broker = MemoryBroker()
+        self.bus = MemoryBus(self.broker)
+        self.time = FakeTime()
+        self.host = FakeHost()
+        self.there = True
+        self.beats: list[Heartbeat] = []
+        self.said: dict[str, list[Any]] = {kind: [] for kind in REPORTS}
+        self.tasks: list[asyncio.Task[None]] = []
+        self.buses: list[MemoryBus] = []
+
+    async def open(self) -> None:
+        await self.bus.connect()
+        await self.bus.serve(subjects.ALL_HEARTBEATS, self._heartbeat)
+        for kind, model in REPORTS.items():
+
+            async def heard(message: Message, kind: str = kind, model: type[Any] = model) -> None:
+                self.said[kind].append(model.model_validate_json(message.data))
+
+            await self.bus.subscribe(subjects.report("n", kind), heard)  # type: ignore[arg-type]
+
+    async def _heartbeat(self, message: Message) -> bytes:
+        beat = Heartbeat.model_validate_json(message.data)
+        assert subjects.parse_heartbeat(message.subject) == beat.node
+        self.beats.append(beat)
+        if not self.there:
+            raise RemoteError("away", "the manager is away")
+        return LeaseGrant(lease_s=LEASE_S).encode()
+
+    async def start(self, bus: MemoryBus | None = None, heartbeat_s: float = BEAT_S) -> Agent:
+        """An agent on the machine, with what earlier ones left there."""
+        settings = AgentSettings(node="n", state_dir=self.folder, heartbeat_s=heartbeat_s, resync_s=30, stop_grace_s=1)
+        self.runtime, self.network = FakeRuntime(self.folder, self.host), FakeNetwork()
+        await self.runtime.open()
+        bus = bus or MemoryBus(self.broker)
+        self.buses.append(bus)
+        agent = Agent(settings, bus, self.runtime, self.network, self.time.clocks())
+        self.tasks = [asyncio.create_task(agent.reconcile()), asyncio.create_task(agent.communicate())]
+        return agent
+
+    async def stop(self) -> None:
+        """As if its process were killed."""
+        for task in self.tasks:
+            task.cancel()
+        ended = await asyncio.gather(*self.tasks, return_exceptions=True)
+        self.tasks = []
+        assert all(isinstance(each, asyncio.CancelledError) for each in ended), ended
+        for bus in self.buses:
+            await bus.close()
+        self.buses = []
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not condition():
+                for task in self.tasks:
+                    assert not task.done(), task.exception()
+                await asyncio.sleep(BEAT_S / 4)
+
+    async def want(self, *documents: DesiredCompute | DesiredNetwork) -> None:
+        for document in documents:
+            kind = "compute" if isinstance(document, DesiredCompute) else "network"
+            await self.bus.kv_put(f"n.{kind}", document.encode())
+
+    async def beats_more(self, count: int = 3) -> None:
+        """Wait until the agent has been around for some heartbeats."""
+        before = len(self.beats)
+        await self.until(lambda: len(self.beats) >= before + count)
+
+    def states(self) -> dict[str, str]:
+        return {key: status.state for key, status in self.host.workers.items()}
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    world = World(tmp_path)
+    await world.open()
+    yield world
+    await world.stop()
+    await world.bus.close()
+
+
+async def test_what_is_desired_before_it_starts_is_read_and_what_comes_later_is_heard(world: World) -> None:
+    await world.want(network("a", generation=1), compute(worker("a"), generation=2))
+    agent = await world.start()
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    assert agent.missing() is None
+    await world.want(compute(generation=3))
+    await world.until(lambda: world.states() == {})
+    await world.want(network(generation=4))
+    await world.until(lambda: world.host.sandboxes == {})
+
+
+async def test_both_reports_tell_the_generation_reached_and_are_repeated(world: World) -> None:
+    await world.want(network("a", generation=1), compute(worker("a"), generation=2))
+    await world.start()
+    await world.until(lambda: any(each.generation == 2 and each.workers for each in world.said["status"]))
+    await world.until(lambda: any(each.jobs == ["j.1"] for each in world.said["applied"]))
+    world.said["status"].clear()
+    world.said["applied"].clear()
+    await world.until(lambda: len(world.said["status"]) > 2 and len(world.said["applied"]) > 2)
+    last: Status = world.said["status"][-1]
+    assert (last.node, last.epoch, last.generation) == ("n", "e", 2)
+    assert [(each.allocation, each.state) for each in last.workers] == [("a", "running")]
+
+
+async def test_older_foreign_and_broken_documents_are_ignored(world: World) -> None:
+    await world.want(network("a", generation=5), compute(worker("a"), generation=5))
+    await world.start()
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    await world.want(compute(generation=4))
+    await world.bus.kv_put("n.compute", compute(node="other", generation=9).encode())
+    await world.bus.kv_put("n.compute", b"rubbish")
+    await world.bus.kv_delete("n.compute")
+    await world.beats_more()
+    assert world.states() == {"a.1": "running"}
+    await world.want(compute(generation=6))
+    await world.until(lambda: world.states() == {})
+
+
+async def test_heartbeats_carry_measurements_and_renew_the_lease(world: World) -> None:
+    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
+    agent = await world.start()
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    for _ in range(4):
+        world.time.passes(20)
+        await world.until(lambda: agent._lease.remaining() > 20)
+    assert world.states() == {"a.1": "running"}
+    beat = world.beats[-1]
+    assert beat.memory > 0
+    assert beat.links == [LinkUsage(peer="b", sent=1.0, received=2.0)]
+    assert [usage.allocation for usage in beat.workers] == ["a"]
+    assert len({each.boot for each in world.beats}) == 1
+
+
+async def test_a_link_that_changes_is_reported_without_waiting_for_the_next_heartbeat(world: World) -> None:
+    await world.start(heartbeat_s=3600)
+    await world.until(lambda: len(world.beats) == 1)
+    assert world.said["links"] == [], "nothing is said of links before they are known"
+    world.network.states = [LinkStatus(peer="b", state="down", reason="device to-b has no carrier")]
+    world.network.links_changed.set()
+    await world.until(lambda: world.said["links"] == [LinkReport(node="n", links=world.network.states)])
+
+
+async def test_a_link_is_probed_when_asked_and_what_cannot_be_is_told(world: World) -> None:
+    await world.start()
+    await world.until(lambda: len(world.beats) > 0)
+
+    async def ask(peer: str) -> LinkProbed:
+        query = LinkProbe(peer=peer, part="send", seconds=2)
+        return LinkProbed.model_validate_json(await world.bus.request("ces.v1.rpc.agent.n.probe", query.encode()))
+
+    assert await ask("b") == LinkProbed(rate=2e6, round_trip_s=0.002)
+    with pytest.raises(RemoteError, match="no link to c"):
+        await ask("c")
+
+
+async def test_without_word_from_the_manager_workers_stop_when_the_lease_has_run_out(world: World) -> None:
+    await world.want(
+        network("a", "b", generation=1), compute(worker("a"), worker("b", disconnect="keep"), generation=1)
+    )
+    agent = await world.start()
+    await world.until(lambda: world.states() == {"a.1": "running", "b.1": "running"})
+    world.there = False
+    await world.beats_more()
+    world.time.passes(LEASE_S - 1)
+    await world.beats_more()
+    assert world.states() == {"a.1": "running", "b.1": "running"}
+    world.time.passes(2)
+    await world.until(lambda: world.states() == {"a.1": "exited", "b.1": "running"})
+    assert agent.missing() == "word from the manager"
+    world.there = True
+    await world.until(lambda: agent.missing() is None)
+
+
+async def test_measurements_that_fail_keep_no_heartbeat_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def away() -> Any:
+        raise RuntimeUnavailable("the engine restarts")
+
+    async def refused() -> Any:
+        raise DataPlaneError("no such device")
+
+    async def hangs() -> Any:
+        await asyncio.Event().wait()
+
+    agent = await world.start()
+    for runtime_usage, network_usage in ((away, refused), (hangs, hangs)):
+        monkeypatch.setattr(world.runtime, "usage", runtime_usage)
+        monkeypatch.setattr(world.network, "usage", network_usage)
+        await world.beats_more()
+        assert (world.beats[-1].workers, world.beats[-1].links) == ([], [])
+        assert agent.missing() is None
+
+
+async def test_a_restarted_agent_goes_on_without_its_master(world: World) -> None:
+    await world.want(network("a", "b", generation=1), compute(worker("a"), worker("b", 2), generation=1))
+    await world.start()
+    await world.until(lambda: world.states() == {"a.1": "running", "b.2": "running"})
+    await world.stop()
+    world.there = False
+    world.broker.bucket.clear()
+    del world.host.workers["b.2"]  # the machine lost it meanwhile, records and all
+    world.time.passes(10)
+    await world.start()
+    await world.until(lambda: world.states() == {"a.1": "running", "b.2": "running"})
+    world.time.passes(25)
+    await world.until(lambda: world.states() == {"a.1": "exited", "b.2": "exited"})
+
+
+async def test_after_a_reboot_past_the_lease_nothing_starts_without_the_manager(world: World) -> None:
+    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
+    await world.start()
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    await world.stop()
+    world.host.workers.clear()
+    world.time.reboot(LEASE_S + 60)
+    world.there = False
+    await world.start()
+    await world.beats_more()
+    assert world.states() == {}
+    world.there = True
+    await world.until(lambda: world.states() == {"a.1": "running"})
+
+
+async def test_after_the_lease_nothing_starts_by_what_was_desired_before(world: World) -> None:
+    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
+    await world.start()
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    await world.stop()
+    world.host.workers.clear()
+    world.time.passes(LEASE_S + 60)
+    world.broker.bucket["n.compute"] = compute(generation=2).encode()
+    started: list[str] = []
+    agent = await world.start()
+    start = world.runtime.start
+
+    async def noted(worker: DesiredWorker) -> None:
+        started.append(worker.key)
+        await start(worker)
+
+    world.runtime.start = noted  # type: ignore[method-assign]
+    read = agent._read_desired
+
+    async def slow_read() -> None:
+        await asyncio.sleep(5 * BEAT_S)
+        await read()
+
+    agent._read_desired = slow_read  # type: ignore[method-assign]
+    await world.until(lambda: agent.missing() is None)
+    await world.beats_more()
+    assert started == []
+
+
+async def test_progress_is_passed_on(world: World) -> None:
+    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
+    await world.start()
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    world.runtime.write("a", '{"progress": {"round": 1}}\n{"progress": {"x": "\\ud800"}}\n' + '{"a":' * 3000 + "\n")
+    world.runtime.write("a", '{"progress": {"round": 2, "loss": NaN}}\n')
+    await world.until(lambda: bool(world.said["progress"]))
+    last: Progress = world.said["progress"][-1]
+    assert (last.node, last.allocation, last.job, last.task) == ("n", "a", "j", "t-a")
+    assert last.data["round"] == 2
+
+
+async def test_logs_are_answered(world: World) -> None:
+    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
+    await world.start()
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    world.runtime.write("a", "hello\n")
+    subject = subjects.agent_rpc("n", "logs")
+    answer = LogAnswer.model_validate_json(await world.bus.request(subject, LogQuery(allocation="a").encode()))
+    assert (answer.found, answer.text, answer.complete) == (True, "hello\n", False)
+    for wrong in (LogQuery(allocation="../../etc/passwd").encode(), b"rubbish", b'{"allocation": "a", "offset": -5}'):
+        with pytest.raises(RemoteError):
+            await world.bus.request(subject, wrong)
+
+
+async def test_a_runtime_outage_is_survived(world: World) -> None:
+    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
+    await world.start()
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    world.runtime.available = False
+    await world.want(compute(worker("a", 2), generation=2))
+    await world.beats_more()
+    assert world.states() == {"a.1": "running"}
+    world.runtime.available = True
+    await world.until(lambda: world.states() == {"a.2": "running"})
+
+
+class RefusingBus(MemoryBus):
+    """Refuses what is named in ``refused``, and counts connections and what is listened to."""
+
+    def __init__(self, broker: MemoryBroker, refused: list[str]) -> None:
+        super().__init__(broker)
+        self.refused = refused
+        self.connections = 0
+        self.open = 0
+
+    async def connect(self, *, deadline_s: float | None = None) -> None:
+        self.connections += 1
+        await super().connect(deadline_s=deadline_s)
+
+    async def kv_subscribe(self, node: str, handler: Any) -> Any:
+        return self._counted("kv_subscribe", await super().kv_subscribe(node, handler))
+
+    async def serve(self, subject: str, handler: Any, *, queue: str | None = None) -> Any:
+        return self._counted("serve", await super().serve(subject, handler, queue=queue))
+
+    def _counted(self, what: str, subscription: Any) -> Any:
+        if what in self.refused:
+            self.refused.remove(what)
+            raise AccessRefused(what)
+        self.open += 1
+        close = subscription.close
+
+        async def closed() -> None:
+            self.open -= 1
+            await close()
+
+        subscription.close = closed
+        return subscription
+
+
+async def test_a_bus_that_refuses_once_costs_no_connection_and_leaves_nobody_listening(world: World) -> None:
+    bus = RefusingBus(world.broker, ["kv_subscribe", "serve"])
+    agent = await world.start(bus)
+    world.tasks.pop().cancel()  # before it began: it is called here
+    for _ in range(2):
+        with pytest.raises(AccessRefused):
+            await agent.communicate()
+        assert (bus.connections, bus.open) == (1, 0)
+    world.tasks.append(asyncio.create_task(agent.communicate()))
+    await world.until(lambda: agent.missing() is None)
+    assert (bus.connections, bus.open) == (1, 3)

@@ -1,0 +1,87 @@
+"""What an agent makes of its environment."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psutil
+import pytest
+from pydantic import ValidationError
+
+from ces_edge_agent.settings import AgentSettings
+
+
+def test_a_node_offers_all_that_it_has_unless_told_otherwise() -> None:
+    settings = AgentSettings(node="n1")
+    assert settings.node_cpu == (os.cpu_count() or 1) * 1000
+    assert settings.node_memory == psutil.virtual_memory().total
+
+
+def test_what_is_offered_may_be_written_as_people_write_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CES_NODE_CPU", "1.5")
+    monkeypatch.setenv("CES_NODE_MEMORY", "2Gi")
+    monkeypatch.setenv("CES_NODE_LABELS", "site=roof, floor=3")
+    settings = AgentSettings(node="n1")
+    assert (settings.node_cpu, settings.node_memory) == (1500, 2 * 2**30)
+    assert settings.node_labels == {"site": "roof", "floor": "3"}
+
+
+def test_no_folder_named_means_none_offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CES_DATASETS", "")
+    assert AgentSettings(node="n1").datasets is None
+    monkeypatch.setenv("CES_DATASETS", str(tmp_path))
+    assert AgentSettings(node="n1", state_dir=Path("/var/lib/ces-agent")).datasets == tmp_path
+
+
+@pytest.mark.parametrize("folder", ["/", "//", "/..", "{}", "{}/agent", "{}/agent/logs", "{}/data/../agent", "{}/link"])
+def test_the_agents_own_folder_is_never_offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str) -> None:
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "agent")
+    monkeypatch.setenv("CES_STATE_DIR", str(tmp_path / "agent"))
+    monkeypatch.setenv("CES_DATASETS", folder.format(tmp_path))
+    with pytest.raises(ValidationError, match=r"datasets\n.*must not be .*: name a folder that holds nothing but"):
+        AgentSettings(node="n1")
+    monkeypatch.setenv("CES_DATASETS", str(tmp_path / "data"))
+    assert AgentSettings(node="n1").datasets == tmp_path / "data"
+
+
+@pytest.mark.parametrize("folder", [".", "datasets", "~/datasets", " "])
+def test_a_folder_is_named_wherever_the_agent_runs(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    monkeypatch.setenv("CES_DATASETS", folder)
+    with pytest.raises(ValidationError, match=r"datasets\n.*must be an absolute path, not"):
+        AgentSettings(node="n1")
+
+
+def test_settings_are_detected_where_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CES_NODE", "n1")
+    settings = AgentSettings()  # type: ignore[call-arg]
+    assert settings.node_cpu >= 1000
+    assert settings.node_memory > 2**20
+    assert settings.node_arch
+
+
+def test_settings_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {
+        "NODE": "n1",
+        "NODE_CPU": "1500m",
+        "NODE_MEMORY": "2Gi",
+        "NODE_LABELS": "site=roof, floor=3",
+        "ALLOWED_IMAGES": "a-*, b",
+    }.items():
+        monkeypatch.setenv(f"CES_{name}", value)
+    settings = AgentSettings()  # type: ignore[call-arg]
+    assert (settings.node_cpu, settings.node_memory) == (1500, 2**31)
+    assert settings.node_labels == {"site": "roof", "floor": "3"}
+    assert settings.allowed_images == ["a-*", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("NODE", "a b"), ("NODE_LABELS", "roof"), ("NODE_CPU", "many"), ("RUNTIME", "podman")]
+)
+def test_settings_that_make_no_sense(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv("CES_NODE", "n1")
+    monkeypatch.setenv(f"CES_{name}", value)
+    with pytest.raises(ValidationError):
+        AgentSettings()  # type: ignore[call-arg]

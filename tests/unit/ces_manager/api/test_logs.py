@@ -1,0 +1,55 @@
+"""Following the logs of a job whose agents and database are told what to say."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ces_common.messages.queries import LogAnswer, LogQuery
+from ces_common.states import JobState
+from ces_manager.api import logs
+from ces_manager.api.context import Context
+
+ALLOCATIONS = ("a1", "a2")  # of two attempts
+
+
+class Agents:
+    """One task with two attempts, each with a log; the second attempt begins when the first log was read."""
+
+    def __init__(self) -> None:
+        self.logs = {"a1": b"one\ntwo\nthree\n", "a2": b""}
+        self.queries: list[LogQuery] = []
+        self.attempt = 0
+
+    async def request(self, subject: str, data: bytes, timeout_s: float) -> bytes:
+        query = LogQuery.model_validate_json(data)
+        self.queries.append(query)
+        log = self.logs[query.allocation]
+        start = query.offset if query.tail is None else log.index(b"three")
+        return LogAnswer(found=bool(log), offset=len(log), text=log[start:].decode(), complete=True).encode()
+
+    async def read(self, function: Any) -> Any:
+        view = SimpleNamespace(
+            placement=[SimpleNamespace(name="t", node="n", allocation=ALLOCATIONS[self.attempt])],
+            state=JobState.RUNNING if len(self.queries) < 5 else JobState.SUCCEEDED,
+        )
+        self.attempt = 1
+        if len(self.queries) > 3:
+            self.logs["a2"] = b"anew\nagain\n"
+        return view
+
+
+async def test_only_what_was_there_at_first_is_cut_to_its_last_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "LOOK_S", 0.0)
+    agents = Agents()
+    context = SimpleNamespace(stopping=asyncio.Event(), database=agents, bus=agents, measurements=None)
+    texts = [text async for text in logs.follow_logs(cast(Context, context), "j", None, follow=True, tail=1)]
+    assert "".join(texts) == "t | three\nt | anew\nt | again\n"
+    tails = {query.allocation: [] for query in agents.queries}
+    for query in agents.queries:
+        tails[query.allocation].append(query.tail)
+    assert tails["a1"][0] == 1
+    assert {*tails["a1"][1:], *tails["a2"]} == {None}

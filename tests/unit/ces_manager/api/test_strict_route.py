@@ -1,0 +1,163 @@
+"""Requests that say something else than they mean are refused with field and remedy, and what is so already is said."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import httpx
+import pytest
+from manager_world import World, ring
+
+from ces_common.queuefile import QueueFile
+from ces_manager.api.app import make_app
+from ces_manager.api.context import Context
+from ces_manager.database import Database
+from ces_manager.measurements import Measurements
+
+TOKEN = "0123456789abcdef"
+JSON = {"Content-Type": "application/json"}
+JOB = b'{"name": "ring", "tasks": [{"name": "w", "command": ["true"]}]}'
+
+
+@pytest.fixture
+async def http(world: World) -> AsyncIterator[httpx.AsyncClient]:
+    database = Database(world.uow, world.clock)
+    parts = {"database": database, "measurements": Measurements(), "queue": QueueFile()}
+    app = make_app(cast(Context, type("Parts", (), parts)), TOKEN, lambda: None)
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://manager", headers=headers
+    ) as client:
+        yield client
+    database.close()
+
+
+async def refused(http: httpx.AsyncClient, method: str, path: str, status: int, **request: Any) -> dict[str, Any]:
+    answer = await http.request(method, path, **request)
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json"), answer.text
+    problem: dict[str, Any] = answer.json()
+    return problem
+
+
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        ({"Content-Type": "text/plain"}, "the body is sent as text/plain; send JSON, with the header Content-Type: "),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, "the body is sent as application/x-www-form-urlenc"),
+        ({"Content-Type": "application/yaml"}, "the body is sent as application/yaml; send JSON"),
+        ({}, "the request does not say what its body is; send JSON"),
+    ],
+)
+async def test_another_media_type_is_refused(http: httpx.AsyncClient, headers: dict[str, str], said: str) -> None:
+    problem = await refused(http, "POST", "/v1/jobs", 415, content=JOB, headers=headers)
+    assert problem["title"] == "Unsupported media type"
+    assert problem["detail"].startswith(said)
+    assert "Content-Type: application/json" in problem["detail"]
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/json; charset=utf-8", "application/vnd.ces+json"])
+async def test_json_is_taken_by_each_of_its_names(http: httpx.AsyncClient, kind: str) -> None:
+    assert (await http.post("/v1/jobs", content=JOB, headers={"Content-Type": kind})).status_code == 201
+
+
+@pytest.mark.parametrize("body", [b"{", b"name: ring", b"\xff\xfe{", b"[" * 100_000])
+async def test_what_is_no_json_is_malformed(http: httpx.AsyncClient, body: bytes) -> None:
+    problem = await refused(http, "POST", "/v1/jobs", 400, content=body, headers=JSON)
+    assert problem["detail"].startswith("the body is no JSON: ")
+
+
+async def test_a_key_given_twice_is_named_with_both_lines(http: httpx.AsyncClient, world: World) -> None:
+    body = b'{"name": "ring",\n"tasks": [{"name": "w",\n"command": ["true"], "name": "v"}]}'
+    problem = await refused(http, "POST", "/v1/jobs", 422, content=body, headers=JSON)
+    said = "the key 'name' is given twice, on lines 2 and 3: keep one of them"
+    assert problem["errors"] == [{"field": "name", "problem": said}]
+    assert not world.snapshot().jobs
+
+
+async def test_no_body_where_one_is_needed_is_said(http: httpx.AsyncClient) -> None:
+    problem = await refused(http, "POST", "/v1/jobs", 422)
+    assert problem["errors"] == [{"field": "body", "problem": "is missing; add it"}]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "field", "said"),
+    [
+        ("GET", "/v1/jobs?stat=running", "query.stat", "unknown query parameter; this address knows state, name, lim"),
+        ("GET", "/v1/nodes?state=ready", "query.state", "unknown query parameter; this address knows limit, cursor"),
+        ("GET", "/v1/topology?limit=3", "query.limit", "unknown query parameter; this address knows none"),
+        ("POST", "/v1/nodes/a/cordon?force=1", "query.force", "unknown query parameter"),
+        ("GET", "/v1/jobs?cursor=garbage", "cursor", "is no cursor of this list; give the next of the page before"),
+        ("GET", "/v1/jobs?cursor=01arz3ndektsv4rrffq69g5fav", "cursor", "is no cursor of this list"),
+        ("GET", "/v1/nodes?cursor=!!", "cursor", "is no cursor of this list"),
+        ("GET", "/v1/nodes?cursor=", "cursor", "is no cursor of this list"),
+        ("GET", "/v1/links?cursor=a", "cursor", "is no cursor of this list"),
+        ("GET", "/v1/links?cursor=-1", "cursor", "is no cursor of this list"),
+        ("GET", "/v1/jobs?limit=501", "query.limit", "must be at most 500"),
+        ("GET", "/v1/jobs?limit=many", "query.limit", "must be a whole number"),
+        ("GET", "/v1/jobs?state=asleep", "query.state", "must be 'queued', "),
+    ],
+)
+async def test_a_wrong_query_names_its_field(
+    http: httpx.AsyncClient, method: str, path: str, field: str, said: str
+) -> None:
+    problem = await refused(http, method, path, 422)
+    (error,) = problem["errors"]
+    assert error["field"] == field
+    assert error["problem"].startswith(said)
+
+
+async def test_cursors_of_pages_are_taken(http: httpx.AsyncClient) -> None:
+    for i in range(3):
+        await http.post("/v1/jobs", content=JOB.replace(b"ring", b"ring-%d" % i), headers=JSON)
+    for path in ("/v1/jobs", "/v1/nodes", "/v1/links"):
+        first = (await http.get(path, params={"limit": 1})).json()
+        second = (await http.get(path, params={"limit": 1, "cursor": first["next"]})).json()
+        assert first["items"] != second["items"] != []
+
+
+async def test_fields_are_wrong_in_plain_words(http: httpx.AsyncClient) -> None:
+    body = {"name": "Ring", "priority": 101, "tasks": [{"name": "w", "command": ["true"], "colour": "red"}]}
+    problem = await refused(http, "POST", "/v1/jobs", 422, json=body)
+    assert {error["field"]: error["problem"] for error in problem["errors"]} == {
+        "name": "use 1 to 63 lower-case letters, digits and '-', the first and the last a letter or digit",
+        "priority": "must be at most 100",
+        "tasks.0.colour": "unknown field; remove it, or correct its spelling",
+    }
+
+
+async def test_what_is_so_already_is_said(http: httpx.AsyncClient, world: World) -> None:
+    async def remark(method: str, path: str) -> str | None:
+        answer = await http.request(method, path)
+        assert answer.status_code in (200, 202), answer.text
+        said: str | None = answer.json()["remark"]
+        return said
+
+    job = world.submit(ring())
+    world.run(job, ["a", "b", "c"])
+    assert await remark("POST", f"/v1/jobs/{job}/resume") == "job ring is running already"
+    assert await remark("POST", f"/v1/jobs/{job}/pause") is None
+    assert await remark("POST", f"/v1/jobs/{job}/pause") == "job ring is paused already"
+    assert await remark("GET", f"/v1/jobs/{job}") is None
+    assert await remark("DELETE", f"/v1/jobs/{job}") is None
+    said = await remark("DELETE", f"/v1/jobs/{job}")
+    assert said == "job ring is cancelled already; its workers are being stopped"
+    world.confirm(job)
+    said = await remark("DELETE", f"/v1/jobs/{job}")
+    assert said == "job ring is cancelled already; nothing of it is left to stop"
+    assert await remark("POST", "/v1/nodes/a/uncordon") == "node a is not cordoned"
+    assert await remark("POST", "/v1/nodes/a/cordon") is None
+    assert await remark("POST", "/v1/nodes/a/cordon") == "node a is cordoned already"
+    assert await remark("POST", "/v1/nodes/a/uncordon") is None
+    assert await remark("POST", "/v1/nodes/a/drain") is None
+    assert (
+        await remark("POST", "/v1/nodes/a/drain")
+        == "node a is drained already: cordoned, and no job has anything there"
+    )
+
+
+async def test_names_of_jobs_may_repeat(http: httpx.AsyncClient) -> None:
+    ids = {(await http.post("/v1/jobs", content=JOB, headers=JSON)).json()["id"] for _ in range(2)}
+    listed = (await http.get("/v1/jobs", params={"name": "ring"})).json()["items"]
+    assert {job["id"] for job in listed} == ids
+    assert len(ids) == 2

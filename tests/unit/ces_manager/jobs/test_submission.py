@@ -1,0 +1,35 @@
+"""Submitting a job, and sending the same request again."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+
+import pytest
+from manager_world import World, ring
+
+from ces_common.db.tables import JobRow
+from ces_manager.errors import Conflict
+
+
+def test_the_same_key_gives_the_same_job(world: World) -> None:
+    first = world.submit(ring(), "key")
+    assert world.submit(ring(), "key") == first
+    for other in (ring(tasks=2), ring(tenant="vision"), ring(duration="5m")):
+        with pytest.raises(Conflict):
+            world.submit(other, "key")
+    assert world.submit(ring(), "other") != first
+
+
+def test_a_key_from_before_there_were_later_fields_still_gives_its_job(world: World) -> None:
+    """What a manager without them hashed: a client may repeat its request across an upgrade."""
+    first = world.submit(ring(), "key")
+    document = json.loads(ring().model_dump_json())
+    assert document["flows"].pop("inputs") == []
+    later = [document.pop(field) for field in ("tenant", "duration", "preemption")]
+    assert later == ["default", None, "stop"]
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    with world.uow.read() as tx:
+        row = tx.session.get(JobRow, first)
+        assert row is not None
+        assert row.body_hash == sha256(text.encode()).hexdigest()

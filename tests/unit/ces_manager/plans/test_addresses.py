@@ -1,0 +1,55 @@
+"""Addresses, ports and flow numbers are free, and those just released rest for a while."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address, IPv4Network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ces_manager.plans import addresses
+
+
+def test_subnets_come_from_the_pool_and_are_used_again() -> None:
+    assert addresses.next_subnet([]) == "10.64.0.0/24"
+    assert addresses.next_subnet(["10.64.0.0/24", "10.64.2.0/24"]) == "10.64.1.0/24"
+    everything = [str(subnet) for subnet in addresses.POOL.subnets(new_prefix=24)]
+    with pytest.raises(addresses.Exhausted):
+        addresses.next_subnet(everything)
+
+
+@given(st.integers(-1, 300), st.sets(st.integers(0, 255), max_size=250))
+def test_an_address_is_free_and_not_the_one_just_released(last: int, used: set[int]) -> None:
+    subnet = IPv4Network("10.64.7.0/24")
+    taken = {str(subnet.network_address + host) for host in used}
+    address, host = addresses.next_address(str(subnet), last, taken)
+    assert address not in taken
+    assert IPv4Address(address) == subnet.network_address + host
+    assert 2 <= host <= 254
+    assert host != last or used >= set(range(2, 255)) - {last}
+
+
+def test_addresses_and_ports_run_out() -> None:
+    every_address = {f"10.64.7.{host}" for host in range(2, 255)}
+    with pytest.raises(addresses.Exhausted):
+        addresses.next_address("10.64.7.0/24", 5, every_address)
+    every_port = set(range(addresses.FIRST_PORT, addresses.LAST_PORT + 1))
+    assert addresses.next_port(0, every_port - {20500}) == 20500
+    assert addresses.next_port(addresses.LAST_PORT, set()) == addresses.FIRST_PORT
+    with pytest.raises(addresses.Exhausted):
+        addresses.next_port(0, every_port)
+
+
+@given(st.integers(0, 32000), st.sets(st.integers(1, 32000), max_size=50), st.integers(0, 40))
+def test_flow_numbers_are_free_distinct_and_in_range(last: int, taken: set[int], count: int) -> None:
+    numbers = addresses.next_numbers(last, taken, count)
+    assert len(numbers) == len(set(numbers)) == count
+    assert not taken & set(numbers)
+    assert all(1 <= number <= addresses.LAST_FLOW for number in numbers)
+
+
+def test_flow_numbers_go_round_and_run_out() -> None:
+    assert addresses.next_numbers(31999, {1}, 3) == [32000, 2, 3]
+    with pytest.raises(addresses.Exhausted):
+        addresses.next_numbers(0, set(range(1, 31999)), 3)

@@ -1,0 +1,157 @@
+"""Random histories: users, schedulers, agents and time act in any order, and the books stay right."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from history_actors import HOWS, KEEP, MARKS, NODES, PRIORITIES, RATES, SCOPES, YIELDS, Actors
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import invariant
+from manager_world import audit, findings
+from sqlalchemy import text
+
+from ces_common.shares import reservable
+from ces_common.state_view import StateView
+from ces_common.states import JOB_OVER, JOB_PLACED, JobState
+from ces_manager.plans.residual import residual_of
+
+HOPS = {(src, dst) for src in NODES for dst in NODES if src != dst}
+_ALLOCATIONS = text("SELECT id, job, task, state, cpu FROM allocations")
+
+
+class Histories(Actors):
+    @invariant()
+    def books_are_right(self) -> None:
+        audit(self.world)
+
+    @invariant()
+    def what_is_left_is_what_nobody_holds(self) -> None:
+        """What has its place holds what it asked for; a suspended job no CPU, and nothing of any link."""
+        snapshot = self.world.snapshot()
+        with self.world.uow.read() as tx:
+            residual = residual_of(tx, NODES, HOPS)
+            held = {row.id: row for row in tx.session.execute(_ALLOCATIONS)}
+        nodes, links = {node.name: node for node in snapshot.nodes}, Counter[tuple[str, str]]()
+        cpu, memory = Counter[str](), Counter[str]()
+        for job in snapshot.jobs:
+            suspended = job.state is JobState.SUSPENDED
+            for each in job.allocations:
+                if not each.over:
+                    asked = job.tasks[each.rank]
+                    if job.state in JOB_PLACED:
+                        assert held[each.id].cpu == (0 if suspended else asked.cpu)
+                    cpu[each.node] += held[each.id].cpu
+                    memory[each.node] += asked.memory
+            for flow in job.reserved:
+                assert not (suspended and flow.rate)
+                links.update(dict.fromkeys(pairwise(flow.path if not job.released else []), flow.rate))
+        for name, left in residual.nodes.items():
+            assert (left.cpu, left.memory) == (nodes[name].cpu - cpu[name], nodes[name].memory - memory[name])
+            assert min(left.cpu, left.memory, left.gpu) >= 0
+        assert snapshot.topology is not None
+        for link in snapshot.topology.links:
+            hop = link.src, link.dst
+            assert residual.links[hop].bandwidth == reservable(link.capacity) - links[hop] >= 0
+
+    @invariant()
+    def each_task_runs_at_most_once(self) -> None:
+        """Over all nodes, also while some of them are cut off; and what runs has its capacity held."""
+        with self.world.uow.read() as tx:
+            rows = {row.id: row for row in tx.session.execute(_ALLOCATIONS)}
+        running = [
+            rows[allocation]
+            for agent in self.agents.values()
+            for (allocation, _), worker in agent.workers.items()
+            if worker.state == "running"
+        ]
+        tasks = Counter((row.job, row.task) for row in running)
+        assert all(number == 1 for number in tasks.values()), tasks
+        for row in running:
+            assert row.state in ("pending", "running", "stopping"), (
+                f"a worker runs in an allocation that is {row.state}"
+            )
+
+    @invariant()
+    def follow(self) -> None:
+        """A reader that follows by changes knows what a fresh one knows."""
+        self.view.merge(self.world.snapshot(self.view.query()))
+        fresh = StateView()
+        fresh.merge(self.world.snapshot())
+        assert self.view.jobs == fresh.jobs
+        assert self.view.nodes == fresh.nodes
+        assert self.view.topology == fresh.topology
+
+    def teardown(self) -> None:
+        for job in self.world.snapshot().jobs:
+            self.world.cancel(job.id)
+        self.world.beat(*NODES)
+        self.all_converge()
+        audit(self.world)
+        left = self.world.snapshot().jobs
+        assert findings(self.world) == []
+        assert left == [], f"never released: {[(job.state, job.allocations) for job in left if job.state in JOB_OVER]}"
+        self.world.close()
+        self.folder.cleanup()
+
+
+TestHistories = Histories.TestCase
+TestHistories.settings = settings(
+    max_examples=15,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_long_histories(seed: int) -> None:
+    """Hypothesis finds short ways to break things; these are longer, and mostly full of running jobs."""
+    dice = random.Random(seed)
+    machine = Histories()
+    machine.build()
+
+    def some_nodes(most: int) -> list[str]:
+        return dice.sample(NODES, dice.randint(1, most))
+
+    acts: list[tuple[int, Callable[[], None]]] = [
+        (
+            8,
+            lambda: machine.submit(
+                dice.randint(1, 3),
+                dice.choice(SCOPES),
+                dice.choice(KEEP),
+                dice.randint(0, 3),
+                dice.choice(PRIORITIES),
+                dice.choice(YIELDS),
+            ),
+        ),
+        (8, lambda: machine.preempt(dice.randint(0, 4), dice.sample(range(5), dice.randint(1, 2)), dice.choice(HOWS))),
+        (9, lambda: machine.make_room(dice.randint(0, 4), dice.choice(HOWS))),
+        (9, lambda: machine.go_on(dice.randint(0, 4), dice.choice(RATES))),
+        (2, lambda: machine.cancel(dice.randint(0, 4))),
+        (3, lambda: machine.pause_or_resume(dice.randint(0, 4), dice.random() < 0.5)),
+        (3, lambda: machine.mark(dice.choice(NODES), dice.choice(MARKS))),
+        (1, lambda: machine.rewire(dice.choice(["25Mbit", "100Mbit"]), dice.choice([NODES, NODES, NODES[:2]]))),
+        (6, lambda: machine.plan(dice.randint(0, 4), some_nodes(3), dice.choice(RATES))),
+        (6, lambda: machine.network(dice.randint(0, 4), dice.random() < 0.5, int(dice.random() < 0.1))),
+        (8, lambda: machine.start(dice.randint(0, 4), some_nodes(3), dice.choice(RATES))),
+        (10, lambda: machine.obey(dice.choice(NODES))),
+        (8, lambda: machine.exit_one(dice.choice(NODES), dice.choice([0, 0, 1]))),
+        (10, lambda: machine.speak(dice.choice(NODES))),
+        (12, lambda: machine.arrive(dice.choice(NODES), dice.random() < 0.5, dice.random() < 0.3)),
+        (8, lambda: machine.pass_time(dice.choice([1, 5, 15]), set(some_nodes(1)))),
+        (2, lambda: machine.pass_long_time(dice.choice([45, 200]), set(some_nodes(1)))),
+        (1, machine.all_converge),
+    ]
+    weights, calls = zip(*acts, strict=True)
+    for call in dice.choices(calls, weights, k=150):
+        call()
+        machine.books_are_right()
+        machine.what_is_left_is_what_nobody_holds()
+        machine.each_task_runs_at_most_once()
+        machine.follow()
+    machine.teardown()

@@ -1,0 +1,183 @@
+"""The network controller over a bus in memory: documents for the agents, word to the manager."""
+
+import pytest
+from bus_manager import FakeManager
+from cluster_state import MBIT, job, node, wire
+from memory_bus import MemoryBroker, MemoryBus
+
+from ces_common import subjects
+from ces_common.bus.port import BusUnavailable
+from ces_common.messages.desired import DesiredNetwork
+from ces_common.messages.records import JobRecord
+from ces_common.messages.reports import Applied
+from ces_common.states import JobState
+from ces_network_ctl.service import PREPARING_S, RETRY_S, NetworkController, ready_jobs
+
+NODES = [node("a", 1), node("s", 2, cpu=0, memory=0), node("b", 3)]
+LINKS = [*wire("a", "s"), *wire("s", "b")]
+RESYNC_S = 30.0
+
+
+def placed(state: JobState = JobState.PLANNED, **fields: object) -> JobRecord:
+    return job("j", ["a", "b"], [(0, 1, MBIT, ["a", "s", "b"])], state=state, **fields)
+
+
+@pytest.fixture
+def manager(manager: FakeManager) -> FakeManager:
+    manager.change(nodes=NODES, links=LINKS)
+    return manager
+
+
+@pytest.fixture
+async def controller(bus: MemoryBus) -> NetworkController:
+    controller = NetworkController(bus, RESYNC_S)
+    await bus.subscribe(subjects.reports("applied"), controller._report)
+    return controller
+
+
+async def applied(bus: MemoryBus, manager: FakeManager, *nodes: str, jobs: tuple[str, ...] = ("j.1",)) -> None:
+    for name in nodes:
+        report = Applied(node=name, generation=1, jobs=list(jobs))
+        await bus.publish(subjects.report(name, "applied"), report.encode())
+    await manager.settled()
+
+
+def document(broker: MemoryBroker, name: str) -> DesiredNetwork:
+    return DesiredNetwork.model_validate_json(broker.bucket[f"{name}.network"])
+
+
+async def test_documents_follow_the_state(
+    broker: MemoryBroker, manager: FakeManager, controller: NetworkController
+) -> None:
+    assert controller.missing() == "the manager's snapshot"
+    assert await controller.step() == RESYNC_S
+    assert controller.missing() is None
+    assert {document(broker, each.name).generation for each in NODES} == {1}
+    manager.change(jobs=[placed()])
+    assert await controller.step() == PREPARING_S
+    assert all(document(broker, each.name).jobs == {"j.1"} for each in NODES)
+    assert document(broker, "s").generation == 2
+    manager.change(jobs=[placed(JobState.CANCELLED, allocation={"state": "stopped"})])
+    await controller.step()
+    assert document(broker, "s").jobs == set()
+
+
+async def test_ready_is_said_once_every_node_has_its_share(
+    bus: MemoryBus, manager: FakeManager, controller: NetworkController
+) -> None:
+    manager.change(jobs=[placed()])
+    await controller.step()
+    await applied(bus, manager, "a", "b")
+    await controller.step()
+    await manager.settled()
+    assert manager.told("network.ready") == [], "the switch in between has not applied it yet"
+    await applied(bus, manager, "s")
+    await controller.step()
+    await manager.until(lambda: bool(manager.told("network.ready")))
+    (ready,) = {(each.job, each.attempt) for each in manager.told("network.ready")}
+    assert ready == ("j", 1)
+
+
+async def test_that_it_is_prepared_is_said_only_of_a_network_that_takes_long(
+    monkeypatch: pytest.MonkeyPatch, manager: FakeManager, controller: NetworkController
+) -> None:
+    manager.change(jobs=[placed()])
+    await controller.step()
+    await manager.settled()
+    assert manager.told("network.preparing") == []
+    monkeypatch.setattr("ces_network_ctl.service.PREPARING_S", 0.0)
+    await controller.step()
+    await manager.until(lambda: bool(manager.told("network.preparing")))
+
+
+async def test_what_was_said_of_a_job_that_waits_is_not_repeated_within_the_period(
+    monkeypatch: pytest.MonkeyPatch, manager: FakeManager, controller: NetworkController
+) -> None:
+    monkeypatch.setattr("ces_network_ctl.service.REPEAT_S", 10**9)
+    monkeypatch.setattr("ces_network_ctl.service.PREPARING_S", 0.0)
+    manager.change(jobs=[placed()])
+    for _ in range(3):
+        await controller.step()
+    await manager.settled()
+    assert len(manager.told("network.preparing")) == 1
+
+
+async def test_only_an_agents_own_report_counts(
+    bus: MemoryBus, manager: FakeManager, controller: NetworkController
+) -> None:
+    manager.change(jobs=[placed()])
+    await controller.step()
+    await applied(bus, manager, "a", "b")
+    forged = Applied(node="s", generation=1, jobs=["j.1"])
+    await bus.publish(subjects.report("a", "applied"), forged.encode())
+    await bus.publish(subjects.report("s", "applied"), b"rubbish")
+    await manager.settled()
+    await controller.step()
+    await manager.settled()
+    assert manager.told("network.ready") == []
+
+
+async def test_an_agent_that_lost_its_share_takes_its_word_back(
+    bus: MemoryBus, manager: FakeManager, controller: NetworkController
+) -> None:
+    manager.change(jobs=[placed()])
+    await applied(bus, manager, "a", "s", "b")
+    await applied(bus, manager, "s", jobs=())
+    await controller.step()
+    await manager.settled()
+    assert manager.told("network.ready") == []
+
+
+async def test_a_network_that_reserves_nothing_promises_nothing(
+    broker: MemoryBroker, bus: MemoryBus, manager: FakeManager, controller: NetworkController
+) -> None:
+    manager.change(jobs=[placed()])
+    await controller.step()
+    assert {flow.rate for flow in document(broker, "a").classes if flow.kind == "data"} == {MBIT}
+    await NetworkController(bus, RESYNC_S, reserve=False).step()
+    plain = document(broker, "a")
+    assert {flow.rate for flow in plain.classes} == {0}
+    assert {flow.ceil for flow in plain.classes} == {LINKS[0].bandwidth}
+
+
+async def test_without_a_manager_it_tries_again_soon(bus: MemoryBus) -> None:
+    controller = NetworkController(bus, RESYNC_S)
+    assert await controller.step() == RETRY_S
+    assert controller.missing() == "the manager's snapshot"
+
+
+async def test_what_could_not_be_written_is_written_next_time(
+    monkeypatch: pytest.MonkeyPatch,
+    broker: MemoryBroker,
+    bus: MemoryBus,
+    manager: FakeManager,
+    controller: NetworkController,
+) -> None:
+    put, failing = bus.kv_put, ["b.network"]
+
+    async def sometimes(key: str, data: bytes) -> None:
+        if key in failing:
+            raise BusUnavailable("away")
+        await put(key, data)
+
+    monkeypatch.setattr(bus, "kv_put", sometimes)
+    assert await controller.step() == RETRY_S
+    failing.clear()
+    assert await controller.step() == RESYNC_S
+    assert set(broker.bucket) == {"a.network", "s.network", "b.network"}
+
+
+@pytest.mark.parametrize(
+    ("record", "ready"),
+    [
+        (placed(), True),
+        (placed(JobState.PREPARING), True),
+        (placed(JobState.STARTING), False),
+        (placed(attempt=2), False),
+        (job("j", state="planned"), False),
+    ],
+    ids=["planned", "preparing", "said already", "another attempt", "no allocations"],
+)
+def test_which_jobs_are_ready(record: JobRecord, ready: bool) -> None:
+    reports = {name: Applied(node=name, generation=1, jobs=["j.1"]) for name in "asb"}
+    assert ready_jobs([record], reports) == ([record] if ready else [])
