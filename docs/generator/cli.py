@@ -20,8 +20,8 @@ a cluster could not be started or removed; 2 bad input, refused, unreachable, or
 or detached by Ctrl-C.
 
 Which manager is meant: the one that `--cluster NAME` names, anywhere on the command line; else `CES_URL` and
-`CES_TOKEN`; else the cluster in use, of those that `ces up` and `ces login` recorded (`~/.config/ces/context.json`, or
-the file that `CES_CONTEXT` names). `ces clusters` lists them, `ces use NAME` chooses another.
+`CES_TOKEN`; else the cluster in use. `ces up` and `ces login` record clusters in `~/.config/ces/context.json`, or in
+the file that `CES_CONTEXT` names; `ces clusters` lists them, `ces use NAME` chooses one.
 """
 
 

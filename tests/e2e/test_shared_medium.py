@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fault_cluster import FaultCluster, program, running, wait_for
 from measured_traffic import arrived, rate, said
-from shared_medium import Medium, one_medium
+from shared_medium import Medium, busiest_rate, one_medium
 
 from ces_common.shares import reservable_of_medium
 from ces_testbed.cluster import Cluster
@@ -24,6 +24,7 @@ HOSTS = ("n1", "n2", "n3")
 WIRES = (("n1", "n2"), ("n2", "n3"), ("n1", "n3"))
 RATES = {"slow": 2 * MBIT, "fast": 4 * MBIT}  # of a job's flows; one job goes around forward, the other back
 SEND_S = 20.0
+STRETCH_S = 4.0  # of the busiest seconds
 WARM_S = 3.0  # TCP finds its rate, and every worker has begun
 PAYLOAD = 1398 / 1464  # of a full frame inside a tunnel, where the MTU is 1450
 TOLERANCE = 0.05
@@ -79,23 +80,18 @@ def test_all_flows_get_what_was_promised_of_the_medium_that_they_share(lan: tupl
     assert sum(3 * each for each in RATES.values()) == reservable_of_medium(CAPACITY, tunnels=True)
     flooding = cluster.submit({"name": "flooding", "tasks": placed("s", program("traffic", 120, "flood"))})
     cluster.await_state(flooding, "running")
-    jobs = [cluster.submit(around("slow", 1)), cluster.submit(around("fast", 2))]
-    began = [cluster.await_state(job, "running") for job in jobs]
-    assert {len(flow.path) for view in began for flow in view.flows} == {2}, "each over the tunnel between its hosts"
-    refused = cluster.submit(one_more())
-    wait_for(lambda: cluster.client.jobs.get(refused).waiting is not None, "nothing is left of the medium")
-    waiting = cluster.client.jobs.get(refused).waiting
-    assert waiting is not None
-    assert (waiting.resource, waiting.available) == ("bandwidth", 0), "though every link has room"
-    cluster.client.jobs.cancel(refused)
-
-    seen = [medium.carried()]
-
-    def over() -> bool:
-        seen.append(medium.carried())
-        return all(cluster.client.jobs.get(job).state == "succeeded" for job in jobs)
-
-    wait_for(over, "both jobs are done", pause_s=0.5)
+    with medium.watched() as seen:
+        jobs = [cluster.submit(around("slow", 1)), cluster.submit(around("fast", 2))]
+        began = [cluster.await_state(job, "running") for job in jobs]
+        assert {len(flow.path) for view in began for flow in view.flows} == {2}, "each over its own tunnel"
+        refused = cluster.submit(one_more())
+        wait_for(lambda: cluster.client.jobs.get(refused).waiting is not None, "nothing is left of the medium")
+        waiting = cluster.client.jobs.get(refused).waiting
+        assert waiting is not None
+        assert (waiting.resource, waiting.available) == ("bandwidth", 0), "though every link has room"
+        cluster.client.jobs.cancel(refused)
+        for job in jobs:
+            cluster.await_state(job, "succeeded")
     lines = [line for job in jobs for line in said(cluster, cluster.client.jobs.get(job))]
     cluster.client.jobs.cancel(flooding)
     streams = arrived(lines)
@@ -105,7 +101,7 @@ def test_all_flows_get_what_was_promised_of_the_medium_that_they_share(lan: tupl
     until = min(samples[-1][0] for samples in streams.values())
     assert until - since > SEND_S / 2, "both jobs send together for most of their time"
     came = {pair: rate(samples, since, until) / PAYLOAD for pair, samples in streams.items()}
-    busiest = max((b1 - b0) * 8 / (t1 - t0) for (t0, b0, _), (t1, b1, _) in zip(seen, seen[8:], strict=False))
+    busiest = busiest_rate(seen, STRETCH_S)
     report = {pair: f"{came[pair] / MBIT:.3f} of {(promised[pair] or 0) / MBIT:g} Mbit/s" for pair in promised}
     print(report, f"the medium carried {busiest / MBIT:.2f} of {CAPACITY / MBIT:g} Mbit/s in its busiest seconds,")
     print(f"and dropped {seen[-1][2] - seen[0][2]} packets")

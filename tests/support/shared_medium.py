@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import subprocess
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from ces_testbed.cluster import Cluster
 
 PORT = "eth0"
 CHANNEL = "air"
+LOOK_S = 0.5
 BURST_S, QUEUE_S = 0.015, 0.05  # at the channel's rate: as late as a busy machine's timer, and what a switch may hold
 
 
@@ -29,6 +31,32 @@ class Medium:
         found = re.search(r"Sent (\d+) bytes .*dropped (\d+)", told)
         assert found is not None, told
         return time.monotonic(), int(found[1]), int(found[2])
+
+    @contextmanager
+    def watched(self) -> Iterator[list[tuple[float, int, int]]]:
+        """What it carried, looked at every half second by a thread of its own for as long as the context is open."""
+        seen = [self.carried()]
+        over = threading.Event()
+
+        def look() -> None:
+            while not over.wait(LOOK_S):
+                seen.append(self.carried())
+
+        watcher = threading.Thread(target=look, daemon=True)
+        watcher.start()
+        try:
+            yield seen
+        finally:
+            over.set()
+            watcher.join()
+
+
+def busiest_rate(seen: Sequence[tuple[float, int, int]], during_s: float) -> float:
+    """The highest mean rate in bit/s of any stretch of at least ``during_s`` seconds; 0.0 if none is as long."""
+    rates = [0.0]
+    for i, (began, before, _) in enumerate(seen):
+        rates += [(b - before) * 8 / (t - began) for t, b, _ in seen[i:] if t - began >= during_s][:1]
+    return max(rates)
 
 
 @contextmanager

@@ -6,7 +6,9 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -21,6 +23,7 @@ from ces_common.messages.api import TopologyFile
 from ces_common.messages.events import EVENTS
 from ces_common.queuefile import QueueFile, read_queue
 from ces_core.model.instance import read_instance
+from ces_core.model.topologies import layout_of
 from ces_core.registry import DEFAULT, SOLVERS, get_solver
 from ces_testbed.topology import Topology, load_topology
 
@@ -191,6 +194,27 @@ def test_every_json_example_is_json(page: Path) -> None:
 def test_every_python_example_compiles(page: Path) -> None:
     for text in blocks(page, "python"):
         compile(text, str(page), "exec")
+
+
+@each_page
+def test_what_is_installed_from_a_folder_has_the_extras_named(page: Path) -> None:
+    installed = [line for line in page.read_text().splitlines() if "pip install" in line]
+    for folder, extras in re.findall(r"\./((?:libs|services|examples)/[\w-]+|experiments|workloads)(?:\[([\w,]+)\])?",
+                                     "\n".join(installed)):  # fmt: skip
+        told = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())["project"]
+        assert {*filter(None, extras.split(","))} <= {*told.get("optional-dependencies", ())}, folder
+
+
+def test_the_examples_for_researchers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All but the one for pandas, which CES does not install."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    examples = [text for text in blocks(ROOT / "docs/research.md", "python") if "import pandas" not in text]
+    assert len(examples) >= 4
+    for text in examples:
+        exec(compile(text, "research.md", "exec"), {"__name__": "__main__"})
+    assert layout_of("two-sites.graphml", None).wires
 
 
 @each_own_page

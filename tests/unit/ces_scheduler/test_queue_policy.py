@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
-from types import MappingProxyType
 
 import pytest
 from bus_manager import FakeManager
@@ -16,18 +15,17 @@ from scheduler_steps import Clock, proposals, refusals, scheduler_on, step, wait
 from ces_common.service import BadSetup
 from ces_core.queue.cycle import cycle
 from ces_core.queue.parameters import Parameters
+from ces_core.queue.policies import CES_MULTI, GROUP, get_queue_policy, queue_policy_names
 from ces_core.queue.reservations import Solve
 from ces_core.queue.state import Decisions, State
 from ces_scheduler.__main__ import SchedulerSettings, run
-from ces_scheduler.queue_policy import CES_MULTI, GROUP, get_queue_policy
 from ces_scheduler.service import EVENTS
 
 Offered = Callable[[str, str], None]
 
 
 def nobody_starts(state: State, parameters: Parameters, solve: Solve, sparing: Solve | None = None) -> Decisions:
-    nothing = MappingProxyType({})
-    return Decisions((), state.memory, nothing, nothing, False, tuple)
+    return Decisions(())
 
 
 @pytest.fixture
@@ -36,7 +34,7 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> Offered:
 
     def add(name: str, value: str) -> None:
         points = [EntryPoint(name, value, GROUP)]
-        monkeypatch.setattr("ces_scheduler.queue_policy.entry_points", lambda group: points if group == GROUP else [])
+        monkeypatch.setattr("ces_core.queue.policies.entry_points", lambda group: points if group == GROUP else [])
 
     return add
 
@@ -49,6 +47,7 @@ def test_ces_multi_is_what_there_is_without_a_setting(offered: Offered) -> None:
 
 def test_another_package_adds_one(offered: Offered) -> None:
     offered("other", "ces_core.queue.cycle:cycle")
+    assert queue_policy_names() == [CES_MULTI, "other"]
     assert get_queue_policy("other") is cycle
 
 
@@ -58,6 +57,7 @@ def test_another_package_adds_one(offered: Offered) -> None:
         ("oracle", "ces_core.queue.cycle:cycle", "use one of ces-multi, other, or install"),
         ("other", "no_such_package:cycle", "cannot be loaded from no_such_package:cycle (ModuleNotFoundError"),
         ("other", "ces_core.queue.cycle:UNTRIED.freed", "is no function"),
+        ("other", "ces_core.queue.state:State", "is no function"),
     ],
 )
 async def test_what_cannot_decide_is_refused_with_a_remedy(

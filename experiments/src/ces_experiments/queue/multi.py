@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 from rich.progress import Progress
 
+from ces_core.model.errors import QueuePolicyError
 from ces_core.model.problem import Cluster, Problem
 from ces_core.network.cache import paths_of
 from ces_core.queue.parameters import Parameters
+from ces_core.queue.policies import CES_MULTI, get_queue_policy, queue_policy_names
 from ces_core.registry import get_solver
 from ces_core.solver import Solver, SupportsLookahead, with_lookahead
 from ces_core.warm_up import warm_up
@@ -49,7 +52,6 @@ SHAPES = 2_000
 """Maximum number of jobs drawn and tried on the empty cluster; where more arrive, these come again, in turn."""
 PACED = 400
 """Number of jobs, the first ones, by which the cluster's pace is measured."""
-MULTI = "ces-multi"
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,12 @@ class Question:
         """With policies by name, and a trace that can be read. Raises typer.BadParameter."""
         question = Question(loads=traces.loads(loads, trace, as_timed), trace=trace, **values)
         if only is not None:
-            question = replace(question, only=options.names("--policies", only, tuple(question.policies())))
+            known = dict.fromkeys([*question.policies(), *queue_policy_names()])
+            question = replace(question, only=options.names("--policies", only, tuple(known)))
+            try:
+                question.policies()
+            except QueuePolicyError as error:
+                raise typer.BadParameter(str(error), param_hint="--policies") from error
         few, regime = replace(question, jobs=10), question.regimes[0]
         traces.looked_at(trace, lambda: few.workload(regime, 0, few.cluster(regime, 0)))
         return question
@@ -132,10 +139,10 @@ class Question:
 
     def policies(self, load: float | None = None) -> dict[str, tuple[str, Policy]]:
         """Name -> placement and policy, all that are compared at this load, or at any. Ablations meet the highest load
-        only."""
+        only; policies of other packages take part where they are named. Raises QueuePolicyError."""
         full = Parameters(bound_s=self.bound_s)
         found: dict[str, tuple[str, Policy]] = {}
-        for policy in (*RIVALS, Cycles(MULTI, full)):
+        for policy in (*RIVALS, Cycles(CES_MULTI, full)):
             found[policy.name] = self.solver, policy
             if self.solver != LEAST_ALLOCATED:
                 found[f"{policy.name} ({LEAST_ALLOCATED})"] = LEAST_ALLOCATED, policy
@@ -143,6 +150,9 @@ class Question:
             if isinstance(get_solver(self.solver), SupportsLookahead):
                 found |= {f"{policy.name} ({SPARING})": (SPARING, policy) for policy in RIVALS}
             found |= {name: (self.solver, Cycles(name, part)) for name, part in ablations(full).items()}
+        for name in self.only:
+            if name not in found and name in queue_policy_names():
+                found[name] = self.solver, Cycles(name, full, get_queue_policy(name))
         return {name: policy for name, policy in found.items() if not self.only or name in self.only}
 
     def placing(self, placement: str) -> Solver:
@@ -253,7 +263,7 @@ def _told(runs: Rows) -> dict[str, Any]:
     by_policy: dict[str, Rows] = defaultdict(list)
     for run in runs:
         by_policy[run["policy"]].append(run)
-    ours = by_policy.get(MULTI, [])
+    ours = by_policy.get(CES_MULTI, [])
     return {
         name: {what: spread(run[what] for run in each) for what in (*MEASURES, "cpu_s")}
         | {"ahead_s": spread(their["wait_s"] - our["wait_s"] for their, our in zip(each, ours, strict=False))}

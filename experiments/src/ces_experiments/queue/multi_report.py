@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ces_core.queue.policies import CES_MULTI
 from ces_experiments.common import plots, words
 from ces_experiments.common.command import Experiment
 from ces_experiments.common.options import on_network
@@ -12,7 +13,7 @@ from ces_experiments.common.plots import Column
 from ces_experiments.common.report import Report
 from ces_experiments.common.results import Grid
 from ces_experiments.common.spread import Spread, confidence, figure, of, percent, plus_minus
-from ces_experiments.queue.multi import LEAST_ALLOCATED, MULTI, SPARING, Question, measure
+from ces_experiments.queue.multi import LEAST_ALLOCATED, SPARING, Question, measure
 from ces_sim.queue_policies import RIVALS
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def tables(results: Mapping[str, Any]) -> list[Grid]:
             policies = told["policies"]
             offered = words.offered(load)
             title = f"Regime {regime}, {offered[0].lower()}{offered[1:]}: {describe(question)}"
-            if MULTI in policies and compared(policies):
+            if CES_MULTI in policies and compared(policies):
                 best_of = "CES-Multi against the best of the others by each measure alone."
                 found.append(_against(f"{title}. {best_of}", policies))
             note = "less by: the difference to CES-Multi, mean ± 95 % confidence; else mean ± standard deviation"
@@ -129,15 +130,15 @@ def tables(results: Mapping[str, Any]) -> list[Grid]:
 
 
 def _against(title: str, policies: Mapping[str, Any]) -> Grid:
-    rows = [[label, f"{policies[MULTI][what]['mean']:.4g}"] for what, (label, _) in AGAINST.items()]
-    columns = ["measure", MULTI]
+    rows = [[label, f"{policies[CES_MULTI][what]['mean']:.4g}"] for what, (label, _) in AGAINST.items()]
+    columns = ["measure", CES_MULTI]
     for label, among in (("best of the others", compared(policies)), (f"and {SPARING}", sparing(policies))):
         if not among:
             continue
         columns += [label, "change", "which"]
         for what, row in zip(AGAINST, rows, strict=True):
             name = best(policies, what, among)
-            ours, theirs = policies[MULTI][what]["mean"], policies[name][what]["mean"]
+            ours, theirs = policies[CES_MULTI][what]["mean"], policies[name][what]["mean"]
             change = f"{(ours / theirs - 1) * 100:+.1f} %" if theirs else "-"
             row += [f"{theirs:.4g}", change, name.removesuffix(f" ({SPARING})")]
     return Grid(title, columns, rows)
@@ -177,8 +178,8 @@ def pictures(results: Mapping[str, Any]) -> dict[str, Figure]:
         most, last = list(rows.items())[-1]
         rivals, roomy = compared(last), sparing(last)
         for name, shown, lines in (
-            (f"{regime}.png", rows, [MULTI, *rivals]),
-            (f"{regime}-sparing.png", {most: last}, [MULTI, *roomy] if roomy else []),
+            (f"{regime}.png", rows, [CES_MULTI, *rivals]),
+            (f"{regime}-sparing.png", {most: last}, [CES_MULTI, *roomy] if roomy else []),
             (f"{regime}-ablations.png", {most: last}, set(last) - {*rivals, *roomy}),
         ):
             if order := by_wait(last, lines):

@@ -114,8 +114,8 @@ class Jobs(_Resource):
     def logs(
         self, job: str, task: str | None = None, *, follow: bool = False, tail: int | None = None
     ) -> Iterator[str]:
-        """The lines of a task's log; of all tasks, each after ``TASK | ``, when none is named. ``tail``: only the last
-        so many lines of each task, and with ``follow`` what comes after them."""
+        """The lines of a task's log; of all tasks, each after ``TASK | ``, when none is named. ``tail``: only the
+        last N lines of each task, and with ``follow`` what comes after them."""
         params = {"follow": "true" if follow else "false"} | ({"task": task} if task else {})
         if tail is not None:
             params["tail"] = str(tail)

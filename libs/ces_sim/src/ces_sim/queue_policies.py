@@ -1,5 +1,5 @@
-"""Queue policies to compare CES-Multi with, and CES-Multi itself. All ask the same solver where a job goes; where the
-cluster is crowded, CES-Multi has it count what is left for later jobs.
+"""Queue policies to compare CES-Multi with, and those of the service, CES-Multi among them. All ask the same solver
+where a job goes; where the cluster is crowded, CES-Multi has it count what is left for later jobs.
 
 Those that order the queue pass a job over that has no place, unless said otherwise: what is compared is the order, not
 whether room is left idle. None preempts but CES-Multi where its parameters say so.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ces_core.queue.cycle import cycle
 from ces_core.queue.parameters import Parameters
+from ces_core.queue.policies import QueuePolicy
 from ces_core.queue.shares import Shares, amounts_of
 from ces_core.queue.state import State
 from ces_sim.arrivals import TimedJob
@@ -68,10 +69,11 @@ class LeastAttained:
 
 @dataclass(frozen=True)
 class Cycles:
-    """CES-Multi, the very code, with these parameters."""
+    """A queue policy of the service, the very code, with these parameters; CES-Multi unless ``decide`` is another."""
 
     name: str
     parameters: Parameters
+    decide: QueuePolicy = cycle
 
     def serve(self, desk: Desk) -> None:
         while self._cycle(desk):
@@ -80,7 +82,7 @@ class Cycles:
     def _cycle(self, desk: Desk) -> bool:
         """Whether there is more to decide at this moment: room was made, or no end would bring another cycle."""
         state = State(desk.now, desk.ledger, desk.queue, desk.running, desk.freed, desk.memory)
-        decided = cycle(state, self.parameters, desk.solve, desk.solve_fragmentation_aware)
+        decided = self.decide(state, self.parameters, desk.solve, desk.solve_fragmentation_aware)
         desk.memory = decided.memory
         jobs = {job.name: job for job in desk.waiting}
         for name, reason in decided.refused.items():

@@ -14,12 +14,12 @@ from ces_common.bus.port import Bus
 from ces_common.follower import follow
 from ces_common.queuefile import QueueSettings, read_queue
 from ces_common.service import BadSetup, run_service
-from ces_core.model.errors import UnknownSolverError
+from ces_core.model.errors import QueuePolicyError, UnknownSolverError
+from ces_core.queue.policies import CES_MULTI, get_queue_policy
 from ces_core.queue.record import Record, Recorder
 from ces_core.registry import DEFAULT
 from ces_scheduler.cycle_input import parameters_of
 from ces_scheduler.cycle_run import Placing
-from ces_scheduler.queue_policy import CES_MULTI, get_queue_policy
 from ces_scheduler.service import REFILL_S, SERVICE, Scheduler
 from ces_scheduler.solver_choice import choose
 
@@ -44,9 +44,12 @@ async def run(settings: SchedulerSettings, stop: asyncio.Event) -> None:
         choice = choose(settings.solver, settings.policy)
     except UnknownSolverError as error:
         raise BadSetup(f"CES_SOLVER: {error}") from None
+    try:
+        policy = get_queue_policy(settings.queue_policy)
+    except QueuePolicyError as error:
+        raise BadSetup(f"CES_QUEUE_POLICY: {error}") from error
     parameters = parameters_of(read_queue(settings.queue))
     limit_s, paths = settings.solve_time_limit_s or None, settings.paths or None
-    policy = get_queue_policy(settings.queue_policy)
     placing = Placing(choice.solver, parameters, limit_s, choice.fallback, paths, policy)
     with recorder(settings.queue_record) as record:
 

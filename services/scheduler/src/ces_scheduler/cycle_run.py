@@ -11,12 +11,12 @@ from functools import cached_property
 from ces_common.messages.events import QueueStatus
 from ces_core.queue.cycle import cycle
 from ces_core.queue.parameters import Parameters
+from ces_core.queue.policies import QueuePolicy
 from ces_core.queue.record import Record
 from ces_core.queue.state import Decisions
 from ces_core.solver import Solver
 from ces_scheduler.cycle_input import CycleInput, LastCycle
 from ces_scheduler.decision import Decision, decision_of
-from ces_scheduler.queue_policy import QueuePolicy
 from ces_scheduler.queue_status import queue_statuses
 from ces_scheduler.solver_calls import SolverCalls, share_of
 

@@ -80,11 +80,11 @@ def _waiting(guest: JobRecord, run: CycleRun, placing: Placing) -> PlanAnswer:
     """Why the guest would wait, and until when. What each node lacks is judged by what is free now, whoever comes
     first."""
     given = run.given
-    status = next(each for each in run.statuses if each.job == guest.id)
+    status = next((each for each in run.statuses if each.job == guest.id), None)  # not every policy states one
     job = next(each for each in given.state.waiting if each.name == guest.id)
     calls = SolverCalls(placing.solver, {guest.id: guest.attempt}, run.calls.seconds, placing.time_limit_s)
     result = calls(job, given.offer.cluster)
-    reason = status.reason
+    reason = None if status is None else status.reason
     preempted = run.decisions.preempted.get(guest.id)
     if preempted is not None:
         reason = Reason(code="preempting", text=_making_room(preempted, given))

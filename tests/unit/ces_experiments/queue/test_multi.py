@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from ces_core.queue.parameters import Parameters
+from ces_core.queue.policies import GROUP
+from ces_core.queue.reservations import Solve
+from ces_core.queue.state import Decisions, Start, State
 from ces_experiments.queue.commands import multi
 from ces_experiments.queue.multi_measures import MEASURES, jain
 from ces_experiments.queue.multi_report import AGAINST, best, tables
@@ -134,3 +139,30 @@ def test_fairness_is_one_where_all_have_the_same() -> None:
 def test_bad_options_are_named(option: str, value: str, tmp_path: Path) -> None:
     assert option in bench(option, value, "--out", tmp_path / "out", code=2).stderr
     assert not (tmp_path / "out").exists()
+
+
+def last_come_first_served(
+    state: State, parameters: Parameters, solve: Solve, fragmentation_aware: Solve | None = None
+) -> Decisions:
+    ledger, starts, refused = state.ledger.copy(), [], {}
+    for job in sorted(state.waiting, key=lambda job: -job.submitted_s):
+        result = solve(job, ledger.cluster)
+        if result.plan is not None:
+            ledger.hold(job.name, job.on(ledger.cluster), result.plan)
+            starts.append(Start(job.name, result.plan))
+        elif result.reason is not None:
+            refused[job.name] = result.reason
+    return Decisions(tuple(starts), refused=refused)
+
+
+def test_a_policy_of_another_package_takes_part_where_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = [EntryPoint("lcfs", f"{__name__}:last_come_first_served", GROUP), EntryPoint("broken", "none:x", GROUP)]
+    monkeypatch.setattr("ces_core.queue.policies.entry_points", lambda group: points if group == GROUP else [])
+    found = figures(tmp_path, "--policies", "lcfs,fcfs-backfill")["tight"]["0.7"]["policies"]
+    assert found.keys() == {"lcfs", "fcfs-backfill"}
+    assert found["lcfs"]["wait_s"] != found["fcfs-backfill"]["wait_s"]
+    refused = bench(*SMALL, "--policies", "broken", "--out", tmp_path, code=2).stderr
+    assert "--policies" in refused
+    assert "none:x" in refused

@@ -131,7 +131,7 @@ def logs(
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="go on until the job is over")] = False,
     tail: Annotated[
-        int | None, typer.Option("--tail", min=0, help="only the last so many lines of each task; all if left out")
+        int | None, typer.Option("--tail", min=0, help="only the last N lines of each task; all if left out")
     ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:

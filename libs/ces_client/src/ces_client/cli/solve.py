@@ -66,7 +66,7 @@ class Answer(BaseModel):
 
 def solve(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="instances, in JSON")],
-    solver: Annotated[str, typer.Option(help="one of those that `ces solvers` lists")] = DEFAULT,
+    solver: Annotated[str, typer.Option(help="a solver that `ces solvers` lists")] = DEFAULT,
     time_limit: Annotated[float | None, typer.Option(min=0.0, help="seconds for each decision")] = None,
     seed: Annotated[int, typer.Option(min=0, help="same seed, same answer")] = 0,
     basis: Basis = BasisOption.system,

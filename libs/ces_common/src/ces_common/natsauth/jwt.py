@@ -75,7 +75,7 @@ def revoking(account_token: str, signing_seed: str, users: Collection[str]) -> s
     in."""
     claims = claims_of(account_token)
     if claims["iss"] != public_key(signing_seed):
-        raise ValueError("another key signed it; write the broker's configuration anew and restart it")
+        raise ValueError("another key signed it; write the broker's configuration again and restart it")
     nats = claims["nats"]
     revoked = dict(nats.get("revocations", {}))
     if all(revoked.get(user) == FOR_GOOD for user in users):

@@ -70,17 +70,17 @@ def opened(path: Path, schema: str) -> tuple[str, dict[str, Any], Any]:
         session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         keys = session.get_modelmeta().custom_metadata_map
     except Exception as error:  # the runtime has many kinds, with no common parent
-        raise PolicyError(f"{path}: is no ONNX file, or not a whole one; export it anew") from error
+        raise PolicyError(f"{path}: is no ONNX file, or not a whole one; export it again") from error
     if SCHEMA_KEY not in keys:
         raise PolicyError(f"{path}: is an ONNX file, but no policy of CES")
     if keys[SCHEMA_KEY] != schema:
         raise PolicyError(
             f"{path}: was trained to see other features ({keys[SCHEMA_KEY]}) than this version computes "
-            f"({schema}); train it anew, or use the version that it was trained with"
+            f"({schema}); train it again, or use the version that it was trained with"
         )
     version = keys.get(VERSION_KEY, "")
     if not 0 < len(version) <= LONGEST_VERSION or not version.isprintable():
-        raise PolicyError(f"{path}: has no version that could be kept with plans; export it anew")
+        raise PolicyError(f"{path}: has no version that could be kept with plans; export it again")
     return version, _card(keys.get(CARD_KEY, "{}")), session
 
 

@@ -32,6 +32,10 @@ class BrokenSolverError(UnknownSolverError):
         self.reason = reason
 
 
+class QueuePolicyError(LookupError):
+    """No usable queue policy has this name. The message says why, and what to do."""
+
+
 class PolicyError(ValueError):
     """A learned policy that cannot be used. The message says why, and what to do."""
 

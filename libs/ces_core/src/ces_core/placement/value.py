@@ -80,7 +80,7 @@ def load_value(path: Path) -> Value:
     if not isinstance(told, dict) or "schema" not in told:
         raise ValueFileError(f"{path}: is no value of CES")
     if told["schema"] != SCHEMA:
-        raise ValueFileError(f"{path}: has schema {told['schema']}, this version reads {SCHEMA}; train it anew")
+        raise ValueFileError(f"{path}: has schema {told['schema']}, this version reads {SCHEMA}; train it again")
     card = told.get("card")
     return Value(
         node=_rises(path, told, "node", len(NODE_TICKS)),

@@ -37,6 +37,10 @@ class Score:
         return self.fit + self.priority + self.waiting + self.share
 
 
+NO_SCORE = Score(0.0, 0.0, 0.0, 0.0, "")
+"""Of a job that no score was worked out for."""
+
+
 @dataclass(frozen=True, eq=False)
 class Scores:
     """The scores of all jobs, by line."""
@@ -122,8 +126,7 @@ def firsts(table: Table, shares: Shares, order: Sequence[int], left: BoolArray) 
 
 
 def flooded(table: Table, window: int, others: BoolArray) -> BoolArray:
-    """(jobs,): jobs that come after so many jobs of other tenants (among ``others``) that these could fill the
-    window."""
+    """(jobs,): jobs behind at least ``window`` jobs of other tenants (among ``others``), which would fill it."""
     tenants = table.tenant[others]
     ahead = len(tenants) - np.bincount(tenants, minlength=len(table.tenants))
     return np.asarray(ahead >= window)[table.tenant]

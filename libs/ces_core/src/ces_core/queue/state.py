@@ -14,7 +14,7 @@ from ces_core.model.reason import Reason
 from ces_core.queue.jobs import RunningJob, WaitingJob
 from ces_core.queue.ledger import Ledger
 from ces_core.queue.reservations import Preempted, Reservation, moved_to
-from ces_core.queue.scores import Score
+from ces_core.queue.scores import NO_SCORE, Score
 from ces_core.queue.status import QueueStatus
 
 
@@ -81,14 +81,14 @@ class State:
 @dataclass(frozen=True)
 class Start:
     """A job that starts. ``position``: its place in the queue when it was chosen, from 1. ``reserved``: it had a
-    reservation."""
+    reservation. A policy that neither scores nor reserves leaves out all but the first two."""
 
     job: str
     plan: Plan
-    position: int
-    score: Score
-    overdue: bool
-    reserved: bool
+    position: int = 1
+    score: Score = NO_SCORE
+    overdue: bool = False
+    reserved: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,11 +98,11 @@ class Decisions:
     number of starts ran out, so another cycle may start more jobs even if nothing changes."""
 
     starts: tuple[Start, ...]
-    memory: Memory
-    refused: Mapping[str, Reason]
-    preempted: Mapping[str, Preempted]
-    more: bool
-    _explain: Callable[[], tuple[QueueStatus, ...]]
+    memory: Memory = Memory()
+    refused: Mapping[str, Reason] = field(default_factory=lambda: MappingProxyType({}))
+    preempted: Mapping[str, Preempted] = field(default_factory=lambda: MappingProxyType({}))
+    more: bool = False
+    _explain: Callable[[], tuple[QueueStatus, ...]] = tuple
 
     @cached_property
     def queue(self) -> tuple[QueueStatus, ...]:

@@ -3,6 +3,7 @@ numbers too: its fitness is the return of the best actions, on the same problems
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -17,15 +18,15 @@ EPISODES = 128
 """Problems that a network's candidates are compared on."""
 
 
-class NumbersRun(SeededRun):
+class NumbersRun(SeededRun, ABC):
     """The part of a run that does not depend on how numbers are searched for."""
 
     needs_torch: ClassVar[bool] = False
 
     @property
+    @abstractmethod
     def current(self) -> FloatArray:
         """The numbers that the present objective has come to."""
-        raise NotImplementedError
 
     def __init__(self, env: Environment, settings: Any, seed: int) -> None:
         super().__init__(env, settings, seed)
@@ -60,13 +61,13 @@ class NumbersRun(SeededRun):
         self.found = [np.array(numbers) for numbers in state["found"]]
         self.take_over(state)
 
+    @abstractmethod
     def own_state(self) -> dict[str, Any]:
         """What the algorithm itself adds to the state."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take_over(self, state: dict[str, Any]) -> None:
         """The opposite."""
-        raise NotImplementedError
 
 
 class _PolicyNumbers:

@@ -120,7 +120,7 @@ async def drain(request: Request, node: str) -> NodeView:
 
 @router.post("/nodes/{node}/forget")
 async def forget(request: Request, node: str) -> ForgottenNode:
-    """Remove a lost node for good: its jobs are placed anew, its credential is refused. One that is alive must be
+    """Remove a lost node for good: its jobs are placed again, its credential is refused. One that is alive must be
     drained first. The name may join again, with a new token and a new key."""
     context = context_of(request)
 

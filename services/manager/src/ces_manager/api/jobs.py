@@ -119,7 +119,7 @@ async def logs(
     tail: Annotated[int | None, Query(ge=0)] = None,
 ) -> StreamingResponse:
     """What a job's workers printed, as plain text; lines are prefixed by their task unless one is named. `tail`: only
-    the last so many lines of each task, and with `follow` what comes after them."""
+    the last N lines of each task, and with `follow` what comes after them."""
     context = context_of(request)
     view = await _view(context, job)
     if task is not None and all(each.name != task for each in view.placement):

@@ -22,7 +22,7 @@ class _Tail:
 
     def __init__(self, bus_context: Context, task: TaskView, prefix: bool, tail: int | None) -> None:
         self._context, self._task = bus_context, task
-        self._last = tail  # the first query asks for so many lines; None: for all
+        self._last = tail  # lines that the first query asks for; None: all
         self._prefix = f"{task.name} | " if prefix else ""
         self._offset, self._rest = 0, ""
         self.complete = False

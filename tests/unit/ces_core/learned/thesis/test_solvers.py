@@ -53,7 +53,7 @@ def test_files_that_are_no_such_policy_are_refused_with_the_reason(tmp_path: Pat
         policy.load_policy(SHIPPED)
     altered = tmp_path / "altered.onnx"
     altered.write_bytes(SHIPPED.read_bytes().replace(schema_hash().encode(), b"0" * len(schema_hash())))
-    with pytest.raises(PolicyError, match="train it anew"):
+    with pytest.raises(PolicyError, match="train it again"):
         load_thesis_policy(altered)
     with pytest.raises(PolicyError, match=r"balance\.onnx: .*does not answer"):
         load_thesis_policy(SHIPPED_BALANCE, MAPPING, BANDWIDTH)

@@ -86,7 +86,7 @@ def shipped() -> Weights:
 
 def _part(path: Path, part: str, found: Any, names: Sequence[str]) -> FloatArray:
     if not isinstance(found, dict) or sorted(found) != sorted(names):
-        raise PolicyError(f"{path}: {part} must have the numbers {', '.join(names)}; train the proposals anew")
+        raise PolicyError(f"{path}: {part} must have the numbers {', '.join(names)}; train the proposals again")
     values = [found[name] for name in names]
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
         raise PolicyError(f"{path}: {part} holds something else than finite numbers")
