@@ -193,6 +193,23 @@ def test_all_victims_or_none(world: World) -> None:
     assert {world.job(job).state for job in (one, two)} == {J.RESCHEDULING}
 
 
+def test_two_proposals_from_one_state_send_one_set_of_victims_away(world: World) -> None:
+    one, two = world.submit(ring("one", tasks=1, priority=10)), world.submit(ring("two", tasks=1, priority=10))
+    other, third = (world.submit(ring(name, priority=90)) for name in ("urgent", "urgent-too"))
+    world.run(one, ["a"])
+    world.run(two, ["b"])
+    version = world.snapshot().version
+    assert world.preempt(other, one, how="stop", version=version) is None
+    made = world.snapshot().version
+    said = world.preempt(other, two, how="stop", version=version)
+    assert said == f"others already make room for job urgent since version {made}"
+    (rejected,) = [each for each in told(world, other) if isinstance(each, PreemptionRejected)]
+    assert rejected.stale, "the scheduler looks again at once"
+    assert world.job(two).state is J.RUNNING
+    assert world.preempt(other, two, how="stop") is None, "one that knows of the first may ask for more"
+    assert world.preempt(third, one, how="stop") is not None, "it has no place to give any more"
+
+
 @pytest.mark.parametrize(
     ("queue", "said"),
     [

@@ -18,7 +18,8 @@ from ces_manager.plans.reservations import emit_revised, held_flows, release_lin
 
 def commit_preemption(tx: WriteTx, proposal: PreemptionProposed, queue: QueueFile) -> str | None:
     """Suspend or reschedule all victims, or reject the proposal and return the reason. The freed capacity is reserved
-    for nobody: the urgent job gets its plan like any other."""
+    for nobody: the urgent job gets its plan like any other. A second proposal for the same job must know of the first,
+    or two schedulers that look at one state would each send others away for it."""
     row = find_job(tx, proposal.job)
     try:
         if row is None:
@@ -29,6 +30,8 @@ def commit_preemption(tx: WriteTx, proposal: PreemptionProposed, queue: QueueFil
         rejected = PreemptionRejected(preemption=proposal.preemption, job=proposal.job, reason=str(error), stale=stale)
         tx.emit("preemption", "rejected", proposal.preemption, rejected, job=None if row is None else row.id)
         return rejected.reason
+    assert row is not None  # or there were no victims
+    row.room_made = tx.version
     for victim, how in victims:
         reason = f"makes room for job {row.name}, whose priority is {row.priority} instead of {victim.priority}"
         if how == "suspend":
@@ -48,6 +51,8 @@ def _victims(
         raise Stale(f"job {row.name} is {row.state.value} and does not wait")
     if row.attempt != proposal.attempt:
         raise Stale(f"job {row.name} is at attempt {row.attempt}, the preemption is for {proposal.attempt}")
+    if row.room_made > proposal.version:
+        raise Stale(f"others already make room for job {row.name} since version {row.room_made}")
     names = [victim.job for victim in proposal.victims]
     if len(set(names)) != len(names):
         raise Refused("it names a victim twice")
