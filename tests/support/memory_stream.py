@@ -93,8 +93,12 @@ class Position:
             await self._wake.wait()
         pending = self._ready.popleft()
         pending.deliveries += 1
-        pending.timer = asyncio.get_running_loop().call_later(ack_wait, self._put, pending)
+        self.in_progress(pending, ack_wait)
         return pending
+
+    def in_progress(self, pending: Pending, ack_wait: float) -> None:
+        self._settle(pending)
+        pending.timer = asyncio.get_running_loop().call_later(ack_wait, self._put, pending)
 
     def again(self, pending: Pending, delay_s: float) -> None:
         self._settle(pending)
@@ -150,7 +154,9 @@ class MemoryConsumer:
             self._bury(pending, f"unanswered after {count - 1} deliveries")
             return
         try:
-            await self._handler(Delivery(message.subject, message.data, message.headers, message.message_id, count))
+            await self._call(
+                pending, Delivery(message.subject, message.data, message.headers, message.message_id, count)
+            )
         except asyncio.CancelledError:
             self._position.again(pending, 0)
             raise
@@ -159,13 +165,19 @@ class MemoryConsumer:
         except Exception as error:
             if count >= self._max_deliver:
                 self._bury(pending, f"{type(error).__name__}: {error}")
-            elif isinstance(error, Retry):
-                self._position.again(pending, error.delay_s)
             else:
                 log.exception("handler failed", durable=self._position.durable, subject=message.subject)
                 self._position.again(pending, backoff_s(count))
         else:
             self._position.finish(pending)
+
+    async def _call(self, pending: Pending, delivery: Delivery) -> None:
+        while True:
+            try:
+                return await self._handler(delivery)
+            except Retry as retry:
+                self._position.in_progress(pending, self._ack_wait)
+                await asyncio.sleep(retry.delay_s)
 
     def _bury(self, pending: Pending, reason: str) -> None:
         message, durable = pending.message, self._position.durable

@@ -242,7 +242,7 @@ class PullConsumer:
             await self._bury(msg, message_id, count, f"unanswered after {count - 1} deliveries")
             return
         try:
-            await self._handler(Delivery(msg.subject, msg.data, headers, message_id, count))
+            await self._call(msg, Delivery(msg.subject, msg.data, headers, message_id, count))
         except asyncio.CancelledError:
             await self._answer(msg.nak())
             raise
@@ -252,13 +252,21 @@ class PullConsumer:
             if count >= self._max_deliver:
                 log.exception("handler failed for the last time", durable=self._durable, subject=msg.subject)
                 await self._bury(msg, message_id, count, f"{type(error).__name__}: {error}")
-            elif isinstance(error, Retry):
-                await self._answer(msg.nak(error.delay_s))
             else:
                 log.exception("handler failed", durable=self._durable, subject=msg.subject, deliveries=count)
                 await self._answer(msg.nak(backoff_s(count)))
         else:
             await self._answer(msg.ack())
+
+    async def _call(self, msg: Msg, delivery: Delivery) -> None:
+        """Call the handler until it can work."""
+        while True:
+            try:
+                return await self._handler(delivery)
+            except Retry as retry:
+                log.warning("fact waits", durable=self._durable, subject=msg.subject, reason=str(retry))
+                await self._answer(msg.in_progress())
+                await asyncio.sleep(retry.delay_s)
 
     async def _bury(self, msg: Msg, message_id: str, count: int, reason: str) -> None:
         log.error("dead letter", durable=self._durable, subject=msg.subject, id=message_id, reason=reason)

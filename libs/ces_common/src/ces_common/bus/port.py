@@ -68,7 +68,8 @@ class RemoteError(BusError):
 
 
 class Retry(Exception):
-    """Raised by a handler of facts: deliver this again after ``delay_s``. Counts as a delivery."""
+    """Raised by a handler of facts that cannot work now, whatever the message: it is called again with the same message
+    after ``delay_s``, as often as it takes. Uses up no delivery; what comes after the message waits."""
 
     def __init__(self, delay_s: float, reason: str = "") -> None:
         super().__init__(reason or f"again in {delay_s:g} s")
@@ -158,10 +159,10 @@ class Bus(Protocol):
         name ``durable`` how far the handling has come; clients with the same name share the work. Goes on by itself
         after the broker or its store was lost, and waits for a stream that does not exist yet. Raises AccessRefused.
 
-        A message is handled once the handler returns. If the handler raises Retry, or any other exception, it is
-        delivered again after a growing delay, at most ``max_deliver`` times. After that, and at once after Reject, it
-        becomes a dead letter on ``ces.v1.dead.<durable>``. A handler that takes longer than ``ack_wait`` seconds may
-        see the message again.
+        A message is handled once the handler returns. If it raises Retry, it is called again. After any other
+        exception the message is delivered again after a growing delay, at most ``max_deliver`` times. After that, and
+        at once after Reject, it becomes a dead letter on ``ces.v1.dead.<durable>``. A handler that takes longer than
+        ``ack_wait`` seconds may see the message again.
         """
 
     async def publish(self, subject: str, data: bytes, *, headers: Mapping[str, str] | None = None) -> None:
