@@ -1,6 +1,7 @@
 """The outbox relay: publishes committed events in order, and marks them once the broker has stored them.
 
-A crash between the two publishes an event again; its message id lets the stream drop it.
+A crash between the two publishes an event again; its message id lets the stream drop it. Several are on their way at a
+time, so after a failure an event may be stored behind one that came after it: to readers events are hints.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import structlog
 from prometheus_client import Counter, Gauge
 
-from ces_common.bus.port import Bus, BusError
+from ces_common.bus.port import Bus, BusError, PayloadTooLarge
 from ces_common.db import UNAVAILABLE, UnitOfWork, cause_of
 from ces_common.db.outbox import StoredEvent, mark_published, unpublished_events
 from ces_common.fault_points import fault_point
@@ -18,8 +19,10 @@ from ces_common.service import Hint
 
 log = structlog.get_logger()
 PUBLISHED = Counter("ces_events_published_total", "Events that the broker stored")
+TOO_LARGE = Counter("ces_events_too_large_total", "Events that the broker takes no message of the size of")
 BEHIND = Gauge("ces_outbox_unpublished", "Events read for publishing in the last round")
 BATCH = 256
+IN_FLIGHT = 32
 LOOK_S = 1.0
 RETRY_S = 0.5
 
@@ -49,12 +52,25 @@ class Relay:
         if not events:
             return False
         fault_point("commit-relay")
-        for event in events:
-            await self._bus.publish_fact(event.bus_subject, event.body.encode(), message_id=event.id)
-        PUBLISHED.inc(len(events))
+        for start in range(0, len(events), IN_FLIGHT):
+            await self._publish(events[start : start + IN_FLIGHT])
         fault_point("relay-ack")
         await asyncio.to_thread(self._mark, [event.sequence for event in events])
         return len(events) == BATCH
+
+    async def _publish(self, events: list[StoredEvent]) -> None:
+        """Raises BusError once all have been tried, if the broker has not stored one of them."""
+        sending = (
+            self._bus.publish_fact(event.bus_subject, event.body.encode(), message_id=event.id) for event in events
+        )
+        for event, outcome in zip(events, await asyncio.gather(*sending, return_exceptions=True), strict=True):
+            if isinstance(outcome, PayloadTooLarge):  # no retry will help, and those behind it must go on
+                log.error("event too large to be published", id=event.id, type=event.type, error=str(outcome))
+                TOO_LARGE.inc()
+            elif isinstance(outcome, BaseException):
+                raise outcome
+            else:
+                PUBLISHED.inc()
 
     def _unpublished(self) -> list[StoredEvent]:
         with self._uow.read() as tx:
