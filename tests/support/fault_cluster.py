@@ -82,13 +82,12 @@ class FaultCluster:
         self._fresh = self.kernel_state()
 
     def _network_laid(self) -> bool:
+        def laid(node: Any) -> bool:
+            links = {device: has for device, has in node["classes"].items() if device.startswith("to-")}
+            return all(links.values()) and len([route for route in node["routes"] if "/24" in route]) >= len(links)
+
         state = self.kernel_state()
-        return all(
-            all(classes for device, classes in state[node.name]["classes"].items() if device.startswith("to-"))
-            and len([route for route in state[node.name]["routes"] if "/24" in route]) >= len(self.nodes) - 1
-            for node in self.cluster.spec.topology.nodes
-            if state
-        )
+        return all(laid(state[node.name]) for node in self.cluster.spec.topology.nodes if state)
 
     def ask(self, question: Callable[[], T]) -> T:
         """The manager's answer; it may have been killed just now."""

@@ -20,7 +20,7 @@ from ces_common.shares import best_effort_rate, return_rate
 from ces_common.states import JobState
 from ces_network_ctl.desired_network import Planner
 from ces_network_ctl.job_network import needs_network
-from ces_network_ctl.plain_routes import next_hops, plain_path
+from ces_network_ctl.plain_routes import PlainRoutes
 
 A, S, B = node("a", 1), node("s", 2, cpu=0, memory=0), node("b", 3)
 LINE = [*wire("a", "s"), *wire("s", "b")]
@@ -73,7 +73,10 @@ def test_two_hops_by_hand() -> None:
         router="10.77.1.1",
         subnet="10.77.1.0/24",
         links=[device("s", "10.77.2.1")],
-        subnets=[SubnetRoute(subnet="10.77.3.0/24", via="s"), SubnetRoute(subnet="10.77.2.0/24", via="s")],
+        subnets=[
+            SubnetRoute(subnet="10.77.2.0/24", via="s"),
+            SubnetRoute(subnet="10.77.3.0/24", via="s", job="j.1"),
+        ],
         endpoints=[endpoint(0, ONE, TWO)],
         policies=[],
         classes=[data("s")],
@@ -121,6 +124,21 @@ def test_peers_without_a_flow_reach_each_other_by_plain_routes() -> None:
     planned = Planner().plan(view_of([A, S, B], LINE, [job("j", ["a", "b"], addresses=[ONE, TWO])]))
     assert planned["a"].endpoints[0].peers == [PeerRoute(address=TWO, via="s")]
     assert (planned["s"].policies, planned["s"].classes) == ([], [])
+    assert planned["s"].jobs == {"j.1"}, "its agent says when the way is there"
+
+
+def test_a_node_has_routes_to_its_neighbours_and_to_where_jobs_meet_over_it() -> None:
+    row = [node(name, at) for at, name in enumerate("abcde", 1)]
+    links = [link for a, b in ("ab", "bc", "cd", "de") for link in wire(a, b)]
+    planned = Planner().plan(view_of(row, links, [job("j", ["a", "c"], addresses=[ONE, TWO])]))
+
+    def routes(name: str) -> set[tuple[str, str]]:
+        return {(route.subnet, route.via) for route in planned[name].subnets if route.job}
+
+    assert routes("a") == {("10.77.3.0/24", "b")}
+    assert routes("b") == {("10.77.3.0/24", "c"), ("10.77.1.0/24", "a")}
+    assert (routes("d"), routes("e")) == (set(), set())
+    assert {route.via for route in planned["d"].subnets} == {"c", "e"}
 
 
 def test_peers_that_no_link_joins_are_left_out() -> None:
@@ -201,18 +219,18 @@ def test_a_job_has_its_network_until_the_last_worker_is_gone(
 
 def test_plain_routes_are_the_shortest_and_ties_go_to_the_first_name() -> None:
     links = [link for a, b in ("ab", "bd", "ac", "cd", "de") for link in wire(a, b)]
-    hops = next_hops(links)
-    assert hops["a"] == {"b": "b", "c": "c", "d": "b", "e": "b"}
-    assert plain_path(hops, "a", "e") == ["a", "b", "d", "e"]
-    assert plain_path(hops, "a", "a") == ["a"]
-    assert plain_path(hops, "a", "z") is None
+    routes = PlainRoutes(links)
+    assert {name: routes.next_hop("a", name) for name in "bcde"} == {"b": "b", "c": "c", "d": "b", "e": "b"}
+    assert routes.path("a", "e") == ["a", "b", "d", "e"]
+    assert routes.path("a", "a") == ["a"]
+    assert routes.path("a", "z") is None
 
 
 def test_plain_routes_go_around_a_link_that_is_down_and_its_device_stays() -> None:
     nodes = [A, node("b", 2), node("c", 3)]
     links = [*wire("a", "b"), *wire("b", "c"), *wire("c", "a")]
     links[0] = links[0].model_copy(update={"state": "down"})
-    planned = Planner().plan(view_of(nodes, links, []))
+    planned = Planner().plan(view_of(nodes, links, [job("j", ["a", "b"], addresses=[ONE, "10.77.2.2"])]))
     assert {route.subnet: route.via for route in planned["a"].subnets} == {"10.77.2.0/24": "c", "10.77.3.0/24": "c"}
     assert {link.peer for link in planned["a"].links} == {"b", "c"}
 

@@ -180,4 +180,5 @@ async def test_what_could_not_be_written_is_written_next_time(
 )
 def test_which_jobs_are_ready(record: JobRecord, ready: bool) -> None:
     reports = {name: Applied(node=name, generation=1, jobs=["j.1"]) for name in "asb"}
-    assert ready_jobs([record], reports) == ([record] if ready else [])
+    assert ready_jobs([record], reports, lambda job: {"s"}) == ([record] if ready else [])
+    assert ready_jobs([record], reports, lambda job: {"x"}) == [], "its best-effort traffic has no way yet"

@@ -5,7 +5,7 @@ The outcome is always that of composing everything from scratch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -26,10 +26,16 @@ class _Made(Generic[P, W]):
 
 class Composer(Generic[C, P, W]):
     """``share``: node -> what a job asks of it, a function of the job and the context alone. ``make``: a node's
-    document from its document without jobs, and the jobs' parts in the order of the jobs."""
+    document from its document without jobs, and the jobs' parts in the order of the jobs. ``same``: whether a job
+    surely asks the same in two contexts; by default a new context has everything computed again."""
 
-    def __init__(self, share: Callable[[JobRecord, C], Mapping[str, P]], make: Callable[[W, Sequence[P]], W]) -> None:
-        self._share, self._make = share, make
+    def __init__(
+        self,
+        share: Callable[[JobRecord, C], Mapping[str, P]],
+        make: Callable[[W, Sequence[P]], W],
+        same: Callable[[JobRecord, C, C], bool] = lambda job, before, now: False,
+    ) -> None:
+        self._share, self._make, self._same = share, make, same
         self._context: C | None = None
         self._shares: dict[str, tuple[JobRecord, Mapping[str, P]]] = {}
         self._made: dict[str, _Made[P, W]] = {}
@@ -37,18 +43,27 @@ class Composer(Generic[C, P, W]):
     def compose(self, context: C, bases: Mapping[str, W], jobs: Iterable[JobRecord]) -> dict[str, W]:
         """The document of every node in ``bases``. Nothing is computed again for a context, record or base that is
         the very same object as last time; an equal copy counts as changed."""
-        before = self._shares if context is self._context else {}
-        self._context, self._shares = context, {}
+        last, self._context = self._context, context
+        before, self._shares = self._shares, {}
         parts: dict[str, list[P]] = {name: [] for name in bases}
         for job in sorted(jobs, key=lambda job: job.id):
             known = before.get(job.id)
-            if known is None or known[0] is not job:
+            if (
+                known is None
+                or known[0] is not job
+                or not (context is last or (last is not None and self._same(job, last, context)))
+            ):
                 known = (job, self._share(job, context))
             self._shares[job.id] = known
             for name, part in known[1].items():
                 parts[name].append(part)
         self._made = {name: self._document(name, base, parts[name]) for name, base in bases.items()}
         return {name: made.document for name, made in self._made.items()}
+
+    def nodes_of(self, job: str) -> Set[str]:
+        """The nodes of which this job asked something the last time; none if it was not there."""
+        known = self._shares.get(job)
+        return frozenset() if known is None else known[1].keys()
 
     def _document(self, name: str, base: W, parts: list[P]) -> _Made[P, W]:
         last = self._made.get(name)

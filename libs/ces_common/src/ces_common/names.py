@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2s
 from ipaddress import ip_network
 
@@ -21,6 +22,7 @@ def node_end(name: str) -> str | None:
     return name.removeprefix(NODE_MARK) if name.startswith(NODE_MARK) else None
 
 
+@lru_cache(maxsize=1 << 16)
 def router_address(subnet: str) -> str:
     """The first host of a node's worker subnet: the node's own address in the data plane."""
     return str(next(ip_network(subnet).hosts())) if subnet else ""

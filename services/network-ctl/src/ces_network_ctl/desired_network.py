@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from hashlib import blake2s
 
 from ces_common.composer import Composer
@@ -18,43 +18,86 @@ from ces_common.messages.records import LinkRecord, MediumRecord, NodeRecord
 from ces_common.names import link_device, router_address
 from ces_common.shares import best_effort_rate, fitted
 from ces_common.state_view import StateView
-from ces_network_ctl.job_network import NetworkContext, Parts, share_of
-from ces_network_ctl.plain_routes import next_hops
+from ces_network_ctl.job_network import Addressing, NetworkContext, Parts, share_of, surely_asks_the_same
+from ces_network_ctl.plain_routes import PlainRoutes
 
 LARGEST_VNI = (1 << 24) - 1
 
 
 class Planner:
     """The desired network document of every known node. It remembers what did not change between two views, which
-    never shows in the outcome. Generations are set when documents are written."""
+    never shows in the outcome. Generations are set when documents are written. With ten thousand nodes the first plan
+    takes seconds: not for an event loop."""
 
     def __init__(self) -> None:
-        self._composer = Composer[NetworkContext, Parts, DesiredNetwork](share_of, self._document)
+        self._composer = Composer[NetworkContext, Parts, DesiredNetwork](share_of, self._document, surely_asks_the_same)
         self._context: NetworkContext | None = None
 
     def plan(self, view: StateView) -> dict[str, DesiredNetwork]:
         if self._context is None or not _still_holds(self._context, view):
-            self._context = context_of(view)
+            self._context = context_of(view, self._context)
         return self._composer.compose(self._context, self._context.bases, view.jobs.values())
+
+    def nodes_of(self, job: str) -> Set[str]:
+        """The nodes that had a part in this job's network in the last plan."""
+        return self._composer.nodes_of(job)
 
     def _document(self, base: DesiredNetwork, parts: Sequence[Parts]) -> DesiredNetwork:
         assert self._context is not None  # other capacities mean another context, and that other bases
         return _document(base, parts, self._context.capacities)
 
 
-def context_of(view: StateView) -> NetworkContext:
-    """What jobs' networks are planned on in this state."""
+def context_of(view: StateView, before: NetworkContext | None = None) -> NetworkContext:
+    """What jobs' networks are planned on in this state. ``before``: that of an earlier state, of which everything is
+    taken over that did not change."""
     nodes = dict(view.nodes)
     links = [link for link in view.topology.links if link.src in nodes and link.dst in nodes]
-    hops = next_hops(link for link in links if link.up)  # devices stay in the documents: a link may come up again
+    up = [link for link in links if link.up]  # devices stay in the documents: a link may come up again
+    routes = PlainRoutes(up, None if before is None else before.routes)
+    capacities = {(link.src, link.dst): link.capacity for link in links}
+    addressing: Mapping[str, Addressing] = {name: _addressing(node) for name, node in nodes.items()}
+    bases, made_of = _bases(view, links, addressing, before)
+    wired: Set[tuple[str, str]] = frozenset(
+        (link.src, link.dst) for link in links if link.medium is None and link.capacity == link.bandwidth
+    )
+    if before is not None:  # so that jobs can tell by a glance that these are the same
+        addressing = before.addressing if before.addressing == addressing else addressing
+        wired = before.wired if before.wired == wired else wired
+    return NetworkContext(
+        epoch=view.epoch,
+        topology=view.topology,
+        nodes=nodes,
+        addressing=addressing,
+        routes=routes,
+        bases=bases,
+        wired=wired,
+        capacities=capacities,
+        made_of=made_of,
+    )
+
+
+def _bases(
+    view: StateView, links: Sequence[LinkRecord], addressing: Mapping[str, Addressing], before: NetworkContext | None
+) -> tuple[dict[str, DesiredNetwork], dict[str, tuple[object, ...]]]:
+    """Every node's document without jobs, and what it was made of: the former one where that is the same."""
     outgoing: dict[str, list[LinkRecord]] = defaultdict(list)
     for link in sorted(links, key=lambda link: link.dst):
         outgoing[link.src].append(link)
-    capacities = {(link.src, link.dst): link.capacity for link in links}
+    ends = {(link.src, link.dst) for link in links}
     best_effort = _best_effort_rates(links, view.topology.media)
-    bases = {}
-    for name, node in nodes.items():
-        shaped = node.network == "tc"
+    bases: dict[str, DesiredNetwork] = {}
+    made_of: dict[str, tuple[object, ...]] = {}
+    for name, node in view.nodes.items():
+        devices = [
+            (link, addressing[link.dst], (link.dst, link.src) in ends, best_effort[link.src, link.dst])
+            for link in outgoing[name]
+            if node.network == "tc"
+        ]
+        told = [(_device_part(link), *others) for link, *others in devices]
+        made_of[name] = view.epoch, addressing[name], *told
+        if before is not None and before.made_of.get(name) == made_of[name]:
+            bases[name] = before.bases[name]
+            continue
         bases[name] = DesiredNetwork(
             node=name,
             epoch=view.epoch,
@@ -62,15 +105,17 @@ def context_of(view: StateView) -> NetworkContext:
             mode=node.network,
             router=router_address(node.subnet),
             subnet=node.subnet,
-            links=[
-                _device(link, nodes, (link.dst, link.src) in capacities, best_effort[link.src, link.dst])
-                for link in outgoing[name]
-                if shaped
+            links=[_device(*device) for device in devices],
+            subnets=[
+                SubnetRoute(subnet=subnet, via=link.dst) for link, (_, subnet, _), *_ in devices if link.up and subnet
             ],
-            subnets=_subnets(nodes, hops.get(name, {})) if shaped else [],
         )
-    wired = frozenset((link.src, link.dst) for link in links if link.medium is None and link.capacity == link.bandwidth)
-    return NetworkContext(view.epoch, view.topology, nodes, hops, bases, wired, capacities)
+    return bases, made_of
+
+
+def _device_part(link: LinkRecord) -> tuple[object, ...]:
+    """What documents say of a link, without how it was measured."""
+    return link.dst, link.kind, link.bandwidth, link.capacity, link.up
 
 
 def _best_effort_rates(links: Sequence[LinkRecord], media: Iterable[MediumRecord]) -> dict[tuple[str, str], int]:
@@ -90,20 +135,12 @@ def _still_holds(context: NetworkContext, view: StateView) -> bool:
         context.epoch == view.epoch
         and context.topology is view.topology
         and context.nodes.keys() == view.nodes.keys()
-        and all(_network_of(node) == _network_of(context.nodes[name]) for name, node in view.nodes.items())
+        and all(_addressing(node) == context.addressing[name] for name, node in view.nodes.items())
     )
 
 
-def _network_of(node: NodeRecord) -> tuple[str, str, str]:
+def _addressing(node: NodeRecord) -> Addressing:
     return node.network, node.subnet, node.host_address
-
-
-def _subnets(nodes: Mapping[str, NodeRecord], hops: Mapping[str, str]) -> list[SubnetRoute]:
-    return [
-        SubnetRoute(subnet=nodes[target].subnet, via=via)
-        for target, via in sorted(hops.items())
-        if nodes[target].subnet
-    ]
 
 
 def _document(
@@ -116,6 +153,7 @@ def _document(
             "policies": [policy for part in parts for policy in part.policies],
             "classes": _within_links(rooms, [each for part in parts for each in part.classes]),
             "readers": [reader for part in parts for reader in part.readers],
+            "subnets": [*base.subnets, *(route for part in parts for route in part.subnets)],
         }
     )
 
@@ -135,18 +173,18 @@ def _within_links(rooms: Mapping[str, int], classes: list[FlowClass]) -> list[Fl
     return classes
 
 
-def _device(link: LinkRecord, nodes: Mapping[str, NodeRecord], two_way: bool, best_effort: int) -> LinkDevice:
-    peer = nodes[link.dst]
+def _device(link: LinkRecord, peer: Addressing, two_way: bool, best_effort: int) -> LinkDevice:
+    _, subnet, host_address = peer
     tunnel = None
     if link.kind == "vxlan":
-        tunnel = VxlanTunnel(vni=_vni(link.src, link.dst), remote=peer.host_address)
+        tunnel = VxlanTunnel(vni=_vni(link.src, link.dst), remote=host_address)
     return LinkDevice(
         peer=link.dst,
         device=link_device(link.dst),
         kind=link.kind,
         bandwidth=link.bandwidth,
         best_effort=best_effort,
-        gateway=router_address(peer.subnet),
+        gateway=router_address(subnet),
         two_way=two_way,
         vxlan=tunnel,
     )

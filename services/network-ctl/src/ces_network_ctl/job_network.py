@@ -7,12 +7,23 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ces_common.messages.desired import DesiredNetwork, Endpoint, FlowClass, PeerRoute, PolicyRoute, Reader
+from ces_common.messages.desired import (
+    DesiredNetwork,
+    Endpoint,
+    FlowClass,
+    PeerRoute,
+    PolicyRoute,
+    Reader,
+    SubnetRoute,
+)
 from ces_common.messages.records import FlowRecord, JobRecord, NodeRecord, Topology
 from ces_common.names import router_address
 from ces_common.shares import return_rate
 from ces_common.states import JOB_PLACED, JobState
-from ces_network_ctl.plain_routes import Hops, plain_path
+from ces_network_ctl.plain_routes import PlainRoutes
+
+Addressing = tuple[str, str, str]
+"""A node's network mode, the subnet of its workers, and its own address."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,15 +32,17 @@ class NetworkContext:
     carries in bit/s (``capacities``).
 
     ``wired``: links that share their medium with no other and carry what is configured. Only their sender can see
-    whether there is room to borrow."""
+    whether there is room to borrow. ``made_of``: node -> everything that its document without jobs was made of."""
 
     epoch: str
     topology: Topology
     nodes: Mapping[str, NodeRecord]
-    hops: Hops
+    addressing: Mapping[str, Addressing]
+    routes: PlainRoutes
     bases: Mapping[str, DesiredNetwork]
     wired: Set[tuple[str, str]]
     capacities: Mapping[tuple[str, str], int]
+    made_of: Mapping[str, tuple[object, ...]]
 
 
 @dataclass(eq=False)
@@ -40,6 +53,7 @@ class Parts:
     policies: list[PolicyRoute] = field(default_factory=list)
     classes: list[FlowClass] = field(default_factory=list)
     readers: list[Reader] = field(default_factory=list)
+    subnets: list[SubnetRoute] = field(default_factory=list)
 
 
 def needs_network(job: JobRecord) -> bool:
@@ -48,11 +62,24 @@ def needs_network(job: JobRecord) -> bool:
 
 
 def involved_nodes(job: JobRecord) -> set[str]:
-    """Every node on which the job's network depends: where its tasks are, and what its flows cross."""
+    """Every node on which the job's reservations depend: where its tasks are, and what its flows cross."""
     nodes = {allocation.node for allocation in job.allocations}
     for flow in job.reserved:
         nodes.update(flow.path)
     return nodes
+
+
+def surely_asks_the_same(job: JobRecord, before: NetworkContext, now: NetworkContext) -> bool:
+    """Whether what this job asks of the network is the same in both contexts. May say no where it is."""
+    ends = {allocation.node for allocation in job.allocations}
+    ends |= {node for flow in job.flows if (node := flow.data_node) is not None}
+    back = {hop for flow in job.reserved for hop in pairwise(reversed(flow.path))}
+    return (
+        before.addressing is now.addressing
+        and before.wired is now.wired
+        and now.routes.same_ways(before.routes, ends)
+        and all(before.routes.linked(*hop) == now.routes.linked(*hop) for hop in back)
+    )
 
 
 def share_of(job: JobRecord, context: NetworkContext) -> dict[str, Parts]:
@@ -66,14 +93,15 @@ class _JobNetwork:
     """A job's network, worked out part by part."""
 
     def __init__(self, job: JobRecord, context: NetworkContext) -> None:
-        self._job, self._wired = job, context.wired
+        self._job, self._context = job, context
         self._sources = {flow.src: node for flow in job.flows if (node := flow.data_node) is not None}
         places = {allocation.task: allocation.node for allocation in job.allocations}
         self._hosts = {allocation.task: allocation.address for allocation in job.allocations}
         self._addresses = self._hosts | {
             source: router_address(context.nodes[node].subnet) for source, node in self._sources.items()
         }
-        self._paths = _pair_paths(job, places | self._sources, context.hops)
+        self._ends = places | self._sources
+        self._paths = _pair_paths(job, self._ends, context.routes)
         self._parts: dict[str, Parts] = defaultdict(Parts)
 
     def parts(self) -> dict[str, Parts]:
@@ -85,6 +113,7 @@ class _JobNetwork:
                 borrows = (flow.src, flow.dst) in elastic and flow.max > flow.rate
                 self._add_classes(flow, flow.max if borrows else None)
         self._add_readers()
+        self._add_subnets()
         return self._parts
 
     def _add_endpoints(self) -> None:
@@ -134,7 +163,7 @@ class _JobNetwork:
                     src=source,
                     dst=target,
                     rate=flow.rate,
-                    ceil=most if (at, via) in self._wired else None,
+                    ceil=most if (at, via) in self._context.wired else None,
                 )
             )
         for at, via in pairwise(self._paths.get((flow.dst, flow.src)) or []):
@@ -147,7 +176,7 @@ class _JobNetwork:
                     src=target,
                     dst=source,
                     rate=return_rate(flow.rate),
-                    ceil=return_rate(most) if most and (at, via) in self._wired else None,
+                    ceil=return_rate(most) if most and (at, via) in self._context.wired else None,
                     # Whatever else is sent back would delay the acknowledgements, and so the flow. To a node nothing
                     # is sent but requests, which are larger and must get through as well.
                     small_only=flow.src not in self._sources,
@@ -160,29 +189,33 @@ class _JobNetwork:
                 reader = Reader(job=self._job.key, address=self._addresses[flow.dst], datasets=flow.datasets)
                 self._parts[self._sources[flow.src]].readers.append(reader)
 
+    def _add_subnets(self) -> None:
+        """Plain routes between all nodes where the job's tasks and data are, on every node on the way."""
+        ends, routes = {*self._ends.values()}, self._context.routes
+        ways = [(dst, routes.path(src, dst) or []) for src in ends for dst in ends]
+        wanted = {(at, dst, via) for dst, way in ways for at, via in pairwise(way)}
+        for at, dst, via in sorted(wanted):
+            if self._context.nodes[at].network == "tc" and (subnet := self._context.nodes[dst].subnet):
+                self._parts[at].subnets.append(SubnetRoute(job=self._job.key, subnet=subnet, via=via))
+
 
 def _first_hop(path: list[str]) -> str | None:
     return path[1] if len(path) > 1 else None
 
 
-def _pair_paths(job: JobRecord, places: Mapping[str, str], hops: Hops) -> dict[tuple[str, str], list[str]]:
+def _pair_paths(job: JobRecord, places: Mapping[str, str], routes: PlainRoutes) -> dict[tuple[str, str], list[str]]:
     """The path of every ordered pair of ends, whose nodes are ``places``: reserved flows as planned, their answers back
     along the same nodes where links allow, everything else by plain routes."""
     paths = {(flow.src, flow.dst): list(flow.path) for flow in job.reserved}
     for flow in job.reserved:
         back = list(reversed(flow.path))
         pair = (flow.dst, flow.src)
-        if pair not in paths and all(_linked(hops, a, b) for a, b in pairwise(back)):
+        if pair not in paths and all(routes.linked(a, b) for a, b in pairwise(back)):
             paths[pair] = back
     for src, one in places.items():
         for dst, other in places.items():
             if src != dst and (src, dst) not in paths:
-                path = plain_path(hops, one, other)
+                path = routes.path(one, other)
                 if path is not None:
                     paths[(src, dst)] = path
     return paths
-
-
-def _linked(hops: Hops, src: str, dst: str) -> bool:
-    """Whether a link leads from one node straight to the other; then that is the plain route."""
-    return hops.get(src, {}).get(dst) == dst

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping, Set
 from datetime import UTC, datetime
 from time import monotonic
 
@@ -42,14 +43,17 @@ REPEAT_S = 15.0  # an announcement about a job that still waits is repeated afte
 Clock = Callable[[], float]  # seconds, steady
 
 
-def ready_jobs(jobs: list[JobRecord], applied: dict[str, Applied]) -> list[JobRecord]:
-    """The jobs that wait for their network although every node has its share of it in place. Pure."""
+def ready_jobs(
+    jobs: list[JobRecord], applied: Mapping[str, Applied], on_the_way: Callable[[JobRecord], Set[str]]
+) -> list[JobRecord]:
+    """The jobs that wait for their network although every node has its share of it in place. ``on_the_way``: the nodes
+    that a job's best-effort traffic crosses and that can be reached now. Pure."""
     return [
         job
         for job in jobs
         if job.state in (JobState.PLANNED, JobState.PREPARING)
         and job.allocations
-        and all(node in applied and job.key in applied[node].jobs for node in involved_nodes(job))
+        and all(node in applied and job.key in applied[node].jobs for node in involved_nodes(job) | on_the_way(job))
     ]
 
 
@@ -89,9 +93,11 @@ class NetworkController:
         keys = {job.key for job in waiting}
         self._seen = {key: since for key, since in self._seen.items() if key in keys}
         self._announced = {key: when for key, when in self._announced.items() if key[0] in keys}
+        self._applied = {node: applied for node, applied in self._applied.items() if node in view.nodes}
+        documents = await asyncio.to_thread(self._documents, view)  # only refresh() changes the view
         try:
-            DOCUMENTS.inc(len(await self._store.put(self._documents(view), view.version)))
-            ready = {job.id for job in ready_jobs(waiting, self._applied)}
+            DOCUMENTS.inc(len(await self._store.put(documents, view.version)))
+            ready = {job.id for job in ready_jobs(waiting, self._applied, self._on_the_way)}
             for job in waiting:
                 if job.id in ready:
                     await self._announce("ready", job, NetworkReady(job=job.id, attempt=job.attempt))
@@ -105,6 +111,10 @@ class NetworkController:
     def _documents(self, view: StateView) -> dict[str, DesiredNetwork]:
         planned = self._planner.plan(view)
         return planned if self._reserve else {node: best_effort_only(each) for node, each in planned.items()}
+
+    def _on_the_way(self, job: JobRecord) -> Set[str]:
+        nodes = self.reader.view.nodes
+        return {name for name in self._planner.nodes_of(job.id) if name in nodes and nodes[name].state == "ready"}
 
     def _takes_long(self, job: JobRecord) -> bool:
         """Most networks are in place at once; only of the others the preparation is announced."""

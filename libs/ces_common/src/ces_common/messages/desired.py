@@ -68,10 +68,12 @@ class LinkDevice(Message):
 
 
 class SubnetRoute(Message):
-    """Plain shortest-path route to another node's workers."""
+    """Plain shortest-path route to another node's workers. ``job``: the key of the attempt whose tasks meet over it;
+    empty for the route to a neighbour, which is always there."""
 
     subnet: str
     via: str  # neighbour
+    job: str = ""
 
 
 class PeerRoute(Message):
@@ -147,4 +149,5 @@ class DesiredNetwork(DesiredDocument):
         keys.update(policy.job for policy in self.policies)
         keys.update(flow_class.job for flow_class in self.classes)
         keys.update(reader.job for reader in self.readers)
+        keys.update(route.job for route in self.subnets if route.job)
         return keys

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2s
 from ipaddress import IPv4Address
 
-from ces_common.messages.desired import DesiredNetwork, Endpoint, LinkDevice
+from ces_common.messages.desired import DesiredNetwork, Endpoint, LinkDevice, SubnetRoute
 from ces_common.names import endpoint_device
 from ces_edge_agent.dataplane.plan.objects import (
     ANYWHERE,
@@ -83,12 +83,9 @@ def derive(desired: DesiredNetwork, facts: Facts) -> Derived:
     for key, item in result.items.items():  # a missing link concerns only the jobs that use it
         device = item.name if isinstance(item, Device) else getattr(item, "device", "")
         result.owners[key] = users.get(device, {NODE})
-    for subnet in desired.subnets:
-        if link := links.get(subnet.via):
-            result.add(NODE, [Route(MAIN_TABLE, subnet.subnet, link.device, link.gateway)])
-        else:
-            result.fail(NODE, f"no link to {subnet.via}, on the way to {subnet.subnet}")
+    _add_subnets(result, (route for route in desired.subnets if not route.job), links)
     result.common = set(result.items)
+    _add_subnets(result, (route for route in desired.subnets if route.job), links)
 
     local = {endpoint.address: endpoint_device(endpoint.allocation) for endpoint in desired.endpoints}
     lowest = lowest_rates(desired.classes)
@@ -120,6 +117,15 @@ def derive(desired: DesiredNetwork, facts: Facts) -> Derived:
     return result
 
 
+def _add_subnets(result: Derived, routes: Iterable[SubnetRoute], links: Mapping[str, LinkDevice]) -> None:
+    for route in routes:
+        owner = route.job or NODE
+        if link := links.get(route.via):
+            result.add(owner, [Route(MAIN_TABLE, route.subnet, link.device, link.gateway)])
+        else:
+            result.fail(owner, f"no link to {route.via}, on the way to {route.subnet}")
+
+
 def address_table(address: str) -> int:
     """The routing table that belongs to a worker's or a neighbour's address. Addresses are unique within a cluster
     and above the kernel's own tables."""
@@ -137,6 +143,7 @@ def _users(desired: DesiredNetwork, peer: str) -> set[str]:
     """The attempts that use the link to a neighbour."""
     through = {policy.job for policy in desired.policies if policy.via == peer}
     through |= {flow.job for flow in desired.classes if flow.via == peer}
+    through |= {route.job for route in desired.subnets if route.job and route.via == peer}
     return through | {end.job for end in desired.endpoints if any(route.via == peer for route in end.peers)}
 
 

@@ -1,0 +1,40 @@
+"""Plain routes that are carried over from other links are those that would be worked out from scratch."""
+
+from __future__ import annotations
+
+import itertools
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ces_common.messages.records import LinkRecord
+from ces_network_ctl.plain_routes import PlainRoutes
+
+NAMES = "abcdef"
+PAIRS = list(itertools.permutations(NAMES, 2))
+Ends = list[tuple[str, str]]
+
+
+def links(ends: Ends) -> list[LinkRecord]:
+    return [LinkRecord(src=src, dst=dst, bandwidth=1) for src, dst in ends]
+
+
+def everything(routes: PlainRoutes) -> dict[tuple[str, str], list[str] | None]:
+    return {(src, dst): routes.path(src, dst) for src, dst in PAIRS}
+
+
+@given(st.lists(st.lists(st.sampled_from(PAIRS), unique=True), min_size=2, max_size=6))
+def test_links_come_and_go(story: list[Ends]) -> None:
+    routes = None
+    for ends in story:
+        routes = PlainRoutes(links(ends), routes)
+        assert everything(routes) == everything(PlainRoutes(links(ends)))
+
+
+def test_what_a_change_does_not_touch_is_not_worked_out_again() -> None:
+    chain = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")]
+    before = PlainRoutes(links(chain))
+    everything(before)
+    after = PlainRoutes(links([*chain, ("e", "f")]), before)
+    assert after._trees.keys() == {*"abcde"}, "only ways to f are new"
+    assert PlainRoutes(links(chain[:2]), before)._trees.keys() == {*"abc", "f"}
