@@ -146,6 +146,18 @@ async def test_what_is_as_it_should_be_is_left_alone(kept: Kept) -> None:
     assert logs == []
 
 
+async def test_a_bucket_as_the_former_version_made_it_is_closed_and_told_of(kept: Kept) -> None:
+    config = (await kept.js.stream_info(KV)).config
+    await kept.js.update_stream(config.evolve(allow_direct=True, republish=None))
+
+    async def corrected() -> bool:
+        config = (await kept.js.stream_info(KV)).config
+        return config.allow_direct is False and config.republish is not None
+
+    await _until(corrected)
+    await kept.works()
+
+
 async def test_what_was_changed_is_put_back_but_for_what_was_raised(kept: Kept) -> None:
     info = await kept.js.stream_info(subjects.EVENT_STREAM)
     more = (info.config.max_bytes or 0) + 2**20
