@@ -355,6 +355,24 @@ async def test_after_the_lease_nothing_starts_by_what_was_desired_before(world: 
     assert started == []
 
 
+async def test_after_the_lease_nothing_starts_while_the_spec_store_is_being_filled_again(world: World) -> None:
+    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
+    await world.start()
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    await world.stop()
+    world.host.workers.clear()
+    world.time.passes(LEASE_S + 60)
+    world.broker.bucket.clear()
+    agent = await world.start()
+    await world.beats_more()
+    await world.want(network("a", generation=2))
+    await world.beats_more()
+    assert world.states() == {}
+    assert agent.missing() == "word from the manager"
+    await world.want(compute(worker("a", 2), generation=2))
+    await world.until(lambda: world.states() == {"a.2": "running"})
+
+
 async def test_progress_is_passed_on(world: World) -> None:
     await world.want(network("a", generation=1), compute(worker("a"), generation=1))
     await world.start()

@@ -16,7 +16,7 @@ import psutil
 import structlog
 
 from ces_common import subjects
-from ces_common.bus.port import Bus, BusError, Message, RemoteError, backoff_s
+from ces_common.bus.port import Bus, BusError, BusUnavailable, Message, RemoteError, backoff_s
 from ces_common.messages.base import Message as WireMessage
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork
 from ces_common.messages.queries import LinkProbe, LogQuery
@@ -122,10 +122,17 @@ class Agent:
             self.workers.hint.set()
 
     async def _read_desired(self) -> None:
-        node = self._settings.node
+        """Raises BusError, also where a document that the node holds is gone: a controller makes it again, and it may
+        say something else by now."""
+        node, gone = self._settings.node, []
         for kind in subjects.DESIRED_KINDS:
             document = await self._bus.request(subjects.fetch(node, kind))
             await self._take(subjects.desired_key(node, kind), document)
+            held = self._workers_document if kind == "compute" else self._network_document
+            if not document and held.current is not None:
+                gone.append(kind)
+        if gone:
+            raise BusUnavailable(f"the spec store has no document of this node: {', '.join(gone)}")
 
     async def _resync(self) -> None:
         """Read the desired state now and then, since any message may be lost. All nodes lose the broker together, so

@@ -36,7 +36,7 @@ class StreamKeeper:
             await self._bus.provision()
         except BusError as error:
             if str(error) != self._wrong:
-                log.warning("the streams are not as they should be", error=str(error))
+                log.warning("the streams could not be checked or corrected", error=str(error))
             self._wrong = str(error)
             return False
         self._wrong = None
