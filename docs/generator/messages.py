@@ -68,11 +68,19 @@ def _heard(patterns: Iterable[str], subject: str) -> bool:
 def _desired() -> str:
     models = {"compute": desired.DesiredCompute, "network": desired.DesiredNetwork}
     rows = [
-        (_subject(subjects.desired_key(NODE, kind)), f"{kind}-ctl", "the node's agent", _link(models[kind]))
+        (
+            _subject(key := subjects.desired_key(NODE, kind)),
+            f"{kind}-ctl",
+            _subject(subjects.desired_change(key)),
+            _subject(subjects.fetch(NODE, kind)),
+            _link(models[kind]),
+        )
         for kind in subjects.DESIRED_KINDS
     ]
-    return f"## Desired state\n\nKeys of the bucket `{subjects.DESIRED_BUCKET}`.\n\n" + table(
-        ("key", "written by", "read by", "document"), rows
+    return (
+        f"## Desired state\n\nKeys of the bucket `{subjects.DESIRED_BUCKET}`. The node's agent hears each change, and "
+        "asks the manager for the present document, which is empty where there is none.\n\n"
+        + table(("key", "written by", "changes", "asked for", "document"), rows)
     )
 
 

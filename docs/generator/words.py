@@ -19,6 +19,8 @@ SETTINGS = {
     "CES_RETENTION_DAYS": "Days for which settled jobs are kept, with their plans and allocations.",
     "CES_REVOCATION_KEY_FILE": "File with the key by which forgotten nodes are refused; left out, they are not.",
     "CES_ADVERTISED_NATS_URLS": "NATS servers that joining agents are told; `CES_NATS_URLS` where left out.",
+    "CES_NATS_REPLICAS": "On how many servers of a NATS cluster at least a copy of each stream lies; the manager "
+    "[adds copies and takes none away](state.md#streams-that-are-kept).",
     "CES_LEASE_S": "Seconds for which a node's workers may run without word from the manager.",
     "CES_LEASE_MARGIN_S": "Seconds beyond the lease before silent workers count as gone; ending them may take 3.",
     "CES_UNREACHABLE_S": "Seconds of silence after which a node gets no new work; less than `CES_LEASE_S`.",

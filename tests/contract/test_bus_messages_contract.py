@@ -162,6 +162,20 @@ async def test_desired_state_is_kept_read_and_deleted(client: Client) -> None:
     assert await other.kv_get("n1.compute") == b"three"
 
 
+async def test_a_document_as_large_as_a_message_may_be_is_told_and_read_whole(client: Client) -> None:
+    bus, agent = await client(), await client()
+    document = os.urandom(8 * 1024 * 1024 - 1024)
+    heard: asyncio.Queue[bytes | None] = asyncio.Queue()
+
+    async def handler(key: str, data: bytes | None) -> None:
+        await heard.put(data)
+
+    await agent.kv_subscribe("n1", handler)
+    await bus.kv_put("n1.network", document)
+    assert await bus.kv_get("n1.network") == document
+    assert await asyncio.wait_for(heard.get(), SOON) == document
+
+
 async def test_a_node_hears_the_changes_of_its_own_keys(client: Client) -> None:
     bus, agent = await client(), await client()
     heard: asyncio.Queue[tuple[str, bytes | None]] = asyncio.Queue()

@@ -16,6 +16,8 @@ from ces_common.bus import NatsBus
 from ces_common.bus.nats_claims import AccountClaims
 from ces_common.bus.port import AccessRefused, Bus, BusError, BusUnavailable, NoResponder
 from ces_common.natsauth import (
+    REVOKER,
+    SERVICES,
     Credentials,
     init_trust,
     issue_user,
@@ -65,9 +67,8 @@ async def test_a_jwt_of_a_foreign_cluster_is_refused(cluster: Cluster, tmp_path:
 
 
 async def test_the_agents_signing_key_makes_agents_only(cluster: Cluster, enter: Enter) -> None:
-    """Even when its holder calls the user by a service's name."""
-    fake = await enter("agent", "manager")
-    assert await send_and_see(fake, subjects.heartbeat("manager")) is True
+    fake = await enter("agent", "managers")
+    assert await send_and_see(fake, subjects.heartbeat("managers")) is True
     assert await send_and_see(fake, subjects.event("job", "submitted", "j")) is False
     with pytest.raises(AccessRefused):
         await fake.subscribe(subjects.rpc("manager", "snapshot"), nothing)
@@ -90,6 +91,12 @@ async def test_a_node_joins_with_a_key_that_never_leaves_it(cluster: Cluster, tm
 @pytest.mark.parametrize("name", ["*", ">", "a.b", "", "{{name()}}", "a b"])
 def test_no_user_is_issued_for_a_name_that_is_more_than_a_name(cluster: Cluster, name: str) -> None:
     with pytest.raises(BadName):
+        issue_user(cluster.trust.signing_key("agent"), name, new_user_key().public)
+
+
+@pytest.mark.parametrize("name", [*SERVICES, REVOKER])
+def test_no_node_goes_by_the_name_of_a_service_whose_inbox_it_would_hear(cluster: Cluster, name: str) -> None:
+    with pytest.raises(BadName, match="call the node otherwise"):
         issue_user(cluster.trust.signing_key("agent"), name, new_user_key().public)
 
 
@@ -126,8 +133,8 @@ async def test_making_the_trust_again_keeps_every_credential_valid(cluster: Clus
     with NatsServer(tmp_path / "server", server_config(again, store_dir=tmp_path / "store", port=-1)) as server:
         bus = NatsBus(server.url, name="n1", credentials=credentials)
         await bus.connect(deadline_s=SOON)
-        with pytest.raises(BusUnavailable):  # nothing is provisioned, but it is let in
-            await bus.kv_get("n1.compute")
+        with pytest.raises(NoResponder):  # there is no manager, but it is let in
+            await bus.request(subjects.fetch("n1", "compute"))
         await bus.close()
 
 

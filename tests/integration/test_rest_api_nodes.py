@@ -36,6 +36,14 @@ async def test_a_wrong_key_is_refused_and_the_token_stays_good(api: Api) -> None
     assert (await join(api, token)).status_code == 200
 
 
+async def test_a_node_with_a_services_name_is_refused_and_the_token_stays_good(api: Api) -> None:
+    token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+    wrong = await join(api, token, "manager")
+    assert wrong.status_code == 422
+    assert wrong.json()["errors"][0]["field"] == "name"
+    assert (await join(api, token)).status_code == 200
+
+
 async def test_cordon_and_uncordon(api: Api) -> None:
     token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
     await join(api, token)

@@ -239,7 +239,7 @@ class MemoryBus:
         subject = wire.desired_subject(key)
         self._check(subject, data)
         self._broker.bucket[key] = data
-        self._broker.route(Message(subject, data))
+        self._broker.route(Message(wire.desired_change(key), data))
 
     async def kv_get(self, key: str) -> bytes | None:
         self._check(wire.desired_subject(key), b"")
@@ -249,7 +249,7 @@ class MemoryBus:
         subject = wire.desired_subject(key)
         self._check(subject, b"")
         self._broker.bucket.pop(key, None)
-        self._broker.route(Message(subject, b"", {"KV-Operation": "DEL"}))
+        self._broker.route(Message(wire.desired_change(key), b"", {"KV-Operation": "DEL"}))
 
     async def kv_keys(self, kind: str) -> list[str]:
         self._check("kv", b"")
@@ -258,10 +258,10 @@ class MemoryBus:
     async def kv_subscribe(self, node: str, handler: KeyHandler) -> Subscription:
         async def on_message(message: Message) -> None:
             deleted = "KV-Operation" in message.headers
-            await handler(wire.desired_key_of(message.subject), None if deleted else message.data)
+            await handler(wire.parse_desired_change(message.subject), None if deleted else message.data)
 
         self._check(node, b"")
-        return self._keep(_Listening(self._broker, wire.desired_subjects(node), None, on_message))
+        return self._keep(_Listening(self._broker, wire.desired_changes(node), None, on_message))
 
     def _keep(self, listening: _Listening) -> _Listening:
         self._open.append(listening)

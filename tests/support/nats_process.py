@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +26,19 @@ def plain_config(store_dir: Path) -> str:
     return (
         f'host: "127.0.0.1"\nport: -1\nmax_payload: 8388608\njetstream {{ store_dir: {json.dumps(str(store_dir))} }}\n'
     )
+
+
+def cluster_configs(directory: Path, size: int) -> list[str]:
+    """Servers as ``plain_config`` makes one, which form a cluster."""
+    with ExitStack() as held:
+        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(size)]
+        ports = [each.getsockname()[1] for each in sockets]
+    routes = json.dumps([f"nats://127.0.0.1:{port}" for port in ports])
+    return [
+        f"server_name: s{number}\n{plain_config(directory / f'store{number}')}"
+        f"cluster {{ name: test, listen: '127.0.0.1:{port}', routes: {routes} }}\n"
+        for number, port in enumerate(ports)
+    ]
 
 
 class NatsServer:

@@ -28,7 +28,17 @@ def test_what_is_built_is_taken_apart_again() -> None:
     for desired in subjects.DESIRED_KINDS:
         key = subjects.desired_key("n1", desired)
         assert subjects.parse_desired_key(key) == ("n1", desired)
-        assert subjects.desired_key_of(subjects.desired_subject(key)) == key
+        assert subjects.parse_desired_change(subjects.desired_change(key)) == key
+        assert subjects.matches(subjects.desired_changes("n1"), subjects.desired_change(key))
+        assert subjects.parse_fetch(subjects.fetch("n1", desired)) == key
+        assert subjects.matches(subjects.ALL_FETCHES, subjects.fetch("n1", desired))
+
+
+def test_a_node_is_answered_to_its_own_inbox_and_a_service_to_any() -> None:
+    for subject in (subjects.heartbeat("n1"), subjects.fetch("n1", "compute")):
+        assert subjects.answered_to(subject) == "_INBOX.n1."
+    for subject in (subjects.rpc("manager", "snapshot"), subjects.agent_rpc("hb", "logs")):
+        assert subjects.answered_to(subject) == "_INBOX."
 
 
 @pytest.mark.parametrize("name", ["", "*", ">", "a.b", "a b", "a\n", "é", "$KV", "a/b", "x" * 200])
@@ -47,7 +57,9 @@ def test_what_is_built_is_taken_apart_again() -> None:
         lambda name: subjects.agent_rpc("n1", name),
         subjects.dead_letter,
         lambda name: subjects.desired_key(name, "compute"),
-        subjects.desired_subjects,
+        subjects.desired_changes,
+        lambda name: subjects.desired_change(f"{name}.compute"),
+        lambda name: subjects.fetch(name, "compute"),
         lambda name: subjects.desired_subject(f"{name}.compute"),
         lambda name: subjects.desired_subject(f"n1.{name}"),
     ],
@@ -67,7 +79,9 @@ def test_no_name_can_be_more_than_one_token(build: Callable[[str], str], name: s
         (subjects.parse_report, "ces.v1.agent.n1"),
         (subjects.parse_desired_key, "n1"),
         (subjects.parse_desired_key, "n1.storage"),
-        (subjects.desired_key_of, "ces.v1.hb.n1"),
+        (subjects.parse_desired_change, "ces.v1.hb.n1"),
+        (subjects.parse_desired_change, "$KV.ces_desired.n1.compute"),
+        (subjects.parse_fetch, "ces.v1.fetch.n1.storage"),
         (subjects.stream_of, "ces.v1.hb.n1"),
     ],
 )

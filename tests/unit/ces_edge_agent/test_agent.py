@@ -11,7 +11,7 @@ from fake_runtime import FakeHost, FakeRuntime
 from memory_bus import MemoryBroker, MemoryBus
 
 from ces_common import subjects
-from ces_common.bus.port import AccessRefused, Message, RemoteError
+from ces_common.bus.port import AccessRefused, Callback, Message, RemoteError
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork, DesiredWorker
 from ces_common.messages.queries import LinkProbe, LinkProbed, LogAnswer, LogQuery
 from ces_common.messages.reports import (
@@ -51,6 +51,8 @@ class World:
         self.time = FakeTime()
         self.host = FakeHost()
         self.there = True
+        self.readable = True  # whether the manager can read the spec store
+        self.fetches = 0
         self.beats: list[Heartbeat] = []
         self.said: dict[str, list[Any]] = {kind: [] for kind in REPORTS}
         self.tasks: list[asyncio.Task[None]] = []
@@ -59,6 +61,7 @@ class World:
     async def open(self) -> None:
         await self.bus.connect()
         await self.bus.serve(subjects.ALL_HEARTBEATS, self._heartbeat)
+        await self.bus.serve(subjects.ALL_FETCHES, self._fetch)
         for kind, model in REPORTS.items():
 
             async def heard(message: Message, kind: str = kind, model: type[Any] = model) -> None:
@@ -74,9 +77,17 @@ class World:
             raise RemoteError("away", "the manager is away")
         return LeaseGrant(lease_s=LEASE_S).encode()
 
-    async def start(self, bus: MemoryBus | None = None, heartbeat_s: float = BEAT_S) -> Agent:
+    async def _fetch(self, message: Message) -> bytes:
+        self.fetches += 1
+        if not (self.there and self.readable):
+            raise RemoteError("away", "the manager or the spec store is away")
+        return await self.bus.kv_get(subjects.parse_fetch(message.subject)) or b""
+
+    async def start(self, bus: MemoryBus | None = None, heartbeat_s: float = BEAT_S, resync_s: float = 3600.0) -> Agent:
         """An agent on the machine, with what earlier ones left there."""
-        settings = AgentSettings(node="n", state_dir=self.folder, heartbeat_s=heartbeat_s, resync_s=30, stop_grace_s=1)
+        settings = AgentSettings(
+            node="n", state_dir=self.folder, heartbeat_s=heartbeat_s, resync_s=resync_s, stop_grace_s=1
+        )
         self.runtime, self.network = FakeRuntime(self.folder, self.host), FakeNetwork()
         await self.runtime.open()
         bus = bus or MemoryBus(self.broker)
@@ -135,6 +146,53 @@ async def test_what_is_desired_before_it_starts_is_read_and_what_comes_later_is_
     await world.until(lambda: world.states() == {})
     await world.want(network(generation=4))
     await world.until(lambda: world.host.sandboxes == {})
+
+
+async def test_what_is_told_to_nobody_is_found_at_the_next_resync(world: World) -> None:
+    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
+    await world.start(resync_s=5 * BEAT_S)
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    world.broker.bucket["n.compute"] = compute(generation=2).encode()
+    await world.until(lambda: world.states() == {})
+
+
+async def test_an_agent_that_starts_before_anybody_can_tell_it_what_to_do_goes_on_asking(world: World) -> None:
+    world.readable = False
+    agent = await world.start()
+    await world.until(lambda: world.fetches > 3)
+    assert agent.missing() == "word from the manager", "it might hold a document that was replaced while it was away"
+    world.broker.bucket |= {
+        "n.network": network("a", generation=1).encode(),
+        "n.compute": compute(worker("a"), generation=1).encode(),
+    }
+    world.readable = True
+    await world.until(lambda: world.states() == {"a.1": "running"})
+
+
+class ReconnectingBus(MemoryBus):
+    """A connection that is lost when a test says so."""
+
+    def __init__(self, broker: MemoryBroker) -> None:
+        super().__init__(broker)
+        self.callbacks: list[Callback] = []
+
+    def on_reconnect(self, callback: Callback) -> None:
+        self.callbacks.append(callback)
+
+
+async def test_what_changed_while_it_was_disconnected_is_read_when_the_manager_is_back_too(world: World) -> None:
+    bus = ReconnectingBus(world.broker)
+    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
+    await world.start(bus)
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    world.broker.bucket["n.compute"] = compute(generation=2).encode()
+    world.readable, before = False, world.fetches
+    for callback in bus.callbacks:
+        await callback()
+    await world.until(lambda: world.fetches > before)
+    assert world.states() == {"a.1": "running"}
+    world.readable = True
+    await world.until(lambda: world.states() == {})
 
 
 async def test_both_reports_tell_the_generation_reached_and_are_repeated(world: World) -> None:
@@ -295,6 +353,24 @@ async def test_after_the_lease_nothing_starts_by_what_was_desired_before(world: 
     await world.until(lambda: agent.missing() is None)
     await world.beats_more()
     assert started == []
+
+
+async def test_after_the_lease_nothing_starts_while_the_spec_store_is_being_filled_again(world: World) -> None:
+    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
+    await world.start()
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    await world.stop()
+    world.host.workers.clear()
+    world.time.passes(LEASE_S + 60)
+    world.broker.bucket.clear()
+    agent = await world.start()
+    await world.beats_more()
+    await world.want(network("a", generation=2))
+    await world.beats_more()
+    assert world.states() == {}
+    assert agent.missing() == "word from the manager"
+    await world.want(compute(worker("a", 2), generation=2))
+    await world.until(lambda: world.states() == {"a.2": "running"})
 
 
 async def test_progress_is_passed_on(world: World) -> None:

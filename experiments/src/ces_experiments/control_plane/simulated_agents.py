@@ -66,8 +66,8 @@ class SimulatedNode:
         try:
             await bus.kv_subscribe(self.name, self._desired)
             for kind in subjects.DESIRED_KINDS:
-                key = subjects.desired_key(self.name, kind)
-                await self._desired(key, await bus.kv_get(key))
+                document = await bus.request(subjects.fetch(self.name, kind))
+                await self._desired(subjects.desired_key(self.name, kind), document or None)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._beat(bus))
                 tasks.create_task(self._report(bus))

@@ -8,12 +8,12 @@ from ces_common.service import BadSetup
 from ces_common.settings import ServiceSettings
 
 
-def bus_from(settings: ServiceSettings, name: str) -> NatsBus:
-    """A bus, not yet connected, for the identity ``name`` (a service or a node). Raises BadSetup for a credentials file
-    that is missing or cannot be read."""
+def bus_from(settings: ServiceSettings, name: str, *, replicas: int = 1) -> NatsBus:
+    """A bus, not yet connected, for the identity ``name`` (a service or a node). ``replicas``: as for NatsBus. Raises
+    BadSetup for a credentials file that is missing or cannot be read."""
     path = settings.nats_creds
     try:
         credentials = read_credentials(path) if path else None
     except (OSError, ValueError) as error:
         raise BadSetup(f"CES_NATS_CREDS: {path} is no credentials file: {error}") from error
-    return NatsBus(settings.nats_urls, name=name, credentials=credentials)
+    return NatsBus(settings.nats_urls, name=name, credentials=credentials, replicas=replicas)

@@ -19,10 +19,12 @@ ALL_EVENTS: Final = f"{PREFIX}.evt.>"
 ALL_DEAD: Final = f"{PREFIX}.dead.>"
 ALL_HEARTBEATS: Final = f"{PREFIX}.hb.*"
 ALL_REPORTS: Final = f"{PREFIX}.agent.*.*"
+ALL_FETCHES: Final = f"{PREFIX}.fetch.*.*"
 
 DESIRED_BUCKET: Final = "ces_desired"
 DESIRED_STREAM: Final = f"KV_{DESIRED_BUCKET}"
 DESIRED_PREFIX: Final = f"$KV.{DESIRED_BUCKET}"
+DESIRED_CHANGES: Final = f"{PREFIX}.desired"  # under which the server tells what was stored under DESIRED_PREFIX
 
 ReportKind = Literal["status", "applied", "progress", "links", "data"]
 REPORT_KINDS: Final[tuple[ReportKind, ...]] = ("status", "applied", "progress", "links", "data")
@@ -78,6 +80,18 @@ def parse_heartbeat(subject: str) -> str:
     return node_name(node)
 
 
+def fetch(node: str, kind: DesiredKind) -> str:
+    """The subject on which a node asks for its own desired state."""
+    return f"{PREFIX}.fetch.{desired_key(node, kind)}"
+
+
+def parse_fetch(subject: str) -> str:
+    """The key that is asked for. Raises BadName."""
+    key = ".".join(_rest(subject, "fetch", 2))
+    parse_desired_key(key)
+    return key
+
+
 def report(node: str, kind: ReportKind) -> str:
     """The subject an agent reports on about itself."""
     return f"{PREFIX}.agent.{node_name(node)}.{_one_of(kind, REPORT_KINDS, 'report')}"
@@ -124,21 +138,25 @@ def parse_desired_key(key: str) -> tuple[str, DesiredKind]:
 
 
 def desired_subject(key: str) -> str:
-    """The subject that carries a key's changes. Raises BadName for a key that is not of the bucket."""
+    """The subject under which a key is stored. Raises BadName for a key that is not of the bucket."""
     parse_desired_key(key)
     return f"{DESIRED_PREFIX}.{key}"
 
 
-def desired_subjects(node: str) -> str:
+def desired_change(key: str) -> str:
+    """The subject that carries a key's changes. Raises BadName for a key that is not of the bucket."""
+    parse_desired_key(key)
+    return f"{DESIRED_CHANGES}.{key}"
+
+
+def desired_changes(node: str) -> str:
     """A pattern for the changes of all keys of one node."""
-    return f"{DESIRED_PREFIX}.{node_name(node)}.*"
+    return f"{DESIRED_CHANGES}.{node_name(node)}.*"
 
 
-def desired_key_of(subject: str) -> str:
+def parse_desired_change(subject: str) -> str:
     """The key whose change ``subject`` carries. Raises BadName."""
-    key = subject.removeprefix(f"{DESIRED_PREFIX}.")
-    if key == subject:
-        raise BadName(f"{subject!r} carries no desired state")
+    key = ".".join(_rest(subject, "desired", 2))
     parse_desired_key(key)
     return key
 
@@ -146,6 +164,13 @@ def desired_key_of(subject: str) -> str:
 def inbox_prefix(name: str) -> str:
     """Under which the replies to ``name`` come; its credentials admit no other."""
     return f"_INBOX.{token(name)}"
+
+
+def answered_to(subject: str) -> str:
+    """How the reply subject of a request on ``subject`` must begin: with the node's own inbox where nodes ask, with
+    any inbox where services do."""
+    family, _, rest = subject.removeprefix(f"{PREFIX}.").partition(".")
+    return f"{inbox_prefix(rest.partition('.')[0])}." if family in ("hb", "fetch") else "_INBOX."
 
 
 def stream_of(subject: str) -> str:

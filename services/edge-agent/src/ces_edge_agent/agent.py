@@ -4,6 +4,7 @@ on within its lease."""
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Awaitable
 from contextlib import AsyncExitStack
@@ -15,7 +16,7 @@ import psutil
 import structlog
 
 from ces_common import subjects
-from ces_common.bus.port import Bus, BusError, Message, RemoteError
+from ces_common.bus.port import Bus, BusError, BusUnavailable, Message, RemoteError, backoff_s
 from ces_common.messages.base import Message as WireMessage
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork
 from ces_common.messages.queries import LinkProbe, LogQuery
@@ -73,7 +74,8 @@ class Agent:
         self._answered = False  # whether the manager answered the last heartbeat
         self._connected = False
         self._reading_progress = asyncio.Lock()
-        bus.on_reconnect(self._read_desired)
+        self._resync_hint = Hint()
+        bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
         """Why the agent is not ready; None when it is."""
@@ -110,8 +112,8 @@ class Agent:
     # Desired state
 
     async def _take(self, key: str, data: bytes | None) -> None:
-        if data is None:
-            return  # deleted as the node left the cluster: its workers end with their lease
+        if not data:
+            return  # none yet, or deleted as the node left the cluster: its workers end with their lease
         if key == subjects.desired_key(self._settings.node, "compute"):
             if self._workers_document.offer(data):
                 self.workers.hint.set()
@@ -120,19 +122,34 @@ class Agent:
             self.workers.hint.set()
 
     async def _read_desired(self) -> None:
+        """Raises BusError, also where a document that the node holds is gone: a controller makes it again, and it may
+        say something else by now."""
+        node, gone = self._settings.node, []
         for kind in subjects.DESIRED_KINDS:
-            key = subjects.desired_key(self._settings.node, kind)
-            await self._take(key, await self._bus.kv_get(key))
+            document = await self._bus.request(subjects.fetch(node, kind))
+            await self._take(subjects.desired_key(node, kind), document)
+            held = self._workers_document if kind == "compute" else self._network_document
+            if not document and held.current is not None:
+                gone.append(kind)
+        if gone:
+            raise BusUnavailable(f"the spec store has no document of this node: {', '.join(gone)}")
 
     async def _resync(self) -> None:
+        """Read the desired state now and then, since any message may be lost. All nodes lose the broker together, so
+        each waits a time of its own, and longer after each failure."""
+        failures = 0
         while True:
             try:
                 await self._read_desired()
-                wait_s = self._settings.resync_s
+                failures, wait_s = 0, self._settings.resync_s
             except BusError as error:
                 log.info("the desired state cannot be read yet", error=str(error))
-                wait_s = 1.0
-            await asyncio.sleep(wait_s)
+                failures += 1
+                wait_s = min(backoff_s(failures), self._settings.resync_s)
+            await self._resync_hint.wait(wait_s * random.uniform(0.5, 1.0))
+
+    async def _reconnected(self) -> None:
+        self._resync_hint.set()
 
     # Reports
 

@@ -21,6 +21,7 @@ from ces_manager.database import Database
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.handlers import SERVICE, Messaging
 from ces_manager.messaging.relay import Relay
+from ces_manager.messaging.streams import StreamKeeper
 from ces_manager.network.prober import Prober
 from ces_manager.nodes.expiry import expire
 from ces_manager.nodes.failure_detector import FailureDetector
@@ -46,7 +47,8 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         await migrated(settings.database_url)
     timeouts = settings.timeouts()
     uow = UnitOfWork(new_engine(settings.database_url))
-    bus = bus_from(settings, SERVICE)
+    bus = bus_from(settings, SERVICE, replicas=settings.nats_replicas)
+    streams = StreamKeeper(bus, settings.tick_s)
     database, broadcast, measurements, failure_detector = Database(uow), Broadcast(), Measurements(), FailureDetector()
     relay, revoker = Relay(uow, bus), Revoker(database, claims)
     database.on_commit(relay.hint.set)
@@ -77,11 +79,15 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
 
     async def work() -> None:
         await bus.connect()
-        bus.on_reconnect(messaging.keep_streams)
+        await streams.made()
         bus.on_reconnect(revoker.reconnected)
         await messaging.start()
         started.set()
         await relay.run()
+
+    async def keep_streams() -> None:
+        await started.wait()
+        await streams.run()
 
     app = make_app(context, token, missing)
     async with serve_http(app, settings.http_host, settings.http_port):
@@ -89,6 +95,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
             await run_loops(
                 stop,
                 work(),
+                keep_streams(),
                 expire_repeatedly(database, timeouts, failure_detector, measurements, settings.tick_s),
                 revoker.run(),
             )

@@ -26,6 +26,7 @@ class ManagerSettings(QueueSettings):
     agent_signing_key_file: Path
     revocation_key_file: Path | None = None
     advertised_nats_urls: Annotated[list[str], NoDecode] = []  # what agents are told; nats_urls when empty
+    nats_replicas: Annotated[int, Field(ge=1, le=5)] = 1  # of the streams and the bucket; never lowered
     lease_s: Seconds = 30.0
     lease_margin_s: Seconds = 5.0
     unreachable_s: Seconds = 8.0

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import nats.js.errors
 import structlog
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
@@ -14,7 +15,7 @@ from nats.js import JetStreamContext
 from ces_common import subjects as wire
 from ces_common.bus.codec import pack, pack_error, unpack, unpack_reply
 from ces_common.bus.nats_connection import NatsConnection
-from ces_common.bus.nats_consumer import MESSAGE_ID, PullConsumer, is_stray
+from ces_common.bus.nats_consumer import MESSAGE_ID, STREAM_NOT_FOUND, PullConsumer
 from ces_common.bus.nats_errors import translated
 from ces_common.bus.nats_streams import provision
 from ces_common.bus.port import (
@@ -40,20 +41,22 @@ log = structlog.get_logger(__name__)
 
 STORE_TIMEOUT_S: Final = 5.0
 SERVED_AT_ONCE: Final = 32
-KEY: Final = "Ces-Key"
 OPERATION: Final = "KV-Operation"
-INBOXES: Final = "_INBOX."  # a requester could name any subject, and we may write to more of them than it
 
 
 class NatsBus:
     """A Bus on one or several NATS servers (a cluster).
 
     ``name`` is the identity's name in its credentials: replies come to an inbox under it and nowhere else.
+    ``replicas``: at least as many servers keep a copy of every stream that this client provisions.
     """
 
-    def __init__(self, servers: str | Sequence[str], *, name: str, credentials: Credentials | None = None) -> None:
+    def __init__(
+        self, servers: str | Sequence[str], *, name: str, credentials: Credentials | None = None, replicas: int = 1
+    ) -> None:
         addresses = [servers] if isinstance(servers, str) else list(servers)
         self._connection = NatsConnection(addresses, name=name, credentials=credentials)
+        self._replicas = replicas
         self._consumers: list[PullConsumer] = []
         self._serving: set[asyncio.Task[None]] = set()
 
@@ -80,11 +83,14 @@ class NatsBus:
 
     async def provision(self) -> None:
         js = self._js()
-        request = f"$JS.API.STREAM.CREATE.{wire.EVENT_STREAM}"
+        request = f"$JS.API.STREAM.INFO.{wire.EVENT_STREAM}"
         with self._connection.refusal("publish", request) as refused, translated("the streams"):
-            await self._connection.first(
-                asyncio.ensure_future(provision(js)), refused, "may not create the streams and the bucket"
-            )
+            making = asyncio.ensure_future(provision(js, self._replicas))
+            try:
+                await self._connection.first(making, refused, "may not create the streams and the bucket")
+            except (nats.js.errors.ServerError, nats.js.errors.BadRequestError) as error:
+                asked = f"{self._replicas} replicas (CES_NATS_REPLICAS)"
+                raise BusError(f"the broker does not keep the streams with {asked}: {error.description}") from error
 
     async def publish_fact(
         self, subject: str, data: bytes, *, message_id: str, headers: Mapping[str, str] | None = None
@@ -144,9 +150,6 @@ class NatsBus:
 
     async def subscribe(self, subject: str, handler: MessageHandler, *, queue: str | None = None) -> Subscription:
         async def on_message(msg: Msg) -> None:
-            if is_stray(msg):
-                log.error("stray message ignored", subject=msg.subject)
-                return
             try:
                 await handler(Message(msg.subject, msg.data, msg.headers or {}))
             except Exception:
@@ -180,8 +183,11 @@ class NatsBus:
                 slots.release()
 
         async def on_request(msg: Msg) -> None:
-            if is_stray(msg) or not msg.reply.startswith(INBOXES):
-                log.warning("request ignored: no inbox to answer to", subject=msg.subject, reply=msg.reply)
+            # A requester could name any subject, and we may write to more of them than it may.
+            if not msg.reply.startswith(wire.answered_to(msg.subject)):
+                log.warning(
+                    "request ignored: no inbox of the requester's to answer to", subject=msg.subject, reply=msg.reply
+                )
                 return
             await slots.acquire()
             task = asyncio.create_task(answer(msg))
@@ -194,29 +200,24 @@ class NatsBus:
 
     async def kv_put(self, key: str, data: bytes) -> None:
         payload, marks = pack(data)
-        await self._store(wire.desired_subject(key), payload, {**marks, KEY: key})
+        await self._store(wire.desired_subject(key), payload, marks)
 
     async def kv_delete(self, key: str) -> None:
-        await self._store(wire.desired_subject(key), b"", {KEY: key, OPERATION: "DEL"})
+        await self._store(wire.desired_subject(key), b"", {OPERATION: "DEL"})
 
     async def kv_get(self, key: str) -> bytes | None:
         subject = wire.desired_subject(key)
-        request = f"$JS.API.DIRECT.GET.{wire.DESIRED_STREAM}.{subject}"
+        request = f"$JS.API.STREAM.MSG.GET.{wire.DESIRED_STREAM}"
+        with self._connection.refusal("publish", request) as refused, translated(subject):
+            reading = asyncio.ensure_future(self._js().get_last_msg(wire.DESIRED_STREAM, subject))
+            try:
+                stored = await self._connection.first(reading, refused, "may not read the desired state")
+            except nats.js.errors.NotFoundError as error:
+                if error.err_code == STREAM_NOT_FOUND:
+                    raise BusUnavailable("the desired-state bucket does not exist yet") from error
+                return None
         try:
-            reply = await self._connection.request(request, b"", None, DEFAULT_TIMEOUT_S)
-        except NoResponder as error:
-            raise BusUnavailable("the desired-state bucket does not exist yet") from error
-        headers = reply.headers or {}
-        status = headers.get("Status")
-        if status == "404":
-            return None
-        if status is not None:
-            raise BusError(f"{key}: {status} {headers.get('Description', '')}")
-        if headers.get(KEY) != key:
-            log.error("a stray lies under a desired-state key", key=key, written_for=headers.get(KEY))
-            return None
-        try:
-            return _value(reply)
+            return _value(stored.data or b"", stored.headers or {})
         except BusError as error:  # as good as none: the controller that keeps the key writes it again
             log.error("a desired-state key cannot be read", key=key, error=str(error))
             return None
@@ -237,22 +238,18 @@ class NatsBus:
 
     async def kv_subscribe(self, node: str, handler: KeyHandler) -> Subscription:
         async def on_message(msg: Msg) -> None:
-            key = wire.desired_key_of(msg.subject)
-            if is_stray(msg) or (msg.headers or {}).get(KEY) != key:
-                log.error("stray desired state ignored", key=key)
-                return
+            key = wire.parse_desired_change(msg.subject)
             try:
-                await handler(key, _value(msg))
+                await handler(key, _value(msg.data, msg.headers or {}))
             except Exception:
                 log.exception("desired-state handler failed", key=key)
 
-        return await self._connection.subscribe(wire.desired_subjects(node), on_message)
+        return await self._connection.subscribe(wire.desired_changes(node), on_message)
 
 
-def _value(msg: Msg) -> bytes | None:
+def _value(data: bytes, headers: Mapping[str, str]) -> bytes | None:
     """Raises BusError if the message is not what its headers say."""
-    headers = msg.headers or {}
-    return None if headers.get(OPERATION) in ("DEL", "PURGE") else unpack(msg.data, headers)
+    return None if headers.get(OPERATION) in ("DEL", "PURGE") else unpack(data, headers)
 
 
 def _is_new(reply: Msg, subject: str) -> bool:

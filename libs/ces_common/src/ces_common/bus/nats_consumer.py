@@ -38,21 +38,10 @@ LINGER_S: Final = 30.0
 HEARTBEAT_S: Final = 5.0
 ANSWER_S: Final = 5.0
 MESSAGE_ID: Final = "Nats-Msg-Id"
-STREAM_HEADER: Final = "Nats-Stream"
 _SECOND: Final = 1_000_000_000
-_STREAM_NOT_FOUND: Final = 10059
+STREAM_NOT_FOUND: Final = 10059
 
 StoreDead = Callable[[str, bytes, str, dict[str, str]], Awaitable[None]]
-
-
-def is_stray(msg: Msg) -> bool:
-    """Whether it is the server's reply to a read of a stream, sent where nobody may write by that way.
-
-    Whoever reads by direct get names the reply subject, and the server sends what was read to any subject at all:
-    an agent, which may read its own keys, could so put them under another node's, or among the facts. Such a reply
-    carries the server's own headers, which nothing that we publish does.
-    """
-    return STREAM_HEADER in (msg.headers or {})
 
 
 class _Lost(BusError):
@@ -147,7 +136,7 @@ class PullConsumer:
             try:
                 await self._add_consumer()
             except nats.js.errors.NotFoundError as error:
-                if error.err_code != _STREAM_NOT_FOUND:
+                if error.err_code != STREAM_NOT_FOUND:
                     raise
                 try:
                     await self._provision()
@@ -230,10 +219,6 @@ class PullConsumer:
                 await self._answer(msg.in_progress())
 
     async def _handle(self, msg: Msg) -> None:
-        if is_stray(msg):
-            log.error("stray message dropped", durable=self._durable, subject=msg.subject)
-            await self._answer(msg.term())
-            return
         metadata = msg.metadata
         headers = msg.headers or {}
         message_id = headers.get(MESSAGE_ID) or f"{metadata.stream}-{metadata.sequence.stream}"

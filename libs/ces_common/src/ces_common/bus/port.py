@@ -134,7 +134,8 @@ class Bus(Protocol):
         """Call back after each connection that follows a lost one. Errors are logged."""
 
     async def provision(self) -> None:
-        """Make sure that the streams and the bucket exist as they should. For central services only."""
+        """Make sure that the streams and the bucket exist as they should. For the manager only. Raises BusUnavailable,
+        AccessRefused, RequestTimeout, and BusError where the broker cannot keep them so."""
 
     async def publish_fact(
         self, subject: str, data: bytes, *, message_id: str, headers: Mapping[str, str] | None = None
@@ -176,13 +177,15 @@ class Bus(Protocol):
         AccessRefused, PayloadTooLarge."""
 
     async def serve(self, subject: str, handler: RequestHandler, *, queue: str | None = None) -> Subscription:
-        """Answer requests, several at a time. What the handler raises reaches the requester as RemoteError."""
+        """Answer requests, several at a time. What the handler raises reaches the requester as RemoteError. A request
+        is ignored where its reply subject is no inbox, or another's where nodes ask (``subjects.answered_to``)."""
 
     async def kv_put(self, key: str, data: bytes) -> None:
         """Store a desired state. Raises BusUnavailable, AccessRefused, PayloadTooLarge."""
 
     async def kv_get(self, key: str) -> bytes | None:
-        """The desired state under ``key``. Raises BusUnavailable, AccessRefused, RequestTimeout."""
+        """The desired state under ``key``, as last stored. For central services only: a node asks the manager
+        (``subjects.fetch``). Raises BusUnavailable, AccessRefused, RequestTimeout."""
 
     async def kv_delete(self, key: str) -> None: ...
 
@@ -191,7 +194,7 @@ class Bus(Protocol):
 
     async def kv_subscribe(self, node: str, handler: KeyHandler) -> Subscription:
         """Hear each change of a node's keys from now on; a deleted key comes as None. Changes made while
-        disconnected are missed: read the keys on reconnect and now and then."""
+        disconnected are missed: ask for the keys on reconnect and now and then."""
 
 
 def backoff_s(deliveries: int) -> float:

@@ -5,12 +5,17 @@ listed is refused. Reading a stream needs rights on the JetStream API, which are
 
 - a durable consumer is made, asked and acknowledged under its own name only, so that no service can move another's
   position;
-- an agent gets none of that: with the right to make a consumer it could read every node's keys. It hears its own
-  keys as plain messages and reads them by direct get, whose subject names the key.
+- an agent gets none of the API. It hears the changes of its own desired state as plain messages, which the server sends
+  when it stores them, and asks the manager for it otherwise.
 
-A requester chooses the reply subject, and the server does not check it. So services, which agents can ask, answer to
-inboxes only: no agent can make a service write where the agent itself may not. An agent is asked by services alone
-and has no general right to write to inboxes, so it may answer what it is asked.
+A requester chooses the reply subject, and the server does not check it: whoever answers, writes there with rights of
+its own. The server answers with all of them, and would execute its answer to any request as a request to the API. So
+
+- an agent may publish nothing that the server itself answers: neither the API nor what a stream stores;
+- services, which agents can ask, answer to an inbox only, and to an agent's requests only to that agent's;
+- an agent is asked by services alone, and may answer what it is asked. It may publish nothing that an agent hears, or
+  it could ask itself and so gain the right to write to any subject;
+- no agent goes by a service's name, whose inbox it would hear.
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ from ces_common import subjects
 REVOKER: Final = "revoker"
 _ME: Final = "{{name()}}"
 _API: Final = "$JS.API"
+_READ_DESIRED: Final = f"{_API}.STREAM.MSG.GET.{subjects.DESIRED_STREAM}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +49,6 @@ def _consumer(stream: str, durable: str) -> tuple[str, ...]:
     )
 
 
-def _read_desired(key: str) -> str:
-    return f"{_API}.DIRECT.GET.{subjects.DESIRED_STREAM}.{subjects.DESIRED_PREFIX}.{key}"
-
-
 def _service(name: str, publish: tuple[str, ...], subscribe: tuple[str, ...] = ()) -> Permissions:
     """What every central service may do, and what this one may do in addition."""
     return Permissions(
@@ -63,12 +65,12 @@ def _service(name: str, publish: tuple[str, ...], subscribe: tuple[str, ...] = (
 
 
 def _controller(name: str, kind: str, publish: tuple[str, ...], subscribe: tuple[str, ...]) -> Permissions:
-    """A controller writes and reads one kind of desired state, on every node."""
+    """A controller writes one kind of desired state, for every node."""
     return _service(
         name,
         publish=(
             f"{subjects.DESIRED_PREFIX}.*.{kind}",
-            _read_desired(f"*.{kind}"),
+            _READ_DESIRED,
             f"{_API}.STREAM.INFO.{subjects.DESIRED_STREAM}",
             *publish,
         ),
@@ -94,10 +96,10 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
         publish=(
             f"{subjects.PREFIX}.hb.{_ME}",
             f"{subjects.PREFIX}.agent.{_ME}.>",
-            _read_desired(f"{_ME}.>"),
+            *(f"{subjects.PREFIX}.fetch.{_ME}.{kind}" for kind in subjects.DESIRED_KINDS),
         ),
         subscribe=(
-            f"{subjects.DESIRED_PREFIX}.{_ME}.*",
+            f"{subjects.DESIRED_CHANGES}.{_ME}.*",
             f"{subjects.PREFIX}.rpc.agent.{_ME}.>",
             f"_INBOX.{_ME}.>",
         ),
@@ -109,7 +111,7 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
         publish=(
             f"{subjects.PREFIX}.evt.>",
             f"{subjects.PREFIX}.rpc.>",
-            _read_desired(">"),
+            _READ_DESIRED,
             *_consumer(subjects.EVENT_STREAM, subjects.MANAGER_NETWORKS),
             subjects.dead_letter(subjects.MANAGER_NETWORKS),
             *_consumer(subjects.EVENT_STREAM, subjects.MANAGER_REFUSALS),
@@ -117,7 +119,7 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
             *_consumer(subjects.DEAD_STREAM, "manager"),
             *(f"{_API}.STREAM.{verb}.{name}" for verb in ("CREATE", "UPDATE", "INFO") for name in _STORED),
         ),
-        subscribe=(subjects.ALL_HEARTBEATS, subjects.ALL_REPORTS),
+        subscribe=(subjects.ALL_HEARTBEATS, subjects.ALL_REPORTS, subjects.ALL_FETCHES),
     ),
     "scheduler": _service(
         "scheduler",

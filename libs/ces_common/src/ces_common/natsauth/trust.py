@@ -18,7 +18,7 @@ from ces_common import subjects
 from ces_common.natsauth import jwt
 from ces_common.natsauth.credentials import Credentials, new_user_key
 from ces_common.natsauth.keys import BadKey, Kind, check_user_key, new_seed, public_key
-from ces_common.natsauth.permissions import AGENT, PERMISSIONS, REVOKER
+from ces_common.natsauth.permissions import AGENT, PERMISSIONS, REVOKER, SERVICES
 from ces_common.natsauth.permissions import revoker as revoker_permissions
 from ces_common.natsauth.secret_files import write_secret
 
@@ -132,9 +132,12 @@ def load_revocation_key(path: Path) -> RevocationKey:
 def issue_user(signing_key: SigningKey, name: str, public: str) -> str:
     """The JWT that makes the holder of ``public`` the user ``name``, with what the key's role may do.
 
-    Raises BadName or BadKey: both come from a node that wants to join, and the name becomes part of subjects.
+    Raises BadName or BadKey: both come from a node that wants to join, and the name becomes part of subjects. It may
+    be no service's, whose answers the node would hear.
     """
     checked = subjects.node_name(name) if signing_key.role == AGENT else subjects.token(name)
+    if signing_key.role == AGENT and name in (*SERVICES, REVOKER):
+        raise subjects.BadName(f"{name!r} is the name of a service: call the node otherwise")
     return jwt.user(signing_key.seed, check_user_key(public), checked, account=signing_key.account)
 
 

@@ -23,6 +23,7 @@ from ces_common.messages.api import (
     TopologyView,
 )
 from ces_common.natsauth import issue_user
+from ces_common.subjects import BadName
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Invalid
@@ -89,6 +90,8 @@ async def join(request: Request, body: JoinRequest) -> JoinAnswer:
     context = context_of(request)
     try:
         jwt = issue_user(context.agent_signing_key, body.name, body.public_key)
+    except BadName as error:
+        raise Invalid("name", str(error)) from error
     except ValueError as error:
         raise Invalid("public_key", str(error)) from error
     node = await context.database.write(lambda tx: membership.join_node(tx, body))

@@ -12,7 +12,7 @@ from prometheus_client import Counter
 from sqlalchemy.exc import SQLAlchemyError
 
 from ces_common import subjects
-from ces_common.bus.port import Bus, BusError, Delivery, Message, Reject, RemoteError, Retry
+from ces_common.bus.port import Bus, Delivery, Message, Reject, RemoteError, Retry
 from ces_common.db import UNAVAILABLE, WriteTx, cause_of
 from ces_common.fault_points import fault_point
 from ces_common.messages.events import (
@@ -85,10 +85,10 @@ class Messaging:
         )
 
     async def start(self) -> None:
-        """Provision the broker and begin to listen."""
-        await self._bus.provision()
+        """Begin to listen."""
         await self._bus.serve(subjects.rpc(SERVICE, "snapshot"), self._snapshot, queue=SERVICE)
         await self._bus.serve(subjects.ALL_HEARTBEATS, self._heartbeat, queue=SERVICE)
+        await self._bus.serve(subjects.ALL_FETCHES, self._fetch, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("status"), self._statuses.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("links"), self._links.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("data"), self._data.heard, queue=SERVICE)
@@ -171,6 +171,11 @@ class Messaging:
         names = [(beat.node, beat.boot) for beat in beats]
         return heartbeats.renew_leases(self._database.uow, names, self._database.clock.now())
 
+    async def _fetch(self, message: Message) -> bytes:
+        """A node's desired state of one kind, also while the controller that keeps it is away; empty where there is
+        none."""
+        return await self._bus.kv_get(subjects.parse_fetch(message.subject)) or b""
+
     async def _progress(self, message: Message) -> None:
         try:
             if len(message.data) > PROGRESS_LIMIT:
@@ -183,13 +188,6 @@ class Messaging:
         if progress.node == node:
             self._measurements.progressed(progress, self._database.clock.now())
             self._broadcast.progress(progress)
-
-    async def keep_streams(self) -> None:
-        """After a reconnect the broker may be a new one."""
-        try:
-            await self._bus.provision()
-        except BusError as error:
-            log.warning("the streams could not be checked", error=str(error))
 
 
 @contextmanager
