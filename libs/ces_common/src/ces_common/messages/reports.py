@@ -11,6 +11,7 @@ from ces_common.messages.base import Message
 from ces_common.messages.records import LinkState
 
 # What one report may hold: far more than a node has, and little enough that no node can fill the manager's memory.
+MAX_HEARTBEAT = 256 * 1024  # bytes
 MAX_WORKERS = 4096
 MAX_LINKS = 4096
 MAX_OFFERED = 1024  # datasets
