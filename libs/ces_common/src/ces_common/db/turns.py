@@ -15,7 +15,10 @@ class WriteTurns:
         self._patience_s = patience_s
         self._changed = Condition()
         self._taken = False
-        self._urgent = 0  # urgent ones that wait
+        self._waiting = self._urgent = 0  # all that wait, and the urgent ones among them
+
+    def waiting(self) -> int:
+        return self._waiting
 
     @contextmanager
     def turn(self, *, urgent: bool) -> Iterator[None]:
@@ -30,13 +33,13 @@ class WriteTurns:
 
     def _take(self, urgent: bool) -> bool:
         with self._changed:
-            self._urgent += urgent
+            self._waiting, self._urgent = self._waiting + 1, self._urgent + urgent
             try:
                 free = self._changed.wait_for(
                     lambda: not self._taken and (urgent or not self._urgent), self._patience_s
                 )
             finally:
-                self._urgent -= urgent
+                self._waiting, self._urgent = self._waiting - 1, self._urgent - urgent
             if free:
                 self._taken = True
             else:
