@@ -75,12 +75,13 @@ class Api:
         for node in nodes:
             await self.bus.request(subjects.heartbeat(node), Heartbeat(node=node, boot="b").encode())
         async with asyncio.timeout(PATIENCE_S):
-            while not all(await self.is_ready(node) for node in nodes):  # noqa: ASYNC110
+            while not set(nodes) <= await self.ready():  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
-    async def is_ready(self, node: str) -> bool:
+    async def ready(self) -> set[str]:
+        """The nodes that count as ready."""
         found = (await self.http.get("/v1/nodes")).json()["items"]
-        return any(each["name"] == node and each["state"] == "ready" for each in found)
+        return {node["name"] for node in found if node["state"] == "ready"}
 
     async def refused(self, method: str, path: str, status: int, **request: Any) -> dict[str, Any]:
         answer = await self.http.request(method, path, **request)
