@@ -143,6 +143,18 @@ async def test_a_flood_of_heartbeats_is_refused_and_others_are_answered(
     assert json.loads(await beat(bus, "b"))["lease_s"] == world.timeouts.lease_s
 
 
+async def test_a_heartbeat_that_is_wrong_in_thousands_of_places_is_refused_in_a_few_words(
+    world: World, database: Database, bus: MemoryBus
+) -> None:
+    await listening(world, database, bus)
+    flows = ",".join("1" * 30000)
+    with pytest.raises(RemoteError) as refused:
+        await bus.request(subjects.heartbeat("a"), f'{{"node":"a","boot":"b","flows":[{flows}]}}'.encode())
+    assert refused.value.code == "malformed"
+    assert len(refused.value.message) < 1000
+    assert json.loads(await beat(bus, "a"))["lease_s"] == world.timeouts.lease_s
+
+
 async def test_an_exit_code_that_no_column_holds_costs_no_other_node_its_report(
     world: World, database: Database, bus: MemoryBus
 ) -> None:

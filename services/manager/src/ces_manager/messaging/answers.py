@@ -14,6 +14,7 @@ from ces_common.db import UNAVAILABLE, cause_of
 
 log = structlog.get_logger()
 NO_DATABASE = "the database does not answer"
+MAX_PROBLEM = 300  # characters
 T = TypeVar("T")
 
 
@@ -28,6 +29,11 @@ def answering(what: str) -> Iterator[None]:
     except SQLAlchemyError as error:
         log.exception("a request failed", asked=what)
         raise failure(error) from None
+
+
+def problem_of(error: ValueError) -> str:
+    """What is wrong with a message, as far as it is worth telling: it may be wrong in thousands of places."""
+    return str(error)[:MAX_PROBLEM]
 
 
 def failure(error: Exception) -> RemoteError:

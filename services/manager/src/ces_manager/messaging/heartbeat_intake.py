@@ -15,7 +15,7 @@ from ces_common.latest import LatestBatches
 from ces_common.messages.reports import Heartbeat, LeaseGrant
 from ces_manager.database import Database
 from ces_manager.measurements import Measurements
-from ces_manager.messaging.answers import answering, failure, salvage
+from ces_manager.messaging.answers import answering, failure, problem_of, salvage
 from ces_manager.messaging.rates import NodeRate
 from ces_manager.messaging.report_intake import IGNORED
 from ces_manager.nodes import heartbeats
@@ -76,8 +76,9 @@ class HeartbeatIntake:
                 raise ValueError("a heartbeat in another node's name")
         except ValueError as error:
             IGNORED.labels("heartbeat").inc()
-            log.warning("malformed heartbeat refused", subject=message.subject, error=str(error))
-            return RemoteError("malformed", str(error))
+            problem = problem_of(error)
+            log.warning("malformed heartbeat refused", subject=message.subject, error=problem)
+            return RemoteError("malformed", problem)
         return beat
 
     async def _renew(self, beats: list[Heartbeat]) -> dict[str, bytes | RemoteError]:

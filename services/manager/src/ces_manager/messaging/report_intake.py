@@ -14,7 +14,7 @@ from ces_common.bus.port import Message
 from ces_common.db import UNAVAILABLE, ReadTx, WriteTx, cause_of
 from ces_common.latest import LatestBatches
 from ces_manager.database import Database
-from ces_manager.messaging.answers import salvage
+from ces_manager.messaging.answers import problem_of, salvage
 from ces_manager.messaging.rates import NodeRate
 
 log = structlog.get_logger()
@@ -53,7 +53,7 @@ class ReportIntake(Generic[R]):
         try:
             node, _ = subjects.parse_report(message.subject)
         except ValueError as error:
-            self._ignore(message, str(error))
+            self._ignore(message, problem_of(error))
             return
         now = self._database.clock.steady()
         quiet = self._quiet.get(node)
@@ -94,7 +94,7 @@ class ReportIntake(Generic[R]):
             if report.node != subjects.parse_report(message.subject)[0]:
                 raise ValueError("a report in another node's name")
         except ValueError as error:
-            self._ignore(message, str(error))
+            self._ignore(message, problem_of(error))
             return None
         return report
 
