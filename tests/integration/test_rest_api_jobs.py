@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from databases import new_database
 from rest_api import JOB, Api, running_api
@@ -12,6 +15,7 @@ from rest_api import JOB, Api, running_api
 from ces_common.messages.events import QueueStatus, Reason, Score
 from ces_common.messages.queries import PlanAnswer, QueueAnswer
 from ces_common.queuefile import QueueFile
+from ces_manager import database
 
 
 async def test_a_job_is_submitted_read_listed_and_cancelled(api: Api) -> None:
@@ -186,3 +190,25 @@ async def test_a_job_of_an_unknown_tenant_is_refused_with_those_that_there_are(t
 
 async def test_where_no_tenant_is_listed_any_may_submit(api: Api) -> None:
     assert (await api.submit(tenant="anybody"))["tenant"] == "anybody"
+
+
+async def test_users_come_again_where_too_many_wait_to_be_written_down(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "MAX_WAITING", 4)
+    held = sqlite3.connect(tmp_path / "ces.db", isolation_level=None)
+    held.execute("BEGIN IMMEDIATE")
+    asked = [asyncio.create_task(api.http.post("/v1/jobs", json={**JOB, "name": f"j{i}"})) for i in range(12)]
+    refused: list[httpx.Response] = []
+    for answer in asyncio.as_completed(asked):
+        refused.append(await answer)
+        if len(refused) == 8:
+            break
+    held.execute("ROLLBACK")
+    held.close()
+    assert {answer.status_code for answer in refused} == {429}
+    assert {answer.headers["retry-after"] for answer in refused} == {"1"}
+    assert {answer.headers["content-type"] for answer in refused} == {"application/problem+json"}
+    statuses = [answer.status_code for answer in await asyncio.gather(*asked)]
+    assert sorted(statuses) == [201] * 4 + [429] * 8
+    await api.submit(name="later")

@@ -89,7 +89,8 @@ class World:
 
     def restart(self) -> None:
         """Another manager process on the same database."""
-        self.failure_detector, self.clock = FailureDetector(), Clock(lambda: self.now, lambda: self.steady)
+        self.clock = Clock(lambda: self.now, lambda: self.steady)
+        self.failure_detector = FailureDetector(self.clock.steady)
 
     def wait(self, seconds: float) -> None:
         """Let time pass, of which the manager has looked at the beginning."""
@@ -136,7 +137,12 @@ class World:
         self.beat(*names)
 
     def beat(self, *names: str) -> set[str]:
-        return heartbeats.renew_leases(self.uow, [(name, "b") for name in names], self.now)
+        """Returns those that have not joined."""
+        states = heartbeats.renew_leases(self.uow, [(name, "b") for name in names], self.now)
+        back = [name for name, state in states.items() if state == "unreachable"]
+        if back:
+            self.write(lambda tx: heartbeats.welcome_back(tx, back))
+        return set(names) - states.keys()
 
     def put_topology(self, file: TopologyFile) -> None:
         self.write(lambda tx: topology.put_topology(tx, file))

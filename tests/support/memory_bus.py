@@ -13,11 +13,14 @@ import structlog
 from memory_stream import MemoryConsumer, Stored, Stream
 
 from ces_common import subjects as wire
+from ces_common.bus.lane import Lane
 from ces_common.bus.port import (
     DEFAULT_ACK_WAIT_S,
     DEFAULT_BATCH,
     DEFAULT_MAX_DELIVER,
     DEFAULT_TIMEOUT_S,
+    LARGEST_ANSWER,
+    BatchHandler,
     BusError,
     BusUnavailable,
     Callback,
@@ -60,7 +63,7 @@ class MemoryBroker:
 
     def __init__(self) -> None:
         self.listeners: list[_Listener] = []
-        self.responders: list[_Responder] = []
+        self.responders: list[_Responder | _LaneResponder] = []
         self.streams = {name: Stream(name) for name in (wire.EVENT_STREAM, wire.DEAD_STREAM)}
         self.bucket: dict[str, bytes] = {}
         self._turn = 0
@@ -78,7 +81,7 @@ class MemoryBroker:
         for members in groups.values():
             members[self._turn % len(members)].deliver(message)
 
-    def responder(self, subject: str) -> _Responder | None:
+    def responder(self, subject: str) -> _Responder | _LaneResponder | None:
         those = [each for each in self.responders if wire.matches(each.pattern, subject)]
         self._turn += 1
         return those[self._turn % len(those)] if those else None
@@ -133,7 +136,7 @@ class _Responder:
         self._running: set[asyncio.Task[bytes]] = set()
         broker.responders.append(self)
 
-    async def answer(self, message: Message) -> bytes:
+    async def answer(self, message: Message, timeout_s: float) -> bytes:
         async with self._slots:
             task = asyncio.ensure_future(self._handler(message))
             self._running.add(task)
@@ -159,13 +162,44 @@ class _Responder:
                 task.cancel()
 
 
+class _LaneResponder:
+    """Requests of which only the newest of each subject waits."""
+
+    def __init__(self, broker: MemoryBroker, pattern: str, handler: BatchHandler, largest: int) -> None:
+        self.pattern = pattern
+        self._broker = broker
+        self._lane = Lane(handler, largest)
+        broker.responders.append(self)
+
+    async def answer(self, message: Message, timeout_s: float) -> bytes:
+        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        async def answer(result: bytes | BaseException) -> None:
+            if answered.done():
+                return
+            if isinstance(result, bytes):
+                answered.set_result(result)
+            else:
+                answered.set_exception(result)
+
+        await self._lane.offer(message, timeout_s, answer)
+        return await answered
+
+    async def close(self) -> None:
+        if self in self._broker.responders:
+            self._broker.responders.remove(self)
+        await self._lane.close()
+
+    drain = close
+
+
 class MemoryBus:
     """A Bus whose broker is an object."""
 
     def __init__(self, broker: MemoryBroker) -> None:
         self._broker = broker
         self._connected = False
-        self._open: list[_Listening | _Responder | MemoryConsumer] = []
+        self._open: list[_Listening | _Responder | _LaneResponder | MemoryConsumer] = []
 
     @property
     def connected(self) -> bool:
@@ -218,20 +252,33 @@ class MemoryBus:
         self._check(subject, b"")
         return self._keep(_Listening(self._broker, subject, queue, handler))
 
-    async def request(self, subject: str, data: bytes = b"", *, timeout_s: float = DEFAULT_TIMEOUT_S) -> bytes:
+    async def request(
+        self, subject: str, data: bytes = b"", *, timeout_s: float = DEFAULT_TIMEOUT_S, largest: int = LARGEST_ANSWER
+    ) -> bytes:
         self._check(subject, data)
         responder = self._broker.responder(subject)
         if responder is None:
             raise NoResponder(f"nobody answers on {subject}")
         try:
             async with asyncio.timeout(timeout_s):
-                return await responder.answer(Message(subject, data))
+                answer = await responder.answer(Message(subject, data), timeout_s)
         except TimeoutError as error:
             raise RequestTimeout(f"no answer on {subject} in time") from error
+        if len(answer) > largest:
+            raise BusError(f"an answer of {len(answer)} bytes is more than the {largest} that are taken here")
+        return answer
 
     async def serve(self, subject: str, handler: RequestHandler, *, queue: str | None = None) -> Subscription:
         self._check(subject, b"")
         responder = _Responder(self._broker, subject, handler)
+        self._open.append(responder)
+        return responder
+
+    async def serve_latest(
+        self, subject: str, handler: BatchHandler, *, largest: int, queue: str | None = None
+    ) -> Subscription:
+        self._check(subject, b"")
+        responder = _LaneResponder(self._broker, subject, handler, largest)
         self._open.append(responder)
         return responder
 

@@ -13,9 +13,11 @@ import httpx
 from memory_bus import MemoryBroker, MemoryBus
 from sqlalchemy.engine import URL
 
+from ces_common import subjects
 from ces_common.bus.port import BusError
 from ces_common.db import UnitOfWork, migrate, new_engine
 from ces_common.health import serve_http
+from ces_common.messages.reports import Heartbeat
 from ces_common.natsauth import init_trust, load_signing_key, new_user_key
 from ces_common.queuefile import QueueFile
 from ces_common.service import run_loops
@@ -32,6 +34,7 @@ from ces_manager.nodes.revocation import Revoker
 from ces_manager.queue.live import LiveQueue
 from ces_manager.timeouts import Timeouts
 
+PATIENCE_S = 60.0
 TOKEN = "a-token-for-tests-only"
 JOB: dict[str, Any] = {
     "name": "ring",
@@ -67,6 +70,19 @@ class Api:
         view: dict[str, Any] = answer.json()
         return view
 
+    async def heard(self, *nodes: str) -> None:
+        """The agents of these nodes beat, and each counts as ready."""
+        for node in nodes:
+            await self.bus.request(subjects.heartbeat(node), Heartbeat(node=node, boot="b").encode())
+        async with asyncio.timeout(PATIENCE_S):
+            while not set(nodes) <= await self.ready():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    async def ready(self) -> set[str]:
+        """The nodes that count as ready."""
+        found = (await self.http.get("/v1/nodes")).json()["items"]
+        return {node["name"] for node in found if node["state"] == "ready"}
+
     async def refused(self, method: str, path: str, status: int, **request: Any) -> dict[str, Any]:
         answer = await self.http.request(method, path, **request)
         assert answer.status_code == status, answer.text
@@ -85,7 +101,7 @@ async def running_api(folder: Path, url: URL, queue: QueueFile | None = None) ->
     bus = MemoryBus(MemoryBroker())
     await bus.connect()
     database, broadcast, timeouts, measurements = Database(uow), Broadcast(), Timeouts(), Measurements()
-    claims, failure_detector = FakeClaims(), FailureDetector()
+    claims, failure_detector = FakeClaims(), FailureDetector(database.clock.steady)
     relay = Relay(uow, bus)
     database.on_commit(relay.hint.set)
     database.on_commit(broadcast.wake)

@@ -53,6 +53,7 @@ class World:
         self.there = True
         self.readable = True  # whether the manager can read the spec store
         self.fetches = 0
+        self.late = 0  # heartbeats that come before it answers one
         self.beats: list[Heartbeat] = []
         self.said: dict[str, list[Any]] = {kind: [] for kind in REPORTS}
         self.tasks: list[asyncio.Task[None]] = []
@@ -73,6 +74,9 @@ class World:
         beat = Heartbeat.model_validate_json(message.data)
         assert subjects.parse_heartbeat(message.subject) == beat.node
         self.beats.append(beat)
+        number = len(self.beats)
+        while len(self.beats) < number + self.late:  # noqa: ASYNC110
+            await asyncio.sleep(BEAT_S / 4)
         if not self.there:
             raise RemoteError("away", "the manager is away")
         return LeaseGrant(lease_s=LEASE_S).encode()
@@ -235,6 +239,14 @@ async def test_heartbeats_carry_measurements_and_renew_the_lease(world: World) -
     assert beat.links == [LinkUsage(peer="b", sent=1.0, received=2.0)]
     assert [usage.allocation for usage in beat.workers] == ["a"]
     assert len({each.boot for each in world.beats}) == 1
+
+
+async def test_an_answer_that_takes_longer_than_an_interval_counts_and_holds_up_no_heartbeat(world: World) -> None:
+    agent = await world.start()
+    world.late = 4
+    await world.until(lambda: agent.missing() is None)
+    assert len(world.beats) > world.late
+    assert agent._lease.remaining() > 0
 
 
 async def test_a_link_that_changes_is_reported_without_waiting_for_the_next_heartbeat(world: World) -> None:

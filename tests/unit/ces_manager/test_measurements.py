@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic import ValidationError
 
+from ces_common.messages.bounds import MAX_ITEMS
 from ces_common.messages.reports import (
     MAX_FLOW_NUMBER,
-    MAX_LINKS,
-    MAX_WORKERS,
     FlowUsage,
     Heartbeat,
     LinkUsage,
@@ -92,8 +91,8 @@ def test_there_are_no_more_flow_numbers_than_traffic_classes(number: int) -> Non
 @pytest.mark.parametrize(
     ("kind", "most", "one"),
     [
-        ("workers", MAX_WORKERS, WorkerUsage(allocation="a", cpu=0, memory=0)),
-        ("links", MAX_LINKS, LinkUsage(peer="n", sent=0, received=0)),
+        ("workers", MAX_ITEMS, WorkerUsage(allocation="a", cpu=0, memory=0)),
+        ("links", MAX_ITEMS, LinkUsage(peer="n", sent=0, received=0)),
         ("flows", MAX_FLOW_NUMBER, FlowUsage(number=1, measured=0, peak=0, total=0)),
     ],
 )

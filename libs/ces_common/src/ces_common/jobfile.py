@@ -49,6 +49,7 @@ Name = Annotated[str, StringConstraints(pattern=NAME)]
 NodeName = Annotated[str, StringConstraints(pattern=NODE_NAME)]
 DatasetName = Annotated[str, AfterValidator(_dataset_name)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=128), Plain]
+EndName = Annotated[str, StringConstraints(max_length=128)]  # a task's, or a node's with its mark
 EnvName = Annotated[str, StringConstraints(pattern=ENV_NAME, max_length=128)]
 
 
@@ -117,8 +118,8 @@ Preemption = Literal["stop", "suspend"]
 
 
 class Edge(Document):
-    src: str
-    dst: str
+    src: EndName
+    dst: EndName
     bandwidth: Range
 
 
@@ -126,7 +127,7 @@ class Input(Document):
     """Data that lies on a node, for one task to read; without ``datasets``, all that the node offers."""
 
     node: NodeName
-    dst: str
+    dst: EndName
     bandwidth: Range
     datasets: Annotated[list[DatasetName], Field(max_length=MAX_DATASETS)] = []
 

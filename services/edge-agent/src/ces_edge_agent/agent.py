@@ -23,6 +23,7 @@ from ces_common.messages.queries import LinkProbe, LogQuery
 from ces_common.messages.reports import Heartbeat, LeaseGrant, LinkReport
 from ces_common.service import Hint
 from ces_edge_agent.documents import StoredDocument
+from ces_edge_agent.heartbeats import encoded
 from ces_edge_agent.inputs.service import InputService
 from ces_edge_agent.lease import Clocks, Lease
 from ces_edge_agent.logs import ProgressReader, answer_log
@@ -35,6 +36,8 @@ from ces_edge_agent.settings import AgentSettings
 log = structlog.get_logger()
 PROGRESS_S = 0.5
 HOUSEKEEPING_S = 600.0
+ANSWER_S = 10.0  # how long a heartbeat waits for its answer before it is known how long leases are: a third of one
+ASKED_AT_ONCE = 8  # heartbeats that wait for their answers
 T = TypeVar("T")
 
 
@@ -71,7 +74,9 @@ class Agent:
             self._workers_changed,
         )
         self._progress = ProgressReader(node, runtime.logs)
-        self._answered = False  # whether the manager answered the last heartbeat
+        self._answered = False  # whether the manager answered the last heartbeat that it had time to answer
+        self._judged = float("-inf")  # when that one was sent
+        self._answer_s = ANSWER_S
         self._connected = False
         self._reading_progress = asyncio.Lock()
         self._resync_hint = Hint()
@@ -154,25 +159,39 @@ class Agent:
     # Reports
 
     async def _send_heartbeats(self) -> None:
-        subject = subjects.heartbeat(self._settings.node)
+        """One each interval, also while earlier ones wait for their answers: what was lost delays nothing, and what
+        comes late counts all the same."""
         psutil.cpu_percent()
-        while True:
-            sent = self._clocks.steady()
-            try:
-                beat = await self._heartbeat()
-                raw = await self._bus.request(subject, beat.encode(), timeout_s=self._settings.heartbeat_s)
-                grant = LeaseGrant.model_validate_json(raw)
-                if not self._lease.holds():  # workers desired before may run elsewhere by now: read before any starts
-                    await self._read_desired()
-                self._lease.renew(sent, grant.lease_s)
-                self._note_answer(True)
-            except (BusError, ValueError) as error:
-                self._note_answer(False, str(error))
-            self.workers.hint.set()
-            spent = self._clocks.steady() - sent
-            await asyncio.sleep(max(self._settings.heartbeat_s - spent, 0.1))
+        asked: set[asyncio.Task[None]] = set()
+        async with asyncio.TaskGroup() as asking:
+            while True:
+                sent = self._clocks.steady()
+                task = asking.create_task(self._ask_for_lease(sent, await self._heartbeat()))
+                asked.add(task)
+                task.add_done_callback(asked.discard)
+                if len(asked) >= ASKED_AT_ONCE:
+                    await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+                spent = self._clocks.steady() - sent
+                await asyncio.sleep(max(self._settings.heartbeat_s - spent, 0.1))
 
-    def _note_answer(self, answered: bool, error: str = "") -> None:
+    async def _ask_for_lease(self, sent: float, beat: Heartbeat) -> None:
+        subject = subjects.heartbeat(self._settings.node)
+        try:
+            raw = await self._bus.request(subject, encoded(beat), timeout_s=self._answer_s)
+            grant = LeaseGrant.model_validate_json(raw)
+            if not self._lease.holds():  # workers desired before may run elsewhere by now: read before any starts
+                await self._read_desired()
+            self._lease.renew(sent, grant.lease_s)
+            self._answer_s = max(grant.lease_s / 3, self._settings.heartbeat_s)
+            self._note_answer(sent, True)
+        except (BusError, ValueError) as error:
+            self._note_answer(sent, False, str(error))
+        self.workers.hint.set()
+
+    def _note_answer(self, sent: float, answered: bool, error: str = "") -> None:
+        if sent < self._judged:  # a later heartbeat has told already
+            return
+        self._judged = sent
         if answered != self._answered:
             if answered:
                 log.info("the manager answers")

@@ -93,7 +93,7 @@ async def ensure_joined(settings: AgentSettings) -> Membership:
                 log.info("waiting for the manager", url=settings.manager_url, error=str(error))
                 await asyncio.sleep(RETRY_S)
                 continue
-            if answer.status_code >= 500:
+            if answer.status_code == 429 or answer.status_code >= 500:
                 log.info("the manager cannot take the node yet", status=answer.status_code)
                 await asyncio.sleep(RETRY_S)
                 continue

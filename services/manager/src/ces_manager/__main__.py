@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 
@@ -17,6 +18,7 @@ from ces_manager.api.app import make_app
 from ces_manager.api.auth import read_secret
 from ces_manager.api.context import Context
 from ces_manager.broadcast import Broadcast
+from ces_manager.clock import Clock
 from ces_manager.database import Database
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.handlers import SERVICE, Messaging
@@ -25,6 +27,7 @@ from ces_manager.messaging.streams import StreamKeeper
 from ces_manager.network.prober import Prober
 from ces_manager.nodes.expiry import expire
 from ces_manager.nodes.failure_detector import FailureDetector
+from ces_manager.nodes.hearing import HearingClock
 from ces_manager.nodes.revocation import Revoker
 from ces_manager.queue.live import LiveQueue
 from ces_manager.retention import cutoffs, has_aged, prune
@@ -33,6 +36,7 @@ from ces_manager.timeouts import Timeouts
 
 log = structlog.get_logger()
 DATABASE_RETRY_S = 1.0
+LISTEN_S = 0.25
 
 
 async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
@@ -49,7 +53,8 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     uow = UnitOfWork(new_engine(settings.database_url))
     bus = bus_from(settings, SERVICE, replicas=settings.nats_replicas)
     streams = StreamKeeper(bus, settings.tick_s)
-    database, broadcast, measurements, failure_detector = Database(uow), Broadcast(), Measurements(), FailureDetector()
+    database, broadcast, measurements, hearing = Database(uow), Broadcast(), Measurements(), HearingClock()
+    failure_detector = FailureDetector(hearing.seconds)
     relay, revoker = Relay(uow, bus), Revoker(database, claims)
     database.on_commit(relay.hint.set)
     database.on_commit(broadcast.wake)
@@ -96,6 +101,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
                 stop,
                 work(),
                 keep_streams(),
+                listen(hearing, messaging.hears, database.clock),
                 expire_repeatedly(database, timeouts, failure_detector, measurements, settings.tick_s),
                 revoker.run(),
             )
@@ -128,6 +134,13 @@ async def migrated(url: str) -> None:
         except UNAVAILABLE as error:
             log.warning("waiting for the database", error=cause_of(error))
             await asyncio.sleep(DATABASE_RETRY_S)
+
+
+async def listen(hearing: HearingClock, hears: Callable[[], bool], clock: Clock) -> None:
+    """Note all the time whether nodes can be heard."""
+    while True:
+        hearing.look(clock.steady(), hears())
+        await asyncio.sleep(LISTEN_S)
 
 
 async def expire_repeatedly(

@@ -1,4 +1,5 @@
-"""The database as the service uses it: writes one after the other in a thread of their own, reads beside them."""
+"""The database as the service uses it: writes one after the other in a thread of their own, leases in another one,
+reads beside them."""
 
 from __future__ import annotations
 
@@ -10,22 +11,27 @@ from typing import TypeVar
 
 from ces_common.db import UNAVAILABLE, ReadTx, UnitOfWork, WriteTx
 from ces_manager.clock import Clock
+from ces_manager.errors import Overloaded
 
 T = TypeVar("T")
 READERS = 4
+MAX_WAITING = 256  # requests of users that wait for the writer, some seconds' work
 HANGS_S = 5.0  # a transaction that takes longer says that the database does not answer
 
 
 class Database:
     """Runs transactions. ``on_commit`` callbacks run after each one that emitted events, and wake those who wait.
 
-    Writers queue for the version row's lock anyway; one thread keeps them from filling the pool that reads need.
+    Writers queue for the version row's lock anyway; one thread keeps them from filling the pool that reads need. Leases
+    have a thread to themselves: nodes must not fall silent because users are busy.
     """
 
     def __init__(self, uow: UnitOfWork, clock: Clock | None = None) -> None:
         self.uow, self.clock = uow, clock or Clock()
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="write")
+        self._leases = ThreadPoolExecutor(1, thread_name_prefix="lease")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="read")
+        self._requested = 0  # writes that users wait for
         self._callbacks: list[Callable[[], None]] = []
         self._numbers = count()
         self._running: dict[int, float] = {}  # transactions under way, and since when
@@ -59,6 +65,16 @@ class Database:
             self.committed()
         return result
 
+    async def requested_write(self, act: Callable[[WriteTx], T]) -> T:
+        """``write`` for a user, of whom there may be any number. Raises Overloaded where too many wait already."""
+        if self._requested >= MAX_WAITING:
+            raise Overloaded(f"{self._requested} requests are waiting to be written down; try again in a moment")
+        self._requested += 1
+        try:
+            return await self.write(act)
+        finally:
+            self._requested -= 1
+
     async def read(self, look: Callable[[ReadTx], T]) -> T:
         """Run ``look`` on a consistent view of the database."""
 
@@ -71,6 +87,10 @@ class Database:
     async def in_writer(self, call: Callable[[], T]) -> T:
         """Run a call that opens its own transactions in the writing thread."""
         return await self._run(self._writer, call)
+
+    async def in_lease_writer(self, call: Callable[[], T]) -> T:
+        """Run a call that renews leases, whatever else is being written."""
+        return await self._run(self._leases, call)
 
     async def _run(self, threads: ThreadPoolExecutor, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(threads, self._observed, call)
@@ -90,4 +110,5 @@ class Database:
 
     def close(self) -> None:
         self._writer.shutdown()
+        self._leases.shutdown()
         self._readers.shutdown()

@@ -38,3 +38,7 @@ class Invalid(ManagerError):
         super().__init__(f"{field}: {detail}")
         self.field = field
         self.remedy = detail
+
+
+class Overloaded(ManagerError):
+    """It cannot be done now, for others are being served."""

@@ -24,7 +24,7 @@ class Agents:
         self.queries: list[LogQuery] = []
         self.attempt = 0
 
-    async def request(self, subject: str, data: bytes, timeout_s: float) -> bytes:
+    async def request(self, subject: str, data: bytes, timeout_s: float, largest: int) -> bytes:
         query = LogQuery.model_validate_json(data)
         self.queries.append(query)
         log = self.logs[query.allocation]

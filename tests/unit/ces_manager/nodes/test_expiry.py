@@ -165,11 +165,15 @@ def test_a_restarted_manager_gives_everybody_a_whole_lease_again(world: World) -
 def test_two_managers_judge_each_by_its_own_clock(world: World) -> None:
     """The clock of the second one is ahead by days; it sees what the first one wrote all the same."""
     world.run(world.submit(ring(tasks=1)), ["a"])
-    other = FailureDetector()
+
+    def its_clock() -> float:
+        return world.steady + 10**6
+
+    other = FailureDetector(its_clock)
 
     def seen_by_the_other() -> Due:
         with world.uow.read() as tx:
-            return what_is_due(tx, world.timeouts, other, lambda: world.steady + 10**6)
+            return what_is_due(tx, world.timeouts, other, its_clock)
 
     assert seen_by_the_other() == NOTHING
     for _ in range(6):

@@ -13,7 +13,8 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 
 from ces_common import subjects as wire
-from ces_common.bus.codec import pack, pack_error, unpack, unpack_reply
+from ces_common.bus.codec import LARGEST_DOCUMENT, PATIENCE, pack, pack_error, patience_of, unpack, unpack_reply
+from ces_common.bus.lane import Lane, LaneSubscription
 from ces_common.bus.nats_connection import NatsConnection
 from ces_common.bus.nats_consumer import MESSAGE_ID, STREAM_NOT_FOUND, PullConsumer
 from ces_common.bus.nats_errors import translated
@@ -23,7 +24,10 @@ from ces_common.bus.port import (
     DEFAULT_BATCH,
     DEFAULT_MAX_DELIVER,
     DEFAULT_TIMEOUT_S,
+    LARGEST_ANSWER,
+    LARGEST_REQUEST,
     AccessRefused,
+    BatchHandler,
     BusError,
     BusUnavailable,
     Callback,
@@ -59,6 +63,7 @@ class NatsBus:
         self._replicas = replicas
         self._consumers: list[PullConsumer] = []
         self._serving: set[asyncio.Task[None]] = set()
+        self._lanes: list[Lane] = []
 
     @property
     def connected(self) -> bool:
@@ -72,6 +77,9 @@ class NatsBus:
             await consumer.close()
         self._consumers.clear()
         await self._connection.close(finishing=self._serving)
+        for lane in self._lanes:
+            await lane.close()
+        self._lanes.clear()
 
     def on_reconnect(self, callback: Callback) -> None:
         self._connection.on_reconnect(callback)
@@ -157,10 +165,12 @@ class NatsBus:
 
         return await self._connection.subscribe(subject, on_message, queue=queue or "")
 
-    async def request(self, subject: str, data: bytes = b"", *, timeout_s: float = DEFAULT_TIMEOUT_S) -> bytes:
+    async def request(
+        self, subject: str, data: bytes = b"", *, timeout_s: float = DEFAULT_TIMEOUT_S, largest: int = LARGEST_ANSWER
+    ) -> bytes:
         payload, headers = pack(data)
-        reply = await self._connection.request(subject, payload, headers, timeout_s)
-        return unpack_reply(reply.data, reply.headers or {})
+        reply = await self._connection.request(subject, payload, {**headers, PATIENCE: f"{timeout_s:g}"}, timeout_s)
+        return unpack_reply(reply.data, reply.headers or {}, largest)
 
     async def serve(self, subject: str, handler: RequestHandler, *, queue: str | None = None) -> Subscription:
         slots = asyncio.Semaphore(SERVED_AT_ONCE)
@@ -169,7 +179,7 @@ class NatsBus:
             try:
                 try:
                     headers = msg.headers or {}
-                    result = await handler(Message(msg.subject, unpack(msg.data, headers), headers))
+                    result = await handler(Message(msg.subject, unpack(msg.data, headers, LARGEST_REQUEST), headers))
                     data, marks = pack(result)
                     await self._connection.publish(msg.reply, data, marks)
                 except Exception as error:
@@ -183,11 +193,7 @@ class NatsBus:
                 slots.release()
 
         async def on_request(msg: Msg) -> None:
-            # A requester could name any subject, and we may write to more of them than it may.
-            if not msg.reply.startswith(wire.answered_to(msg.subject)):
-                log.warning(
-                    "request ignored: no inbox of the requester's to answer to", subject=msg.subject, reply=msg.reply
-                )
+            if not _answerable(msg):
                 return
             await slots.acquire()
             task = asyncio.create_task(answer(msg))
@@ -195,6 +201,28 @@ class NatsBus:
             task.add_done_callback(self._serving.discard)
 
         return await self._connection.subscribe(subject, on_request, queue=queue or "")
+
+    async def serve_latest(
+        self, subject: str, handler: BatchHandler, *, largest: int, queue: str | None = None
+    ) -> Subscription:
+        lane = Lane(handler, largest)
+        self._lanes.append(lane)
+
+        async def on_request(msg: Msg) -> None:
+            if not _answerable(msg):
+                return
+
+            async def answer(result: bytes | BaseException) -> None:
+                data, marks = pack(result) if isinstance(result, bytes) else pack_error(result)
+                try:
+                    await self._connection.publish(msg.reply, data, marks)
+                except BusError as error:
+                    log.warning("reply not sent", subject=msg.subject, error=str(error))
+
+            headers = msg.headers or {}
+            await lane.offer(Message(msg.subject, msg.data, headers), patience_of(headers, DEFAULT_TIMEOUT_S), answer)
+
+        return LaneSubscription(await self._connection.subscribe(subject, on_request, queue=queue or ""), lane)
 
     # Desired state
 
@@ -247,9 +275,17 @@ class NatsBus:
         return await self._connection.subscribe(wire.desired_changes(node), on_message)
 
 
+def _answerable(msg: Msg) -> bool:
+    """A requester could name any subject, and we may write to more of them than it may."""
+    if msg.reply.startswith(wire.answered_to(msg.subject)):
+        return True
+    log.warning("request ignored: no inbox of the requester's to answer to", subject=msg.subject, reply=msg.reply)
+    return False
+
+
 def _value(data: bytes, headers: Mapping[str, str]) -> bytes | None:
     """Raises BusError if the message is not what its headers say."""
-    return None if headers.get(OPERATION) in ("DEL", "PURGE") else unpack(data, headers)
+    return None if headers.get(OPERATION) in ("DEL", "PURGE") else unpack(data, headers, LARGEST_DOCUMENT)
 
 
 def _is_new(reply: Msg, subject: str) -> bool:

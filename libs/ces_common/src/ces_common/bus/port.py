@@ -14,6 +14,8 @@ DEFAULT_TIMEOUT_S: Final = 5.0
 DEFAULT_MAX_DELIVER: Final = 10
 DEFAULT_ACK_WAIT_S: Final = 30.0
 DEFAULT_BATCH: Final = 16
+LARGEST_REQUEST: Final = 8 * 1024 * 1024  # bytes once expanded, of a request and of an answer that is not trusted
+LARGEST_ANSWER: Final = 128 * 1024 * 1024  # of one that is: all that the manager knows
 MAX_BACKOFF_S: Final = 60.0
 
 # Headers of a dead letter, in addition to the message's own.
@@ -103,6 +105,7 @@ class Delivery:
 FactHandler = Callable[[Delivery], Awaitable[None]]
 MessageHandler = Callable[[Message], Awaitable[None]]
 RequestHandler = Callable[[Message], Awaitable[bytes]]
+BatchHandler = Callable[[list[Message]], Awaitable[list[bytes | RemoteError]]]
 KeyHandler = Callable[[str, bytes | None], Awaitable[None]]
 Callback = Callable[[], Awaitable[None]]
 
@@ -172,13 +175,24 @@ class Bus(Protocol):
     async def subscribe(self, subject: str, handler: MessageHandler, *, queue: str | None = None) -> Subscription:
         """Handle messages one after the other; with ``queue`` each goes to one member. Errors are logged."""
 
-    async def request(self, subject: str, data: bytes = b"", *, timeout_s: float = DEFAULT_TIMEOUT_S) -> bytes:
-        """Ask and wait. Raises NoResponder at once, RequestTimeout, RemoteError, BusUnavailable,
-        AccessRefused, PayloadTooLarge."""
+    async def request(
+        self, subject: str, data: bytes = b"", *, timeout_s: float = DEFAULT_TIMEOUT_S, largest: int = LARGEST_ANSWER
+    ) -> bytes:
+        """Ask and wait. ``largest``: bytes that the answer may have, expanded. Raises NoResponder at once,
+        RequestTimeout, RemoteError, BusUnavailable, AccessRefused, PayloadTooLarge, and BusError for an answer that
+        is damaged or too large."""
 
     async def serve(self, subject: str, handler: RequestHandler, *, queue: str | None = None) -> Subscription:
         """Answer requests, several at a time. What the handler raises reaches the requester as RemoteError. A request
         is ignored where its reply subject is no inbox, or another's where nodes ask (``subjects.answered_to``)."""
+
+    async def serve_latest(
+        self, subject: str, handler: BatchHandler, *, largest: int, queue: str | None = None
+    ) -> Subscription:
+        """Answer requests in batches of all that wait, one batch after the other. For senders that repeat themselves,
+        each on a subject of its own: a newer request takes the place of the one that waits there. That one stays
+        unanswered, and so does one whose sender has given up. One of more than ``largest`` bytes, expanded, is
+        refused. The handler returns the answers in order; what it raises reaches all of the batch."""
 
     async def kv_put(self, key: str, data: bytes) -> None:
         """Store a desired state. Raises BusUnavailable, AccessRefused, PayloadTooLarge."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any
@@ -11,8 +11,9 @@ from typing import Any
 from sqlalchemy import Engine, Select, insert, select, update
 from sqlalchemy.orm import Session
 
-from ces_common.db.engine import reading, writing
+from ces_common.db.engine import BUSY_TIMEOUT_MS, reading, writing
 from ces_common.db.tables import ClusterRow, EventRow, InboxRow
+from ces_common.db.turns import WriteTurns
 from ces_common.messages.base import Message
 from ces_common.messages.events import new_event
 
@@ -125,20 +126,26 @@ class UnitOfWork:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._writing, self._reading = writing(engine), reading(engine)
+        # Postgres locks rows: there, what renews leases waits for nobody who writes something else.
+        self._turns = WriteTurns(BUSY_TIMEOUT_MS / 1000) if engine.dialect.name == "sqlite" else None
 
     @contextmanager
     def write(self, now: datetime) -> Iterator[WriteTx]:
         """Commits at the end; an exception leaves the database as it was."""
-        with Session(self._writing, expire_on_commit=False) as session, session.begin():
+        with self._turn(False), Session(self._writing, expire_on_commit=False) as session, session.begin():
             tx = WriteTx(session, now)
             yield tx
             tx.complete()
 
     @contextmanager
-    def bare_write(self) -> Iterator[Session]:
-        """A write without the version lock, for rows that no snapshot shows (leases, the outbox's flags)."""
-        with Session(self._writing, expire_on_commit=False) as session, session.begin():
+    def bare_write(self, *, urgent: bool = False) -> Iterator[Session]:
+        """A write without the version lock, for rows that no snapshot shows (leases, the outbox's flags). ``urgent``:
+        it comes before every other write of this process that has not begun."""
+        with self._turn(urgent), Session(self._writing, expire_on_commit=False) as session, session.begin():
             yield session
+
+    def _turn(self, urgent: bool) -> AbstractContextManager[None]:
+        return nullcontext() if self._turns is None else self._turns.turn(urgent=urgent)
 
     @contextmanager
     def read(self) -> Iterator[ReadTx]:

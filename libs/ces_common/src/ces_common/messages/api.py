@@ -9,6 +9,7 @@ from pydantic import Field
 
 from ces_common.jobfile import DEFAULT_TENANT, Document, FlowMode, NodeName
 from ces_common.messages.base import Message
+from ces_common.messages.bounds import Id
 from ces_common.messages.events import JobName, QueueStatusView, Reason
 from ces_common.messages.queries import PlanAnswer
 from ces_common.messages.records import LinkState
@@ -17,6 +18,7 @@ from ces_common.runtime import RuntimeKind
 from ces_common.states import AllocationState, JobState
 
 T = TypeVar("T")
+MAX_LABELS = 256  # of one node
 
 
 class Page(Message, Generic[T]):
@@ -301,14 +303,14 @@ class JoinTokenRequest(Document):
 class JoinRequest(Document):
     """``POST /v1/nodes/join`` (authorised by the token): what a node has, and its public NATS user key (nkey U...)."""
 
-    token: str
+    token: Id
     name: NodeName
     public_key: Annotated[str, Field(pattern=r"^U[A-Z2-7]{55}$")]
     cpu: Annotated[int, Field(ge=0, le=LARGEST)]  # millicores
     memory: Annotated[int, Field(ge=0, le=LARGEST)]  # bytes
     gpu: Annotated[int, Field(ge=0, le=1024)] = 0
     arch: Annotated[str, Field(max_length=32)] = ""
-    labels: dict[str, str] = {}
+    labels: Annotated[dict[Id, Id], Field(max_length=MAX_LABELS)] = {}
     runtime: RuntimeKind = RuntimeKind.PROCESS
     network: Literal["tc", "none"] = "none"
     host_address: Annotated[str, Field(max_length=64)] = "127.0.0.1"

@@ -5,23 +5,24 @@ from __future__ import annotations
 from typing import Literal
 
 from ces_common.messages.base import Message
+from ces_common.messages.bounds import Count, Port, Small
 
 
 class DesiredWorker(Message):
     """A worker that should be there. ``cpu`` in millicores, ``memory`` in bytes."""
 
     allocation: str
-    incarnation: int
+    incarnation: Small
     job: str  # id
     job_name: str
     task: str
-    rank: int
+    rank: Small
     image: str | None = None
     command: list[str] = []
     env: dict[str, str] = {}
-    cpu: int
-    memory: int
-    gpu: int = 0
+    cpu: Count
+    memory: Count
+    gpu: Small = 0
     paused: bool = False
     disconnect: Literal["stop", "keep"] = "stop"
 
@@ -36,7 +37,7 @@ class DesiredDocument(Message):
 
     node: str
     epoch: str = ""
-    generation: int
+    generation: Count
 
 
 class DesiredCompute(DesiredDocument):
@@ -49,9 +50,9 @@ class VxlanTunnel(Message):
     """How a point-to-point VXLAN link reaches the neighbour's host. ``mtu`` is left out where the agent may derive it
     from the underlying device."""
 
-    vni: int
+    vni: Small
     remote: str
-    port: int = 4789
+    port: Port = 4789
 
 
 class LinkDevice(Message):
@@ -60,8 +61,8 @@ class LinkDevice(Message):
     peer: str
     device: str
     kind: Literal["veth", "vxlan"]
-    bandwidth: int
-    best_effort: int  # rate that all traffic without a reservation shares
+    bandwidth: Count
+    best_effort: Count  # rate that all traffic without a reservation shares
     gateway: str  # the neighbour's router address: next hop on this link
     two_way: bool = True  # whether the neighbour has a link back, over which it can answer
     vxlan: VxlanTunnel | None = None
@@ -111,13 +112,13 @@ class FlowClass(Message):
     link; left out, its rate is its cap."""
 
     job: str
-    number: int
+    number: Small
     kind: Literal["data", "return"]
     via: str
     src: str
     dst: str
-    rate: int  # bit/s, guaranteed; 0: nothing is, and it lives on what it borrows
-    ceil: int | None = None
+    rate: Count  # bit/s, guaranteed; 0: nothing is, and it lives on what it borrows
+    ceil: Count | None = None
     small_only: bool = False
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 from ulid import ULID
@@ -11,6 +11,7 @@ from ulid import ULID
 from ces_common import subjects
 from ces_common.jobfile import Preemption
 from ces_common.messages.base import Message
+from ces_common.messages.bounds import Count, ExitCode, Number, Small
 from ces_common.messages.records import AllocationRecord, FlowRecord, LinkState, Rate
 from ces_common.states import AllocationState, JobState
 
@@ -28,8 +29,8 @@ class Reason(Message):
     code: str
     text: str
     resource: str | None = None
-    needed: float | None = None
-    available: float | None = None
+    needed: Number | None = None
+    available: Number | None = None
     where: str | None = None
     forever: bool = False
 
@@ -39,11 +40,11 @@ class Score(Message):
     parts add up to ``total``, and the highest goes first. ``scarce``: the resource of which the job asks for the
     largest share of what is free."""
 
-    fit: float
-    priority: float
-    waiting: float
-    share: float
-    total: float
+    fit: Number
+    priority: Number
+    waiting: Number
+    share: Number
+    total: Number
     scarce: str
 
 
@@ -57,7 +58,7 @@ class QueueStatus(Message):
     """
 
     job: str
-    position: int = Field(ge=1)
+    position: Annotated[Small, Field(ge=1)]
     score: Score
     reason: Reason | None = None
     overdue: bool = False
@@ -91,7 +92,7 @@ class PolicyAdvice(Message):
     task's turn came."""
 
     version: str
-    probabilities: dict[str, float] = {}
+    probabilities: dict[str, Number] = {}
 
 
 class PlanProposed(Message):
@@ -99,12 +100,12 @@ class PlanProposed(Message):
 
     plan: str
     job: str
-    attempt: int
-    version: int  # of the snapshot it was made from
+    attempt: Small
+    version: Count  # of the snapshot it was made from
     solver: str
     assignments: dict[str, str]
     flows: list[FlowPlan]
-    metrics: dict[str, float] = {}
+    metrics: dict[str, Number] = {}
     considered: dict[str, Any] = {}
 
 
@@ -113,8 +114,8 @@ class PlanRefused(Message):
     queued, as it makes no sense on this cluster."""
 
     job: str
-    attempt: int
-    version: int
+    attempt: Small
+    version: Count
     reason: Reason
     queue_status: QueueStatus | None = None
 
@@ -122,9 +123,9 @@ class PlanRefused(Message):
 class PlanCommitted(Message):
     plan: str
     job: str
-    attempt: int
+    attempt: Small
     solver: str
-    metrics: dict[str, float] = {}
+    metrics: dict[str, Number] = {}
     allocations: list[AllocationRecord] = []
     flows: list[FlowRecord] = []
 
@@ -132,7 +133,7 @@ class PlanCommitted(Message):
 class PlanRejected(Message):
     plan: str
     job: str
-    attempt: int
+    attempt: Small
     reason: str
 
 
@@ -140,7 +141,7 @@ class JobRevision(Message):
     """New bandwidth and paths for some flows of a job; its tasks stay where they are."""
 
     job: str
-    attempt: int
+    attempt: Small
     flows: list[FlowPlan]
 
 
@@ -149,7 +150,7 @@ class RevisionProposed(Message):
     ``cause``: a ``link`` that is down or too slow, or ``room`` that appeared; the others are the manager's own."""
 
     revision: str
-    version: int  # of the snapshot it was made from
+    version: Count  # of the snapshot it was made from
     cause: RevisionCause
     jobs: list[JobRevision]
 
@@ -167,7 +168,7 @@ class ShortFlow(Message):
 
     src: str
     dst: str
-    min: int
+    min: Count
     rate: Rate
 
 
@@ -177,7 +178,7 @@ class PlanRevised(Message):
 
     revision: str
     job: str
-    attempt: int
+    attempt: Small
     cause: RevisionCause
     flows: list[FlowRecord] = []
     short: list[ShortFlow] = []
@@ -188,7 +189,7 @@ class Victim(Message):
     again."""
 
     job: str
-    attempt: int
+    attempt: Small
     how: Preemption
 
 
@@ -197,9 +198,9 @@ class PreemptionProposed(Message):
     none. ``job``: for whom."""
 
     preemption: str
-    version: int  # of the snapshot it was made from
+    version: Count  # of the snapshot it was made from
     job: str
-    attempt: int
+    attempt: Small
     victims: list[Victim] = Field(min_length=1)
 
 
@@ -215,7 +216,7 @@ class PreemptionRejected(Message):
 class JobChanged(Message):
     job: str
     name: str
-    attempt: int
+    attempt: Small
     previous: JobState | None = None
     state: JobState
     reason: str | None = None
@@ -235,33 +236,33 @@ class AllocationChanged(Message):
     job: str
     task: str
     node: str
-    incarnation: int
+    incarnation: Small
     previous: AllocationState | None = None
     state: AllocationState
-    exit_code: int | None = None
+    exit_code: ExitCode | None = None
     reason: str | None = None
 
 
 class NodeChanged(Message):
     node: str
     change: Literal["joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed", "forgotten"]
-    cpu: int = 0  # millicores
-    memory: int = 0  # bytes
-    gpu: int = 0
+    cpu: Count = 0  # millicores
+    memory: Count = 0  # bytes
+    gpu: Small = 0
 
 
 class NetworkReady(Message):
     """network-ctl: every node on which the attempt depends has its share of the network in place."""
 
     job: str
-    attempt: int
+    attempt: Small
 
 
 class NetworkPreparing(Message):
     """network-ctl: the desired network of the attempt is with the agents."""
 
     job: str
-    attempt: int
+    attempt: Small
 
 
 class LinkChanged(Message):
@@ -271,13 +272,13 @@ class LinkChanged(Message):
     dst: str
     state: LinkState
     reason: str | None = None
-    bandwidth: int  # configured
-    measured: int | None = None
+    bandwidth: Count  # configured
+    measured: Count | None = None
 
 
 class TopologyChanged(Message):
-    links: int
-    media: int
+    links: Small
+    media: Small
 
 
 # (aggregate, type) -> data model. Job and allocation events are named by the state that was reached.
@@ -312,7 +313,7 @@ class CloudEvent(Message, Generic[D]):
     subject: str
     time: datetime
     datacontenttype: Literal["application/json"] = "application/json"
-    sequence: int | None = None
+    sequence: Count | None = None
     data: D
 
     @property

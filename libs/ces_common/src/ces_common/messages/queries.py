@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from ces_common.jobfile import JobFile
 from ces_common.messages.base import Message
+from ces_common.messages.bounds import Amount, Count, Id, Node, Number, Small
 from ces_common.messages.events import FlowPlan, PolicyAdvice, QueueStatus, Reason
+
+MAX_LOG = 2**20  # bytes of one answer
 
 
 class SnapshotQuery(Message):
     """Ask the manager for what changed after ``since`` in database ``epoch``; 0 asks for everything."""
 
-    since: int = 0
-    epoch: str = ""
+    since: Count = 0
+    epoch: Id = ""
 
 
 class PlanQuery(Message):
@@ -30,20 +33,20 @@ class PlanAnswer(Message):
     stand in the queue (see QueueStatus); None or empty where that is not known."""
 
     feasible: bool
-    version: int
+    version: Count
     solver: str
     assignments: dict[str, str] = {}
     flows: list[FlowPlan] = []
-    metrics: dict[str, float] = {}
-    bound: float | None = None  # no plan has a higher composite
+    metrics: dict[str, Number] = {}
+    bound: Number | None = None  # no plan has a higher composite
     reason: Reason | None = None
-    position: int | None = None
+    position: Small | None = None
     start_at: datetime | None = None
     held_by: list[str] = []
     refused: dict[str, dict[str, str]] = {}  # task -> node -> why not
-    decision_ms: float = 0.0
-    time_limit_s: float | None = None  # None: as the solver saw fit
-    seed: int = 0
+    decision_ms: Amount = 0.0
+    time_limit_s: Amount | None = None  # None: as the solver saw fit
+    seed: Count = 0
     policy: PolicyAdvice | None = None  # None: none was followed
     fallback: str | None = None  # why none was followed though the scheduler was told to
 
@@ -56,24 +59,24 @@ class QueueAnswer(Message):
     """The jobs that went on waiting after the last look at the queue, first one first. ``version``: of the snapshot of
     that look; 0 where there was none yet."""
 
-    version: int
+    version: Count
     statuses: list[QueueStatus] = []
 
 
 class LogQuery(Message):
     """Ask an agent for a worker's log from a byte offset on, or from the start of its last ``tail`` lines."""
 
-    allocation: str
-    offset: int = Field(default=0, ge=0)
-    tail: int | None = Field(default=None, ge=0)
-    limit: int = Field(default=256 * 1024, ge=1, le=2**20)
+    allocation: Id
+    offset: Count = 0
+    tail: Small | None = None
+    limit: int = Field(default=256 * 1024, ge=1, le=MAX_LOG)
 
 
 class LinkProbe(Message):
     """Ask an agent to measure the wire to a neighbour: to send as much as the link's shaping lets through, or to count
     what comes over it."""
 
-    peer: str
+    peer: Node
     part: Literal["send", "receive"]
     seconds: float = Field(ge=0.1, le=10)
 
@@ -82,12 +85,12 @@ class LinkProbed(Message):
     """``rate``: the highest in bit/s over half of the time or more, of all that the link carried, in Ethernet frames.
     ``round_trip_s``: median of the last echoes from before."""
 
-    rate: float
-    round_trip_s: float | None = None
+    rate: Amount
+    round_trip_s: Amount | None = None
 
 
 class LogAnswer(Message):
     found: bool
-    offset: int = 0  # where the next query goes on
-    text: str = ""
+    offset: Count = 0  # where the next query goes on
+    text: Annotated[str, Field(max_length=2 * MAX_LOG)] = ""  # with a remark where something was dropped
     complete: bool = False  # the worker has ended and all of its log was read

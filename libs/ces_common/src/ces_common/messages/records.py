@@ -11,6 +11,7 @@ from pydantic import AliasChoices, Field
 
 from ces_common.jobfile import DEFAULT_TENANT, Flow, Preemption, Restart, Task
 from ces_common.messages.base import Message
+from ces_common.messages.bounds import Count, ExitCode, Number, Port, Small
 from ces_common.runtime import RuntimeKind
 from ces_common.shares import usable
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
@@ -22,9 +23,9 @@ class NodeRecord(Message):
     """A node. ``cpu`` in millicores, ``memory`` in bytes; a switch has none of either."""
 
     name: str
-    cpu: int
-    memory: int
-    gpu: int = 0
+    cpu: Count
+    memory: Count
+    gpu: Small = 0
     arch: str = ""
     labels: dict[str, str] = {}
     runtime: RuntimeKind = RuntimeKind.PROCESS
@@ -34,8 +35,8 @@ class NodeRecord(Message):
     state: Literal["ready", "unreachable"] = "ready"
     cordoned: bool = False
     datasets: list[str] = []  # what it offers to read
-    data_port: int = 0  # where, on a node without a data plane; 0: not known
-    version: int = 0
+    data_port: Port = 0  # where, on a node without a data plane; 0: not known
+    version: Count = 0
 
 
 class LinkRecord(Message):
@@ -45,11 +46,11 @@ class LinkRecord(Message):
 
     src: str
     dst: str
-    bandwidth: int = Field(gt=0)
+    bandwidth: Annotated[Count, Field(gt=0)]
     kind: Literal["veth", "vxlan"] = "veth"
     medium: str | None = None
     state: LinkState = "up"
-    measured: int | None = Field(default=None, gt=0)
+    measured: Annotated[Count, Field(gt=0)] | None = None
 
     @property
     def up(self) -> bool:
@@ -65,13 +66,13 @@ class MediumRecord(Message):
     """A wire that several links share, with a capacity of its own in bit/s."""
 
     name: str
-    bandwidth: int = Field(gt=0)
+    bandwidth: Annotated[Count, Field(gt=0)]
 
 
 class Topology(Message):
     """All links and media. ``version``: of the database, when they last changed."""
 
-    version: int = 0
+    version: Count = 0
     links: list[LinkRecord] = []
     media: list[MediumRecord] = []
 
@@ -86,22 +87,22 @@ class AllocationRecord(Message):
 
     id: str
     task: str
-    rank: int
+    rank: Small
     node: str
     address: str
-    port: int
-    incarnation: int = 1
+    port: Port
+    incarnation: Small = 1
     state: AllocationState = AllocationState.PENDING
-    exit_code: int | None = None
+    exit_code: ExitCode | None = None
     reason: str | None = None
-    stopping_since: int | None = None  # version at which it ceased to be desired
+    stopping_since: Count | None = None  # version at which it ceased to be desired
 
     @property
     def over(self) -> bool:
         return self.state in ALLOCATION_OVER
 
 
-Rate = Annotated[int, Field(validation_alias=AliasChoices("rate", "bandwidth"))]
+Rate = Annotated[Count, Field(validation_alias=AliasChoices("rate", "bandwidth"))]
 """A flow's rate in bit/s. Stored plans and events of former versions call it ``bandwidth``."""
 
 
@@ -109,11 +110,11 @@ class FlowRecord(Message):
     """A flow with its rate in bit/s. ``number``: unique among live flows, 1..32000, names its traffic classes.
     ``path``: node names from source to destination; a single one where both tasks share a node."""
 
-    number: int
+    number: Small
     src: str
     dst: str
-    min: int
-    max: int
+    min: Count
+    max: Count
     rate: Rate
     path: list[str]
 
@@ -125,13 +126,13 @@ class JobRecord(Message):
 
     id: str
     name: str
-    priority: int
+    priority: Small
     tenant: str = DEFAULT_TENANT
-    expected_s: float | None = None
+    expected_s: Number | None = None
     preemption: Preemption = "stop"
     state: JobState
-    attempt: int = 1  # counts plans: a rescheduled job gets a new one
-    restarts: int = 0
+    attempt: Small = 1  # counts plans: a rescheduled job gets a new one
+    restarts: Small = 0
     reason: str | None = None
     disconnect: Literal["stop", "keep"] = "stop"
     restart: Restart = Restart()
@@ -141,8 +142,8 @@ class JobRecord(Message):
     reserved: list[FlowRecord] = []
     submitted_at: datetime
     started_at: datetime | None = None
-    ran_s: float | None = None
-    version: int = 0
+    ran_s: Number | None = None
+    version: Count = 0
 
     @property
     def key(self) -> str:
@@ -160,7 +161,7 @@ class Snapshot(Message):
     reader that knows another one starts from nothing."""
 
     epoch: str
-    version: int
+    version: Count
     full: bool
     nodes: list[NodeRecord] = []
     topology: Topology | None = None

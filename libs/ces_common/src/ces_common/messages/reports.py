@@ -8,13 +8,22 @@ from pydantic import Field, model_validator
 
 from ces_common.jobfile import DatasetName
 from ces_common.messages.base import Message
+from ces_common.messages.bounds import (
+    MAX_ITEMS,
+    Amount,
+    Count,
+    ExitCode,
+    Id,
+    Node,
+    Number,
+    Port,
+    Remark,
+    Small,
+)
 from ces_common.messages.records import LinkState
 
-# What one report may hold: far more than a node has, and little enough that no node can fill the manager's memory.
-MAX_WORKERS = 4096
-MAX_LINKS = 4096
+MAX_HEARTBEAT = 256 * 1024  # bytes
 MAX_OFFERED = 1024  # datasets
-MAX_LINK_REASON = 500  # characters
 MAX_FLOW_NUMBER = 32767  # each has two of the 65535 traffic classes of a device
 
 WorkerState = Literal["starting", "running", "paused", "exited", "refused"]
@@ -25,12 +34,12 @@ class WorkerStatus(Message):
     the reason (an unknown image, say), which no restart would mend. ``lapsed``: it was ended because its node's lease
     had run out, which is no failure of the program."""
 
-    allocation: str
-    incarnation: int
+    allocation: Id
+    incarnation: Small
     state: WorkerState
-    exit_code: int | None = None
-    reason: str | None = None
-    pid: int | None = None
+    exit_code: ExitCode | None = None
+    reason: Remark | None = None
+    pid: Small | None = None
     lapsed: bool = False
 
 
@@ -38,62 +47,62 @@ class Status(Message):
     """All workers of a node. ``generation``: of the compute document that it has converged to; it counts only for
     the database that ``epoch`` names."""
 
-    node: str
-    epoch: str = ""
-    generation: int
-    workers: list[WorkerStatus] = []
+    node: Node
+    epoch: Id = ""
+    generation: Count
+    workers: Annotated[list[WorkerStatus], Field(max_length=MAX_ITEMS)] = []
 
 
 class Applied(Message):
     """The data plane of a node. ``jobs``: attempts whose share of it is completely in place; ``failed``: those for
     which a step failed, with the reason; it is tried again."""
 
-    node: str
-    generation: int
-    jobs: list[str] = []
-    failed: dict[str, str] = {}
+    node: Node
+    generation: Count
+    jobs: Annotated[list[Id], Field(max_length=MAX_ITEMS)] = []
+    failed: Annotated[dict[Id, Remark], Field(max_length=MAX_ITEMS)] = {}
 
 
 class LinkStatus(Message):
     """An outgoing link as its agent sees it; ``reason`` tells why it is down."""
 
-    peer: str
+    peer: Node
     state: LinkState
-    reason: Annotated[str | None, Field(max_length=MAX_LINK_REASON)] = None
+    reason: Remark | None = None
 
 
 class LinkReport(Message):
     """All links of a node that shapes traffic, said at once when one changes and repeated."""
 
-    node: str
-    links: Annotated[list[LinkStatus], Field(max_length=MAX_LINKS)] = []
+    node: Node
+    links: Annotated[list[LinkStatus], Field(max_length=MAX_ITEMS)] = []
 
 
 class DataReport(Message):
     """The datasets that a node offers, and the port at which it serves them, which stays while there are none; 0 where
     it never served any."""
 
-    node: str
-    port: Annotated[int, Field(ge=0, le=65535)] = 0
+    node: Node
+    port: Port = 0
     datasets: Annotated[list[DatasetName], Field(max_length=MAX_OFFERED)] = []
 
 
 class WorkerUsage(Message):
-    allocation: str
-    cpu: float  # millicores, since the last report
-    memory: int  # bytes
+    allocation: Id
+    cpu: Number  # millicores, since the last report
+    memory: Count  # bytes
 
 
 class LinkUsage(Message):
     """Rates in bit/s since the last report; packets dropped, by the device or a queue, and packets with an error since
     the device was made. ``round_trip_s``: median of the last echoes."""
 
-    peer: str
-    sent: float
-    received: float
-    drops: int = 0
-    errors: int = 0
-    round_trip_s: float | None = None
+    peer: Node
+    sent: Number
+    received: Number
+    drops: Count = 0
+    errors: Count = 0
+    round_trip_s: Number | None = None
 
 
 class FlowUsage(Message):
@@ -103,13 +112,13 @@ class FlowUsage(Message):
     or had been dropped. ``rate``: what the class guarantees in bit/s, 0 if unknown."""
 
     number: Annotated[int, Field(ge=1, le=MAX_FLOW_NUMBER)]
-    job: str = ""
-    measured: float
-    peak: float
-    total: int
-    drops: int = 0
+    job: Id = ""
+    measured: Number
+    peak: Number
+    total: Count
+    drops: Count = 0
     waited: Annotated[float, Field(ge=0, le=1)] = 0.0
-    rate: int = 0
+    rate: Count = 0
 
     @model_validator(mode="before")
     @classmethod
@@ -123,26 +132,26 @@ class FlowUsage(Message):
 class Heartbeat(Message):
     """Sign of life with measurements (thesis 3.2.2). The reply renews the node's lease."""
 
-    node: str
-    boot: str  # names this start of the agent
-    cpu: float = 0.0  # millicores in use on the whole node
-    memory: int = 0  # bytes in use
-    workers: Annotated[list[WorkerUsage], Field(max_length=MAX_WORKERS)] = []
-    links: Annotated[list[LinkUsage], Field(max_length=MAX_LINKS)] = []
+    node: Node
+    boot: Annotated[str, Field(max_length=64)]  # names this start of the agent
+    cpu: Number = 0.0  # millicores in use on the whole node
+    memory: Count = 0  # bytes in use
+    workers: Annotated[list[WorkerUsage], Field(max_length=MAX_ITEMS)] = []
+    links: Annotated[list[LinkUsage], Field(max_length=MAX_ITEMS)] = []
     flows: Annotated[list[FlowUsage], Field(max_length=MAX_FLOW_NUMBER)] = []
 
 
 class LeaseGrant(Message):
     """Reply to a heartbeat: the lease runs this many seconds from when the heartbeat was sent."""
 
-    lease_s: float
+    lease_s: Amount
 
 
 class Progress(Message):
     """One JSON line of progress that a worker printed."""
 
-    node: str
-    allocation: str
-    job: str
-    task: str
+    node: Node
+    allocation: Id
+    job: Id
+    task: Id
     data: dict[str, object]

@@ -73,7 +73,7 @@ async def get_topology(request: Request) -> TopologyView:
 async def put_topology(request: Request, topology: TopologyFile) -> TopologyView:
     """Replace all links and media."""
     context = context_of(request)
-    await context.database.write(lambda tx: replace_topology(tx, topology))
+    await context.database.requested_write(lambda tx: replace_topology(tx, topology))
     return await context.database.read(lambda tx: node_views.topology_view(tx, context.measurements))
 
 
@@ -81,7 +81,7 @@ async def put_topology(request: Request, topology: TopologyFile) -> TopologyView
 async def create_token(request: Request, body: JoinTokenRequest) -> JoinToken:
     """A one-time token with which a node may join. It is shown only here."""
     context = context_of(request)
-    return await context.database.write(lambda tx: membership.create_token(tx, body))
+    return await context.database.requested_write(lambda tx: membership.create_token(tx, body))
 
 
 @router.post("/nodes/join")
@@ -94,7 +94,7 @@ async def join(request: Request, body: JoinRequest) -> JoinAnswer:
         raise Invalid("name", str(error)) from error
     except ValueError as error:
         raise Invalid("public_key", str(error)) from error
-    node = await context.database.write(lambda tx: membership.join_node(tx, body))
+    node = await context.database.requested_write(lambda tx: membership.join_node(tx, body))
     return JoinAnswer(
         node=node.name,
         jwt=jwt,
@@ -128,10 +128,10 @@ async def forget(request: Request, node: str) -> ForgottenNode:
     context = context_of(request)
 
     def act(tx: WriteTx) -> list[str]:
-        age_s = context.failure_detector.nodes.age(node, context.database.clock.steady())
+        age_s = context.failure_detector.nodes.age(node, context.failure_detector.hearing())
         return forget_node(tx, context.timeouts, age_s, node)
 
-    touched = await context.database.write(act)
+    touched = await context.database.requested_write(act)
     context.measurements.forget_node(node)
     outcome = await context.revoker.apply()
     if outcome == "pending":
@@ -140,6 +140,6 @@ async def forget(request: Request, node: str) -> ForgottenNode:
 
 
 async def _operate(context: Context, operation: Callable[[WriteTx, str], str | None], node: str) -> NodeView:
-    remark = await context.database.write(lambda tx: operation(tx, node))
+    remark = await context.database.requested_write(lambda tx: operation(tx, node))
     view = await context.database.read(lambda tx: node_views.node_view(tx, node, context.measurements))
     return view.model_copy(update={"remark": remark})

@@ -44,7 +44,9 @@ async def submit(
 ) -> JobView:
     """Submit a job. With an `Idempotency-Key`, sending it again gives the same job."""
     context = context_of(request)
-    row = await context.database.write(lambda tx: submission.submit_job(tx, job, idempotency_key, context.queue))
+    row = await context.database.requested_write(
+        lambda tx: submission.submit_job(tx, job, idempotency_key, context.queue)
+    )
     response.headers["Location"] = f"/v1/jobs/{row.id}"
     return await _view(context, row.id)
 
@@ -176,7 +178,7 @@ async def queue(request: Request, limit: Limit = 100, cursor: str | None = None)
 
 async def _command(request: Request, command: Callable[[WriteTx, str], str | None], job: str) -> JobView:
     context = context_of(request)
-    remark = await context.database.write(lambda tx: command(tx, job))
+    remark = await context.database.requested_write(lambda tx: command(tx, job))
     return await _view(context, job, remark)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from ces_common import subjects
-from ces_common.bus.port import BusError
+from ces_common.bus.port import LARGEST_REQUEST, BusError
 from ces_common.messages.api import TaskView
 from ces_common.messages.queries import LogAnswer, LogQuery
 from ces_common.states import JOB_OVER
@@ -54,7 +54,7 @@ class _Tail:
         assert self._task.allocation is not None
         query = LogQuery(allocation=self._task.allocation, offset=self._offset, tail=self._last)
         subject = subjects.agent_rpc(self._task.node, "logs")
-        raw = await self._context.bus.request(subject, query.encode(), timeout_s=TIMEOUT_S)
+        raw = await self._context.bus.request(subject, query.encode(), timeout_s=TIMEOUT_S, largest=LARGEST_REQUEST)
         return LogAnswer.model_validate_json(raw)
 
     def _lines(self, text: str) -> str:

@@ -15,7 +15,16 @@ from ces_common.bus.port import BusError, NoResponder, RemoteError
 from ces_common.db import UNAVAILABLE, cause_of
 from ces_common.field_errors import plain_problem
 from ces_common.messages.api import Problem
-from ces_manager.errors import Conflict, Forbidden, Invalid, Malformed, ManagerError, NotFound, WrongMediaType
+from ces_manager.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    Malformed,
+    ManagerError,
+    NotFound,
+    Overloaded,
+    WrongMediaType,
+)
 
 log = structlog.get_logger()
 MEDIA_TYPE = "application/problem+json"
@@ -29,6 +38,7 @@ TITLES = {
     413: "Too large",
     415: "Unsupported media type",
     422: "Invalid input",
+    429: "Too many requests",
     500: "Internal error",
     503: "Unavailable",
 }
@@ -39,7 +49,9 @@ _STATUS: dict[type[ManagerError], int] = {
     Conflict: 409,
     WrongMediaType: 415,
     Invalid: 422,
+    Overloaded: 429,
 }
+RETRY_AFTER_S = 1  # of one that is refused for want of room
 
 
 def problem(
@@ -69,7 +81,8 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(ManagerError)
     async def _refused(_: Request, error: ManagerError) -> JSONResponse:
         errors = [{"field": error.field, "problem": error.remedy}] if isinstance(error, Invalid) else []
-        return problem(_STATUS.get(type(error), 400), error.detail, errors)
+        headers = {"Retry-After": str(RETRY_AFTER_S)} if isinstance(error, Overloaded) else None
+        return problem(_STATUS.get(type(error), 400), error.detail, errors, headers)
 
     @app.exception_handler(HTTPException)
     async def _http(_: Request, error: HTTPException) -> JSONResponse:

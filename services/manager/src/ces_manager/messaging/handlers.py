@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import structlog
-from prometheus_client import Counter
-from sqlalchemy.exc import SQLAlchemyError
 
 from ces_common import subjects
 from ces_common.bus.port import Bus, Delivery, Message, Reject, RemoteError, Retry
@@ -26,18 +21,20 @@ from ces_common.messages.events import (
     parse_event,
 )
 from ces_common.messages.queries import SnapshotQuery
-from ces_common.messages.reports import DataReport, Heartbeat, LeaseGrant, LinkReport, Progress, Status
+from ces_common.messages.reports import MAX_HEARTBEAT, DataReport, LinkReport, Progress, Status
 from ces_common.queuefile import QueueFile
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
 from ces_manager.jobs import network_readiness, worker_reports
 from ces_manager.jobs.submission import ANYBODY
 from ces_manager.measurements import Measurements
-from ces_manager.messaging.batcher import Batcher
-from ces_manager.messaging.report_intake import GATHER_S, IGNORED, ReportIntake
+from ces_manager.messaging.answers import NO_DATABASE, answering
+from ces_manager.messaging.heartbeat_intake import HeartbeatIntake
+from ces_manager.messaging.rates import NodeRate
+from ces_manager.messaging.report_intake import IGNORED, ReportIntake
 from ces_manager.messaging.snapshot import snapshot
 from ces_manager.network import link_states
-from ces_manager.nodes import datasets, heartbeats
+from ces_manager.nodes import datasets
 from ces_manager.plans import commit, preemption, revision
 from ces_manager.plans.refusal import note_refusal
 from ces_manager.timeouts import Timeouts
@@ -55,10 +52,10 @@ FACTS = {
         subjects.events("revision", "proposed"),
     ],
 }
-HEARTBEATS = Counter("ces_heartbeats_total", "Heartbeats answered")
 DATABASE_RETRY_S = 1.0
-NO_DATABASE = "the database does not answer"
 PROGRESS_LIMIT = 64 * 1024  # bytes; agents pass on lines of at most 16 KiB, which may grow when encoded
+PROGRESS_PER_S, PROGRESS_BURST = 500.0, 5000  # of all of a node's workers
+FETCHES_PER_S, FETCH_BURST = 2.0, 20  # an agent asks when it starts, connects again, and every CES_RESYNC_S
 
 
 class Messaging:
@@ -71,9 +68,11 @@ class Messaging:
         broadcast: Broadcast,
         queue: QueueFile = ANYBODY,
     ) -> None:
-        self._database, self._bus, self._timeouts, self._queue = database, bus, timeouts, queue
+        self._database, self._bus, self._queue = database, bus, queue
         self._measurements, self._broadcast = measurements, broadcast
-        self._beats = Batcher(self._renew, GATHER_S)
+        self._heartbeats = HeartbeatIntake(database, measurements, timeouts.lease_s)
+        self._progress_rate = NodeRate(PROGRESS_PER_S, PROGRESS_BURST)
+        self._fetch_rate = NodeRate(FETCHES_PER_S, FETCH_BURST)
         self._statuses = ReportIntake(
             database, "status", Status.model_validate_json, worker_reports.matters, worker_reports.take_report
         )
@@ -87,7 +86,9 @@ class Messaging:
     async def start(self) -> None:
         """Begin to listen."""
         await self._bus.serve(subjects.rpc(SERVICE, "snapshot"), self._snapshot, queue=SERVICE)
-        await self._bus.serve(subjects.ALL_HEARTBEATS, self._heartbeat, queue=SERVICE)
+        await self._bus.serve_latest(
+            subjects.ALL_HEARTBEATS, self._heartbeats.answer, largest=MAX_HEARTBEAT, queue=SERVICE
+        )
         await self._bus.serve(subjects.ALL_FETCHES, self._fetch, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("status"), self._statuses.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("links"), self._links.heard, queue=SERVICE)
@@ -96,9 +97,13 @@ class Messaging:
         for durable, facts in FACTS.items():
             await self._bus.consume(durable, facts, self._fact)
 
+    def hears(self) -> bool:
+        """Whether a heartbeat that is sent now arrives, and has its lease renewed soon."""
+        return self._bus.connected and self._heartbeats.keeps_up(self._database.clock.steady())
+
     async def _snapshot(self, message: Message) -> bytes:
         query = SnapshotQuery.model_validate_json(message.data)
-        with _answering("snapshot"):
+        with answering("snapshot"):
             found = await self._database.read(lambda tx: snapshot(tx, query))
         return found.encode()
 
@@ -148,56 +153,25 @@ class Messaging:
 
     # agents
 
-    async def _heartbeat(self, message: Message) -> bytes:
-        beat = Heartbeat.model_validate_json(message.data)
-        if subjects.parse_heartbeat(message.subject) != beat.node:
-            IGNORED.labels("heartbeat").inc()
-            raise ValueError("a heartbeat in another node's name")
-        self._measurements.heard(beat, self._database.clock.now())
-        with _answering("heartbeat"):
-            known = await self._beats.put(beat)
-        if not known:
-            raise RemoteError("unknown-node", f"no node {beat.node} has joined")
-        HEARTBEATS.inc()
-        return LeaseGrant(lease_s=self._timeouts.lease_s).encode()
-
-    async def _renew(self, beats: list[Heartbeat]) -> list[bool]:
-        """Renew the leases of a batch in one transaction, before any is answered; False for a node that never
-        joined."""
-        strangers = await self._database.in_writer(partial(self._write_leases, beats))
-        return [beat.node not in strangers for beat in beats]
-
-    def _write_leases(self, beats: list[Heartbeat]) -> set[str]:
-        names = [(beat.node, beat.boot) for beat in beats]
-        return heartbeats.renew_leases(self._database.uow, names, self._database.clock.now())
-
     async def _fetch(self, message: Message) -> bytes:
         """A node's desired state of one kind, also while the controller that keeps it is away; empty where there is
         none."""
-        return await self._bus.kv_get(subjects.parse_fetch(message.subject)) or b""
+        key = subjects.parse_fetch(message.subject)
+        if not self._fetch_rate.allows(key.partition(".")[0], self._database.clock.steady()):
+            raise RemoteError("too-often", "this node asks for its desired state too often")
+        return await self._bus.kv_get(key) or b""
 
     async def _progress(self, message: Message) -> None:
         try:
             if len(message.data) > PROGRESS_LIMIT:
                 raise ValueError(f"{len(message.data)} bytes are no line of progress")
-            progress = Progress.model_validate_json(message.data)
             node, _ = subjects.parse_report(message.subject)
+            if not self._progress_rate.allows(node, self._database.clock.steady()):
+                raise ValueError("too much progress at once")
+            progress = Progress.model_validate_json(message.data)
         except ValueError:
             IGNORED.labels("progress").inc()
             return
         if progress.node == node:
             self._measurements.progressed(progress, self._database.clock.now())
             self._broadcast.progress(progress)
-
-
-@contextmanager
-def _answering(what: str) -> Iterator[None]:
-    """Tells the asker only that the database does not answer; its own words, with its address, go to the log."""
-    try:
-        yield
-    except UNAVAILABLE as error:
-        log.warning(NO_DATABASE, asked=what, error=cause_of(error))
-        raise RemoteError("unavailable", NO_DATABASE) from None
-    except SQLAlchemyError as error:
-        log.exception("a request failed", asked=what)
-        raise RemoteError("internal", f"the manager failed at this: {type(error).__name__}") from None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 import structlog
@@ -12,14 +11,17 @@ from prometheus_client import Counter
 
 from ces_common import subjects
 from ces_common.bus.port import Message
-from ces_common.db import ReadTx, WriteTx, cause_of
+from ces_common.db import UNAVAILABLE, ReadTx, WriteTx, cause_of
+from ces_common.latest import LatestBatches
 from ces_manager.database import Database
-from ces_manager.messaging.batcher import Batcher
+from ces_manager.messaging.answers import problem_of, salvage
+from ces_manager.messaging.rates import NodeRate
 
 log = structlog.get_logger()
 IGNORED = Counter("ces_messages_ignored_total", "Malformed or forged messages ignored", ["kind"])
 QUIET_S = 5.0  # how long a report that an agent repeats word for word is not looked at again
-GATHER_S = 0.02  # how long reports of agents wait for others, to share a transaction
+LARGEST = 4 * 1024 * 1024  # bytes; more than a node's workers and links can take
+PER_S, BURST = 50.0, 200
 
 
 class Report(Protocol):
@@ -42,42 +44,69 @@ class ReportIntake(Generic[R]):
         take: Callable[[WriteTx, R], object],
     ) -> None:
         self._database, self._kind, self._parse, self._matters, self._take = database, kind, parse, matters, take
-        self._batches = Batcher(self._take_all, GATHER_S)
-        self._quiet: dict[str, tuple[bytes, float]] = {}  # node -> its last report, not looked at again until
+        self._batches = LatestBatches(self._take_all)
+        self._rate = NodeRate(PER_S, BURST)
+        # node -> its last report, not looked at again until; in the order in which that ends
+        self._quiet: dict[str, tuple[bytes, float]] = {}
 
     async def heard(self, message: Message) -> None:
         try:
-            report = self._parse(message.data)
             node, _ = subjects.parse_report(message.subject)
         except ValueError as error:
-            IGNORED.labels(self._kind).inc()
-            log.warning("malformed report ignored", subject=message.subject, error=str(error))
-            return
-        if report.node != node:
-            IGNORED.labels(self._kind).inc()
-            log.warning("report in another node's name ignored", subject=message.subject)
+            self._ignore(message, problem_of(error))
             return
         now = self._database.clock.steady()
         quiet = self._quiet.get(node)
         if quiet is not None and quiet[0] == message.data and now < quiet[1]:
             return
+        if len(message.data) > LARGEST or not self._rate.allows(node, now):
+            self._ignore(message, f"{len(message.data)} bytes, or too many of them")
+            return
+        self._forget_quiet(now)
+        self._quiet.pop(node, None)
         self._quiet[node] = (message.data, now + QUIET_S)
-        self._batches.put(report).add_done_callback(partial(self._taken, node))
+        if not self._batches.put(node, message, len(message.data)):
+            self._quiet.pop(node)
 
-    async def _take_all(self, reports: list[R]) -> list[None]:
-        """Take in the last report of each node; most say nothing new and lock nothing."""
-        last = {report.node: report for report in reports}.values()
-        news = await self._database.read(lambda tx: [report for report in last if self._matters(tx, report)])
+    def _forget_quiet(self, now: float) -> None:
+        while self._quiet:
+            node = next(iter(self._quiet))
+            if now < self._quiet[node][1]:
+                return
+            del self._quiet[node]
+
+    async def _take_all(self, messages: list[Message]) -> None:
+        """Take in the last report of each node; most say nothing new and lock nothing. One that cannot be taken in
+        costs no other node anything."""
+        read = await asyncio.to_thread(lambda: [self._read(message) for message in messages])
+        reports = [report for report in read if report is not None]
+        try:
+            for report, error in await salvage(reports, self._store):
+                log.error("a report cannot be taken in", kind=self._kind, node=report.node, error=cause_of(error))
+        except UNAVAILABLE as error:
+            log.warning("reports are dropped, their agents repeat them", reports=len(reports), error=cause_of(error))
+            for report in reports:
+                self._quiet.pop(report.node, None)
+
+    def _read(self, message: Message) -> R | None:
+        try:
+            report = self._parse(message.data)
+            if report.node != subjects.parse_report(message.subject)[0]:
+                raise ValueError("a report in another node's name")
+        except ValueError as error:
+            self._ignore(message, problem_of(error))
+            return None
+        return report
+
+    async def _store(self, reports: Sequence[R]) -> None:
+        news = await self._database.read(lambda tx: [report for report in reports if self._matters(tx, report)])
         if news:
             await self._database.write(lambda tx: self._write(tx, news))
-        return [None] * len(reports)
 
     def _write(self, tx: WriteTx, news: list[R]) -> None:
         for report in news:
             self._take(tx, report)
 
-    def _taken(self, node: str, outcome: asyncio.Future[None]) -> None:
-        error = None if outcome.cancelled() else outcome.exception()
-        if error is not None:
-            log.warning("a report is dropped, its agent repeats it", node=node, error=cause_of(error))
-            self._quiet.pop(node, None)
+    def _ignore(self, message: Message, why: str) -> None:
+        IGNORED.labels(self._kind).inc()
+        log.warning("a report is ignored", subject=message.subject, error=why)

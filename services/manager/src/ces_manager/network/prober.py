@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from ces_common import subjects
-from ces_common.bus.port import Bus
+from ces_common.bus.port import LARGEST_REQUEST, Bus
 from ces_common.db import ReadTx
 from ces_common.db.tables import LinkRow, NodeRow
 from ces_common.messages.api import LinkProbeView
@@ -81,7 +81,7 @@ class Prober:
         query = LinkProbe.model_validate({"peer": peer, "part": part, "seconds": seconds})
         subject = subjects.agent_rpc(node, "probe")
         return LinkProbed.model_validate_json(
-            await self._bus.request(subject, query.encode(), timeout_s=seconds + PATIENCE_S)
+            await self._bus.request(subject, query.encode(), timeout_s=seconds + PATIENCE_S, largest=LARGEST_REQUEST)
         )
 
 

@@ -72,8 +72,8 @@ def what_is_due(tx: ReadTx, timeouts: Timeouts, failure_detector: FailureDetecto
     nodes = {row.node: row for row in tx.session.execute(_HEARD)}
     waits = {row.id: row for row in tx.session.execute(_WAITS)}
     restarting = {row.id: row for row in tx.session.execute(_RESTARTING)}
-    now = steady()  # after looking: nothing seen is younger than it is held to be
-    heard = failure_detector.nodes.ages({name: row.beats for name, row in nodes.items()}, now)
+    now, hearing = steady(), failure_detector.hearing()  # after looking: nothing is younger than it is held to be
+    heard = failure_detector.nodes.ages({name: row.beats for name, row in nodes.items()}, hearing)
     waited = failure_detector.jobs.ages(
         {job: (row.state, row.attempt, row.restarts) for job, row in waits.items()}, now
     )

@@ -3,7 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
 from ces_manager.timeouts import Timeouts
@@ -32,8 +32,9 @@ class Unchanged:
 @dataclass(frozen=True)
 class FailureDetector:
     """What this process has observed: nodes by their count of heartbeats, jobs waiting for their next state, workers
-    waiting to start again."""
+    waiting to start again. ``hearing``: seconds for which it could hear nodes; for the others, every second counts."""
 
+    hearing: Callable[[], float]
     nodes: Unchanged = field(default_factory=Unchanged)
     jobs: Unchanged = field(default_factory=Unchanged)
     workers: Unchanged = field(default_factory=Unchanged)

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from sqlalchemy import bindparam, select, update
-from sqlalchemy.orm import Session
 
 from ces_common.db.tables import LeaseRow, NodeRow
-from ces_common.db.uow import UnitOfWork
+from ces_common.db.uow import UnitOfWork, WriteTx
 from ces_manager.nodes.rows import emit_node
 from ces_manager.text import storable
 
@@ -21,34 +20,30 @@ _RENEW = (
 BOOT_LENGTH = 64
 
 
-def renew_leases(uow: UnitOfWork, beats: Iterable[tuple[str, str]], now: datetime) -> set[str]:
+def renew_leases(uow: UnitOfWork, beats: Iterable[tuple[str, str]], now: datetime) -> dict[str, str]:
     """Renew the leases of these (node, boot), heard at ``now``; answer the agents only after this has returned.
 
-    Returns the names that never joined: they have no lease. The transactions are independent of each other; the version
-    lock is taken only where a node counted as unreachable."""
+    Returns the states of those nodes: who is missing never joined, and has no lease. Takes no version lock, so that no
+    lease waits behind what else is being written, but for one transaction of it on SQLite."""
     boots = dict(beats)
     if not boots:
-        return set()
-    with uow.bare_write() as session:
-        _renew(session, boots, now)
-    with uow.read() as tx:
-        states = select(NodeRow.name, NodeRow.state).where(NodeRow.name.in_(sorted(boots)))
-        known = {row.name: row.state for row in tx.session.execute(states)}
-    silent = [name for name, state in known.items() if state == "unreachable"]
-    if silent:
-        with uow.write(now) as tx:
-            for name in sorted(silent):
-                row = tx.session.get_one(NodeRow, name)
-                if row.state == "unreachable":
-                    row.state, row.version = "ready", tx.version
-                    emit_node(tx, row, "ready")
-    return boots.keys() - known.keys()
-
-
-def _renew(session: Session, boots: dict[str, str], now: datetime) -> None:
+        return {}
     # In one order everywhere, so that two managers cannot wait for each other's rows; storable, since one boot that the
     # database refuses would take the others' renewals with it.
     values = [
         {"the_node": node, "the_boot": storable(boot, BOOT_LENGTH), "now": now} for node, boot in sorted(boots.items())
     ]
-    session.connection().execute(_RENEW, values)
+    with uow.bare_write(urgent=True) as session:
+        session.connection().execute(_RENEW, values)
+    with uow.read() as tx:
+        rows = tx.session.execute(select(NodeRow.name, NodeRow.state).where(NodeRow.name.in_(sorted(boots))))
+        return {row.name: row.state for row in rows}
+
+
+def welcome_back(tx: WriteTx, nodes: Iterable[str]) -> None:
+    """Nodes that counted as unreachable were heard again. One may be gone since: another transaction forgot it."""
+    for name in sorted(set(nodes)):
+        row = tx.session.get(NodeRow, name)
+        if row is not None and row.state == "unreachable":
+            row.state, row.version = "ready", tx.version
+            emit_node(tx, row, "ready")

@@ -1,0 +1,31 @@
+"""Bounds of what others send: what the database, a double and a person can hold."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from ces_common.jobfile import NODE_NAME
+
+MAX_ID = 128  # characters
+MAX_REASON = 500
+MAX_ITEMS = 4096  # of one kind on one node: far more than it has
+
+
+def _cut(value: object) -> object:
+    return value[:MAX_REASON] if isinstance(value, str) else value
+
+
+Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+"""Bytes, rates, versions: what a signed 64-bit column holds."""
+Small = Annotated[int, Field(ge=0, le=2**31 - 1)]
+"""What is counted one by one: a signed 32-bit column holds it."""
+ExitCode = Annotated[int, Field(ge=-(2**31), le=2**31 - 1)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+Number = Annotated[float, Field(ge=-1e24, le=1e24, allow_inf_nan=False)]
+Amount = Annotated[float, Field(ge=0, le=1e24, allow_inf_nan=False)]
+Id = Annotated[str, Field(max_length=MAX_ID)]
+Node = Annotated[str, Field(pattern=NODE_NAME)]
+Remark = Annotated[str, BeforeValidator(_cut), Field(max_length=MAX_REASON)]
+"""A reason in words. A longer one is cut: what it is about matters more."""

@@ -1,0 +1,108 @@
+"""Intake of heartbeats: the leases of all that wait are renewed together, apart from what else is written."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import structlog
+from prometheus_client import Counter
+
+from ces_common import subjects
+from ces_common.bus.port import Message, RemoteError
+from ces_common.db import UNAVAILABLE, cause_of
+from ces_common.latest import LatestBatches
+from ces_common.messages.reports import Heartbeat, LeaseGrant
+from ces_manager.database import Database
+from ces_manager.measurements import Measurements
+from ces_manager.messaging.answers import answering, failure, problem_of, salvage
+from ces_manager.messaging.rates import NodeRate
+from ces_manager.messaging.report_intake import IGNORED
+from ces_manager.nodes import heartbeats
+
+log = structlog.get_logger()
+HEARTBEATS = Counter("ces_heartbeats_total", "Heartbeats answered")
+AT_ONCE = 2000  # leases in one transaction: others write in between
+SLOW_S = 2.0  # a batch that takes longer keeps others waiting
+FAILED_S = 10.0  # for how long after leases could not be written their nodes are not blamed
+PER_S, BURST = 10.0, 20
+
+
+class HeartbeatIntake:
+    def __init__(self, database: Database, measurements: Measurements, lease_s: float) -> None:
+        self._database, self._measurements = database, measurements
+        self._grant = LeaseGrant(lease_s=lease_s).encode()
+        self._rate = NodeRate(PER_S, BURST)
+        self._returned = LatestBatches(self._welcome_back)
+        self._since: float | None = None  # when the batch came that is being worked on
+        self._failed_at: float | None = None  # when leases could not be written
+
+    def keeps_up(self, now: float) -> bool:
+        """Whether a heartbeat that arrives now has its lease renewed soon."""
+        if self._failed_at is not None and now - self._failed_at < FAILED_S:
+            return False
+        return self._since is None or now - self._since < SLOW_S
+
+    async def answer(self, messages: list[Message]) -> list[bytes | RemoteError]:
+        steady = self._database.clock.steady
+        self._since = steady()
+        try:
+            beats = await asyncio.to_thread(self._read, messages, self._since)
+            good = {beat.node: beat for beat in beats if isinstance(beat, Heartbeat)}
+            with answering("heartbeat"):
+                renewed = await self._renew(list(good.values()))
+        except Exception:
+            self._failed_at = steady()
+            raise
+        finally:
+            self._since = None
+        now = self._database.clock.now()
+        for node, answer in renewed.items():
+            if isinstance(answer, bytes):
+                self._measurements.heard(good[node], now)
+                HEARTBEATS.inc()
+        return [renewed[beat.node] if isinstance(beat, Heartbeat) else beat for beat in beats]
+
+    def _read(self, messages: list[Message], now: float) -> list[Heartbeat | RemoteError]:
+        return [self._read_one(message, now) for message in messages]
+
+    def _read_one(self, message: Message, now: float) -> Heartbeat | RemoteError:
+        try:
+            node = subjects.parse_heartbeat(message.subject)
+            if not self._rate.allows(node, now):
+                return RemoteError("too-many", f"a node may send {PER_S:g} heartbeats a second")
+            beat = Heartbeat.model_validate_json(message.data)
+            if beat.node != node:
+                raise ValueError("a heartbeat in another node's name")
+        except ValueError as error:
+            IGNORED.labels("heartbeat").inc()
+            problem = problem_of(error)
+            log.warning("malformed heartbeat refused", subject=message.subject, error=problem)
+            return RemoteError("malformed", problem)
+        return beat
+
+    async def _renew(self, beats: list[Heartbeat]) -> dict[str, bytes | RemoteError]:
+        answers: dict[str, bytes | RemoteError] = {}
+
+        async def renew(some: Sequence[Heartbeat]) -> None:
+            names, now = [(beat.node, beat.boot) for beat in some], self._database.clock.now()
+            states = await self._database.in_lease_writer(
+                lambda: heartbeats.renew_leases(self._database.uow, names, now)
+            )
+            for node, _ in names:
+                state = states.get(node)
+                answers[node] = self._grant if state else RemoteError("unknown-node", f"no node {node} has joined")
+                if state == "unreachable":
+                    self._returned.put(node, node)
+
+        for start in range(0, len(beats), AT_ONCE):
+            for beat, error in await salvage(beats[start : start + AT_ONCE], renew):
+                log.error("a lease could not be renewed", node=beat.node, error=cause_of(error))
+                answers[beat.node] = failure(error)
+        return answers
+
+    async def _welcome_back(self, nodes: list[str]) -> None:
+        try:
+            await self._database.write(lambda tx: heartbeats.welcome_back(tx, nodes))
+        except UNAVAILABLE as error:  # their next heartbeats bring them here again
+            log.warning("nodes that are back could not be noted", nodes=len(nodes), error=cause_of(error))
