@@ -16,7 +16,8 @@ from ces_common.bus.nats_connection import NatsConnection
 from ces_common.bus.port import BusError, Message, RemoteError, RequestTimeout
 
 LARGEST = 1000
-N1, N2, N3 = (subjects.heartbeat(f"n{i}") for i in (1, 2, 3))
+ASKED = f"{subjects.PREFIX}.rpc.lane.*"
+N1, N2, N3 = (f"{subjects.PREFIX}.rpc.lane.n{i}" for i in (1, 2, 3))
 
 
 class Held:
@@ -35,7 +36,7 @@ class Held:
 
 async def test_only_the_newest_request_of_each_sender_is_worked_off(client: Client) -> None:
     bus, held = await client(), Held()
-    await bus.serve_latest(subjects.ALL_HEARTBEATS, held, largest=LARGEST, queue="manager")
+    await bus.serve_latest(ASKED, held, largest=LARGEST, queue="manager")
     first = asyncio.create_task(bus.request(N1, b"first"))
     await asyncio.wait_for(held.begun.wait(), SOON)
     older = asyncio.create_task(bus.request(N1, b"older", timeout_s=SOON))
@@ -54,7 +55,7 @@ async def test_only_the_newest_request_of_each_sender_is_worked_off(client: Clie
 
 async def test_a_request_that_its_sender_has_given_up_is_not_worked_off(client: Client) -> None:
     bus, held = await client(), Held()
-    await bus.serve_latest(subjects.ALL_HEARTBEATS, held, largest=LARGEST)
+    await bus.serve_latest(ASKED, held, largest=LARGEST)
     first = asyncio.create_task(bus.request(N1, b"first"))
     await asyncio.wait_for(held.begun.wait(), SOON)
     with pytest.raises(RequestTimeout):
@@ -77,7 +78,7 @@ async def test_what_fails_reaches_all_of_its_batch_and_no_other(client: Client) 
             raise KeyError("oops")
         return [b"well"] * len(messages)
 
-    await bus.serve_latest(subjects.ALL_HEARTBEATS, fail_once, largest=LARGEST)
+    await bus.serve_latest(ASKED, fail_once, largest=LARGEST)
     with pytest.raises(RemoteError, match="KeyError"):
         await bus.request(N1)
     assert await bus.request(N1) == b"well"
@@ -86,7 +87,7 @@ async def test_what_fails_reaches_all_of_its_batch_and_no_other(client: Client) 
 async def test_a_request_that_is_too_large_is_refused(client: Client) -> None:
     bus, held = await client(), Held()
     held.go_on.set()
-    await bus.serve_latest(subjects.ALL_HEARTBEATS, held, largest=LARGEST)
+    await bus.serve_latest(ASKED, held, largest=LARGEST)
     with pytest.raises(RemoteError, match="too-large"):
         await bus.request(N1, b"x" * (LARGEST + 1))
     assert await bus.request(N1, b"x" * LARGEST) == b"x" * LARGEST
@@ -99,7 +100,7 @@ async def test_one_that_expands_beyond_what_is_taken_is_refused_and_costs_the_ot
     held.go_on.set()
     await bus.connect(deadline_s=SOON)
     await hostile.connect(SOON)
-    await bus.serve_latest(subjects.ALL_HEARTBEATS, held, largest=128 * 1024)
+    await bus.serve_latest(ASKED, held, largest=128 * 1024)
     bomb = zlib.compress(b" " * 64 * 1024 * 1024)
     assert len(bomb) < 128 * 1024
     bad = asyncio.create_task(hostile.request(N1, bomb, {ENCODING: "zlib"}, SOON))

@@ -66,18 +66,18 @@ class Agents:
         self._client, self.answered, self._news = client, Counter[str](), asyncio.Event()
 
     async def _on_answer(self, message: Msg) -> None:
-        _, _, node, number = message.subject.split(".")
+        _, node, number = message.subject.split(".")
         assert message.headers is None, (message.headers, message.data)
         self.answered[f"{node}.{number}"] += 1
         self._news.set()
 
     async def listen(self) -> None:
-        await self._client.subscribe("_INBOX.agents.*.*", cb=self._on_answer)
+        await self._client.subscribe("_INBOX.*.*", cb=self._on_answer)
 
     async def beat(self, number: int) -> None:
         for node in NODES:
             data = Heartbeat(node=node, boot="b").encode()
-            await self._client.publish(subjects.heartbeat(node), data, reply=f"_INBOX.agents.{node}.{number}")
+            await self._client.publish(subjects.heartbeat(node), data, reply=f"{subjects.inbox_prefix(node)}.{number}")
         await self._client.flush()
 
     async def until_answered(self, number: int) -> None:
