@@ -1,4 +1,4 @@
-"""A waiting job says since which version room is being made for it"""
+"""A waiting job says who makes room for it, and since which version"""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column("jobs", sa.Column("room_made", sa.BigInteger(), nullable=False, server_default="0"))
+    op.add_column("jobs", sa.Column("victims", sa.Text(), nullable=False, server_default="{}"))
 
 
 def downgrade() -> None:
+    op.drop_column("jobs", "victims")
     op.drop_column("jobs", "room_made")

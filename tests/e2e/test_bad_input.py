@@ -74,7 +74,7 @@ def test_a_policy_that_is_no_policy_leaves_the_placing_to_search(cluster: FaultC
     file = tmp_path / "policy.onnx"
     file.write_bytes(SHIPPED.read_bytes()[:1000])
     cluster.cluster.restart("scheduler", {"CES_SOLVER": "imitation", "CES_POLICY": str(file)})
-    why = f"imitation could not be used: {file}: is no ONNX file, or not a whole one; export it anew"
+    why = f"imitation could not be used: {file}: is no ONNX file, or not a whole one; export it again"
     answer: dict[str, str] = {}
 
     def ready() -> bool:

@@ -20,6 +20,7 @@ from ces_common.bus.port import (
     DEFAULT_MAX_DELIVER,
     DEFAULT_TIMEOUT_S,
     LARGEST_ANSWER,
+    LARGEST_REQUEST,
     BatchHandler,
     BusError,
     BusUnavailable,
@@ -268,7 +269,9 @@ class MemoryBus:
             raise BusError(f"an answer of {len(answer)} bytes is more than the {largest} that are taken here")
         return answer
 
-    async def serve(self, subject: str, handler: RequestHandler, *, queue: str | None = None) -> Subscription:
+    async def serve(
+        self, subject: str, handler: RequestHandler, *, largest: int = LARGEST_REQUEST, queue: str | None = None
+    ) -> Subscription:
         self._check(subject, b"")
         responder = _Responder(self._broker, subject, handler)
         self._open.append(responder)

@@ -84,9 +84,8 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
 
     async def work() -> None:
         await bus.connect()
-        await streams.made()
         bus.on_reconnect(revoker.reconnected)
-        await messaging.start()
+        await messaging.start(streams.made)
         started.set()
         await relay.run()
 

@@ -18,7 +18,7 @@ from ces_common.messages.records import LinkRecord, MediumRecord, NodeRecord
 from ces_common.names import link_device, router_address
 from ces_common.shares import best_effort_rate, fitted
 from ces_common.state_view import StateView
-from ces_network_ctl.job_network import Addressing, NetworkContext, Parts, share_of, surely_asks_the_same
+from ces_network_ctl.job_network import Addressing, NetworkContext, Parts, ends_of, share_of, surely_asks_the_same
 from ces_network_ctl.plain_routes import PlainRoutes
 
 LARGEST_VNI = (1 << 24) - 1
@@ -53,7 +53,8 @@ def context_of(view: StateView, before: NetworkContext | None = None) -> Network
     nodes = dict(view.nodes)
     links = [link for link in view.topology.links if link.src in nodes and link.dst in nodes]
     up = [link for link in links if link.up]  # devices stay in the documents: a link may come up again
-    routes = PlainRoutes(up, None if before is None else before.routes)
+    wanted = {end for job in view.jobs.values() for end in ends_of(job)}
+    routes = PlainRoutes(up, None if before is None else before.routes, wanted)
     capacities = {(link.src, link.dst): link.capacity for link in links}
     addressing: Mapping[str, Addressing] = {name: _addressing(node) for name, node in nodes.items()}
     bases, made_of = _bases(view, links, addressing, before)

@@ -69,15 +69,19 @@ def involved_nodes(job: JobRecord) -> set[str]:
     return nodes
 
 
+def ends_of(job: JobRecord) -> set[str]:
+    """The nodes where the job has tasks or data."""
+    nodes = {allocation.node for allocation in job.allocations}
+    return nodes | {node for flow in job.flows if (node := flow.data_node) is not None}
+
+
 def surely_asks_the_same(job: JobRecord, before: NetworkContext, now: NetworkContext) -> bool:
     """Whether what this job asks of the network is the same in both contexts. May say no where it is."""
-    ends = {allocation.node for allocation in job.allocations}
-    ends |= {node for flow in job.flows if (node := flow.data_node) is not None}
     back = {hop for flow in job.reserved for hop in pairwise(reversed(flow.path))}
     return (
         before.addressing is now.addressing
         and before.wired is now.wired
-        and now.routes.same_ways(before.routes, ends)
+        and now.routes.same_ways(before.routes, ends_of(job))
         and all(before.routes.linked(*hop) == now.routes.linked(*hop) for hop in back)
     )
 
@@ -190,9 +194,11 @@ class _JobNetwork:
                 self._parts[self._sources[flow.src]].readers.append(reader)
 
     def _add_subnets(self) -> None:
-        """Plain routes between all nodes where the job's tasks and data are, on every node on the way."""
+        """Plain routes between all nodes where the job's tasks and data are, on every node on the way. Nodes that are
+        crossed have a way to both ends, too: a packet that is too large for the next link must be answered."""
         ends, routes = {*self._ends.values()}, self._context.routes
-        ways = [(dst, routes.path(src, dst) or []) for src in ends for dst in ends]
+        crossed = {at for path in self._paths.values() for at in path} | ends
+        ways = [(dst, routes.path(src, dst) or []) for src in sorted(crossed) for dst in ends]
         wanted = {(at, dst, via) for dst, way in ways for at, via in pairwise(way)}
         for at, dst, via in sorted(wanted):
             if self._context.nodes[at].network == "tc" and (subnet := self._context.nodes[dst].subnet):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from ces_common.messages.records import LinkRecord
@@ -30,9 +30,12 @@ class _Tree:
 
 class PlainRoutes:
     """Of the nodes that these links join. Ties go to the first name, so that every controller finds the same.
-    ``before``: routes on other links, from which everything is taken over that no changed link touches."""
+    ``before``: routes on other links, of which those to the ``wanted`` nodes are taken over that no changed link
+    touches."""
 
-    def __init__(self, links: Iterable[LinkRecord], before: PlainRoutes | None = None) -> None:
+    def __init__(
+        self, links: Iterable[LinkRecord], before: PlainRoutes | None = None, wanted: Set[str] = frozenset()
+    ) -> None:
         self._ends = {(link.src, link.dst) for link in links}
         into: dict[str, list[str]] = {}
         for src, dst in self._ends:
@@ -41,7 +44,7 @@ class PlainRoutes:
         self._trees: dict[str, _Tree] = {}
         if before is not None:
             gone, new = before._ends - self._ends, self._ends - before._ends
-            self._trees = {dst: tree for dst, tree in before._trees.items() if tree.stands(gone, new)}
+            self._trees = {dst: tree for dst, tree in before._trees.items() if dst in wanted and tree.stands(gone, new)}
 
     def linked(self, src: str, dst: str) -> bool:
         """Whether a link leads from one node straight to the other; then that is the plain route."""
@@ -50,10 +53,6 @@ class PlainRoutes:
     def same_ways(self, other: PlainRoutes, ends: Iterable[str]) -> bool:
         """Whether both know the same ways to each of these nodes, without working any out."""
         return all(dst in self._trees and self._trees[dst] is other._trees.get(dst) for dst in ends)
-
-    def next_hop(self, src: str, dst: str) -> str | None:
-        """The neighbour on a hop-shortest path; None where there is none, or nowhere to go."""
-        return self._tree(dst).next_hop.get(src)
 
     def path(self, src: str, dst: str) -> list[str] | None:
         """The nodes on the way, both ends included; None where there is no way."""

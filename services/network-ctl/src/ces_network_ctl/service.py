@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Set
 from datetime import UTC, datetime
+from itertools import islice
 from time import monotonic
 
 import structlog
@@ -38,6 +39,8 @@ EVENTS = [  # what may change a node's network: plans come and are revised, jobs
 DOCUMENTS = Counter("ces_desired_network_written_total", "Network documents written")
 RETRY_S = 1.0
 PREPARING_S = 1.0
+ON_THE_WAY_S = 10.0  # as long a job waits for nodes that only its best-effort traffic crosses
+MAX_PROBLEM, SHOWN = 300, 5  # characters of what is wrong with a report, and jobs of which it is said
 REPEAT_S = 15.0  # an announcement about a job that still waits is repeated after this: the manager may be busy
 
 Clock = Callable[[], float]  # seconds, steady
@@ -113,12 +116,18 @@ class NetworkController:
         return planned if self._reserve else {node: best_effort_only(each) for node, each in planned.items()}
 
     def _on_the_way(self, job: JobRecord) -> Set[str]:
+        """No node that is only crossed can hold up a job for good."""
+        if self._waited_s(job) >= ON_THE_WAY_S:
+            return frozenset()
         nodes = self.reader.view.nodes
         return {name for name in self._planner.nodes_of(job.id) if name in nodes and nodes[name].state == "ready"}
 
     def _takes_long(self, job: JobRecord) -> bool:
         """Most networks are in place at once; only of the others the preparation is announced."""
-        return self._clock() - self._seen.setdefault(job.key, self._clock()) >= PREPARING_S
+        return self._waited_s(job) >= PREPARING_S
+
+    def _waited_s(self, job: JobRecord) -> float:
+        return self._clock() - self._seen.setdefault(job.key, self._clock())
 
     async def _announce(self, kind: str, job: JobRecord, data: NetworkReady | NetworkPreparing) -> None:
         before = self._announced.get((job.key, kind))
@@ -133,7 +142,7 @@ class NetworkController:
             applied = Applied.model_validate_json(message.data)
             node, _ = subjects.parse_report(message.subject)
         except ValueError as error:
-            log.warning("malformed report ignored", subject=message.subject, error=str(error))
+            log.warning("malformed report ignored", subject=message.subject, error=str(error)[:MAX_PROBLEM])
             return
         if applied.node != node:
             log.warning("report in another node's name ignored", subject=message.subject, node=applied.node)
@@ -142,9 +151,10 @@ class NetworkController:
         self._applied[node] = applied
         if before is None or set(before.jobs) != set(applied.jobs):
             self.reader.hint.set()
-        for key, reason in applied.failed.items():
-            if before is None or before.failed.get(key) != reason:
-                log.warning("a node could not apply its network", node=node, job=key, reason=reason)
+        failed = {key: why for key, why in applied.failed.items() if before is None or before.failed.get(key) != why}
+        if failed:
+            some = dict(islice(failed.items(), SHOWN))
+            log.warning("a node could not apply its network", node=node, jobs=len(failed), reasons=some)
 
     async def _reconnected(self) -> None:
         self._store.forget()

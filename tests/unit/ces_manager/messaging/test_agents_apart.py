@@ -71,6 +71,24 @@ def beat(bus: MemoryBus, node: str) -> asyncio.Task[bytes]:
     return asyncio.create_task(request)
 
 
+async def test_a_manager_that_waits_for_its_streams_hears_nodes_and_one_that_does_not_listen_yet_says_so(
+    world: World, database: Database, bus: MemoryBus
+) -> None:
+    world.add_nodes("n1")
+    messaging = Messaging(database, bus, world.timeouts, Measurements(), Broadcast())
+    assert not messaging.hears()
+    made = asyncio.Event()
+
+    async def streams_made() -> None:
+        await made.wait()
+
+    starting = asyncio.create_task(messaging.start(streams_made))
+    await until(messaging.hears)
+    await beat(bus, "n1")
+    made.set()
+    await starting
+
+
 async def test_while_leases_cannot_be_written_down_no_node_is_held_to_be_silent(
     world: World, database: Database, bus: MemoryBus, tmp_path: Path
 ) -> None:

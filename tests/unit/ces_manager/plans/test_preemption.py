@@ -206,8 +206,10 @@ def test_two_proposals_from_one_state_send_one_set_of_victims_away(world: World)
     (rejected,) = [each for each in told(world, other) if isinstance(each, PreemptionRejected)]
     assert rejected.stale, "the scheduler looks again at once"
     assert world.job(two).state is J.RUNNING
-    assert world.preempt(other, two, how="stop") is None, "one that knows of the first may ask for more"
+    assert world.preempt(other, two, how="stop") == "one must go first, to make room for job urgent"
     assert world.preempt(third, one, how="stop") is not None, "it has no place to give any more"
+    world.confirm(one)
+    assert world.preempt(other, two, how="stop") is None, "what the first gave was not enough"
 
 
 @pytest.mark.parametrize(

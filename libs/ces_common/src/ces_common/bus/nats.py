@@ -172,14 +172,16 @@ class NatsBus:
         reply = await self._connection.request(subject, payload, {**headers, PATIENCE: f"{timeout_s:g}"}, timeout_s)
         return unpack_reply(reply.data, reply.headers or {}, largest)
 
-    async def serve(self, subject: str, handler: RequestHandler, *, queue: str | None = None) -> Subscription:
+    async def serve(
+        self, subject: str, handler: RequestHandler, *, largest: int = LARGEST_REQUEST, queue: str | None = None
+    ) -> Subscription:
         slots = asyncio.Semaphore(SERVED_AT_ONCE)
 
         async def answer(msg: Msg) -> None:
             try:
                 try:
                     headers = msg.headers or {}
-                    result = await handler(Message(msg.subject, unpack(msg.data, headers, LARGEST_REQUEST), headers))
+                    result = await handler(Message(msg.subject, unpack(msg.data, headers, largest), headers))
                     data, marks = pack(result)
                     await self._connection.publish(msg.reply, data, marks)
                 except Exception as error:
@@ -279,7 +281,7 @@ def _answerable(msg: Msg) -> bool:
     """A requester could name any subject, and we may write to more of them than it may."""
     if msg.reply.startswith(wire.answered_to(msg.subject)):
         return True
-    log.warning("request ignored: no inbox of the requester's to answer to", subject=msg.subject, reply=msg.reply)
+    log.debug("request ignored: no inbox of the requester's to answer to", subject=msg.subject, reply=msg.reply)
     return False
 
 

@@ -23,6 +23,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as NatsSubscription
 
 from ces_common import subjects
+from ces_common.bus.nats_client import TolerantClient
 from ces_common.bus.nats_errors import check_size, translated
 from ces_common.bus.port import (
     AccessRefused,
@@ -127,7 +128,7 @@ class NatsConnection:
 
     async def _attempt(self) -> Client:
         """One try of each server. The library itself would go on for ever, also with refused credentials."""
-        client = Client()
+        client = TolerantClient()
         errors: list[Exception] = []
         failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         established = False

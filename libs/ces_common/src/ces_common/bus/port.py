@@ -182,9 +182,12 @@ class Bus(Protocol):
         RequestTimeout, RemoteError, BusUnavailable, AccessRefused, PayloadTooLarge, and BusError for an answer that
         is damaged or too large."""
 
-    async def serve(self, subject: str, handler: RequestHandler, *, queue: str | None = None) -> Subscription:
-        """Answer requests, several at a time. What the handler raises reaches the requester as RemoteError. A request
-        is ignored where its reply subject is no inbox, or another's where nodes ask (``subjects.answered_to``)."""
+    async def serve(
+        self, subject: str, handler: RequestHandler, *, largest: int = LARGEST_REQUEST, queue: str | None = None
+    ) -> Subscription:
+        """Answer requests, several at a time. What the handler raises reaches the requester as RemoteError. One of more
+        than ``largest`` bytes, expanded, is refused. A request is ignored where its reply subject is no inbox, or
+        another's where nodes ask (``subjects.answered_to``)."""
 
     async def serve_latest(
         self, subject: str, handler: BatchHandler, *, largest: int, queue: str | None = None

@@ -107,7 +107,8 @@ class LinkRow(Base):
 class JobRow(Base):
     """``live``: not over, or over with something of it still holding capacity. ``expected_s``: for how long it says it
     runs. ``placed_at``: when the plan was committed by which it holds something; ``started_at``: when it first ran.
-    ``room_made``: the version at which others were last told to make room for it; 0 if they never were."""
+    ``room_made``: the version at which others were last told to make room for it; 0 if they never were. ``victims``:
+    these others, each with its attempt at that time."""
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -136,6 +137,7 @@ class JobRow(Base):
     attempt: Mapped[int] = mapped_column(Integer, default=1)
     restarts: Mapped[int] = mapped_column(Integer, default=0)
     room_made: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
+    victims: Mapped[dict[str, int]] = mapped_column(Json(dict[str, int]), default=dict, server_default="{}")
     submitted_at: Mapped[datetime] = mapped_column(UtcTime)
     placed_at: Mapped[datetime | None] = mapped_column(UtcTime)
     started_at: Mapped[datetime | None] = mapped_column(UtcTime)

@@ -11,6 +11,7 @@ from ces_common.jobfile import NODE_NAME
 MAX_ID = 128  # characters
 MAX_REASON = 500
 MAX_ITEMS = 4096  # of one kind on one node: far more than it has
+MAX_ATTEMPTS = 65536  # jobs that depend on one node, also on its way: each has a flow number at most
 
 
 def _cut(value: object) -> object:

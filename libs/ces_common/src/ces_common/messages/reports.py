@@ -1,14 +1,16 @@
-"""What an agent says of its node. Every report is complete in itself and repeated: a lost one costs nothing."""
+"""What an agent says of its node. Every report is complete in itself and repeated: a lost one costs nothing. Lists are
+read up to the first mistake: a message may have thousands."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import FailFast, Field, model_validator
 
 from ces_common.jobfile import DatasetName
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import (
+    MAX_ATTEMPTS,
     MAX_ITEMS,
     Amount,
     Count,
@@ -50,7 +52,7 @@ class Status(Message):
     node: Node
     epoch: Id = ""
     generation: Count
-    workers: Annotated[list[WorkerStatus], Field(max_length=MAX_ITEMS)] = []
+    workers: Annotated[list[WorkerStatus], FailFast(), Field(max_length=MAX_ITEMS)] = []
 
 
 class Applied(Message):
@@ -59,8 +61,8 @@ class Applied(Message):
 
     node: Node
     generation: Count
-    jobs: Annotated[list[Id], Field(max_length=MAX_ITEMS)] = []
-    failed: Annotated[dict[Id, Remark], Field(max_length=MAX_ITEMS)] = {}
+    jobs: Annotated[list[Id], FailFast(), Field(max_length=MAX_ATTEMPTS)] = []
+    failed: Annotated[dict[Id, Remark], Field(max_length=MAX_ATTEMPTS)] = {}
 
 
 class LinkStatus(Message):
@@ -75,7 +77,7 @@ class LinkReport(Message):
     """All links of a node that shapes traffic, said at once when one changes and repeated."""
 
     node: Node
-    links: Annotated[list[LinkStatus], Field(max_length=MAX_ITEMS)] = []
+    links: Annotated[list[LinkStatus], FailFast(), Field(max_length=MAX_ITEMS)] = []
 
 
 class DataReport(Message):
@@ -84,7 +86,7 @@ class DataReport(Message):
 
     node: Node
     port: Port = 0
-    datasets: Annotated[list[DatasetName], Field(max_length=MAX_OFFERED)] = []
+    datasets: Annotated[list[DatasetName], FailFast(), Field(max_length=MAX_OFFERED)] = []
 
 
 class WorkerUsage(Message):
@@ -136,9 +138,9 @@ class Heartbeat(Message):
     boot: Annotated[str, Field(max_length=64)]  # names this start of the agent
     cpu: Number = 0.0  # millicores in use on the whole node
     memory: Count = 0  # bytes in use
-    workers: Annotated[list[WorkerUsage], Field(max_length=MAX_ITEMS)] = []
-    links: Annotated[list[LinkUsage], Field(max_length=MAX_ITEMS)] = []
-    flows: Annotated[list[FlowUsage], Field(max_length=MAX_FLOW_NUMBER)] = []
+    workers: Annotated[list[WorkerUsage], FailFast(), Field(max_length=MAX_ITEMS)] = []
+    links: Annotated[list[LinkUsage], FailFast(), Field(max_length=MAX_ITEMS)] = []
+    flows: Annotated[list[FlowUsage], FailFast(), Field(max_length=MAX_FLOW_NUMBER)] = []
 
 
 class LeaseGrant(Message):

@@ -135,7 +135,7 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
         "network-ctl",
         "network",
         publish=(subjects.events("network"),),
-        subscribe=(_APPLIED, subjects.ALL_HEARTBEATS),
+        subscribe=(_APPLIED,),
     ),
 }
 SERVICES: Final = tuple(role for role in PERMISSIONS if role != AGENT)

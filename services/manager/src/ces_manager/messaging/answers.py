@@ -32,7 +32,7 @@ def answering(what: str) -> Iterator[None]:
 
 
 def problem_of(error: ValueError) -> str:
-    """What is wrong with a message, as far as it is worth telling: it may be wrong in thousands of places."""
+    """What is wrong with a message, as far as it is worth telling."""
     return str(error)[:MAX_PROBLEM]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import structlog
@@ -55,7 +56,11 @@ FACTS = {
 DATABASE_RETRY_S = 1.0
 PROGRESS_LIMIT = 64 * 1024  # bytes; agents pass on lines of at most 16 KiB, which may grow when encoded
 PROGRESS_PER_S, PROGRESS_BURST = 500.0, 5000  # of all of a node's workers
-FETCHES_PER_S, FETCH_BURST = 2.0, 20  # an agent asks when it starts, connects again, and every CES_RESYNC_S
+MAX_FETCH = 0  # bytes: the subject says it all
+FETCHES_PER_S, FETCH_BURST = (
+    2.0,
+    20,
+)  # of each kind; an agent asks every CES_RESYNC_S, and after a reconnect
 
 
 class Messaging:
@@ -71,6 +76,7 @@ class Messaging:
         self._database, self._bus, self._queue = database, bus, queue
         self._measurements, self._broadcast = measurements, broadcast
         self._heartbeats = HeartbeatIntake(database, measurements, timeouts.lease_s)
+        self._listening = False  # no heartbeat arrives before
         self._progress_rate = NodeRate(PROGRESS_PER_S, PROGRESS_BURST)
         self._fetch_rate = NodeRate(FETCHES_PER_S, FETCH_BURST)
         self._statuses = ReportIntake(
@@ -83,23 +89,27 @@ class Messaging:
             database, "data", DataReport.model_validate_json, datasets.matters, datasets.take_report
         )
 
-    async def start(self) -> None:
-        """Begin to listen."""
+    async def start(self, streams_made: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Begin to hear nodes and to answer questions, which needs no stream; once ``streams_made`` is through, also to
+        act on what the other services say."""
         await self._bus.serve(subjects.rpc(SERVICE, "snapshot"), self._snapshot, queue=SERVICE)
         await self._bus.serve_latest(
             subjects.ALL_HEARTBEATS, self._heartbeats.answer, largest=MAX_HEARTBEAT, queue=SERVICE
         )
-        await self._bus.serve(subjects.ALL_FETCHES, self._fetch, queue=SERVICE)
+        await self._bus.serve(subjects.ALL_FETCHES, self._fetch, largest=MAX_FETCH, queue=SERVICE)
+        self._listening = True
         await self._bus.subscribe(subjects.reports("status"), self._statuses.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("links"), self._links.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("data"), self._data.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("progress"), self._progress)
+        if streams_made is not None:
+            await streams_made()
         for durable, facts in FACTS.items():
             await self._bus.consume(durable, facts, self._fact)
 
     def hears(self) -> bool:
         """Whether a heartbeat that is sent now arrives, and has its lease renewed soon."""
-        return self._bus.connected and self._heartbeats.keeps_up(self._database.clock.steady())
+        return self._listening and self._bus.connected and self._heartbeats.keeps_up(self._database.clock.steady())
 
     async def _snapshot(self, message: Message) -> bytes:
         query = SnapshotQuery.model_validate_json(message.data)
@@ -157,7 +167,7 @@ class Messaging:
         """A node's desired state of one kind, also while the controller that keeps it is away; empty where there is
         none."""
         key = subjects.parse_fetch(message.subject)
-        if not self._fetch_rate.allows(key.partition(".")[0], self._database.clock.steady()):
+        if not self._fetch_rate.allows(key, self._database.clock.steady()):
             raise RemoteError("too-often", "this node asks for its desired state too often")
         return await self._bus.kv_get(key) or b""
 

@@ -69,7 +69,7 @@ class Relay:
                 TOO_LARGE.inc()
             elif isinstance(outcome, BaseException):
                 raise outcome
-            else:
+            elif outcome:  # else the stream had it already
                 PUBLISHED.inc()
 
     def _unpublished(self) -> list[StoredEvent]:

@@ -31,7 +31,7 @@ def commit_preemption(tx: WriteTx, proposal: PreemptionProposed, queue: QueueFil
         tx.emit("preemption", "rejected", proposal.preemption, rejected, job=None if row is None else row.id)
         return rejected.reason
     assert row is not None  # or there were no victims
-    row.room_made = tx.version
+    row.room_made, row.victims = tx.version, {victim.id: victim.attempt for victim, _ in victims}
     for victim, how in victims:
         reason = f"makes room for job {row.name}, whose priority is {row.priority} instead of {victim.priority}"
         if how == "suspend":
@@ -53,6 +53,9 @@ def _victims(
         raise Stale(f"job {row.name} is at attempt {row.attempt}, the preemption is for {proposal.attempt}")
     if row.room_made > proposal.version:
         raise Stale(f"others already make room for job {row.name} since version {row.room_made}")
+    leaving = [victim.name for victim in _still_leaving(tx, row)]
+    if leaving:
+        raise Stale(f"{', '.join(leaving)} must go first, to make room for job {row.name}")
     names = [victim.job for victim in proposal.victims]
     if len(set(names)) != len(names):
         raise Refused("it names a victim twice")
@@ -68,6 +71,16 @@ def _victims(
             )
         found.append((victim, asked.how))
     return found
+
+
+def _still_leaving(tx: WriteTx, row: JobRow) -> list[JobRow]:
+    """The jobs that were told to make room for this one, and whose workers are not surely gone yet."""
+    told = [(find_job(tx, job), attempt) for job, attempt in row.victims.items()]
+    return [
+        victim
+        for victim, attempt in told
+        if victim is not None and victim.attempt == attempt and victim.state is JobState.RESCHEDULING
+    ]
 
 
 def _victim(tx: WriteTx, asked: Victim, version: int) -> JobRow:

@@ -1,0 +1,74 @@
+"""A NATS client that no malformed message can stop.
+
+The library reads messages one after the other in one task. A header or reply subject that it cannot parse ends that
+task or the connection, and whoever may publish at all could so make a service deaf. Here such a message is skipped.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+from nats.aio.client import Client
+from nats.errors import ProtocolError
+from nats.protocol.parser import AWAITING_CONTROL_LINE, HMSG_RE, MSG_RE, Parser
+
+log = structlog.get_logger(__name__)
+LINE_END: Final = b"\r\n"
+MAX_LINE: Final = 1 << 16  # bytes of a message's first line; the server's own limit is far below it
+
+
+class TolerantParser(Parser):
+    """Skips messages whose first line is not as the library expects it."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client)
+        self._to_skip = 0
+
+    def reset(self) -> None:
+        super().reset()
+        self._to_skip = 0
+
+    async def parse(self, data: bytes = b"") -> None:
+        """Raises ProtocolError where what came is no message at all."""
+        self.buf.extend(data)
+        while True:
+            skipped = min(self._to_skip, len(self.buf))
+            del self.buf[:skipped]
+            self._to_skip -= skipped
+            if self._to_skip:
+                return
+            try:
+                await super().parse()
+            except ProtocolError:
+                if not self._skip_message():
+                    raise
+            else:
+                if not self._skip_message():
+                    return
+
+    def _skip_message(self) -> bool:
+        """Whether a message comes next whose first line cannot be understood; then it is to be skipped."""
+        if self.state != AWAITING_CONTROL_LINE or not self.buf.startswith((b"MSG ", b"HMSG ")):
+            return False
+        line, end, _ = bytes(self.buf[:MAX_LINE]).partition(LINE_END)
+        if not end or MSG_RE.match(self.buf) or HMSG_RE.match(self.buf):
+            return False
+        size = line.rpartition(b" ")[2]
+        if not size.isdigit():
+            return False
+        log.debug("malformed message skipped", line=line)
+        self._to_skip = len(line) + int(size) + 2 * len(LINE_END)
+        return True
+
+
+class TolerantClient(Client):
+    def __init__(self) -> None:
+        super().__init__()
+        self._ps = TolerantParser(self)
+
+    async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
+        try:
+            await super()._process_msg(sid, subject, reply, data, headers)
+        except Exception as error:  # whatever its bytes make the library raise
+            log.debug("malformed message skipped", subject=subject, error=type(error).__name__)
