@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from ces_common import subjects
 from ces_common.bus.port import Bus, Delivery
 
-SOON = 10.0
+SOON = 60.0  # patience on a busy machine, not a wait
 Client = Callable[[], Awaitable[Bus]]  # makes a connected client of one broker
 JOBS = [subjects.events("job")]
 

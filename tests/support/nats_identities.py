@@ -16,7 +16,7 @@ from ces_common.bus.port import Message
 from ces_common.natsauth import Trust, credentials_file, jwt, new_user_key
 from ces_common.natsauth.permissions import Permissions
 
-SOON = 10.0
+SOON = 60.0  # patience on a busy machine, not a wait
 KV = subjects.DESIRED_STREAM
 Enter = Callable[..., Awaitable[NatsBus]]  # connects as somebody: role, and name where it is another
 
