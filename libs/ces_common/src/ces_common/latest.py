@@ -55,5 +55,5 @@ class LatestBatches(Generic[T]):
             batch, self._waiting, self._bytes = self._waiting, {}, 0
             try:
                 await self._work([item for item, _ in batch.values()])
-            except Exception:
+            except Exception:  # of one batch: those that come next must not wait for ever
                 log.exception("a batch failed", items=len(batch))
