@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -16,27 +15,20 @@ from typing import Any
 
 import pytest
 import yaml
+from doc_pages import HAND_WRITTEN, PAGES, ROOT, blocks, command_lines, each_own_page, each_page, without_blocks
 
-from ces_client.files import load_job
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import TopologyFile
 from ces_common.messages.events import EVENTS
-from ces_common.queuefile import QueueFile, read_queue
-from ces_core.model.instance import read_instance
-from ces_core.model.topologies import layout_of
-from ces_core.registry import DEFAULT, SOLVERS, get_solver
-from ces_testbed.topology import Topology, load_topology
+from ces_common.queuefile import QueueFile
+from ces_core.registry import DEFAULT, SOLVERS
+from ces_testbed.topology import Topology
 
-ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "docs"))
 
-import generate  # noqa: E402
-from generator import cli, imports, markdown, openapi, settings  # noqa: E402
+import generate
+from generator import cli, imports, markdown, openapi, settings
 
-PAGES = sorted(
-    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").rglob("*.md")]
-)
-HAND_WRITTEN = [page for page in PAGES if "reference" not in page.parts]
 JOB = {"name": "example", "tasks": [{"name": "worker", "replicas": 5, "command": ["python"]}]}
 SOURCES = (
     "libs/*/src",
@@ -52,31 +44,6 @@ READABLE = {".py", ".yml", ".yaml", ".sh", ".env", ".service"}
 MOST_WORDS = 3000
 NO_EVENTS = {"job.yaml", "topology.yaml", "node.compute", "node.network"}  # files and keys that look like one
 LEFT_OUT = {"...", "FILE", "URL", "JOB", "NAME", "NODE"}
-
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-each_own_page = pytest.mark.parametrize("page", HAND_WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
-
-
-def blocks(page: Path, *languages: str) -> list[str]:
-    """The page's fenced blocks in one of the languages."""
-    found = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
-    return [text for language, text in found if language in languages]
-
-
-def without_blocks(page: Path) -> str:
-    return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-
-
-def command_lines(page: Path, program: str) -> list[str]:
-    """Everything on the page that calls ``program``: lines of shell blocks, and text set as code."""
-    lines = [line for text in blocks(page, "sh", "") for line in text.replace("\\\n", " ").splitlines()]
-    lines += [line.removeprefix("    ") for line in without_blocks(page).splitlines() if line.startswith("    ")]
-    calls = [part for line in lines for part in re.split(r"&&|\||;", line.partition(" #")[0])]
-    inside = [
-        re.search(rf"(?:^|[\s/])({program}(?: .*)?)$", call.strip()) for call in calls
-    ]  # also behind sudo and the like
-    alone = [re.match(rf"{program} .*", text) for text in re.findall(r"`([^`\n]+)`", without_blocks(page))]
-    return [match.group(match.lastindex or 0) for match in (*inside, *alone) if match]
 
 
 def test_the_generated_parts_are_current() -> None:
@@ -205,18 +172,6 @@ def test_what_is_installed_from_a_folder_has_the_extras_named(page: Path) -> Non
         assert {*filter(None, extras.split(","))} <= {*told.get("optional-dependencies", ())}, folder
 
 
-def test_the_examples_for_researchers_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All but the one for pandas, which CES does not install."""
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MPLBACKEND", "Agg")
-    examples = [text for text in blocks(ROOT / "docs/research.md", "python") if "import pandas" not in text]
-    assert len(examples) >= 4
-    for text in examples:
-        exec(compile(text, "research.md", "exec"), {"__name__": "__main__"})
-    assert layout_of("two-sites.graphml", None).wires
-
-
 @each_own_page
 def test_every_address_of_the_api_exists(page: Path) -> None:
     paths = openapi.description()["paths"]
@@ -229,37 +184,6 @@ def test_every_address_of_the_api_exists(page: Path) -> None:
         matching = [operations for path, operations in pattern.items() if re.fullmatch(path, given)]
         verb = (method.group(1) if method else "GET").lower()
         assert any(verb in operations for operations in matching), line
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "examples/jobs").glob("*")), ids=lambda path: path.name)
-def test_every_example_of_a_job_is_valid(path: Path) -> None:
-    job = load_job(path)
-    assert job.expand_tasks()
-    assert job.expand_flows()
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "examples/topologies").glob("*")), ids=lambda path: path.name)
-def test_every_example_of_a_topology_is_valid(path: Path) -> None:
-    document = yaml.safe_load(path.read_text())
-    if "nodes" in document:
-        assert load_topology(path).links
-    else:
-        assert TopologyFile.model_validate(document).links
-
-
-def test_the_queues_file_of_the_stack_says_what_it_shows_once_it_is_uncommented(tmp_path: Path) -> None:
-    shipped = ROOT / "deploy/compose/queue.yaml"
-    assert read_queue(shipped) == QueueFile(), "all defaults as it stands"
-    shown = shipped.read_text().partition("#\n")[2]
-    uncommented = tmp_path / "queue.yaml"
-    uncommented.write_text(re.sub("^# ", "", shown, flags=re.MULTILINE))
-    assert read_queue(uncommented).tenants
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "examples/instances").glob("*")), ids=lambda path: path.name)
-def test_every_example_of_an_instance_has_a_place(path: Path) -> None:
-    problem = read_instance(json.loads(path.read_text()))
-    assert get_solver("default").solve(problem).plan is not None
 
 
 def test_the_licence_is_the_one_that_the_packages_name() -> None:
