@@ -55,7 +55,7 @@ $(VENV)/.runs: $(MANIFESTS) constraints.txt Makefile
 	@touch $@
 
 $(VENV)/.solver: $(VENV)/.runs
-	@echo "compiling the solver, about a minute: kept until its code changes"
+	@echo "compiling the solver, one to three minutes: kept until its code changes"
 	@$(BIN)/python -m ces_scheduler.warm_up
 	@touch $@
 
