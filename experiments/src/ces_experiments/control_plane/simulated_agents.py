@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import httpx
@@ -120,10 +121,9 @@ class SimulatedNode:
                 await bus.publish(subjects.report(self.name, "status"), status.encode())
             now = time.monotonic()
             next_end = min((end - now for end in self._ends.values() if end > now), default=REPEAT_S)
-            try:
-                await asyncio.wait_for(self._wake.wait(), min(next_end, REPEAT_S))
-            except TimeoutError:
-                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(next_end, REPEAT_S)):
+                    await self._wake.wait()
 
     def _workers(self) -> list[WorkerStatus]:
         assert self._compute is not None

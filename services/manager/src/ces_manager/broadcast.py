@@ -34,8 +34,10 @@ class Broadcast:
         try:
             while True:
                 try:
-                    yield await asyncio.wait_for(queue.get(), timeout_s)
+                    async with asyncio.timeout(timeout_s):
+                        progress = await queue.get()
                 except TimeoutError:
-                    yield None
+                    progress = None
+                yield progress
         finally:
             self._listeners.discard(queue)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from typing import Any
 
 import nats.errors
@@ -45,3 +47,30 @@ async def test_a_subscription_that_the_broker_never_confirmed_is_taken_back(gone
         await connection.subscribe("a.b", handler)
     assert client.subscribed == 0
     assert connection._subscriptions == []
+
+
+class FlushingClient:
+    """Its publishing waits, and swallows the cancellation that meets it there, as the library's does."""
+
+    is_connected = True
+    max_payload = 1000
+
+    async def publish(self, *_: object, **__: object) -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+
+
+async def test_a_cancellation_that_meets_the_library_while_flushing_is_kept() -> None:
+    connection = NatsConnection(["nats://nowhere"], name="n")
+    connection._client = FlushingClient()  # type: ignore[assignment]
+
+    async def loop() -> None:
+        while True:
+            await connection.publish("a.b", b"")
+
+    publishing = asyncio.create_task(loop())
+    await asyncio.sleep(0)
+    publishing.cancel()
+    done, _ = await asyncio.wait({publishing}, timeout=60)
+    assert done == {publishing}
+    assert publishing.cancelled()

@@ -265,7 +265,7 @@ class NatsConnection:
     async def flush(self) -> None:
         """Wait until the broker has seen what was sent so far. Raises BusUnavailable, RequestTimeout."""
         client = self.client
-        with translated("flush"):
+        with translated("flush"), _cancellation_kept():
             # Twice: the library's ping overtakes what waits in its buffer, but then lets it go out.
             await client.flush(FLUSH_S)
             await client.flush(FLUSH_S)
@@ -294,7 +294,7 @@ class NatsConnection:
     ) -> None:
         client = self.client
         check_size(client, subject, data, headers)
-        with translated(subject):
+        with translated(subject), _cancellation_kept():
             await client.publish(subject, data, reply=reply, headers=dict(headers) if headers else None)
 
     async def request(self, subject: str, data: bytes, headers: Mapping[str, str] | None, timeout_s: float) -> Msg:
@@ -366,6 +366,18 @@ async def _settle(work: Sequence[Awaitable[Any]]) -> None:
         _, late = await asyncio.wait([asyncio.ensure_future(each) for each in work], timeout=DRAIN_S)
         for each in late:
             await _stop(each)
+
+
+@contextmanager
+def _cancellation_kept() -> Iterator[None]:
+    """Raises CancelledError if the task was cancelled meanwhile: the library swallows a cancellation that meets it
+    while flushing, and a loop that published would go on for ever."""
+    task = asyncio.current_task()
+    assert task is not None, "only a task can be cancelled"
+    before = task.cancelling()
+    yield
+    if task.cancelling() > before:
+        raise asyncio.CancelledError
 
 
 async def _stop(task: asyncio.Future[Any]) -> None:

@@ -182,7 +182,8 @@ class PullConsumer:
         messages: list[Msg] = []
         while len(messages) < count:
             try:
-                msg = await asyncio.wait_for(self._arrived.get(), 2.5 * HEARTBEAT_S if linger else ANSWER_S)
+                async with asyncio.timeout(2.5 * HEARTBEAT_S if linger else ANSWER_S):
+                    msg = await self._arrived.get()
             except TimeoutError as error:
                 if messages:
                     break

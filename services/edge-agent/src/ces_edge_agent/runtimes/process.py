@@ -288,7 +288,8 @@ class ProcessRuntime:
         done = asyncio.Event()
         loop.add_reader(watch, done.set)
         try:
-            await asyncio.wait_for(done.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await done.wait()
         except TimeoutError:
             return False
         finally:
