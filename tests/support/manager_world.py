@@ -138,11 +138,11 @@ class World:
 
     def beat(self, *names: str) -> set[str]:
         """Returns those that have not joined."""
-        states = heartbeats.renew_leases(self.uow, [(name, "b") for name in names], self.now)
-        back = [name for name, state in states.items() if state == "unreachable"]
+        joined = heartbeats.renew_leases(self.uow, [(name, "b") for name in names], self.now)
+        back = [name for name, known in joined.items() if known.state == "unreachable"]
         if back:
             self.write(lambda tx: heartbeats.welcome_back(tx, back))
-        return set(names) - states.keys()
+        return set(names) - joined.keys()
 
     def put_topology(self, file: TopologyFile) -> None:
         self.write(lambda tx: topology.put_topology(tx, file))

@@ -118,6 +118,8 @@ def test_an_agent_must_show_a_generation_from_after_the_last_stop() -> None:
     two = job("k", ["b", "c"], state="failed", allocation={"state": "stopping", "stopping_since": 7})
     three = job("l", ["c"], state="failed", allocation={"state": "stopped", "stopping_since": 9})
     assert least_generations(view_of(NODES, [], [one, two, three])) == {"a": 5, "b": 7, "c": 7}
+    lost = NODES[0].model_copy(update={"least_generation": 6})
+    assert least_generations(view_of([lost, *NODES[1:]], [], [one, two, three])) == {"a": 6, "b": 7, "c": 7}
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(JobState), st.sampled_from(AllocationState)), max_size=8))

@@ -1,144 +1,24 @@
 """The whole agent over a bus in memory, with a runtime and a network without a machine."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_parts import FakeNetwork, FakeTime, compute, network, worker
-from fake_runtime import FakeHost, FakeRuntime
+from agent_parts import compute, network, worker
+from agent_world import BEAT_S, World
 from memory_bus import MemoryBroker, MemoryBus
 
 from ces_common import subjects
-from ces_common.bus.port import AccessRefused, Callback, Message, RemoteError
-from ces_common.messages.desired import DesiredCompute, DesiredNetwork, DesiredWorker
+from ces_common.bus.port import AccessRefused, Callback, RemoteError
 from ces_common.messages.queries import LinkProbe, LinkProbed, LogAnswer, LogQuery
 from ces_common.messages.reports import (
-    Applied,
-    DataReport,
-    Heartbeat,
-    LeaseGrant,
     LinkReport,
     LinkStatus,
     LinkUsage,
     Progress,
     Status,
 )
-from ces_edge_agent.agent import Agent
 from ces_edge_agent.ports import DataPlaneError, RuntimeUnavailable
-from ces_edge_agent.settings import AgentSettings
-
-PATIENCE_S = 60.0
-BEAT_S = 0.02
-REPORTS: dict[str, type[Any]] = {
-    "status": Status,
-    "applied": Applied,
-    "progress": Progress,
-    "links": LinkReport,
-    "data": DataReport,
-}
-LEASE_S = 30.0
-
-
-class World:
-    """A broker, a manager that grants leases while it is ``there``, and one machine on which an agent may run."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.broker = MemoryBroker()
-        self.bus = MemoryBus(self.broker)
-        self.time = FakeTime()
-        self.host = FakeHost()
-        self.there = True
-        self.readable = True  # whether the manager can read the spec store
-        self.fetches = 0
-        self.late = 0  # heartbeats that come before it answers one
-        self.beats: list[Heartbeat] = []
-        self.said: dict[str, list[Any]] = {kind: [] for kind in REPORTS}
-        self.tasks: list[asyncio.Task[None]] = []
-        self.buses: list[MemoryBus] = []
-
-    async def open(self) -> None:
-        await self.bus.connect()
-        await self.bus.serve(subjects.ALL_HEARTBEATS, self._heartbeat)
-        await self.bus.serve(subjects.ALL_FETCHES, self._fetch)
-        for kind, model in REPORTS.items():
-
-            async def heard(message: Message, kind: str = kind, model: type[Any] = model) -> None:
-                self.said[kind].append(model.model_validate_json(message.data))
-
-            await self.bus.subscribe(subjects.report("n", kind), heard)  # type: ignore[arg-type]
-
-    async def _heartbeat(self, message: Message) -> bytes:
-        beat = Heartbeat.model_validate_json(message.data)
-        assert subjects.parse_heartbeat(message.subject) == beat.node
-        self.beats.append(beat)
-        number = len(self.beats)
-        while len(self.beats) < number + self.late:  # noqa: ASYNC110
-            await asyncio.sleep(BEAT_S / 4)
-        if not self.there:
-            raise RemoteError("away", "the manager is away")
-        return LeaseGrant(lease_s=LEASE_S).encode()
-
-    async def _fetch(self, message: Message) -> bytes:
-        self.fetches += 1
-        if not (self.there and self.readable):
-            raise RemoteError("away", "the manager or the spec store is away")
-        return await self.bus.kv_get(subjects.parse_fetch(message.subject)) or b""
-
-    async def start(self, bus: MemoryBus | None = None, heartbeat_s: float = BEAT_S, resync_s: float = 3600.0) -> Agent:
-        """An agent on the machine, with what earlier ones left there."""
-        settings = AgentSettings(
-            node="n", state_dir=self.folder, heartbeat_s=heartbeat_s, resync_s=resync_s, stop_grace_s=1
-        )
-        self.runtime, self.network = FakeRuntime(self.folder, self.host), FakeNetwork()
-        await self.runtime.open()
-        bus = bus or MemoryBus(self.broker)
-        self.buses.append(bus)
-        agent = Agent(settings, bus, self.runtime, self.network, self.time.clocks())
-        self.tasks = [asyncio.create_task(agent.reconcile()), asyncio.create_task(agent.communicate())]
-        return agent
-
-    async def stop(self) -> None:
-        """As if its process were killed."""
-        for task in self.tasks:
-            task.cancel()
-        ended = await asyncio.gather(*self.tasks, return_exceptions=True)
-        self.tasks = []
-        assert all(isinstance(each, asyncio.CancelledError) for each in ended), ended
-        for bus in self.buses:
-            await bus.close()
-        self.buses = []
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while not condition():
-                for task in self.tasks:
-                    assert not task.done(), task.exception()
-                await asyncio.sleep(BEAT_S / 4)
-
-    async def want(self, *documents: DesiredCompute | DesiredNetwork) -> None:
-        for document in documents:
-            kind = "compute" if isinstance(document, DesiredCompute) else "network"
-            await self.bus.kv_put(f"n.{kind}", document.encode())
-
-    async def beats_more(self, count: int = 3) -> None:
-        """Wait until the agent has been around for some heartbeats."""
-        before = len(self.beats)
-        await self.until(lambda: len(self.beats) >= before + count)
-
-    def states(self) -> dict[str, str]:
-        return {key: status.state for key, status in self.host.workers.items()}
-
-
-@pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    world = World(tmp_path)
-    await world.open()
-    yield world
-    await world.stop()
-    await world.bus.close()
 
 
 async def test_what_is_desired_before_it_starts_is_read_and_what_comes_later_is_heard(world: World) -> None:
@@ -271,24 +151,6 @@ async def test_a_link_is_probed_when_asked_and_what_cannot_be_is_told(world: Wor
         await ask("c")
 
 
-async def test_without_word_from_the_manager_workers_stop_when_the_lease_has_run_out(world: World) -> None:
-    await world.want(
-        network("a", "b", generation=1), compute(worker("a"), worker("b", disconnect="keep"), generation=1)
-    )
-    agent = await world.start()
-    await world.until(lambda: world.states() == {"a.1": "running", "b.1": "running"})
-    world.there = False
-    await world.beats_more()
-    world.time.passes(LEASE_S - 1)
-    await world.beats_more()
-    assert world.states() == {"a.1": "running", "b.1": "running"}
-    world.time.passes(2)
-    await world.until(lambda: world.states() == {"a.1": "exited", "b.1": "running"})
-    assert agent.missing() == "word from the manager"
-    world.there = True
-    await world.until(lambda: agent.missing() is None)
-
-
 async def test_measurements_that_fail_keep_no_heartbeat_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     async def away() -> Any:
         raise RuntimeUnavailable("the engine restarts")
@@ -306,83 +168,6 @@ async def test_measurements_that_fail_keep_no_heartbeat_back(world: World, monke
         await world.beats_more()
         assert (world.beats[-1].workers, world.beats[-1].links) == ([], [])
         assert agent.missing() is None
-
-
-async def test_a_restarted_agent_goes_on_without_its_master(world: World) -> None:
-    await world.want(network("a", "b", generation=1), compute(worker("a"), worker("b", 2), generation=1))
-    await world.start()
-    await world.until(lambda: world.states() == {"a.1": "running", "b.2": "running"})
-    await world.stop()
-    world.there = False
-    world.broker.bucket.clear()
-    del world.host.workers["b.2"]  # the machine lost it meanwhile, records and all
-    world.time.passes(10)
-    await world.start()
-    await world.until(lambda: world.states() == {"a.1": "running", "b.2": "running"})
-    world.time.passes(25)
-    await world.until(lambda: world.states() == {"a.1": "exited", "b.2": "exited"})
-
-
-async def test_after_a_reboot_past_the_lease_nothing_starts_without_the_manager(world: World) -> None:
-    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
-    await world.start()
-    await world.until(lambda: world.states() == {"a.1": "running"})
-    await world.stop()
-    world.host.workers.clear()
-    world.time.reboot(LEASE_S + 60)
-    world.there = False
-    await world.start()
-    await world.beats_more()
-    assert world.states() == {}
-    world.there = True
-    await world.until(lambda: world.states() == {"a.1": "running"})
-
-
-async def test_after_the_lease_nothing_starts_by_what_was_desired_before(world: World) -> None:
-    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
-    await world.start()
-    await world.until(lambda: world.states() == {"a.1": "running"})
-    await world.stop()
-    world.host.workers.clear()
-    world.time.passes(LEASE_S + 60)
-    world.broker.bucket["n.compute"] = compute(generation=2).encode()
-    started: list[str] = []
-    agent = await world.start()
-    start = world.runtime.start
-
-    async def noted(worker: DesiredWorker) -> None:
-        started.append(worker.key)
-        await start(worker)
-
-    world.runtime.start = noted  # type: ignore[method-assign]
-    read = agent._read_desired
-
-    async def slow_read() -> None:
-        await asyncio.sleep(5 * BEAT_S)
-        await read()
-
-    agent._read_desired = slow_read  # type: ignore[method-assign]
-    await world.until(lambda: agent.missing() is None)
-    await world.beats_more()
-    assert started == []
-
-
-async def test_after_the_lease_nothing_starts_while_the_spec_store_is_being_filled_again(world: World) -> None:
-    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
-    await world.start()
-    await world.until(lambda: world.states() == {"a.1": "running"})
-    await world.stop()
-    world.host.workers.clear()
-    world.time.passes(LEASE_S + 60)
-    world.broker.bucket.clear()
-    agent = await world.start()
-    await world.beats_more()
-    await world.want(network("a", generation=2))
-    await world.beats_more()
-    assert world.states() == {}
-    assert agent.missing() == "word from the manager"
-    await world.want(compute(worker("a", 2), generation=2))
-    await world.until(lambda: world.states() == {"a.2": "running"})
 
 
 async def test_progress_is_passed_on(world: World) -> None:

@@ -71,8 +71,9 @@ def _document(base: DesiredCompute, parts: Sequence[list[DesiredWorker]]) -> Des
 
 def least_generations(view: StateView) -> dict[str, int]:
     """Per node, the generation that its document must reach although nothing in it may have changed: an agent
-    confirms that an allocation is gone only by a generation from after it ceased to be desired."""
-    least: dict[str, int] = {}
+    confirms that an allocation is gone only by a generation from after it ceased to be desired, and a node that was
+    lost starts nothing by one from before."""
+    least = {name: node.least_generation for name, node in view.nodes.items() if node.least_generation}
     for job in view.jobs.values():
         for allocation in job.allocations:
             if allocation.state is AllocationState.STOPPING and allocation.stopping_since is not None:

@@ -74,7 +74,7 @@ class Agent:
             self._workers_changed,
         )
         self._progress = ProgressReader(node, runtime.logs)
-        self._answered = False  # whether the manager answered the last heartbeat that it had time to answer
+        self._answered = False  # whether the last heartbeat that the manager had time to answer renewed the lease
         self._judged = float("-inf")  # when that one was sent
         self._answer_s = ANSWER_S
         self._connected = False
@@ -181,6 +181,7 @@ class Agent:
             grant = LeaseGrant.model_validate_json(raw)
             if not self._lease.holds():  # workers desired before may run elsewhere by now: read before any starts
                 await self._read_desired()
+                self._workers_document.check_reached(grant.epoch, grant.least_generation)
             self._lease.renew(sent, grant.lease_s)
             self._answer_s = max(grant.lease_s / 3, self._settings.heartbeat_s)
             self._note_answer(sent, True)
@@ -194,10 +195,10 @@ class Agent:
         self._judged = sent
         if answered != self._answered:
             if answered:
-                log.info("the manager answers")
+                log.info("the lease is renewed")
                 self._report_hint.set()
             else:
-                log.warning("the manager does not answer", error=error, lease_left_s=round(self._lease.remaining(), 1))
+                log.warning("the lease is not renewed", error=error, lease_left_s=round(self._lease.remaining(), 1))
             self._answered = answered
 
     async def _heartbeat(self) -> Heartbeat:

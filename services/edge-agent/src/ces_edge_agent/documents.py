@@ -14,6 +14,10 @@ log = structlog.get_logger()
 Document = TypeVar("Document", bound=DesiredDocument)
 
 
+class OutdatedDocument(ValueError):
+    """The controller has not yet said what follows from what the manager decided."""
+
+
 class StoredDocument(Generic[Document]):
     """The newest document of one kind. ``current`` is None until the first one arrives."""
 
@@ -44,6 +48,18 @@ class StoredDocument(Generic[Document]):
             return False
         self.current = document
         return True
+
+    def check_reached(self, epoch: str, generation: int) -> None:
+        """Raises OutdatedDocument unless the current document is of this epoch and generation, or later. A generation
+        of 0 asks for nothing."""
+        if generation == 0:
+            return
+        document = self.current
+        if document is None or document.epoch != epoch or document.generation < generation:
+            held = "none" if document is None else f"generation {document.generation} of {document.epoch!r}"
+            raise OutdatedDocument(
+                f"what is desired must be of generation {generation} of {epoch!r} at least, and here is {held}"
+            )
 
     def _load(self) -> Document | None:
         try:

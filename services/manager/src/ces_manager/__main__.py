@@ -25,7 +25,7 @@ from ces_manager.messaging.handlers import SERVICE, Messaging
 from ces_manager.messaging.relay import Relay
 from ces_manager.messaging.streams import StreamKeeper
 from ces_manager.network.prober import Prober
-from ces_manager.nodes.expiry import expire
+from ces_manager.nodes.expiry import LOST_AT_ONCE, expire
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.hearing import HearingClock
 from ces_manager.nodes.revocation import Revoker
@@ -156,6 +156,8 @@ async def expire_repeatedly(
             if due:
                 log.warning("due", silent=due.silent, lost=due.lost, late={job: it.why for job, it in due.late.items()})
                 database.committed()
+            if len(due.lost) == LOST_AT_ONCE:  # there may be more
+                continue
             await drop_history(database, timeouts)
         except UNAVAILABLE as error:
             log.warning("the database does not answer", error=cause_of(error))

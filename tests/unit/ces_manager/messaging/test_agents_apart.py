@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from memory_bus import MemoryBroker, MemoryBus
 from ces_common import subjects
 from ces_common.bus.port import RemoteError
 from ces_common.db import ReadTx, UnitOfWork, WriteTx
-from ces_common.messages.reports import Heartbeat, LinkReport, Status, WorkerStatus
+from ces_common.messages.reports import Heartbeat, LeaseGrant, LinkReport, Status, WorkerStatus
 from ces_common.states import JobState
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
@@ -143,7 +142,7 @@ async def test_a_node_that_is_forgotten_between_two_transactions_costs_no_other_
     await listening(world, database, bus)
     asked = [beat(bus, node) for node in NODES]
     for answer in asked[1:]:
-        assert json.loads(await answer) == {"lease_s": world.timeouts.lease_s}
+        assert LeaseGrant.model_validate_json(await answer).lease_s == world.timeouts.lease_s
     await asyncio.wait(asked)
     await until(lambda: {node.name: node.state for node in world.snapshot().nodes} == {"b": "ready", "c": "ready"})
     await bus.close()
@@ -158,7 +157,7 @@ async def test_a_flood_of_heartbeats_is_refused_and_others_are_answered(
     refused = [answer.code for (answer,) in answers if isinstance(answer, RemoteError)]
     assert set(refused) == {"too-many"}
     assert 0 < len(refused) < len(answers)
-    assert json.loads(await beat(bus, "b"))["lease_s"] == world.timeouts.lease_s
+    assert LeaseGrant.model_validate_json(await beat(bus, "b")).lease_s == world.timeouts.lease_s
 
 
 async def test_a_heartbeat_that_is_wrong_in_thousands_of_places_is_refused_in_a_few_words(
@@ -170,7 +169,7 @@ async def test_a_heartbeat_that_is_wrong_in_thousands_of_places_is_refused_in_a_
         await bus.request(subjects.heartbeat("a"), f'{{"node":"a","boot":"b","flows":[{flows}]}}'.encode())
     assert refused.value.code == "malformed"
     assert len(refused.value.message) < 1000
-    assert json.loads(await beat(bus, "a"))["lease_s"] == world.timeouts.lease_s
+    assert LeaseGrant.model_validate_json(await beat(bus, "a")).lease_s == world.timeouts.lease_s
 
 
 async def test_an_exit_code_that_no_column_holds_costs_no_other_node_its_report(

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from manager_world import START, World, ring
+from sqlalchemy import update
 
 from ces_common.db.tables import LeaseRow
+from ces_common.db.uow import WriteTx
 from ces_common.states import AllocationState, JobState
 from ces_manager.jobs import commands
+from ces_manager.nodes import expiry, heartbeats
 from ces_manager.nodes.expiry import Due, what_is_due
 from ces_manager.nodes.failure_detector import FailureDetector
 
@@ -229,3 +233,45 @@ def test_each_start_of_a_worker_has_its_own_time(world: World) -> None:
     world.wait(world.timeouts.starting_s)
     world.beat(*NODES)
     assert world.expire().late[job].why.startswith("w-2 on c")
+
+
+def test_a_lost_node_starts_nothing_by_what_was_desired_before(world: World) -> None:
+    job = world.submit(ring(tasks=1))
+    world.run(job, ["a"])
+    world.wait(world.timeouts.lease_s + world.timeouts.margin_s + 1)
+    world.beat("b", "c", "d")
+    assert world.expire().lost == ["a"]
+    lost_at = world.snapshot().version
+    assert {node.name: node.least_generation for node in world.snapshot().nodes} == dict.fromkeys("bcd", 0) | {
+        "a": lost_at
+    }
+    granted = heartbeats.renew_leases(world.uow, [("a", "again"), ("b", "b")], world.now)
+    assert {name: known.least_generation for name, known in granted.items()} == {"a": lost_at, "b": 0}
+    assert granted["a"].epoch == world.snapshot().epoch
+
+
+def test_a_node_that_is_heard_after_the_look_is_not_lost(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = world.submit(ring(tasks=1))
+    world.run(job, ["a"])
+    world.wait(world.timeouts.lease_s + world.timeouts.margin_s + 1)
+    world.beat("b", "c", "d")
+    looked = expiry.what_is_due
+
+    def heard_just_then(*args: Any) -> Due:
+        due = looked(*args)
+        if isinstance(args[0], WriteTx):
+            args[0].session.execute(update(LeaseRow).where(LeaseRow.node == "a").values(beats=LeaseRow.beats + 1))
+        return due
+
+    monkeypatch.setattr(expiry, "what_is_due", heard_just_then)
+    assert world.expire().lost == []
+    assert world.job(job).state is J.RUNNING
+
+
+def test_a_site_is_lost_in_portions(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(expiry, "LOST_AT_ONCE", 2)
+    jobs = [world.submit(ring(f"j{node}", tasks=1)) for node in NODES]
+    for job, node in zip(jobs, NODES, strict=True):
+        world.run(job, [node])
+    world.wait(world.timeouts.lease_s + world.timeouts.margin_s + 1)
+    assert [world.expire().lost for _ in range(3)] == [["a", "b"], ["c", "d"], []]

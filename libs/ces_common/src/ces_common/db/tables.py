@@ -47,6 +47,9 @@ class ClusterRow(Base):
 
 
 class NodeRow(Base):
+    """``least_generation``: the version at which the node joined, or was last given up as lost. What it was to run
+    before may run elsewhere."""
+
     __tablename__ = "nodes"
     name: Mapped[str] = mapped_column(String(63), primary_key=True)
     cpu: Mapped[int] = mapped_column(BigInteger)
@@ -65,6 +68,7 @@ class NodeRow(Base):
     datasets: Mapped[list[str]] = mapped_column(Json(list[str]), default=list, server_default="[]")
     data_port: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     joined_at: Mapped[datetime] = mapped_column(UtcTime)
+    least_generation: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     version: Mapped[int] = mapped_column(BigInteger, index=True)
 
 

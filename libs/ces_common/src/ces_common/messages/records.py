@@ -36,6 +36,7 @@ class NodeRecord(Message):
     cordoned: bool = False
     datasets: list[str] = []  # what it offers to read
     data_port: Port = 0  # where, on a node without a data plane; 0: not known
+    least_generation: Count = 0  # that its desired workers must have before any of them starts
     version: Count = 0
 
 

@@ -144,9 +144,13 @@ class Heartbeat(Message):
 
 
 class LeaseGrant(Message):
-    """Reply to a heartbeat: the lease runs this many seconds from when the heartbeat was sent."""
+    """Reply to a heartbeat: the lease runs this many seconds from when the heartbeat was sent. A lease that has ended
+    begins again only with desired workers of this ``epoch`` and at least of ``least_generation``: what was desired
+    before may run elsewhere by now."""
 
     lease_s: Amount
+    epoch: Id = ""
+    least_generation: Count = 0
 
 
 class Progress(Message):

@@ -30,6 +30,7 @@ from ces_manager.errors import Invalid
 from ces_manager.network import link_views
 from ces_manager.network.topology import put_topology as replace_topology
 from ces_manager.nodes import membership, node_views, operations
+from ces_manager.nodes.heartbeats import unheard
 from ces_manager.nodes.removal import forget_node
 
 router = APIRouter(prefix="/v1", tags=["cluster"], route_class=StrictRoute)
@@ -128,7 +129,9 @@ async def forget(request: Request, node: str) -> ForgottenNode:
     context = context_of(request)
 
     def act(tx: WriteTx) -> list[str]:
-        age_s = context.failure_detector.nodes.age(node, context.failure_detector.hearing())
+        detector = context.failure_detector
+        silent = unheard(tx, [node], detector)
+        age_s = detector.nodes.age(node, detector.hearing()) if silent else 0.0
         return forget_node(tx, context.timeouts, age_s, node)
 
     touched = await context.database.requested_write(act)

@@ -31,7 +31,7 @@ PER_S, BURST = 10.0, 20
 class HeartbeatIntake:
     def __init__(self, database: Database, measurements: Measurements, lease_s: float) -> None:
         self._database, self._measurements = database, measurements
-        self._grant = LeaseGrant(lease_s=lease_s).encode()
+        self._lease_s = lease_s
         self._rate = NodeRate(PER_S, BURST)
         self._returned = LatestBatches(self._welcome_back)
         self._since: float | None = None  # when the batch came that is being worked on
@@ -86,13 +86,17 @@ class HeartbeatIntake:
 
         async def renew(some: Sequence[Heartbeat]) -> None:
             names, now = [(beat.node, beat.boot) for beat in some], self._database.clock.now()
-            states = await self._database.in_lease_writer(
+            joined = await self._database.in_lease_writer(
                 lambda: heartbeats.renew_leases(self._database.uow, names, now)
             )
             for node, _ in names:
-                state = states.get(node)
-                answers[node] = self._grant if state else RemoteError("unknown-node", f"no node {node} has joined")
-                if state == "unreachable":
+                known = joined.get(node)
+                if known is None:
+                    answers[node] = RemoteError("unknown-node", f"no node {node} has joined")
+                    continue
+                grant = LeaseGrant(lease_s=self._lease_s, epoch=known.epoch, least_generation=known.least_generation)
+                answers[node] = grant.encode()
+                if known.state == "unreachable":
                     self._returned.put(node, node)
 
         for start in range(0, len(beats), AT_ONCE):

@@ -7,7 +7,7 @@ early."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy import select
 
@@ -18,9 +18,11 @@ from ces_manager.clock import Clock
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.transitions import change
 from ces_manager.nodes.failure_detector import FailureDetector, gives_up, is_lost, is_silent
+from ces_manager.nodes.heartbeats import unheard
 from ces_manager.nodes.rows import emit_node, jobs_on
 from ces_manager.timeouts import Timeouts
 
+LOST_AT_ONCE = 100  # nodes in one transaction: the loss of a site holds up nobody for long
 Steady = Callable[[], float]
 _TIMED = [state for state in JobState if Timeouts().patience(state) is not None]
 _WAITS = select(JobRow.id, JobRow.state, JobRow.attempt, JobRow.restarts).where(JobRow.state.in_(_TIMED))
@@ -53,12 +55,14 @@ class Due:
 
 
 def expire(uow: UnitOfWork, timeouts: Timeouts, failure_detector: FailureDetector, clock: Clock) -> Due:
-    """Carry out what is due now, and return it. Looks first without a lock, so that an idle round locks nothing."""
+    """Carry out what is due now, of lost nodes at most LOST_AT_ONCE, and return it. Looks first without a lock, so that
+    an idle round locks nothing."""
     with uow.read() as tx:
         due = what_is_due(tx, timeouts, failure_detector, clock.steady)
     if due:
         with uow.write(clock.now()) as writing:
             due = what_is_due(writing, timeouts, failure_detector, clock.steady)
+            due = replace(due, lost=unheard(writing, due.lost[:LOST_AT_ONCE], failure_detector))
             _silent(writing, due.silent)
             for node in due.lost:
                 _lost(writing, node)
@@ -117,6 +121,8 @@ def _silent(tx: WriteTx, nodes: list[str]) -> None:
 
 def _lost(tx: WriteTx, node: str) -> None:
     why = f"node {node} was not heard for longer than its lease"
+    lost = tx.session.get_one(NodeRow, node)
+    lost.least_generation = lost.version = tx.version
     for row in jobs_on(tx, node):
         if row.disconnect == "stop":
             change(tx, row, lambda course: lifecycle.node_lost(course, node, why))

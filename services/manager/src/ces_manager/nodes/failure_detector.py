@@ -24,6 +24,10 @@ class Unchanged:
             self._seen[name] = known if known is not None and known[0] == stamp else (stamp, now)
         return {name: now - since for name, (_, since) in self._seen.items()}
 
+    def shows(self, name: str, stamp: Hashable) -> bool:
+        """Whether that was the thing's stamp at the last look."""
+        return name in self._seen and self._seen[name][0] == stamp
+
     def age(self, name: str, now: float) -> float:
         """The age of one thing, as of the last look; zero for what was not there."""
         return now - self._seen[name][1] if name in self._seen else 0.0

@@ -45,7 +45,10 @@ def join_node(tx: WriteTx, request: JoinRequest) -> NodeRow:
             subnet = next_subnet(tx.session.scalars(select(NodeRow.subnet)).all())
         except Exhausted as error:
             raise Conflict(str(error)) from error
-        row = NodeRow(name=request.name, subnet=subnet, last_host=0, cordoned=False, state="unreachable")
+        row = NodeRow(
+            name=request.name, subnet=subnet, last_host=0, cordoned=False, state="unreachable",
+            least_generation=tx.version,
+        )  # fmt: skip
         tx.session.add(row)
     row.cpu, row.memory, row.gpu = request.cpu, request.memory, request.gpu
     row.arch, row.labels = request.arch, request.labels
