@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ces_common.messages.bounds import MAX_ITEMS
-from ces_common.messages.reports import MAX_FLOW_NUMBER, MAX_HEARTBEAT, FlowUsage, Heartbeat, LinkUsage, WorkerUsage
+from ces_common.messages.reports import MAX_FLOWS, MAX_HEARTBEAT, FlowUsage, Heartbeat, LinkUsage, WorkerUsage
 from ces_edge_agent.heartbeats import encoded
 
 
@@ -19,7 +19,7 @@ def test_of_more_measurements_than_are_taken_some_are_left_out() -> None:
         cpu=1500,
         workers=[WorkerUsage(allocation=f"a{i}", cpu=1, memory=1) for i in range(MAX_ITEMS)],
         links=[LinkUsage(peer=f"n{i}", sent=1, received=1) for i in range(MAX_ITEMS)],
-        flows=[FlowUsage(number=i, job="j", measured=1, peak=1, total=1) for i in range(1, MAX_FLOW_NUMBER + 1)],
+        flows=[FlowUsage(number=i, job="j", measured=1, peak=1, total=1) for i in range(1, MAX_FLOWS + 1)],
     )
     data = encoded(beat)
     assert len(data) <= MAX_HEARTBEAT

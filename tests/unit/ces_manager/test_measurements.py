@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from ces_common.messages.bounds import MAX_ITEMS
 from ces_common.messages.reports import (
-    MAX_FLOW_NUMBER,
+    MAX_FLOWS,
     FlowUsage,
     Heartbeat,
     LinkUsage,
@@ -82,8 +82,8 @@ def test_progress_is_forgotten_after_a_while() -> None:
     assert (measurements.progress("n1", "old"), measurements.progress("n1", "new")) == (None, {"round": 0})
 
 
-@pytest.mark.parametrize("number", [-1, 0, MAX_FLOW_NUMBER + 1, 10**30])
-def test_there_are_no_more_flow_numbers_than_traffic_classes(number: int) -> None:
+@pytest.mark.parametrize("number", [-1, 0, 2**31, 10**30])
+def test_a_flow_has_a_number_that_the_database_can_hold(number: int) -> None:
     with pytest.raises(ValidationError, match="number"):
         FlowUsage(number=number, measured=0, peak=0, total=0)
 
@@ -93,7 +93,7 @@ def test_there_are_no_more_flow_numbers_than_traffic_classes(number: int) -> Non
     [
         ("workers", MAX_ITEMS, WorkerUsage(allocation="a", cpu=0, memory=0)),
         ("links", MAX_ITEMS, LinkUsage(peer="n", sent=0, received=0)),
-        ("flows", MAX_FLOW_NUMBER, FlowUsage(number=1, measured=0, peak=0, total=0)),
+        ("flows", MAX_FLOWS, FlowUsage(number=1, measured=0, peak=0, total=0)),
     ],
 )
 def test_a_heartbeat_measures_no_more_than_a_node_can_have(kind: str, most: int, one: object) -> None:
@@ -101,3 +101,14 @@ def test_a_heartbeat_measures_no_more_than_a_node_can_have(kind: str, most: int,
     assert Heartbeat.model_validate(beat | {kind: [one] * most})
     with pytest.raises(ValidationError, match=kind):
         Heartbeat.model_validate(beat | {kind: [one] * (most + 1)})
+
+
+def test_a_node_that_measures_ever_new_flows_takes_no_more_memory() -> None:
+    measurements = Measurements()
+    for first in range(1, 3 * MAX_FLOWS, MAX_FLOWS):
+        flows = [FlowUsage(number=first + i, measured=1, peak=1, total=1) for i in range(MAX_FLOWS)]
+        measurements.heard(Heartbeat(node="n", boot="b", flows=flows), START)
+    assert measurements.flow("n", 1, START) is None
+    assert measurements.flow("n", 2 * MAX_FLOWS, START) is None
+    assert measurements.flow("n", 2 * MAX_FLOWS + 1, START) is not None
+    assert measurements.flow("n", 3 * MAX_FLOWS, START) is not None

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ces_common.messages.api import FlowSample
-from ces_common.messages.reports import FlowUsage, Heartbeat, LinkUsage, Progress
+from ces_common.messages.reports import MAX_FLOWS, FlowUsage, Heartbeat, LinkUsage, Progress
 
 KEEP = timedelta(hours=1)
 FLOWS_KEPT = timedelta(minutes=5)
@@ -60,21 +60,22 @@ class Measurements:
     def __init__(self) -> None:
         self._beats: dict[str, tuple[datetime, Heartbeat]] = {}
         self._progress: dict[str, dict[str, tuple[datetime, dict[str, Any]]]] = {}  # node -> allocation -> the last
-        self._flows: dict[tuple[str, int], tuple[datetime, FlowUsage]] = {}  # (node, number)
+        self._flows: dict[str, dict[int, tuple[datetime, FlowUsage]]] = {}  # node -> number -> the last
         self.history = FlowHistory()
 
     def heard(self, beat: Heartbeat, now: datetime) -> None:
         self._beats[beat.node] = (now, beat)
         self.history.heard(beat, now)
+        known = self._flows.setdefault(beat.node, {})
         for usage in beat.flows:
-            key = (beat.node, usage.number)
-            kept = self._flows.get(key)
+            kept = known.pop(usage.number, None)  # in the order in which they were measured last
             if kept and kept[1].job == usage.job:  # else it is another flow: numbers are used again
                 usage = _continued(kept[1], usage)
             elif usage.total == 0:
-                self._flows.pop(key, None)
                 continue
-            self._flows[key] = (now, usage)
+            known[usage.number] = (now, usage)
+        for number in list(known)[: max(len(known) - MAX_FLOWS, 0)]:
+            del known[number]
 
     def progressed(self, progress: Progress, now: datetime) -> None:
         known = self._progress.setdefault(progress.node, {})
@@ -86,13 +87,14 @@ class Measurements:
     def forget_old(self, now: datetime) -> None:
         for node, known in list(self._progress.items()):
             self._progress[node] = {key: kept for key, kept in known.items() if now - kept[0] < KEEP}
-        self._flows = {key: kept for key, kept in self._flows.items() if now - kept[0] < KEEP}
+        for node, flows in list(self._flows.items()):
+            self._flows[node] = {number: kept for number, kept in flows.items() if now - kept[0] < KEEP}
         self.history.forget_old(now)
 
     def forget_node(self, node: str) -> None:
         self._beats.pop(node, None)
         self._progress.pop(node, None)
-        self._flows = {key: kept for key, kept in self._flows.items() if key[0] != node}
+        self._flows.pop(node, None)
         self.history.forget_node(node)
 
     def beat(self, node: str) -> tuple[datetime, Heartbeat] | None:
@@ -105,7 +107,7 @@ class Measurements:
 
     def flow(self, node: str, number: int, since: datetime) -> FlowUsage | None:
         """A flow's last usage; None if it is from before ``since``: numbers are used again."""
-        kept = self._flows.get((node, number))
+        kept = self._flows.get(node, {}).get(number)
         return kept[1] if kept and kept[0] >= since else None
 
     def link(self, src: str, dst: str) -> LinkUsage | None:

@@ -108,7 +108,7 @@ Rate = Annotated[Count, Field(validation_alias=AliasChoices("rate", "bandwidth")
 
 
 class FlowRecord(Message):
-    """A flow with its rate in bit/s. ``number``: unique among live flows, 1..32000, names its traffic classes.
+    """A flow with its rate in bit/s. ``number``: unique among live flows.
     ``path``: node names from source to destination; a single one where both tasks share a node."""
 
     number: Small

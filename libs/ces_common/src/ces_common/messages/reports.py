@@ -26,7 +26,7 @@ from ces_common.messages.records import LinkState
 
 MAX_HEARTBEAT = 256 * 1024  # bytes
 MAX_OFFERED = 1024  # datasets
-MAX_FLOW_NUMBER = 32767  # each has two of the 65535 traffic classes of a device
+MAX_FLOWS = 32767  # of a node: each has two of the 65535 traffic classes of a device
 
 WorkerState = Literal["starting", "running", "paused", "exited", "refused"]
 
@@ -113,7 +113,7 @@ class FlowUsage(Message):
     again. ``waited``: share of the looks since the last report, 0 to 1, at which something waited in the class's queue
     or had been dropped. ``rate``: what the class guarantees in bit/s, 0 if unknown."""
 
-    number: Annotated[int, Field(ge=1, le=MAX_FLOW_NUMBER)]
+    number: Annotated[Small, Field(ge=1)]
     job: Id = ""
     measured: Number
     peak: Number
@@ -140,7 +140,7 @@ class Heartbeat(Message):
     memory: Count = 0  # bytes in use
     workers: Annotated[list[WorkerUsage], FailFast(), Field(max_length=MAX_ITEMS)] = []
     links: Annotated[list[LinkUsage], FailFast(), Field(max_length=MAX_ITEMS)] = []
-    flows: Annotated[list[FlowUsage], FailFast(), Field(max_length=MAX_FLOW_NUMBER)] = []
+    flows: Annotated[list[FlowUsage], FailFast(), Field(max_length=MAX_FLOWS)] = []
 
 
 class LeaseGrant(Message):

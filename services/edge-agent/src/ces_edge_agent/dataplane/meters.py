@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from ces_common.messages.desired import DesiredNetwork
 from ces_common.messages.reports import FlowUsage, LinkUsage
+from ces_edge_agent.dataplane.plan.class_numbers import class_numbers
 from ces_edge_agent.dataplane.plan.shaping import data_minor
 
 PEAK_WINDOW_S = 1.0
@@ -122,11 +123,13 @@ class Meters:
         }
         before = {(meter.number, meter.job): meter for meter in self._flows.values()}
         flows = {place: meter for place, meter in self._flows.items() if meter.job in unchanged}
+        numbers = class_numbers(desired.classes)
         for flow in desired.classes:
-            if flow.kind == "data" and flow.via in devices and flow.job not in unchanged:
+            number = numbers.get((flow.via, flow.number))
+            if number and flow.kind == "data" and flow.via in devices and flow.job not in unchanged:
                 news = FlowMeter(flow.number, flow.job, flow.rate, flow.src in here)
                 known = before.get((flow.number, flow.job), news)  # perhaps on another device
-                flows[devices[flow.via], data_minor(flow.number)] = replace(
+                flows[devices[flow.via], data_minor(number)] = replace(
                     known, rate=news.rate, begins_here=news.begins_here
                 )
         self._flows = flows

@@ -3,7 +3,7 @@ classes and connections may linger. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from ipaddress import IPv4Network
 from itertools import chain
 
@@ -12,7 +12,7 @@ SUBNET_BITS = 24
 FIRST_HOST, LAST_HOST = 2, 254  # .1 is the node's router
 WORKER_PORT = 29400  # where a worker has an address of its own
 FIRST_PORT, LAST_PORT = 20000, 29399  # where it shares the host's
-LAST_FLOW = 32000
+LAST_FLOW = 2**31 - 1  # each device numbers its traffic classes by itself
 
 
 class Exhausted(Exception):
@@ -48,17 +48,15 @@ def next_port(last: int, taken: Collection[int]) -> int:
     raise Exhausted(f"all ports from {FIRST_PORT} to {LAST_PORT} are taken")
 
 
-def next_numbers(last: int, taken: Collection[int], count: int) -> list[int]:
-    """The next ``count`` free flow numbers. Raises Exhausted."""
-    used = set(taken)
-    if LAST_FLOW - len(used) < count:
-        raise Exhausted(f"{count} flows are too many beside the {len(used)} that are live")
+def next_numbers(last: int, held: Callable[[int, int], Collection[int]], count: int) -> list[int]:
+    """The next ``count`` free flow numbers after ``last``. ``held``: which of the numbers from one to another are
+    taken; by far most are free."""
     numbers: list[int] = []
-    for number in _round(1, LAST_FLOW, last):
-        if len(numbers) == count:
-            break
-        if number not in used:
-            numbers.append(number)
+    while len(numbers) < count:
+        first = last + 1 if last < LAST_FLOW else 1
+        last = min(first + count - len(numbers) - 1, LAST_FLOW)
+        taken = set(held(first, last))
+        numbers += [number for number in range(first, last + 1) if number not in taken]
     return numbers
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import BindParameter, bindparam, select
 from ulid import ULID
 
@@ -27,7 +29,9 @@ _NETWORKED = (
         AllocationRow.node.in_(_IN_NAMES),
     )
 )
-_NUMBERS = select(ReservationRow.number).where(ReservationRow.held)
+_NUMBERS = select(ReservationRow.number).where(
+    ReservationRow.held, ReservationRow.number.between(bindparam("first"), bindparam("last"))
+)
 
 
 def allocate_tasks(tx: WriteTx, row: JobRow, plan: PlanProposed) -> list[AllocationRow]:
@@ -84,8 +88,11 @@ def reserve_flows(tx: WriteTx, row: JobRow, plan: PlanProposed) -> list[Reservat
     if not plan.flows:
         return []
     cluster = tx.cluster()
-    taken = tx.session.scalars(_NUMBERS).all()
-    numbers = next_numbers(cluster.last_flow, taken, len(plan.flows))
+
+    def held(first: int, last: int) -> Sequence[int]:
+        return tx.session.scalars(_NUMBERS, {"first": first, "last": last}).all()
+
+    numbers = next_numbers(cluster.last_flow, held, len(plan.flows))
     cluster.last_flow = numbers[-1]
     given = {(flow.src, flow.dst): flow for flow in plan.flows}
     return [

@@ -15,8 +15,10 @@ from ces_common.messages.desired import (
     VxlanTunnel,
 )
 from ces_common.names import endpoint_device
+from ces_edge_agent.dataplane.plan import class_numbers
 from ces_edge_agent.dataplane.plan.derivation import Facts, address_table, derive
 from ces_edge_agent.dataplane.plan.objects import Address, Device, Route, Rule, ShapedClass, WorkerEnd
+from ces_edge_agent.dataplane.plan.shaping import is_of_flow
 
 LINK = LinkDevice(
     peer="n2", device="to-n2", kind="veth", bandwidth=100_000_000, best_effort=5_000_000, gateway="10.2.0.1"
@@ -120,8 +122,6 @@ def test_slow_senders_send_in_small_bursts(rate: int, gso: int) -> None:
     ("parts", "reason"),
     [
         ({"classes": [flow(via="n9")]}, "no link to n9"),
-        ({"classes": [flow(number=32001)]}, "flow number 32001"),
-        ({"classes": [flow(number=0)]}, "flow number 0"),
         ({"policies": [PolicyRoute(job="a.1", src="10.1.0.2", dst="10.2.0.2", via="n9")]}, "no link to n9"),
         ({"endpoints": [ENDPOINT]}, "10.1.0.3"),
         ({"endpoints": [LOCAL_PEER.model_copy(update={"allocation": "lost"})]}, "lost has no network namespace"),
@@ -131,6 +131,22 @@ def test_a_job_fails_for_what_it_cannot_have(parts: dict[str, Any], reason: str)
     failed = derive(document(**parts), FACTS).failed
     assert set(failed) == {"a.1"}
     assert reason in failed["a.1"]
+
+
+def test_a_flow_for_which_a_device_has_no_class_left_fails_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(class_numbers, "LAST", 2)
+    flows = [flow(number=1), flow(number=2, dst="10.2.0.4"), flow(job="b.1", number=3, dst="10.2.0.3")]
+    derived = derive(document(classes=flows), FACTS)
+    assert set(derived.failed) == {"b.1"}
+    assert "flows leave towards n2" in derived.failed["b.1"]
+
+
+def test_a_flow_of_any_number_has_classes_of_its_own() -> None:
+    far = 5 + 3 * class_numbers.LAST
+    derived = derive(document(classes=[flow(number=5), flow(job="b.1", number=far, dst="10.2.0.3")]), FACTS)
+    assert derived.failed == {}
+    minors = {item.minor for key, item in derived.items.items() if isinstance(item, ShapedClass) and is_of_flow(item)}
+    assert len(minors) == 2
 
 
 def test_an_unknown_way_to_a_subnet_fails_the_node() -> None:

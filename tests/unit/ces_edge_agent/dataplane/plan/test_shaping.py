@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from ces_common.messages.desired import FlowClass, LinkDevice
 from ces_common.shares import LEAST_RATE
 from ces_edge_agent.dataplane.netlink.observed import match_keys
-from ces_edge_agent.dataplane.plan.objects import Filter, Match, Queue, ShapedClass
+from ces_edge_agent.dataplane.plan.objects import Filter, KernelObject, Match, Queue, ShapedClass
 from ces_edge_agent.dataplane.plan.shaping import (
     ARP,
     BEST_EFFORT,
@@ -25,6 +26,10 @@ def flow(**parts: Any) -> FlowClass:
         "job": "a", "number": 5, "kind": "data", "via": "n2", "src": "10.1.0.2", "dst": "10.2.0.2", "rate": 80_000_000,
     }  # fmt: skip
     return FlowClass(**(base | parts))
+
+
+def shape_of(flow: FlowClass, device: str, mtu: int) -> Iterator[KernelObject]:
+    return flow_shape(flow, device, mtu, flow.number)
 
 
 def matches(match: Match, packet: bytes) -> bool:
@@ -54,7 +59,7 @@ def test_what_a_class_takes(small_only: bool, length: int, protocol: int, dst: t
 
 
 def test_a_flow_gets_its_rate_and_no_more() -> None:
-    shape, queue, rule = flow_shape(flow(), "to-n2", 1500)
+    shape, queue, rule = shape_of(flow(), "to-n2", 1500)
     assert isinstance(shape, ShapedClass)
     assert isinstance(queue, Queue)
     assert isinstance(rule, Filter)
@@ -66,32 +71,32 @@ def test_a_flow_gets_its_rate_and_no_more() -> None:
 
 
 def test_a_slow_class_lets_a_whole_frame_pass() -> None:
-    shape = next(iter(flow_shape(flow(rate=1_000_000), "to-n2", 1500)))
+    shape = next(iter(shape_of(flow(rate=1_000_000), "to-n2", 1500)))
     assert isinstance(shape, ShapedClass)
     assert shape.burst * shape.rate / 8 / 1e6 >= 1514
 
 
 def test_what_is_left_of_a_rate_makes_a_class_that_the_kernel_can_have() -> None:
     """Its time for one frame goes into 32 bits of ticks, of which there are 15.6 to a microsecond."""
-    shape = next(iter(flow_shape(flow(rate=1), "to-n2", 9000)))
+    shape = next(iter(shape_of(flow(rate=1), "to-n2", 9000)))
     assert isinstance(shape, ShapedClass)
     assert shape.rate == LEAST_RATE
     assert shape.burst * 15.625 < 2**32
 
 
 def test_an_elastic_flow_may_borrow_and_is_guaranteed_no_more_than_its_rate() -> None:
-    shape, queue, _ = flow_shape(flow(rate=8_000_000, ceil=80_000_000), "to-n2", 1500)
+    shape, queue, _ = shape_of(flow(rate=8_000_000, ceil=80_000_000), "to-n2", 1500)
     assert isinstance(shape, ShapedClass)
     assert isinstance(queue, Queue)
     assert (shape.rate, shape.ceil) == (8_000_000, 80_000_000)
     assert queue.limit == 200_000  # 200 ms at its rate
-    below = next(iter(flow_shape(flow(rate=8_000_000, ceil=1_000_000), "to-n2", 1500)))
+    below = next(iter(shape_of(flow(rate=8_000_000, ceil=1_000_000), "to-n2", 1500)))
     assert isinstance(below, ShapedClass)
     assert below.ceil == below.rate
 
 
 def test_a_flow_that_is_promised_nothing_has_the_queue_of_what_it_may_send() -> None:
-    shape, queue, _ = flow_shape(flow(rate=0, ceil=80_000_000), "to-n2", 1500)
+    shape, queue, _ = shape_of(flow(rate=0, ceil=80_000_000), "to-n2", 1500)
     assert isinstance(shape, ShapedClass)
     assert isinstance(queue, Queue)
     assert (shape.rate, shape.ceil) == (LEAST_RATE, 80_000_000)
@@ -100,20 +105,20 @@ def test_a_flow_that_is_promised_nothing_has_the_queue_of_what_it_may_send() -> 
 
 @pytest.mark.parametrize("rate", [100_000, 1_000_000, 10_000_000, 1_000_000_000])
 def test_a_queue_holds_enough_that_tcp_finds_a_loss_by_itself(rate: int) -> None:
-    queue = list(flow_shape(flow(rate=rate), "to-n2", 1500))[1]
+    queue = list(shape_of(flow(rate=rate), "to-n2", 1500))[1]
     assert isinstance(queue, Queue)
     assert queue.limit >= max(16 * 1514, 2 * gso_size(rate, 1500))
 
 
 def test_acknowledgements_of_a_slow_flow_do_not_wait_for_seconds() -> None:
-    queue = list(flow_shape(flow(kind="return", small_only=True, rate=32_000), "to-n1", 1500))[1]
+    queue = list(shape_of(flow(kind="return", small_only=True, rate=32_000), "to-n1", 1500))[1]
     assert isinstance(queue, Queue)
     assert 4 * 142 <= queue.limit <= 32_000 / 8
 
 
 def test_acknowledgements_come_before_data() -> None:
-    data = list(flow_shape(flow(), "to-n1", 1500))
-    acks = list(flow_shape(flow(kind="return", small_only=True, rate=4_000_000), "to-n1", 1500))
+    data = list(shape_of(flow(), "to-n1", 1500))
+    acks = list(shape_of(flow(kind="return", small_only=True, rate=4_000_000), "to-n1", 1500))
     assert isinstance(data[0], ShapedClass)
     assert isinstance(acks[0], ShapedClass)
     assert isinstance(acks[2], Filter)
@@ -135,7 +140,7 @@ def test_a_link_has_room_for_the_rest_and_for_neighbour_discovery() -> None:
 @pytest.mark.parametrize("rate", [8_001, 99_999_999])
 def test_rates_are_whole_bytes_a_second_as_the_kernel_has_them(rate: int) -> None:
     """Otherwise each look at the kernel would find a difference."""
-    shape = next(iter(flow_shape(flow(rate=rate, ceil=rate + 9), "to-n2", 1500)))
+    shape = next(iter(shape_of(flow(rate=rate, ceil=rate + 9), "to-n2", 1500)))
     assert isinstance(shape, ShapedClass)
     assert (shape.rate, shape.ceil) == (rate // 8 * 8, (rate + 9) // 8 * 8)
     assert lowered(shape, rate - 1001).rate == max((rate - 1001) // 8 * 8, LEAST_RATE)

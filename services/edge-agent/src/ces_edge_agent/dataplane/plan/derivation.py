@@ -9,6 +9,7 @@ from ipaddress import IPv4Address
 
 from ces_common.messages.desired import DesiredNetwork, Endpoint, LinkDevice, SubnetRoute
 from ces_common.names import endpoint_device
+from ces_edge_agent.dataplane.plan.class_numbers import LAST, class_numbers
 from ces_edge_agent.dataplane.plan.objects import (
     ANYWHERE,
     MAIN_TABLE,
@@ -108,12 +109,14 @@ def derive(desired: DesiredNetwork, facts: Facts) -> Derived:
             result.add(policy.job, [Rule(POLICY_RULE, table, source=policy.src, destination=policy.dst)])
         else:
             result.fail(policy.job, f"no link to {policy.via}")
+    numbers = class_numbers(desired.classes)
     for flow in desired.classes:
-        try:
-            link = _link(links, flow.via)
-            result.add(flow.job, flow_shape(flow, link.device, mtus[link.device]))
-        except DataPlaneError as error:
-            result.fail(flow.job, str(error))
+        if not (link := links.get(flow.via)):
+            result.fail(flow.job, f"no link to {flow.via}")
+        elif not (number := numbers.get((flow.via, flow.number))):
+            result.fail(flow.job, f"more than {LAST} flows leave towards {flow.via}")
+        else:
+            result.add(flow.job, flow_shape(flow, link.device, mtus[link.device], number))
     return result
 
 

@@ -2,8 +2,8 @@
 
 A class has rate = ceil, so it borrows nothing and cannot take what another was given. The class of an elastic flow has
 a higher ceil: it sends beyond its rate while all classes together stay below the link's rate, and HTB serves borrowing
-classes only when no class has anything to send within its own rate. Minor numbers come from flow numbers: 2n for a
-flow's data, 2n+1 for its return class. All rates are bit/s.
+classes only when no class has anything to send within its own rate. Minor numbers come from flows' numbers on the
+device: 2n for a flow's data, 2n+1 for its return class. All rates are bit/s.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ipaddress import IPv4Address
 
 from ces_common.messages.desired import FlowClass, LinkDevice
 from ces_common.shares import LEAST_RATE
+from ces_edge_agent.dataplane.plan.class_numbers import LAST
 from ces_edge_agent.dataplane.plan.objects import (
     MAIN_TABLE,
     ROOT,
@@ -26,9 +27,7 @@ from ces_edge_agent.dataplane.plan.objects import (
     ShapedClass,
     Shaper,
 )
-from ces_edge_agent.ports import DataPlaneError
 
-LAST_FLOW = 32000
 ENVELOPE = 0xFFFF  # minor of the class around all others
 BEST_EFFORT = 0xFFFE
 ARP = 0xFFFD
@@ -71,16 +70,9 @@ def data_minor(number: int) -> int:
     return 2 * number
 
 
-def flow_minor(flow: FlowClass) -> int:
-    """Raises DataPlaneError for a number that has no class."""
-    if not 1 <= flow.number <= LAST_FLOW:
-        raise DataPlaneError(f"flow number {flow.number} is not within 1..{LAST_FLOW}")
-    return data_minor(flow.number) + (flow.kind == "return")
-
-
 def is_of_flow(item: KernelObject) -> bool:
     """Whether it is a flow's class, queue or filter, rather than the link's."""
-    return isinstance(item, (ShapedClass, Queue, Filter)) and item.minor <= data_minor(LAST_FLOW) + 1
+    return isinstance(item, (ShapedClass, Queue, Filter)) and item.minor <= data_minor(LAST) + 1
 
 
 def link_shape(link: LinkDevice, mtu: int) -> Iterator[KernelObject]:
@@ -94,9 +86,9 @@ def link_shape(link: LinkDevice, mtu: int) -> Iterator[KernelObject]:
     yield from _leaf(link.device, BEST_EFFORT, link.best_effort, frame, 2 * GSO_MAX, priority=7)
 
 
-def flow_shape(flow: FlowClass, device: str, mtu: int) -> Iterator[KernelObject]:
-    """A flow's class on a device. Raises DataPlaneError for a number that has no class."""
-    minor = flow_minor(flow)
+def flow_shape(flow: FlowClass, device: str, mtu: int, number: int) -> Iterator[KernelObject]:
+    """A flow's class on a device; ``number``: the flow's among the device's classes."""
+    minor = data_minor(number) + (flow.kind == "return")
     frame = mtu + FRAME_OVERHEAD
     # Acknowledgements that waited for seconds in a slow return class would set off their senders' timers.
     smallest_queue = SMALL_QUEUE if flow.small_only else max(2 * gso_size(flow.rate, mtu), QUEUE_FRAMES * frame)
