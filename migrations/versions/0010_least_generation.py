@@ -1,4 +1,4 @@
-"""A node says since which version nothing that was desired before may start there"""
+"""A node that returns says since which version nothing that was desired before may start there; subnets go round"""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column("nodes", sa.Column("least_generation", sa.BigInteger(), nullable=False, server_default="0"))
+    op.add_column("cluster", sa.Column("last_subnet", sa.Integer(), nullable=False, server_default="0"))
 
 
 def downgrade() -> None:
+    op.drop_column("cluster", "last_subnet")
     op.drop_column("nodes", "least_generation")

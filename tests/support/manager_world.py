@@ -111,7 +111,8 @@ class World:
         """Nodes that are there and were heard, without the ceremony of joining."""
         with self.uow.write(self.now) as tx:
             for name in names:
-                subnet = next_subnet(tx.session.scalars(select(NodeRow.subnet)).all())
+                cluster, taken = tx.cluster(), tx.session.scalars(select(NodeRow.subnet)).all()
+                subnet, cluster.last_subnet = next_subnet(cluster.last_subnet, taken)
                 tx.session.add(
                     NodeRow(
                         name=name,

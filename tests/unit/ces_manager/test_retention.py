@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from manager_world import World, ring
@@ -9,6 +10,8 @@ from sqlalchemy import select
 
 from ces_common.db.tables import EventRow, InboxRow, JoinTokenRow
 from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
+from ces_manager.__main__ import drop_history
+from ces_manager.database import Database
 from ces_manager.nodes import membership
 
 NODES = ["a", "b", "c", "d"]
@@ -53,6 +56,23 @@ def test_a_step_of_the_clock_ages_no_history(world: World) -> None:
         session.query(EventRow).update({"published": True})
     world.now += timedelta(days=4000)
     assert world.prune() == 0
+
+
+async def test_history_is_dropped_as_fast_as_it_is_made(world: World) -> None:
+    few = replace(world.timeouts, prune_rows=10)
+    world.write(lambda tx: [tx.first_time(f"message {i}") for i in range(100)])
+    world.wait(world.timeouts.keep_messages_s + 1)
+    database = Database(world.uow, world.clock)
+
+    def left() -> int:
+        with world.uow.read() as tx:
+            return len(tx.session.scalars(select(InboxRow.id)).all())
+
+    await drop_history(database, few, 0.0)
+    assert left() == 90, "one step, where there is no time for more"
+    await drop_history(database, few, 60.0)
+    assert left() == 0
+    database.close()
 
 
 def forget_history(world: World) -> None:

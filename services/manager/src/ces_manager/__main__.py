@@ -37,6 +37,7 @@ from ces_manager.timeouts import Timeouts
 log = structlog.get_logger()
 DATABASE_RETRY_S = 1.0
 LISTEN_S = 0.25
+PRUNING_SHARE = 0.5  # of the time between two looks at what is due
 
 
 async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
@@ -158,18 +159,22 @@ async def expire_repeatedly(
                 database.committed()
             if len(due.lost) == LOST_AT_ONCE:  # there may be more
                 continue
-            await drop_history(database, timeouts)
+            await drop_history(database, timeouts, every_s * PRUNING_SHARE)
         except UNAVAILABLE as error:
             log.warning("the database does not answer", error=cause_of(error))
         measurements.forget_old(database.clock.now())
         await asyncio.sleep(every_s)
 
 
-async def drop_history(database: Database, timeouts: Timeouts) -> None:
-    """One step of it, where anything is old enough."""
-    cut = cutoffs(database.clock.dated(), timeouts)
-    if await database.read(lambda tx: has_aged(tx, cut)):
-        dropped = await database.in_writer(lambda: prune(database.uow, cut, timeouts, database.clock.now()))
+async def drop_history(database: Database, timeouts: Timeouts, within_s: float) -> None:
+    """Step by step until nothing is old enough, or ``within_s`` seconds have passed; others write in between."""
+    steady, dropped = database.clock.steady, 0
+    until, cut = steady() + within_s, cutoffs(database.clock.dated(), timeouts)
+    while await database.read(lambda tx: has_aged(tx, cut)):
+        dropped += await database.in_writer(lambda: prune(database.uow, cut, timeouts, database.clock.now()))
+        if steady() >= until:
+            break
+    if dropped:
         log.info("history dropped", rows=dropped)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from manager_world import World
+from manager_world import World, ring
 
 from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
-from ces_manager.errors import Forbidden, Invalid
+from ces_manager.errors import Conflict, Forbidden, Invalid
 from ces_manager.nodes import membership
 
 NODES = ["a", "b", "c", "d"]
@@ -37,6 +37,40 @@ def test_a_token_admits_one_key_once(world: World) -> None:
     for other in (request(token, "new", KEYS[1]), request(token, "second")):
         with pytest.raises(Forbidden):
             world.write(lambda tx, other=other: membership.join_node(tx, other))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"cpu": 499}, "cpu 0.499 cores, of which 0.5 cores are in use"),
+        ({"memory": 2**20}, "memory 1 MiB, of which 128 MiB is in use"),
+        ({"network": "none"}, "network tc -> none"),
+        ({"runtime": "docker"}, "runtime process -> docker"),
+    ],
+)
+def test_a_node_that_joins_again_still_fits_what_runs_there(world: World, change: dict[str, object], said: str) -> None:
+    token = world.write(lambda tx: membership.create_token(tx, JoinTokenRequest()))
+    world.write(lambda tx: membership.join_node(tx, request(token, "new", network="tc")))
+    world.beat("new")
+    job = world.submit(ring(tasks=1))
+    world.run(job, ["new"])
+    with pytest.raises(Conflict, match=said):
+        world.write(lambda tx: membership.join_node(tx, request(token, "new", **({"network": "tc"} | change))))
+    assert world.write(lambda tx: membership.join_node(tx, request(token, "new", network="tc", cpu=500))).cpu == 500
+    world.cancel(job)
+    world.confirm(job)
+    again = world.write(lambda tx: membership.join_node(tx, request(token, "new", **({"network": "tc"} | change))))
+    assert all(getattr(again, name) == value for name, value in change.items())
+
+
+def test_a_forgotten_nodes_subnet_rests(world: World) -> None:
+    def join(name: str, key: str) -> str:
+        token = world.write(lambda tx: membership.create_token(tx, JoinTokenRequest()))
+        return world.write(lambda tx: membership.join_node(tx, request(token, name, key))).subnet
+
+    first = join("one", KEYS[0])
+    world.forget("one")
+    assert join("two", KEYS[1]) != first
 
 
 def test_tokens_expire_and_may_be_for_one_name(world: World) -> None:

@@ -44,6 +44,7 @@ class ClusterRow(Base):
     horizon: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     last_flow: Mapped[int] = mapped_column(Integer, default=0)  # flow numbers go round
     last_port: Mapped[int] = mapped_column(Integer, default=0)  # so do ports on host addresses
+    last_subnet: Mapped[int] = mapped_column(Integer, default=0, server_default="0")  # and nodes' subnets
 
 
 class NodeRow(Base):

@@ -33,6 +33,7 @@ class Cluster:
     horizon: int
     last_flow: int
     last_port: int
+    last_subnet: int
 
 
 SOURCE = "ces/manager"  # of the events: nobody else writes

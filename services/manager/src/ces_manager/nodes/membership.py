@@ -12,10 +12,12 @@ from sqlalchemy import select
 from ces_common.db.tables import JoinTokenRow, LeaseRow, NodeRow, RevokedKeyRow
 from ces_common.db.uow import WriteTx
 from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
+from ces_common.quantities import show_cpu, show_memory
 from ces_manager.errors import Conflict, Forbidden, Invalid
 from ces_manager.network import link_states
 from ces_manager.nodes.rows import emit_node
 from ces_manager.plans.addresses import Exhausted, next_subnet
+from ces_manager.plans.residual import held_on_nodes
 
 
 def create_token(tx: WriteTx, request: JoinTokenRequest) -> JoinToken:
@@ -30,7 +32,7 @@ def join_node(tx: WriteTx, request: JoinRequest) -> NodeRow:
     """Add the node, or update one that joins again; it is unreachable until its first heartbeat.
 
     A token admits one key once; the same key may use it again, since an answer can be lost. Raises Forbidden, Invalid,
-    Conflict (no subnet left)."""
+    Conflict (no subnet left; less than what runs there holds)."""
     _admit(tx, request)
     if not request.arch.isprintable():
         raise Invalid("arch", "must be printable")
@@ -41,8 +43,11 @@ def join_node(tx: WriteTx, request: JoinRequest) -> NodeRow:
     row = tx.session.get(NodeRow, request.name)
     joined = row is None
     if row is None:
+        cluster = tx.cluster()
         try:
-            subnet = next_subnet(tx.session.scalars(select(NodeRow.subnet)).all())
+            subnet, cluster.last_subnet = next_subnet(
+                cluster.last_subnet, tx.session.scalars(select(NodeRow.subnet)).all()
+            )
         except Exhausted as error:
             raise Conflict(str(error)) from error
         row = NodeRow(
@@ -50,6 +55,8 @@ def join_node(tx: WriteTx, request: JoinRequest) -> NodeRow:
             least_generation=tx.version,
         )  # fmt: skip
         tx.session.add(row)
+    else:
+        _check_held(tx, row, request)
     row.cpu, row.memory, row.gpu = request.cpu, request.memory, request.gpu
     row.arch, row.labels = request.arch, request.labels
     row.runtime, row.network, row.host_address = request.runtime.value, request.network, request.host_address
@@ -85,6 +92,29 @@ def _admit(tx: WriteTx, request: JoinRequest) -> None:
                 f"(ces node token --node {request.name})"
             )
     token.used_at, token.used_by = token.used_at or tx.now, request.public_key
+
+
+def _check_held(tx: WriteTx, row: NodeRow, request: JoinRequest) -> None:
+    """What runs on the node was placed by what it was. Raises Conflict where it would not fit what it becomes."""
+    held = held_on_nodes(tx, [row.name]).get(row.name)
+    if held is None:
+        return
+    before = {"runtime": row.runtime, "network": row.network}
+    if request.network == "none":  # elsewhere workers have addresses of their own
+        before["host_address"] = row.host_address
+    becomes = {name: str(getattr(request, name)) for name in before}
+    wrong = [f"{name} {was} -> {becomes[name]}" for name, was in before.items() if was != becomes[name]]
+    cpu, memory, gpu = held
+    for name, offered, used, of_it in (
+        ("cpu", request.cpu, cpu, f"{show_cpu(request.cpu)}, of which {show_cpu(cpu)} are in use"),
+        ("memory", request.memory, memory, f"{show_memory(request.memory)}, of which {show_memory(memory)} is in use"),
+        ("gpu", request.gpu, gpu, f"{request.gpu}, of which {gpu} are in use"),
+    ):
+        if offered < used:
+            wrong.append(f"{name} {of_it}")
+    if wrong:
+        remedy = f"drain it first (ces node drain {row.name})"
+        raise Conflict(f"node {row.name} has work that does not fit what it becomes: {', '.join(wrong)}; {remedy}")
 
 
 def _hash(token: str) -> str:

@@ -1,5 +1,5 @@
-"""The next free addresses, ports and flow numbers. They go round, so that a released one rests for a while: its traffic
-classes and connections may linger. Pure."""
+"""The next free subnets, addresses, ports and flow numbers. They go round, so that a released one rests for a while:
+its traffic classes and connections may linger. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from itertools import chain
 
 POOL = IPv4Network("10.64.0.0/10")
 SUBNET_BITS = 24
+SUBNETS = 1 << (SUBNET_BITS - POOL.prefixlen)
 FIRST_HOST, LAST_HOST = 2, 254  # .1 is the node's router
 WORKER_PORT = 29400  # where a worker has an address of its own
 FIRST_PORT, LAST_PORT = 20000, 29399  # where it shares the host's
@@ -19,12 +20,13 @@ class Exhausted(Exception):
     """Nothing is left to hand out."""
 
 
-def next_subnet(taken: Collection[str]) -> str:
-    """The first worker subnet that no node has. Raises Exhausted."""
+def next_subnet(last: int, taken: Collection[str]) -> tuple[str, int]:
+    """The next worker subnet after number ``last`` that no node has, and its number. Raises Exhausted."""
     used = set(taken)
-    for subnet in POOL.subnets(new_prefix=SUBNET_BITS):
-        if str(subnet) not in used:
-            return str(subnet)
+    for number in _round(1, SUBNETS, last):
+        subnet = f"{POOL[(number - 1) << (32 - SUBNET_BITS)]}/{SUBNET_BITS}"
+        if subnet not in used:
+            return subnet, number
     raise Exhausted(f"all subnets of {POOL} are taken")
 
 
