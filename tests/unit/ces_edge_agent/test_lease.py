@@ -63,6 +63,27 @@ def test_it_survives_a_reboot_for_what_is_left_of_it(path: Path, time: FakeTime)
     assert not Lease(path.parent, time.clocks()).holds()
 
 
+def test_the_disk_is_waited_for_now_and_then_only(path: Path, time: FakeTime, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = []
+    monkeypatch.setattr("ces_edge_agent.lease.write_atomically", lambda _, text: written.append(text))
+    lease = Lease(path.parent, time.clocks())
+    for _ in range(30):  # a minute of heartbeats
+        lease.renew(time.steady, LEASE_S)
+        time.passes(2)
+    assert 6 <= len(written) <= 8
+    assert Lease(path.parent, time.clocks()).remaining() == pytest.approx(lease.remaining(), abs=0.01)
+
+
+def test_a_reboot_finds_no_less_than_two_thirds_of_it(path: Path, time: FakeTime) -> None:
+    lease = Lease(path.parent, time.clocks())
+    for _ in range(23):
+        lease.renew(time.steady, LEASE_S)
+        time.passes(2)
+    left = lease.remaining()
+    time.reboot(0)
+    assert left - LEASE_S / 3 <= Lease(path.parent, time.clocks()).remaining() <= left
+
+
 def test_a_clock_that_went_back_over_a_reboot_ends_it(path: Path, time: FakeTime) -> None:
     """A board without a battery starts in the past; then nothing tells how long it was off."""
     Lease(path.parent, time.clocks()).renew(time.steady, LEASE_S)
@@ -105,7 +126,9 @@ def test_a_full_disk_does_not_take_the_lease_away(path: Path, time: FakeTime, mo
     lease.renew(time.steady, LEASE_S)
     assert lease.remaining() == pytest.approx(LEASE_S)
     assert json.loads(path.read_text()) == before
-    assert Lease(path.parent, time.clocks()).remaining() == pytest.approx(20)
+    assert Lease(path.parent, time.clocks()).remaining() == pytest.approx(LEASE_S, abs=0.01), "by the deadline file"
+    time.reboot(1)
+    assert Lease(path.parent, time.clocks()).remaining() == pytest.approx(19)
 
 
 def test_a_full_disk_does_not_take_the_lease_away_from_workers_without_an_agent_either(

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import structlog
 
-from ces_edge_agent.deadline import Deadline, deadline_file, make_deadline_file, write_deadline
+from ces_edge_agent.deadline import Deadline, deadline_file, make_deadline_file, read_deadline, write_deadline
 from ces_edge_agent.files import write_atomically
 
 log = structlog.get_logger()
 Clock = Callable[[], float]
+KEPT_EVERY = 1 / 3  # of the lease
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,17 @@ class Clocks:
 
 
 class Lease:
-    """Does not hold before the first grant. Kept on disk through restarts and reboots; its end is also written to the
-    deadline file, for shims and sandboxes that watch workers without the agent (see ``deadline``)."""
+    """Does not hold before the first grant. Its end is written to the deadline file at each grant, for shims and
+    sandboxes that watch workers without the agent (see ``deadline``), and for an agent that starts again. What a reboot
+    needs besides is forced onto the disk, which wears flash, and so is written once in a third of the lease: a reboot
+    may find an earlier end."""
 
     def __init__(self, state_dir: Path, clocks: Clocks) -> None:
         self._path, self._deadline, self._clocks = state_dir / "lease.json", deadline_file(state_dir), clocks
-        self._until = self._load()
+        self._until = self._kept = self._load()
+        deadline = read_deadline(self._deadline)
+        if deadline is not None and deadline.boot == clocks.boot:
+            self._until = max(self._until, deadline.at)
         make_deadline_file(self._deadline)
         self._write_deadline()
 
@@ -46,11 +52,14 @@ class Lease:
         if until > self._until:
             self._until = until
             self._write_deadline()
+            if until - self._kept < lease_s * KEPT_EVERY:
+                return
             now = self._clocks.wall()
             wall = now + (until - self._clocks.steady())
             kept = {"boot": self._clocks.boot, "steady": until, "wall": wall, "written": now}
             try:
                 write_atomically(self._path, json.dumps(kept))
+                self._kept = until
             except OSError as error:  # a restart then finds an earlier end, which is safe
                 log.warning("the lease could not be written down", error=str(error))
 
