@@ -149,6 +149,12 @@ class LeaseGrant(Message):
     lease_s: Amount
 
 
+class Alive(Message):
+    """A controller's sign of life: its last look at the state and what followed from it have gone through."""
+
+    service: Id
+
+
 class Progress(Message):
     """One JSON line of progress that a worker printed."""
 
