@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from manager_world import World, ring
 
@@ -27,7 +29,7 @@ def pass_time(world: World, seconds: float, *beating: str) -> list[Due]:
     return due
 
 
-def planned(world: World, **more: object) -> str:
+def planned(world: World, **more: Any) -> str:
     job = world.submit(ring(tasks=1, **more))
     assert world.commit(world.propose(job, ["a"])) is None
     return job

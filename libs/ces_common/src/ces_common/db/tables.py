@@ -33,11 +33,13 @@ class Base(DeclarativeBase):
 
 class ClusterRow(Base):
     """The one row that every writer locks first. ``version`` counts changing transactions, ``sequence`` events. Readers
-    that know less than ``horizon`` are told everything: rows that they know of are gone without a trace."""
+    that know less than ``horizon`` are told everything: rows that they know of are gone without a trace.
+    ``timeline``: of Postgres, on which ``epoch`` goes on."""
 
     __tablename__ = "cluster"
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     epoch: Mapped[str] = mapped_column(String(36))
+    timeline: Mapped[int | None] = mapped_column(Integer)
     version: Mapped[int] = mapped_column(BigInteger, default=0)
     sequence: Mapped[int] = mapped_column(BigInteger, default=0)
     topology_version: Mapped[int] = mapped_column(BigInteger, default=0)
