@@ -49,6 +49,12 @@ def _postgres() -> str | None:
     return _engine()
 
 
+def _postgres_pair() -> str | None:
+    from postgres_pair import binaries
+
+    return None if binaries() else "needs the binaries of pgserver, where the user of the servers can run them"
+
+
 def _torch() -> str | None:
     from importlib.util import find_spec
 
@@ -85,6 +91,7 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "root": _root,
     "engine": _engine,
     "postgres": _postgres,
+    "postgres-pair": _postgres_pair,
     "torch": _torch,
     "compose": _compose,
     "topologies": _topologies,

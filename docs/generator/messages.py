@@ -8,6 +8,7 @@ from ces_common import subjects
 from ces_common.messages import desired, events, queries, records, reports
 from ces_common.messages.base import Message
 from ces_common.natsauth.permissions import PERMISSIONS
+from ces_common.sign_of_life import SUBJECT
 from ces_compute_ctl.service import EVENTS as COMPUTE_HEARS
 from ces_manager.messaging.handlers import FACTS as MANAGER_HEARS
 from ces_network_ctl.service import EVENTS as NETWORK_HEARS
@@ -96,8 +97,10 @@ def _reports() -> str:
         (_subject(subjects.report(NODE, kind)), ", ".join(_listeners(subjects.report(NODE, kind))), _link(models[kind]))
         for kind in subjects.REPORT_KINDS
     ]
-    return "\n## Reports\n\nAn agent's, about its own node; not stored.\n\n" + table(
-        ("subject", "may be heard by", "report"), rows
+    sign = (_subject(SUBJECT), ", ".join(_listeners(SUBJECT)), _link(reports.Alive))
+    return (
+        "\n## Reports\n\nAn agent's, about its own node; and the controllers' signs of life. Not stored.\n\n"
+        + table(("subject", "may be heard by", "report"), [*rows, sign])
     )
 
 

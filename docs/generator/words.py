@@ -26,8 +26,8 @@ SETTINGS = {
     "CES_UNREACHABLE_S": "Seconds of silence after which a node gets no new work; less than `CES_LEASE_S`.",
     "CES_PLANNED_DEADLINE_S": "Longest time in seconds in state `planned` before the job is placed again.",
     "CES_PREPARING_DEADLINE_S": "The same for `preparing`.",
-    "CES_STARTING_DEADLINE_S": "The same for `starting`; longer where images must be pulled.",
-    "CES_MAX_DEADLINE_MISSES": "Deadlines that a job may miss in a row before it fails.",
+    "CES_STARTING_DEADLINE_S": "The same for `starting`.",
+    "CES_MAX_DEADLINE_MISSES": "Deadlines that a job may miss in a row before it fails; each doubles the next.",
     "CES_TICK_S": "Seconds between checks for leases and deadlines that have passed.",
     # scheduler
     "CES_SOLVER": "A solver that `ces solvers` lists.",

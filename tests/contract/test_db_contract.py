@@ -162,7 +162,7 @@ def test_a_lease_that_is_asked_for_while_its_node_is_given_up_says_what_followed
 
     with ThreadPoolExecutor(1) as beside:
         with world.uow.write(world.now) as tx:
-            due = what_is_due(tx, world.timeouts, world.failure_detector, world.clock.steady)
+            due = what_is_due(tx, world.timeouts, world.failure_detector)
             assert unheard(tx, due.lost, world.failure_detector) == ["a"]
             asking = beside.submit(ask)
             asked.wait()

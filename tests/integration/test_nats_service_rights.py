@@ -16,7 +16,9 @@ from nats_process import NatsServer
 from ces_common import subjects
 from ces_common.bus import NatsBus
 from ces_common.bus.port import AccessRefused, BusUnavailable, Delivery, Message
+from ces_common.messages.reports import Alive
 from ces_common.natsauth import server_config
+from ces_common.sign_of_life import SUBJECT, SignOfLife
 
 
 async def test_a_controller_finds_its_own_documents_beside_the_others(enter: Enter) -> None:
@@ -135,3 +137,19 @@ async def test_a_service_that_starts_before_the_manager_waits_for_the_streams(cl
         assert (await asyncio.wait_for(facts.get(), SOON)).message_id == "j"
         await scheduler.close()
         await manager.close()
+
+
+@pytest.mark.parametrize("role", ["compute-ctl", "network-ctl"])
+async def test_managers_hear_a_controllers_signs_of_life(enter: Enter, role: str) -> None:
+    manager, controller = await enter("manager"), await enter(role)
+    heard = asyncio.Event()
+
+    async def hear(message: Message) -> None:
+        assert Alive.model_validate_json(message.data).service == role
+        heard.set()
+
+    await manager.subscribe(SUBJECT, hear)
+    async with asyncio.timeout(30):
+        while not heard.is_set():
+            await SignOfLife(controller, role).end()
+            await asyncio.sleep(0.05)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import httpx
@@ -286,6 +287,7 @@ def running(
     timing: Timing = Timing(),
     database_url: str | None = None,
     network: str | None = None,
+    settings: Mapping[str, str] = MappingProxyType({}),
     underlay: Callable[[Cluster], AbstractContextManager[object]] = nullcontext,
 ) -> Iterator[FaultCluster]:
     """A cluster of its own, taken away at the end; its logs are shown where the test failed to start it. ``underlay``:
@@ -300,6 +302,7 @@ def running(
             "timing": timing,
             "database_url": database_url,
             "save_context": False,
+            "settings": dict(settings),
         }
     )
     cluster = Cluster(spec, Files(folder))

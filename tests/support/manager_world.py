@@ -40,6 +40,7 @@ from ces_manager.jobs import commands, network_readiness, records, submission, w
 from ces_manager.messaging import snapshot
 from ces_manager.network import topology
 from ces_manager.nodes import expiry, heartbeats, removal
+from ces_manager.nodes.deadlines import COMPUTE_CTL, NETWORK_CTL
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.plans import commit, preemption, revision
 from ces_manager.plans.addresses import next_subnet
@@ -74,6 +75,7 @@ class World:
         migrate(url)
         self.uow = UnitOfWork(new_engine(url))
         self.timeouts, self.now, self.steady = timeouts, START, 0.0
+        self.controllers = {NETWORK_CTL, COMPUTE_CTL}  # those that are at work, and heard whenever the manager looks
         self.restart()
         self._messages = count()
 
@@ -100,8 +102,9 @@ class World:
 
     def look(self) -> expiry.Due:
         """What is due, without doing it."""
+        self._hear_controllers()
         with self.uow.read() as tx:
-            return expiry.what_is_due(tx, self.timeouts, self.failure_detector, self.clock.steady)
+            return expiry.what_is_due(tx, self.timeouts, self.failure_detector)
 
     def write(self, act: Callable[[WriteTx], T]) -> T:
         with self.uow.write(self.now) as tx:
@@ -266,7 +269,12 @@ class World:
         age_s = self.failure_detector.nodes.age(node, self.steady)
         return self.write(lambda tx: removal.forget_node(tx, self.timeouts, age_s, node))
 
+    def _hear_controllers(self) -> None:
+        for name in self.controllers:
+            self.failure_detector.heard(name)
+
     def expire(self) -> expiry.Due:
+        self._hear_controllers()
         return expiry.expire(self.uow, self.timeouts, self.failure_detector, self.clock)
 
     def prune(self) -> int:

@@ -7,8 +7,11 @@ from bus_manager import FakeManager
 from cluster_state import job, node
 from memory_bus import MemoryBroker, MemoryBus
 
+from ces_common import sign_of_life
+from ces_common.bus.port import BusUnavailable, Message
 from ces_common.messages.desired import DesiredCompute
 from ces_common.messages.events import JobChanged
+from ces_common.messages.reports import Alive
 from ces_common.states import JobState
 from ces_compute_ctl.service import ComputeController
 
@@ -70,3 +73,27 @@ async def test_it_follows_hints_and_says_when_it_is_ready(
 
 async def test_without_a_manager_it_tries_again(bus: MemoryBus) -> None:
     assert not await ComputeController(bus, 30).step()
+
+
+async def test_it_gives_signs_of_life_while_its_steps_go_through(
+    bus: MemoryBus, manager: FakeManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_of_life, "MOST_OFTEN_S", 0.0)
+    signs: list[bytes] = []
+
+    async def heard(message: Message) -> None:
+        signs.append(message.data)
+
+    await bus.subscribe(sign_of_life.SUBJECT, heard)
+    controller = ComputeController(bus, 30)
+    assert await controller.step()
+    await manager.settled()
+    assert [Alive.model_validate_json(sign).service for sign in signs] == ["compute-ctl"]
+
+    async def refused(*_: object, **__: object) -> None:
+        raise BusUnavailable("no stream")
+
+    monkeypatch.setattr(controller._store, "put", refused)
+    assert not await controller.step()
+    await manager.settled()
+    assert len(signs) == 1

@@ -5,11 +5,11 @@ from bus_manager import FakeManager
 from cluster_state import MBIT, job, node, wire
 from memory_bus import MemoryBroker, MemoryBus
 
-from ces_common import subjects
-from ces_common.bus.port import BusUnavailable
+from ces_common import sign_of_life, subjects
+from ces_common.bus.port import BusUnavailable, Message
 from ces_common.messages.desired import DesiredNetwork
 from ces_common.messages.records import JobRecord
-from ces_common.messages.reports import Applied
+from ces_common.messages.reports import Alive, Applied
 from ces_common.states import JobState
 from ces_network_ctl.service import PREPARING_S, RETRY_S, NetworkController, ready_jobs
 
@@ -182,3 +182,26 @@ def test_which_jobs_are_ready(record: JobRecord, ready: bool) -> None:
     reports = {name: Applied(node=name, generation=1, jobs=["j.1"]) for name in "asb"}
     assert ready_jobs([record], reports, lambda job: {"s"}) == ([record] if ready else [])
     assert ready_jobs([record], reports, lambda job: {"x"}) == [], "its best-effort traffic has no way yet"
+
+
+async def test_it_gives_signs_of_life_while_its_steps_go_through(
+    bus: MemoryBus, manager: FakeManager, controller: NetworkController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sign_of_life, "MOST_OFTEN_S", 0.0)
+    signs: list[bytes] = []
+
+    async def heard(message: Message) -> None:
+        signs.append(message.data)
+
+    await bus.subscribe(sign_of_life.SUBJECT, heard)
+    await controller.step()
+    await manager.settled()
+    assert [Alive.model_validate_json(sign).service for sign in signs] == ["network-ctl"]
+
+    async def refused(*_: object, **__: object) -> None:
+        raise BusUnavailable("no stream")
+
+    monkeypatch.setattr(controller._store, "put", refused)
+    assert await controller.step() == RETRY_S
+    await manager.settled()
+    assert len(signs) == 1

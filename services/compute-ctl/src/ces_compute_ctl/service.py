@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import structlog
 from prometheus_client import Counter
 
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError
 from ces_common.messages.desired import DesiredCompute
+from ces_common.sign_of_life import SignOfLife
 from ces_common.spec_store import SpecStore
 from ces_common.state_reader import StateReader
 from ces_common.states import JOB_OVER
@@ -33,6 +36,7 @@ class ComputeController:
             bus, "compute", DesiredCompute, lambda node: subjects.desired_key(node, "compute"), resync_s
         )
         self._planner = Planner()
+        self._sign_of_life = SignOfLife(bus, SERVICE)
         bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
@@ -41,6 +45,9 @@ class ComputeController:
 
     async def run(self) -> None:
         await self.reader.start(EVENTS)
+        await asyncio.gather(self._follow(), self._sign_of_life.run())
+
+    async def _follow(self) -> None:
         wait_s = self._resync_s
         while True:
             await self.reader.wait(wait_s)
@@ -48,6 +55,7 @@ class ComputeController:
 
     async def step(self) -> bool:
         """One look at the state, and the documents that follow from it; False when it must be tried again soon."""
+        self._sign_of_life.begin()
         if not await self.reader.refresh():
             return False
         view = self.reader.view
@@ -57,6 +65,7 @@ class ComputeController:
             log.warning("desired state could not be written", error=str(error))
             return False
         DOCUMENTS.inc(len(written))
+        await self._sign_of_life.end()
         return True
 
     async def _reconnected(self) -> None:

@@ -21,6 +21,7 @@ from ces_manager.broadcast import Broadcast
 from ces_manager.clock import Clock
 from ces_manager.database import Database
 from ces_manager.measurements import Measurements
+from ces_manager.messaging.controllers import hear_controllers
 from ces_manager.messaging.handlers import SERVICE, Messaging
 from ces_manager.messaging.relay import Relay
 from ces_manager.messaging.streams import StreamKeeper
@@ -86,6 +87,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     async def work() -> None:
         await bus.connect()
         bus.on_reconnect(revoker.reconnected)
+        await hear_controllers(bus, failure_detector)
         await messaging.start(streams.made)
         started.set()
         await relay.run()

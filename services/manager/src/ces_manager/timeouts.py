@@ -17,6 +17,7 @@ class Timeouts:
     planned_s: float = 60.0
     preparing_s: float = 120.0
     starting_s: float = 600.0  # images may have to be pulled
+    longest_s: float = 3600.0  # that a deadline grows to, and for which an agent may prepare a worker
     max_late: int = 3  # deadlines in a row that a job may miss before it fails
     keep_jobs_s: float = 30 * DAY_S  # settled jobs, with their plans and allocations
     # Events for clients that resume; the ids of consumed messages and join tokens that have ended. Never less than the
@@ -25,10 +26,12 @@ class Timeouts:
     prune_jobs: int = 50  # at once; a job may have thousands of allocations
     prune_rows: int = 500
 
-    def patience(self, state: JobState) -> float | None:
-        """Within how many seconds a job that has entered ``state`` must have left it; None where it may stay."""
-        return {
+    def patience(self, state: JobState, late: int = 0) -> float | None:
+        """Within how many seconds a job that has entered ``state`` must have left it; None where it may stay. Twice as
+        long for each deadline that it missed before (``late``)."""
+        first = {
             JobState.PLANNED: self.planned_s,
             JobState.PREPARING: self.preparing_s,
             JobState.STARTING: self.starting_s,
         }.get(state)
+        return None if first is None else max(first, min(first * 2.0**late, self.longest_s))

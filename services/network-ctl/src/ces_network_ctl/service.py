@@ -17,6 +17,7 @@ from ces_common.messages.desired import DesiredNetwork
 from ces_common.messages.events import NetworkPreparing, NetworkReady, new_event
 from ces_common.messages.records import JobRecord
 from ces_common.messages.reports import Applied
+from ces_common.sign_of_life import SignOfLife
 from ces_common.spec_store import SpecStore
 from ces_common.state_reader import StateReader
 from ces_common.state_view import StateView
@@ -70,6 +71,7 @@ class NetworkController:
             bus, "network", DesiredNetwork, lambda node: subjects.desired_key(node, "network"), resync_s
         )
         self._planner = Planner()
+        self._sign_of_life = SignOfLife(bus, SERVICE)
         self._applied: dict[str, Applied] = {}
         self._seen: dict[str, float] = {}  # attempt -> when it was first seen without its network
         self._announced: dict[tuple[str, str], float] = {}  # attempt and kind of event -> when
@@ -82,6 +84,9 @@ class NetworkController:
     async def run(self) -> None:
         await self._bus.subscribe(subjects.reports("applied"), self._report)
         await self.reader.start(EVENTS)
+        await asyncio.gather(self._follow(), self._sign_of_life.run())
+
+    async def _follow(self) -> None:
         wait_s = self._resync_s
         while True:
             await self.reader.wait(wait_s)
@@ -89,6 +94,7 @@ class NetworkController:
 
     async def step(self) -> float:
         """One look at the state and what follows from it; returns after how many seconds to look again unasked."""
+        self._sign_of_life.begin()
         if not await self.reader.refresh():
             return RETRY_S
         view = self.reader.view
@@ -109,6 +115,7 @@ class NetworkController:
         except BusError as error:
             log.warning("the desired network could not be announced", error=str(error))
             return RETRY_S
+        await self._sign_of_life.end()
         return PREPARING_S if waiting else self._resync_s
 
     def _documents(self, view: StateView) -> dict[str, DesiredNetwork]:

@@ -139,6 +139,19 @@ async def test_what_fails_is_tried_again_at_the_next_look_and_not_before(node: W
     assert node.states() == {"a.1": "running"}
 
 
+async def test_a_start_that_takes_long_is_told_of(node: WorkerNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.runtime.go.clear()
+    node.want(worker("a"), generation=1)
+    await node.look(2)
+    assert node.states() == {}
+    monkeypatch.setattr("ces_edge_agent.reconcilers.workers.LONG_START_S", 0.0)
+    await node.look()
+    assert node.states() == {"a.1": "starting"}
+    node.runtime.go.set()
+    await node.look(2)
+    assert node.states() == {"a.1": "running"}
+
+
 async def test_pause_and_resume(node: WorkerNode) -> None:
     node.want(worker("a"), generation=1)
     await node.look(2)

@@ -23,7 +23,12 @@ JOB = b'{"name": "ring", "tasks": [{"name": "w", "command": ["true"]}]}'
 @pytest.fixture
 async def http(world: World) -> AsyncIterator[httpx.AsyncClient]:
     database = Database(world.uow, world.clock)
-    parts = {"database": database, "measurements": Measurements(), "queue": QueueFile()}
+    parts = {
+        "database": database,
+        "measurements": Measurements(),
+        "queue": QueueFile(),
+        "failure_detector": world.failure_detector,
+    }
     app = make_app(cast(Context, type("Parts", (), parts)), TOKEN, lambda: None)
     headers = {"Authorization": f"Bearer {TOKEN}"}
     async with httpx.AsyncClient(

@@ -5,13 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.engine import URL, ExceptionContext, make_url
+from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-# The database could not be reached, or did not do what it should; trying again later may help.
+# The database could not be reached, or did not do what it should; trying again later may help. On Postgres, SQLSTATE
+# decides: see _classify.
 UNAVAILABLE = (OperationalError, InterfaceError, PoolTimeout)
 BUSY_TIMEOUT_MS = 30_000
+TIMELINE = "ces_timeline"  # of a Postgres connection: the timeline of the primary that it leads to
+# The primary's timeline; fails on a standby. pg_control_checkpoint() would still tell the former one after a promotion.
+_ASK_TIMELINE = "SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int"
+# What is no OperationalError to the driver: a server that only reads, as a standby does, or that ended the session.
+_AWAY = frozenset({"25006", "25P03"})
+_TOO_MUCH = "54"  # class: the statement asks for more than Postgres can do, which no waiting mends
 _BEGIN = "ces_sqlite_begin"
 _COMMON: dict[str, Any] = {"pool_size": 8, "max_overflow": 8, "hide_parameters": True}
 
@@ -38,7 +45,10 @@ def new_engine(url: str | URL) -> Engine:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
         return engine
-    return create_engine(parsed, **_COMMON, pool_pre_ping=True)
+    engine = create_engine(parsed, **_COMMON, pool_pre_ping=True)
+    event.listen(engine, "connect", _prepare_postgres)
+    event.listen(engine, "handle_error", _classify)
+    return engine
 
 
 def cause_of(error: BaseException) -> str:
@@ -60,6 +70,28 @@ def reading(engine: Engine) -> Engine:
     if engine.dialect.name == "sqlite":
         return engine  # a deferred transaction in WAL mode is just that
     return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def _prepare_postgres(connection: Any, record: Any) -> None:
+    """Refuse a standby, also for reading: it may show less than was seen before. A promotion changes the timeline only
+    of servers that were standbys, so a connection keeps the one that it began with."""
+    with connection.cursor() as cursor:
+        cursor.execute(_ASK_TIMELINE)
+        (record.info[TIMELINE],) = cursor.fetchone()
+    connection.rollback()
+
+
+def _classify(context: ExceptionContext) -> DBAPIError | None:
+    """Whatever a failover may bring is an OperationalError; what is too much for Postgres is none."""
+    state = getattr(context.original_exception, "sqlstate", None) or ""
+    if state in _AWAY:
+        context.is_disconnect = True  # no connection of the pool is asked again
+        return _as(OperationalError, context)
+    return _as(DataError, context) if state.startswith(_TOO_MUCH) else None
+
+
+def _as(kind: type[DBAPIError], context: ExceptionContext) -> DBAPIError:
+    return kind(context.statement, context.parameters, context.original_exception, hide_parameters=True)
 
 
 def _prepare_sqlite(connection: Any, record: object) -> None:

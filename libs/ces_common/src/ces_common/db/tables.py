@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, ForeignKey, Index, Integer, MetaData, String, Text, text
+from sqlalchemy import BigInteger, Boolean, ForeignKey, Index, Integer, MetaData, String, Text, false, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from ces_common.db.types import Json, State, UtcTime
@@ -33,11 +33,13 @@ class Base(DeclarativeBase):
 
 class ClusterRow(Base):
     """The one row that every writer locks first. ``version`` counts changing transactions, ``sequence`` events. Readers
-    that know less than ``horizon`` are told everything: rows that they know of are gone without a trace."""
+    that know less than ``horizon`` are told everything: rows that they know of are gone without a trace.
+    ``timeline``: of Postgres, on which ``epoch`` goes on."""
 
     __tablename__ = "cluster"
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     epoch: Mapped[str] = mapped_column(String(36))
+    timeline: Mapped[int | None] = mapped_column(Integer)
     version: Mapped[int] = mapped_column(BigInteger, default=0)
     sequence: Mapped[int] = mapped_column(BigInteger, default=0)
     topology_version: Mapped[int] = mapped_column(BigInteger, default=0)
@@ -154,7 +156,7 @@ class JobRow(Base):
 
 class AllocationRow(Base):
     """One task on one node in one attempt; past attempts stay as history, also of nodes that were forgotten. ``cpu``: 0
-    while the job is suspended."""
+    while the job is suspended. ``being_started``: its agent says that it has been at it for a while."""
 
     __tablename__ = "allocations"
     __table_args__ = (
@@ -173,6 +175,7 @@ class AllocationRow(Base):
     memory: Mapped[int] = mapped_column(BigInteger)
     gpu: Mapped[int] = mapped_column(Integer)
     incarnation: Mapped[int] = mapped_column(Integer, default=1)
+    being_started: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
     state: Mapped[AllocationState] = mapped_column(State(AllocationState))
     exit_code: Mapped[int | None] = mapped_column(Integer)
     reason: Mapped[str | None] = mapped_column(Text)

@@ -7,15 +7,19 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any
+from uuid import uuid4
 
+import structlog
 from sqlalchemy import Engine, Select, insert, select, update
 from sqlalchemy.orm import Session
 
-from ces_common.db.engine import BUSY_TIMEOUT_MS, reading, writing
+from ces_common.db.engine import BUSY_TIMEOUT_MS, TIMELINE, reading, writing
 from ces_common.db.tables import ClusterRow, EventRow, InboxRow
 from ces_common.db.turns import WriteTurns
 from ces_common.messages.base import Message
 from ces_common.messages.events import new_event
+
+log = structlog.get_logger()
 
 
 class NoCluster(RuntimeError):
@@ -40,6 +44,7 @@ SOURCE = "ces/manager"  # of the events: nobody else writes
 _TABLE = ClusterRow.__table__
 _LOOK = select(*(_TABLE.c[each.name] for each in fields(Cluster))).where(_TABLE.c.id == 1)
 _LOCK = _LOOK.with_for_update()
+_LOCK_EPOCH = select(_TABLE.c.timeline, _TABLE.c.version).where(_TABLE.c.id == 1).with_for_update()
 _CHANGE = update(ClusterRow).where(_TABLE.c.id == 1)
 _APPEND = insert(EventRow.__table__)  # type: ignore[arg-type]
 
@@ -121,6 +126,19 @@ class WriteTx(ReadTx):
             connection.execute(_CHANGE, asdict(self._cluster))
 
 
+def begin_epoch(session: Session, timeline: int) -> None:
+    """Note on which timeline of Postgres the database goes on. Where it is another than before, a standby was promoted:
+    it may lack the last transactions, and counts versions again from there, so a new epoch begins."""
+    row = session.connection().execute(_LOCK_EPOCH).one_or_none()
+    if row is None or row.timeline == timeline:
+        return
+    changed: dict[str, object] = {"timeline": timeline}
+    if row.timeline is not None:
+        changed["epoch"] = str(uuid4())
+        log.warning("the database goes on in a new epoch", timeline=timeline, before=row.timeline, after=row.version)
+    session.connection().execute(_CHANGE, changed)
+
+
 class UnitOfWork:
     """Opens transactions; may be shared by threads."""
 
@@ -128,12 +146,14 @@ class UnitOfWork:
         self.engine = engine
         self._writing, self._reading = writing(engine), reading(engine)
         # Postgres locks rows: there, what renews leases waits for nobody who writes something else.
+        self._timeline: int | None = None  # the cluster's, as of the last look
         self._turns = WriteTurns(BUSY_TIMEOUT_MS / 1000) if engine.dialect.name == "sqlite" else None
 
     @contextmanager
     def write(self, now: datetime) -> Iterator[WriteTx]:
         """Commits at the end; an exception leaves the database as it was."""
         with self._turn(False), Session(self._writing, expire_on_commit=False) as session, session.begin():
+            self._look_at_timeline(session)
             tx = WriteTx(session, now)
             yield tx
             tx.complete()
@@ -143,6 +163,7 @@ class UnitOfWork:
         """A write without the version lock, for rows that no snapshot shows (leases, the outbox's flags). ``urgent``:
         it comes before every other write of this process that has not begun."""
         with self._turn(urgent), Session(self._writing, expire_on_commit=False) as session, session.begin():
+            self._look_at_timeline(session)
             yield session
 
     def _turn(self, urgent: bool) -> AbstractContextManager[None]:
@@ -151,4 +172,14 @@ class UnitOfWork:
     @contextmanager
     def read(self) -> Iterator[ReadTx]:
         with Session(self._reading, expire_on_commit=False) as session, session.begin():
+            self._look_at_timeline(session)
             yield ReadTx(session)
+
+    def _look_at_timeline(self, session: Session) -> None:
+        """Before anything else: what was read or written after a promotion belongs to the new epoch."""
+        timeline = session.connection().info.get(TIMELINE)
+        if timeline == self._timeline:
+            return
+        with Session(self._writing) as other, other.begin():
+            begin_epoch(other, other.connection().info[TIMELINE])
+        self._timeline = timeline

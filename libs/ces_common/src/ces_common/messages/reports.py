@@ -153,6 +153,12 @@ class LeaseGrant(Message):
     least_generation: Count = 0
 
 
+class Alive(Message):
+    """A controller's sign of life: its last look at the state and what followed from it have gone through."""
+
+    service: Id
+
+
 class Progress(Message):
     """One JSON line of progress that a worker printed."""
 

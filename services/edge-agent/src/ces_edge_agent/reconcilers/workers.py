@@ -31,6 +31,7 @@ from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 
 log = structlog.get_logger()
 OBSERVE_S = 0.5  # how often workers are observed without a hint; an exit is noticed by that
+LONG_START_S = 5.0  # a start that takes longer, since its image is fetched, say, is told of
 STOPPED_EXIT = 143  # as of a program that SIGTERM ended
 
 
@@ -55,6 +56,7 @@ class WorkerReconciler:
         self.observed: Mapping[str, WorkerStatus] = {}
         self._refused: dict[str, WorkerStatus] = {}
         self._busy: dict[str, Action] = {}  # allocation -> its action under way
+        self._began: dict[str, float] = {}  # and since when
         self._tasks: set[asyncio.Task[None]] = set()
         self._status = Status(node=node, generation=0)
 
@@ -92,7 +94,7 @@ class WorkerReconciler:
         )
         for allocation, action in actions.items():
             if allocation not in busy and allocation not in self._busy:
-                self._busy[allocation] = action
+                self._busy[allocation], self._began[allocation] = action, asyncio.get_running_loop().time()
                 task = asyncio.create_task(self._act(allocation, action))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
@@ -108,6 +110,7 @@ class WorkerReconciler:
         self._stop_reasons.keep_only(self.observed.keys())
         workers = [self._as_ended(key, status) for key, status in self.observed.items()]
         workers += self._refused.values()
+        workers += self._long_starts(desired)
         status = Status(
             node=self._node,
             epoch=epoch,
@@ -117,6 +120,20 @@ class WorkerReconciler:
         if status != self._status:
             self._status = status
             self._changed()
+
+    def _long_starts(self, desired: set[str]) -> list[WorkerStatus]:
+        """Workers that are still being started after a while: the manager is to wait for them."""
+        now = asyncio.get_running_loop().time()
+        starts = [
+            action.worker
+            for allocation, action in self._busy.items()
+            if isinstance(action, Start) and now - self._began[allocation] >= LONG_START_S
+        ]
+        return [
+            WorkerStatus(allocation=worker.allocation, incarnation=worker.incarnation, state="starting")
+            for worker in starts
+            if worker.key in desired and worker.key not in self.observed
+        ]
 
     def _as_ended(self, key: str, status: WorkerStatus) -> WorkerStatus:
         """The status to report: a worker that was told to end has not succeeded, even if it exited with 0, and one that
@@ -143,7 +160,7 @@ class WorkerReconciler:
         else:
             self.hint.set()
         finally:
-            del self._busy[allocation]
+            del self._busy[allocation], self._began[allocation]
 
     async def _perform(self, action: Action) -> None:
         match action:

@@ -16,7 +16,7 @@ from ces_common.db.outbox import StoredEvent, events_after
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import JobFlowsView, JobSummary, JobView, Page, PlanForecast, PlanView, QueuePage
 from ces_common.messages.queries import PlanAnswer, PlanQuery
-from ces_common.states import JOB_WAITS, JobState
+from ces_common.states import JOB_PLACED, JOB_WAITS, JobState
 from ces_manager import paging
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.logs import follow_logs
@@ -184,7 +184,8 @@ async def _command(request: Request, command: Callable[[WriteTx, str], str | Non
 
 async def _view(context: Context, job: str, remark: str | None = None) -> JobView:
     view = await context.database.read(lambda tx: job_views.job_view(tx, job, context.measurements))
-    return view.model_copy(update={"remark": remark})
+    waits_for = context.failure_detector.hindrances.get(job) if view.state in JOB_PLACED else None
+    return view.model_copy(update={"remark": remark, "reason": waits_for or view.reason})
 
 
 def _stream(request: Request, after: int | None, header: str | None, job: str | None) -> EventSourceResponse:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlalchemy import bindparam, select
 
 from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.reports import Status
+from ces_common.states import AllocationState
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.transitions import as_member, change
 
@@ -17,9 +20,19 @@ _ON_NODE = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class News:
+    """``moved``: jobs with an allocation that a report moves. ``begun``: allocations whose agent now says that it has
+    been starting a worker for a while, or no longer says so."""
+
+    moved: list[str]
+    begun: dict[str, bool]
+
+
 def matters(tx: ReadTx, status: Status) -> bool:
-    """Whether a report moves anything; most do not, and lock nothing."""
-    return bool(_moved_by(tx, status))
+    """Whether a report says anything new; most do not, and lock nothing."""
+    news = _news(tx, status)
+    return bool(news.moved or news.begun)
 
 
 def _generation(tx: ReadTx, status: Status) -> int:
@@ -27,21 +40,25 @@ def _generation(tx: ReadTx, status: Status) -> int:
     return status.generation if status.epoch in ("", tx.cluster().epoch) else 0
 
 
-def _moved_by(tx: ReadTx, status: Status) -> list[str]:
+def _news(tx: ReadTx, status: Status) -> News:
     generation = _generation(tx, status)
-    return sorted(
-        {
-            row.job
-            for row, state in tx.session.execute(_ON_NODE, {"node": status.node})
-            if lifecycle.matters(state, as_member(row), generation, status.workers)
-        }
-    )
+    being_started = {(each.allocation, each.incarnation) for each in status.workers if each.state == "starting"}
+    moved, begun = set(), {}
+    for row, state in tx.session.execute(_ON_NODE, {"node": status.node}):
+        if lifecycle.matters(state, as_member(row), generation, status.workers):
+            moved.add(row.job)
+        now = (row.id, row.incarnation) in being_started
+        if row.state is AllocationState.PENDING and now != row.being_started:
+            begun[row.id] = now
+    return News(sorted(moved), begun)
 
 
 def take_report(tx: WriteTx, status: Status) -> None:
     """Move allocations and jobs on by an agent's report of its workers."""
-    generation = _generation(tx, status)
-    for job in _moved_by(tx, status):
+    generation, news = _generation(tx, status), _news(tx, status)
+    for allocation, begun in news.begun.items():
+        tx.session.get_one(AllocationRow, allocation).being_started = begun
+    for job in news.moved:
         row = tx.session.get_one(JobRow, job)
         change(
             tx,

@@ -1,47 +1,33 @@
 """Expiry: nodes fall silent, leases end, jobs miss the deadlines of their states.
 
+Time counts against a job only while everybody who is responsible for its next step is heard (``deadlines``).
+
 Every manager judges by what its own failure detector has seen, on its steady clock. The database says only what
 changed, never when something ends: a restarted manager counts from its first look, which can make it late but never
 early."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from sqlalchemy import select
 
-from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, NodeRow
+from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, NodeRow, ReservationRow
 from ces_common.db.uow import ReadTx, UnitOfWork, WriteTx
-from ces_common.states import AllocationState, JobState
+from ces_common.states import JobState
 from ces_manager.clock import Clock
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.transitions import change
 from ces_manager.nodes.failure_detector import FailureDetector, gives_up, is_lost, is_silent
 from ces_manager.nodes.heartbeats import unheard
+from ces_manager.nodes.lateness import Late, judge, waits_of
 from ces_manager.nodes.rows import emit_node, jobs_on
 from ces_manager.timeouts import Timeouts
 
 LOST_AT_ONCE = 100  # nodes in one transaction: the loss of a site holds up nobody for long
-Steady = Callable[[], float]
-_TIMED = [state for state in JobState if Timeouts().patience(state) is not None]
-_WAITS = select(JobRow.id, JobRow.state, JobRow.attempt, JobRow.restarts).where(JobRow.state.in_(_TIMED))
-_RESTARTING = (
-    select(AllocationRow.id, AllocationRow.incarnation, AllocationRow.task, AllocationRow.node, AllocationRow.job)
-    .join(JobRow, (JobRow.id == AllocationRow.job) & (JobRow.attempt == AllocationRow.attempt))
-    # A job that starts has a deadline as a whole; one that is paused starts nothing.
-    .where(AllocationRow.state == AllocationState.PENDING, JobRow.state == JobState.RUNNING)
-    .order_by(AllocationRow.job, AllocationRow.rank)
-)
+UNSTARTED = (JobState.PLANNED, JobState.PREPARING)  # no compute document has named their workers yet
 _HEARD = select(LeaseRow.node, LeaseRow.beats, NodeRow.state).join(NodeRow, NodeRow.name == LeaseRow.node)
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """Why a job in ``state`` has waited too long."""
-
-    state: JobState
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +44,10 @@ def expire(uow: UnitOfWork, timeouts: Timeouts, failure_detector: FailureDetecto
     """Carry out what is due now, of lost nodes at most LOST_AT_ONCE, and return it. Looks first without a lock, so that
     an idle round locks nothing."""
     with uow.read() as tx:
-        due = what_is_due(tx, timeouts, failure_detector, clock.steady)
+        due = what_is_due(tx, timeouts, failure_detector)
     if due:
         with uow.write(clock.now()) as writing:
-            due = what_is_due(writing, timeouts, failure_detector, clock.steady)
+            due = what_is_due(writing, timeouts, failure_detector)
             due = replace(due, lost=unheard(writing, due.lost[:LOST_AT_ONCE], failure_detector))
             _silent(writing, due.silent)
             for node in due.lost:
@@ -71,28 +57,13 @@ def expire(uow: UnitOfWork, timeouts: Timeouts, failure_detector: FailureDetecto
     return due
 
 
-def what_is_due(tx: ReadTx, timeouts: Timeouts, failure_detector: FailureDetector, steady: Steady) -> Due:
+def what_is_due(tx: ReadTx, timeouts: Timeouts, failure_detector: FailureDetector) -> Due:
     """Look at everything that can expire, and return what has."""
     nodes = {row.node: row for row in tx.session.execute(_HEARD)}
-    waits = {row.id: row for row in tx.session.execute(_WAITS)}
-    restarting = {row.id: row for row in tx.session.execute(_RESTARTING)}
-    now, hearing = steady(), failure_detector.hearing()  # after looking: nothing is younger than it is held to be
-    heard = failure_detector.nodes.ages({name: row.beats for name, row in nodes.items()}, hearing)
-    waited = failure_detector.jobs.ages(
-        {job: (row.state, row.attempt, row.restarts) for job, row in waits.items()}, now
-    )
-    started = failure_detector.workers.ages({member: row.incarnation for member, row in restarting.items()}, now)
-    late = {}
-    for job, age in sorted(waited.items()):
-        state = waits[job].state
-        patience = timeouts.patience(state)
-        if patience is not None and age > patience:
-            late[job] = Late(state, f"{state.value} for more than {patience:.0f} s")
-    for member, age in started.items():
-        if age > timeouts.starting_s:
-            row = restarting[member]
-            why = f"{row.task} on {row.node} has not started again for more than {timeouts.starting_s:.0f} s"
-            late.setdefault(row.job, Late(JobState.RUNNING, why))
+    waits = waits_of(tx)
+    now = failure_detector.hearing()  # after looking: nothing is younger than it is held to be
+    heard = failure_detector.nodes.ages({name: row.beats for name, row in nodes.items()}, now)
+    late, failure_detector.hindrances = judge(waits, heard, timeouts, failure_detector, now)
     return Due(
         sorted(name for name, age in heard.items() if nodes[name].state == "ready" and is_silent(age, timeouts)),
         _with_work(tx, sorted(name for name, age in heard.items() if is_lost(age, timeouts))),
@@ -101,13 +72,17 @@ def what_is_due(tx: ReadTx, timeouts: Timeouts, failure_detector: FailureDetecto
 
 
 def _with_work(tx: ReadTx, nodes: list[str]) -> list[str]:
-    """The nodes with an allocation of a job whose workers stop with the lease."""
+    """The nodes with an allocation whose worker stops with the lease, or was never started."""
     if not nodes:
         return []
     query = (
         select(AllocationRow.node)
         .join(JobRow, JobRow.id == AllocationRow.job)
-        .where(AllocationRow.node.in_(nodes), AllocationRow.state.in_(LIVE_STATES), JobRow.disconnect == "stop")
+        .where(
+            AllocationRow.node.in_(nodes),
+            AllocationRow.state.in_(LIVE_STATES),
+            (JobRow.disconnect == "stop") | JobRow.state.in_(UNSTARTED),
+        )
     )
     return sorted(set(tx.session.scalars(query)))
 
@@ -124,7 +99,7 @@ def _lost(tx: WriteTx, node: str) -> None:
     lost = tx.session.get_one(NodeRow, node)
     lost.least_generation = lost.version = tx.version
     for row in jobs_on(tx, node):
-        if row.disconnect == "stop":
+        if row.disconnect == "stop" or row.state in UNSTARTED:
             change(tx, row, lambda course: lifecycle.node_lost(course, node, why))
 
 
@@ -132,9 +107,19 @@ def _late(tx: WriteTx, timeouts: Timeouts, job: str, late: Late) -> None:
     row = tx.session.get_one(JobRow, job)
     if row.state is not late.state:  # another expiry of this round has moved it on
         return
-    row.late += 1
+    if not _crosses_unreachable(tx, row):  # else another place helps, and nothing speaks against the job
+        row.late += 1
     if gives_up(row.late, timeouts):
         why = f"{late.why}, the {row.late}. deadline missed in a row"
         change(tx, row, lambda course: lifecycle.fail(course, why))
     else:
         change(tx, row, lambda course: lifecycle.reschedule(course, late.why))
+
+
+def _crosses_unreachable(tx: ReadTx, row: JobRow) -> bool:
+    """Whether a node of the job, or one that its flows pass, is not heard."""
+    reserved = select(ReservationRow.path).where(ReservationRow.job == row.id, ReservationRow.held)
+    placed = select(AllocationRow.node).where(AllocationRow.job == row.id, AllocationRow.attempt == row.attempt)
+    involved = {*tx.session.scalars(placed), *chain.from_iterable(tx.session.scalars(reserved))}
+    found = select(NodeRow.name).where(NodeRow.name.in_(sorted(involved)), NodeRow.state == "unreachable").limit(1)
+    return tx.session.scalar(found) is not None

@@ -1,12 +1,16 @@
-"""Failure detector: for how long nothing was heard of a node, a job or a worker, and when that has consequences.
-Pure."""
+"""Failure detector: for how long nothing was heard of nodes and controllers, how long jobs and workers have waited, and
+when that has consequences. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 
+from ces_common.sign_of_life import SIGN_OF_LIFE_S
+from ces_manager.nodes.deadlines import Responsible, Waits
 from ces_manager.timeouts import Timeouts
+
+CONTROLLER_SILENT_S = 3 * SIGN_OF_LIFE_S
 
 
 class Unchanged:
@@ -33,15 +37,28 @@ class Unchanged:
         return now - self._seen[name][1] if name in self._seen else 0.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class FailureDetector:
-    """What this process has observed: nodes by their count of heartbeats, jobs waiting for their next state, workers
-    waiting to start again. ``hearing``: seconds for which it could hear nodes; for the others, every second counts."""
+    """What this process has observed: nodes by their count of heartbeats, controllers by their signs of life, jobs that
+    wait for their next state and workers that wait to start again. ``hearing``: seconds for which it could hear.
+    ``hindrances``: job -> who is away on whom it waits, as of the last look."""
 
     hearing: Callable[[], float]
     nodes: Unchanged = field(default_factory=Unchanged)
-    jobs: Unchanged = field(default_factory=Unchanged)
-    workers: Unchanged = field(default_factory=Unchanged)
+    jobs: Waits = field(default_factory=Waits)
+    workers: Waits = field(default_factory=Waits)
+    hindrances: Mapping[str, str] = field(default_factory=dict)
+    since: float = field(init=False)  # when it began
+    _controllers: dict[str, float] = field(default_factory=dict, init=False)  # when each was last heard
+
+    def __post_init__(self) -> None:
+        self.since = self.hearing()
+
+    def heard(self, controller: str) -> None:
+        self._controllers[controller] = self.hearing()
+
+    def controller(self, name: str) -> Responsible:
+        return Responsible(name, self._controllers.get(name), CONTROLLER_SILENT_S)
 
 
 def is_silent(age_s: float, timeouts: Timeouts) -> bool:

@@ -1,0 +1,125 @@
+"""Lateness: which jobs have missed the deadline of their state, and what the others wait for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from ces_common.db.tables import AllocationRow, JobRow
+from ces_common.db.uow import ReadTx
+from ces_common.states import AllocationState, JobState
+from ces_manager.nodes.deadlines import COMPUTE_CTL, NETWORK_CTL, Responsible, Step, Waited, waiting_for
+from ces_manager.nodes.failure_detector import FailureDetector
+from ces_manager.timeouts import Timeouts
+
+_TIMED = [state for state in JobState if Timeouts().patience(state) is not None]
+_JOBS = select(JobRow.id, JobRow.state, JobRow.attempt, JobRow.restarts, JobRow.late).where(JobRow.state.in_(_TIMED))
+_WORKERS = (
+    select(
+        AllocationRow.id,
+        AllocationRow.incarnation,
+        AllocationRow.task,
+        AllocationRow.node,
+        AllocationRow.job,
+        AllocationRow.being_started,
+        JobRow.state.label("job_state"),
+    )
+    .join(JobRow, (JobRow.id == AllocationRow.job) & (JobRow.attempt == AllocationRow.attempt))
+    # A job that starts has a deadline as a whole, one that runs has one for each worker that is to start again; one
+    # that is paused starts nothing.
+    .where(AllocationRow.state == AllocationState.PENDING, JobRow.state.in_((JobState.STARTING, JobState.RUNNING)))
+    .order_by(AllocationRow.job, AllocationRow.rank)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJob:
+    id: str
+    state: JobState
+    attempt: int
+    restarts: int
+    late: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWorker:
+    id: str
+    incarnation: int
+    task: str
+    node: str
+    job: str
+    being_started: bool
+    job_state: JobState
+
+
+@dataclass(frozen=True, slots=True)
+class JobWaits:
+    """Jobs on their way to running, and the workers that they, or running jobs, wait for."""
+
+    jobs: Sequence[WaitingJob]
+    workers: Sequence[PendingWorker]
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """Why a job in ``state`` has waited too long."""
+
+    state: JobState
+    why: str
+
+
+def waits_of(tx: ReadTx) -> JobWaits:
+    """What is waited for now."""
+    jobs = [WaitingJob(*row) for row in tx.session.execute(_JOBS)]
+    return JobWaits(jobs, [PendingWorker(*row) for row in tx.session.execute(_WORKERS)])
+
+
+def judge(
+    waits: JobWaits, silent: Mapping[str, float], timeouts: Timeouts, failure_detector: FailureDetector, now: float
+) -> tuple[dict[str, Late], dict[str, str]]:
+    """Count time up to ``now``, and return the jobs that are late, and of others what keeps them from going on.
+    ``silent``: for how long each node has not been heard."""
+    nodes = {name: Responsible(f"node {name}", now - age, timeouts.unreachable_after_s) for name, age in silent.items()}
+    network_ctl, compute_ctl = failure_detector.controller(NETWORK_CTL), failure_detector.controller(COMPUTE_CTL)
+
+    def start(stamp: Hashable, workers: Sequence[PendingWorker]) -> Step:
+        there = sorted({worker.node for worker in workers} & nodes.keys())
+        preparing = any(worker.being_started for worker in workers)
+        return Step(stamp, [compute_ctl, *(nodes[name] for name in there)], preparing)
+
+    of_job: dict[str, list[PendingWorker]] = defaultdict(list)
+    for worker in waits.workers:
+        of_job[worker.job].append(worker)
+    steps = {}
+    for job in waits.jobs:
+        stamp = (job.state, job.attempt, job.restarts)
+        steps[job.id] = start(stamp, of_job[job.id]) if job.state is JobState.STARTING else Step(stamp, [network_ctl])
+    again = [worker for worker in waits.workers if worker.job_state is JobState.RUNNING]
+    restarts = {worker.id: start(worker.incarnation, [worker]) for worker in again}
+    waited, restarting = failure_detector.jobs.look(steps, now), failure_detector.workers.look(restarts, now)
+    late: dict[str, Late] = {}
+    hindrances: dict[str, str] = {}
+    for job in sorted(waits.jobs, key=lambda job: job.id):
+        patience_s = timeouts.patience(job.state, job.late)
+        if patience_s is not None and (why := _overdue(waited[job.id], patience_s, timeouts)):
+            late[job.id] = Late(job.state, f"{job.state.value} {why}")
+        elif why := waiting_for(steps[job.id], waited[job.id], now, failure_detector.since):
+            hindrances[job.id] = why
+    for worker in again:
+        if why := _overdue(restarting[worker.id], timeouts.starting_s, timeouts):
+            name = f"{worker.task} on {worker.node}"
+            late.setdefault(worker.job, Late(JobState.RUNNING, f"{name} has not started again {why}"))
+        elif why := waiting_for(restarts[worker.id], restarting[worker.id], now, failure_detector.since):
+            hindrances[worker.job] = why
+    return late, hindrances
+
+
+def _overdue(waited: Waited, patience_s: float, timeouts: Timeouts) -> str | None:
+    if waited.idle > patience_s:
+        return f"for more than {patience_s:.0f} s"
+    if waited.preparing > timeouts.longest_s:
+        return f"though agents were at it for more than {timeouts.longest_s:.0f} s"
+    return None
