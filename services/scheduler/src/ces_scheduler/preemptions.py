@@ -61,16 +61,18 @@ class Preemptions:
         dues += [self._off_until] if now < self._off_until else []
         return min(dues, default=math.inf) - now
 
-    def rejected(self, answer: PreemptionRejected) -> None:
-        """The manager's no. Where a job was not as it seemed (``stale``), the next cycle decides again at once."""
+    def rejected(self, answer: PreemptionRejected) -> bool:
+        """The manager's no; returns whether it is to a proposal that stands. Where a job was not as it seemed
+        (``stale``), the next cycle decides again at once."""
         awaited = self._awaited.get(answer.job)
         if awaited is None or awaited.preemption != answer.preemption:
-            return
+            return False
         log.info("a preemption was rejected", job=answer.job, reason=answer.reason)
         del self._awaited[answer.job]
         if not answer.stale:
             self._refused += 1
             self._off_until = self._clock() + backoff_s(1 + self._refused)
+        return True
 
     def forget(self) -> None:
         """The broker may have lost what was proposed: it is proposed again where it is still wanted."""

@@ -16,7 +16,7 @@ from prometheus_client import Counter, Histogram
 from ulid import ULID
 
 from ces_common import subjects
-from ces_common.bus.port import Bus, BusError, Delivery, Message, PayloadTooLarge, Reject
+from ces_common.bus.port import Bus, BusError, Message, PayloadTooLarge
 from ces_common.health import COMPILING
 from ces_common.messages.events import (
     MalformedEvent,
@@ -91,7 +91,7 @@ class Scheduler:
         self._bus, self._placing, self._resync_s, self._clock, self._now = bus, placing, resync_s, clock, now
         self._record = record
         self._compiling = False
-        self.reader = StateReader(bus, SERVICE)
+        self.reader = StateReader(bus)
         self._committed: Offer | None = None  # the latest offer, for what the next one shares with it
         self._last: LastCycle | None = None
         self._run: CycleRun | None = None  # the latest one
@@ -235,21 +235,23 @@ class Scheduler:
 
     # The manager's answers, and questions
 
-    def _event(self, delivery: Delivery) -> None:
+    def _event(self, message: Message) -> None:
+        """Answers go to all schedulers; each knows its own proposals by their ids."""
         answers = (PLAN_REJECTIONS, PREEMPTION_REJECTIONS, *ANSWERS)
-        if not any(subjects.matches(pattern, delivery.subject) for pattern in answers):
+        if not any(subjects.matches(pattern, message.subject) for pattern in answers):
             return
         try:
-            data = parse_event(delivery.data).data
+            data = parse_event(message.data).data
         except MalformedEvent as error:
-            raise Reject(str(error)) from error
+            log.warning("an answer cannot be read", subject=message.subject, error=str(error))
+            return
         if isinstance(data, PlanRejected):
-            REJECTED.inc()
-            log.info("a plan was rejected", job=data.job, plan=data.plan, reason=data.reason)
-            self._proposals.rejected(data)
+            if self._proposals.rejected(data):
+                REJECTED.inc()
+                log.info("a plan was rejected", job=data.job, plan=data.plan, reason=data.reason)
         elif isinstance(data, PreemptionRejected):
-            self._preemptions.rejected(data)
-            self._cycle_due = -math.inf
+            if self._preemptions.rejected(data):
+                self._cycle_due = -math.inf
         else:
             self._revisions.answered(data)
 
