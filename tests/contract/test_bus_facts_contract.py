@@ -11,7 +11,7 @@ from itertools import pairwise
 from bus_clients import JOBS, SOON, Client, Seen, put_job
 
 from ces_common import subjects
-from ces_common.bus.port import DEAD_DELIVERIES, DEAD_REASON, DEAD_SUBJECT, Delivery, Reject, Retry
+from ces_common.bus.port import DEAD_DELIVERIES, DEAD_REASON, DEAD_SUBJECT, Delivery, Message, Reject, Retry
 
 
 async def test_a_fact_arrives_with_everything_it_was_sent_with(client: Client) -> None:
@@ -22,6 +22,17 @@ async def test_a_fact_arrives_with_everything_it_was_sent_with(client: Client) -
     delivery = await seen.next()
     assert (delivery.subject, delivery.data, delivery.message_id, delivery.deliveries) == (subject, b"payload", "m1", 1)
     assert delivery.headers["traceparent"] == "00-ab"
+
+
+async def test_a_fact_is_heard_by_everybody_who_listens_as_a_plain_message(client: Client) -> None:
+    bus, heard = await client(), [asyncio.Queue[Message](), asyncio.Queue[Message]()]
+    for queue in heard:
+        await (await client()).subscribe(*JOBS, queue.put)
+    await put_job(bus, 1, b"payload")
+    for queue in heard:
+        async with asyncio.timeout(SOON):
+            message = await queue.get()
+        assert (message.subject, message.data) == (subjects.event("job", "submitted", "j1"), b"payload")
 
 
 async def test_a_fact_with_a_known_id_is_stored_once(client: Client) -> None:

@@ -3,7 +3,6 @@ having somebody who may do more send an answer to them."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +15,6 @@ from nats_process import NatsServer
 
 from ces_common import subjects
 from ces_common.bus import NatsBus
-from ces_common.bus.port import Delivery
 from ces_common.messages.reports import Heartbeat, LeaseGrant
 from ces_common.natsauth import Trust, init_trust, server_config
 from ces_common.natsauth.permissions import AGENT, PERMISSIONS
@@ -97,25 +95,19 @@ class Store:
         return bus
 
     async def open(self, messaging: Messaging, manager: NatsBus) -> None:
-        """Some of everything is stored, and one fact is delivered to the scheduler that it has not answered."""
+        """Some of everything is stored, and one fact is delivered that was not answered."""
         await manager.provision()
         await messaging.start()
-        delivered = asyncio.Event()
-
-        async def keep(delivery: Delivery) -> None:
-            delivered.set()
-            await asyncio.Event().wait()
-
-        scheduler, compute = await self.enter("scheduler"), await self.enter("compute-ctl")
+        compute = await self.enter("compute-ctl")
         for number in range(3):
             event = subjects.event("job", "submitted", f"j{number}")
             await manager.publish_fact(event, b"fact", message_id=event)
-        await scheduler.consume("scheduler", [subjects.events("job")], keep)
         for node in (ME, OTHER):
             await compute.kv_put(f"{node}.compute", b"desired of " + node.encode())
-        await asyncio.wait_for(delivered.wait(), SOON)
         self._admin = await administrator(self._url, self._trust)
         self.js = self._admin.jetstream()
+        reader = await self.js.pull_subscribe(subjects.events("job"), "reader", stream=subjects.EVENT_STREAM)
+        await reader.fetch(1, timeout=SOON)
 
     async def close(self) -> None:
         await self._admin.close()

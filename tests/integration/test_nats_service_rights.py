@@ -10,7 +10,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from nats_identities import SOON, Cluster, Enter, ask
+from nats_identities import SOON, Cluster, Enter, ask, nothing
 from nats_process import NatsServer
 
 from ces_common import subjects
@@ -67,28 +67,49 @@ async def test_each_service_states_its_own_facts_only(enter: Enter, role: str) -
                 await service.publish_fact(subject, b"{}", message_id=f"{role} {subject}")
 
 
-@pytest.mark.parametrize("role", ["manager", "scheduler", "compute-ctl", "network-ctl"])
-async def test_each_service_consumes_under_its_own_name_only(enter: Enter, role: str) -> None:
-    manager, service = await enter("manager"), await enter(role)
+@pytest.mark.parametrize("durable", subjects.MANAGER_DURABLES)
+async def test_the_manager_consumes_under_its_own_names_only(enter: Enter, durable: str) -> None:
+    manager = await enter("manager")
     facts: asyncio.Queue[Delivery] = asyncio.Queue()
     dead: asyncio.Queue[Delivery] = asyncio.Queue()
-    await manager.publish_fact(subjects.event("job", "cancelled", role), b"{}", message_id=f"to {role}")
+    await manager.publish_fact(subjects.event("job", "cancelled", durable), b"{}", message_id=f"to {durable}")
 
     async def fail(delivery: Delivery) -> None:
         await facts.put(delivery)
         raise RuntimeError("to see a dead letter")
 
-    await service.consume(role, [subjects.events("job", "cancelled")], fail, max_deliver=1)
-    while (await asyncio.wait_for(facts.get(), SOON)).message_id != f"to {role}":
-        pass
-    await manager.consume("manager", [subjects.dead_letter(role)], dead.put)
-    while (await asyncio.wait_for(dead.get(), SOON)).message_id != f"{role}.to {role}":
-        pass
-    with pytest.raises(AccessRefused):
-        await service.consume("another", [subjects.ALL_EVENTS], fail)
-    other = "scheduler" if role != "scheduler" else "manager"
-    with pytest.raises(AccessRefused):
-        await service.consume(other, [subjects.ALL_EVENTS], fail)
+    await manager.consume(durable, [subjects.events("job", "cancelled")], fail, max_deliver=1)
+    async with asyncio.timeout(SOON):
+        while (await facts.get()).message_id != f"to {durable}":
+            pass
+        await manager.consume("manager", [subjects.dead_letter(durable)], dead.put)
+        while (await dead.get()).message_id != f"{durable}.to {durable}":
+            pass
+    for other in ("another", "scheduler"):
+        with pytest.raises(AccessRefused):
+            await manager.consume(other, [subjects.ALL_EVENTS], fail)
+
+
+@pytest.mark.parametrize("role", ["scheduler", "compute-ctl", "network-ctl"])
+async def test_each_follower_hears_events_and_consumes_none(enter: Enter, role: str) -> None:
+    manager, followers = await enter("manager"), [await enter(role) for _ in range(2)]
+    heard = [asyncio.Queue[Message]() for _ in followers]
+    for follower, queue in zip(followers, heard, strict=True):
+        await follower.subscribe(subjects.events("plan", "rejected"), queue.put)
+    await manager.publish_fact(subjects.event("plan", "rejected", role), b"{}", message_id=f"no to {role}")
+    for queue in heard:
+        async with asyncio.timeout(SOON):
+            assert (await queue.get()).subject == subjects.event("plan", "rejected", role)
+    for durable in (role, "manager", "another"):
+        with pytest.raises(AccessRefused):
+            await followers[0].consume(durable, [subjects.ALL_EVENTS], nothing_stored)
+    for subject in (subjects.ALL_REPORTS, subjects.ALL_HEARTBEATS, f"{subjects.DESIRED_PREFIX}.>"):
+        with pytest.raises(AccessRefused):
+            await followers[0].subscribe(subject, nothing)
+
+
+async def nothing_stored(delivery: Delivery) -> None:
+    """A handler for what must not come."""
 
 
 @pytest.mark.parametrize("role", ["scheduler", "compute-ctl", "network-ctl"])
@@ -119,8 +140,8 @@ async def test_services_ask_and_answer_each_other(enter: Enter) -> None:
         await scheduler.request(subjects.agent_rpc("n1", "logs"))
 
 
-async def test_a_service_that_starts_before_the_manager_waits_for_the_streams(cluster: Cluster, tmp_path: Path) -> None:
-    facts: asyncio.Queue[Delivery] = asyncio.Queue()
+async def test_a_service_that_starts_before_the_manager_hears_the_first_event(cluster: Cluster, tmp_path: Path) -> None:
+    facts: asyncio.Queue[Message] = asyncio.Queue()
     config = server_config(cluster.trust, store_dir=tmp_path / "store", port=-1)
     with NatsServer(tmp_path / "server", config) as server:
         scheduler, manager = (
@@ -128,13 +149,14 @@ async def test_a_service_that_starts_before_the_manager_waits_for_the_streams(cl
             for role in ("scheduler", "manager")
         )
         await scheduler.connect(deadline_s=SOON)
-        await scheduler.consume("scheduler", [subjects.events("job")], facts.put)
+        await scheduler.subscribe(subjects.events("job"), facts.put)
         with pytest.raises(BusUnavailable):
             await scheduler.publish_fact(subjects.event("plan", "proposed", "p"), b"", message_id="p")
         await manager.connect(deadline_s=SOON)
         await manager.provision()
         await manager.publish_fact(subjects.event("job", "submitted", "j"), b"", message_id="j")
-        assert (await asyncio.wait_for(facts.get(), SOON)).message_id == "j"
+        async with asyncio.timeout(SOON):
+            assert (await facts.get()).subject == subjects.event("job", "submitted", "j")
         await scheduler.close()
         await manager.close()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from nats.js import JetStreamContext
+from nats.js.api import AckPolicy, DeliverPolicy
 from nats_identities import KV, SOON, administrator
 from nats_process import NatsServer
 from structlog.testing import capture_logs
@@ -46,7 +47,7 @@ class Kept:
         return await self.manager.kv_get(subjects.parse_fetch(message.subject)) or b""
 
     async def works(self) -> None:
-        """A new fact reaches the scheduler, and a new document its node, told and asked for."""
+        """A new fact reaches the manager, and a new document its node, told and asked for."""
         self.number += 1
         fact, document = f"m{self.number}", b"%d" % self.number
         async with asyncio.timeout(SOON):
@@ -82,21 +83,21 @@ async def _until(condition: Callable[[], Awaitable[bool]]) -> None:
 async def kept(tmp_path: Path) -> AsyncIterator[Kept]:
     trust = init_trust(tmp_path / "trust")
     with NatsServer(tmp_path / "server", server_config(trust, store_dir=tmp_path / "store", port=-1)) as server:
-        roles = {"manager": "manager", "compute-ctl": "compute-ctl", "scheduler": "scheduler", "n1": "agent"}
+        roles = {"manager": "manager", "compute-ctl": "compute-ctl", "n1": "agent"}
         buses = [
             NatsBus(server.url, name=name, credentials=trust.new_credentials(role, name))
             for name, role in roles.items()
         ]
         for bus in buses:
             await bus.connect(deadline_s=SOON)
-        manager, compute, scheduler, agent = buses
+        manager, compute, agent = buses
         admin = await administrator(server.url, trust)
         kept = Kept(admin.jetstream(), manager, compute, agent)
         keeper = StreamKeeper(manager, TICK_S)
         await keeper.made()
         keeping = asyncio.create_task(keeper.run())
         await manager.serve(subjects.ALL_FETCHES, kept.fetch)
-        await scheduler.consume("scheduler", [subjects.events("job")], kept.fact)
+        await manager.consume("manager", [subjects.events("job")], kept.fact)
         await agent.kv_subscribe("n1", kept.change)
         await kept.works()
         yield kept
@@ -131,13 +132,28 @@ async def _answers(kept: Kept) -> bool:
 
 
 async def test_a_consumer_that_vanished_comes_back_without_anybody_writing(kept: Kept) -> None:
-    await kept.js.delete_consumer(subjects.EVENT_STREAM, "scheduler")
+    await kept.js.delete_consumer(subjects.EVENT_STREAM, "manager")
 
     async def there() -> bool:
-        return [each.name for each in await kept.js.consumers_info(subjects.EVENT_STREAM)] == ["scheduler"]
+        return [each.name for each in await kept.js.consumers_info(subjects.EVENT_STREAM)] == ["manager"]
 
     await _until(there)
     await kept.works()
+
+
+async def test_a_consumer_that_nobody_reads_any_more_keeps_nothing(kept: Kept) -> None:
+    """Such as those that schedulers and controllers of former versions had."""
+    await kept.js.add_consumer(
+        subjects.EVENT_STREAM,
+        durable_name="scheduler",
+        ack_policy=AckPolicy.EXPLICIT,
+        deliver_policy=DeliverPolicy.ALL,
+    )
+    config = (await kept.js.stream_info(subjects.EVENT_STREAM)).config
+    await kept.js.update_stream(config.evolve(max_msgs=3))
+    for _ in range(5):
+        await kept.works()
+    assert (await kept.js.stream_info(subjects.EVENT_STREAM)).state.messages == 3
 
 
 async def test_what_is_as_it_should_be_is_left_alone(kept: Kept) -> None:

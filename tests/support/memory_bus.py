@@ -225,6 +225,7 @@ class MemoryBus:
         self, subject: str, data: bytes, *, message_id: str, headers: Mapping[str, str] | None = None
     ) -> bool:
         self._check(subject, data)
+        self._broker.route(Message(subject, data, dict(headers or {})))
         return self._broker.store(subject, data, message_id, headers or {})
 
     async def consume(

@@ -2,14 +2,15 @@
 
 import asyncio
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from cluster_state import node, snapshot
-from memory_bus import MemoryBus
+from memory_bus import PENDING_MESSAGES, MemoryBroker, MemoryBus
 
 from ces_common import subjects
-from ces_common.bus.port import BusUnavailable, Delivery, Message, Reject, RemoteError, RequestTimeout
-from ces_common.messages.events import NodeChanged, new_event
+from ces_common.bus.port import BusUnavailable, Callback, Message, RemoteError, RequestTimeout
+from ces_common.messages.events import CloudEvent, NodeChanged, new_event
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import Snapshot
 from ces_common.state_reader import LONGEST_ANSWER_S, StateReader
@@ -50,7 +51,7 @@ async def test_first_everything_then_what_changed(bus: MemoryBus, manager: Manag
         snapshot([node("a")], version=4).encode(),
         Snapshot(epoch="e", version=6, full=False, nodes=[node("b")]).encode(),
     ]
-    reader = StateReader(bus, "tester")
+    reader = StateReader(bus)
     assert await reader.refresh()
     assert await reader.refresh()
     assert manager.asked == [("", 0), ("e", 4)]
@@ -69,7 +70,7 @@ async def test_first_everything_then_what_changed(bus: MemoryBus, manager: Manag
 )
 async def test_what_cannot_be_read_changes_nothing(bus: MemoryBus, manager: Manager, answer: bytes | Exception) -> None:
     manager.answers = [snapshot([node("a")], version=4).encode(), answer, snapshot([node("c")], version=5).encode()]
-    reader = StateReader(bus, "tester")
+    reader = StateReader(bus)
     assert await reader.refresh()
     assert not await reader.refresh()
     assert not reader.fresh
@@ -79,7 +80,7 @@ async def test_what_cannot_be_read_changes_nothing(bus: MemoryBus, manager: Mana
 
 
 async def test_no_manager_is_no_error(bus: MemoryBus) -> None:
-    assert not await StateReader(bus, "tester").refresh()
+    assert not await StateReader(bus).refresh()
 
 
 async def test_who_has_much_to_tell_is_waited_for_longer_and_longer(
@@ -96,7 +97,7 @@ async def test_who_has_much_to_tell_is_waited_for_longer_and_longer(
 
     monkeypatch.setattr(bus, "request", request)
     manager.answers = [snapshot([node("a")], version=4).encode(), RemoteError("unavailable", "no database")]
-    reader = StateReader(bus, "tester")
+    reader = StateReader(bus)
     assert [await reader.refresh(2.0) for _ in range(9)] == [False] * 6 + [True, False, False]
     assert waited == [2, 4, 8, 16, LONGEST_ANSWER_S, LONGEST_ANSWER_S, LONGEST_ANSWER_S, 2, 2]
 
@@ -107,7 +108,7 @@ async def test_two_readers_of_one_view_ask_one_after_the_other(bus: MemoryBus, m
         snapshot([node("a")], version=4).encode(),
         Snapshot(epoch="e", version=5, full=False).encode(),
     ]
-    reader = StateReader(bus, "tester")
+    reader = StateReader(bus)
     both = asyncio.gather(reader.refresh(), reader.refresh())
     for _ in range(20):
         await asyncio.sleep(0)
@@ -118,29 +119,74 @@ async def test_two_readers_of_one_view_ask_one_after_the_other(bus: MemoryBus, m
     assert reader.view.version == 5
 
 
-async def test_events_are_hints_and_are_shown(bus: MemoryBus) -> None:
-    shown: list[Delivery] = []
-    reader = StateReader(bus, "tester")
-    await reader.start([subjects.events("node")], shown.append)
-    assert await reader.hint.wait(5), "the first look is due at once"
-    event = new_event("manager", "node", "changed", "n", NodeChanged(node="n", change="ready"), datetime.now(UTC))
+def changed(node: str) -> CloudEvent[Any]:
+    return new_event("manager", "node", "changed", node, NodeChanged(node=node, change="ready"), datetime.now(UTC))
+
+
+async def publish(bus: MemoryBus, event: CloudEvent[Any]) -> None:
     await bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+
+
+async def test_events_are_hints_and_are_shown_to_every_reader(bus: MemoryBus) -> None:
+    readers, shown = [StateReader(bus), StateReader(bus)], list[list[bytes]]([[], []])
+    for reader, seen in zip(readers, shown, strict=True):
+        await reader.start([subjects.events("node")], lambda message, seen=seen: seen.append(message.data))
+        assert await reader.hint.wait(5), "the first look is due at once"
+    events = [changed(f"n{i}") for i in range(4)]
+    for event in events:
+        await publish(bus, event)
+    for reader in readers:
+        assert await reader.hint.wait(5)
+    await bus.close()  # handles what waits
+    assert shown == [[event.encode() for event in events]] * 2
+
+
+async def test_an_event_that_cannot_be_read_is_a_hint_all_the_same(bus: MemoryBus) -> None:
+    def refuse(message: Message) -> None:
+        raise ValueError("no event of ours")
+
+    reader = StateReader(bus)
+    await reader.start([subjects.events("node")], refuse)
     assert await reader.hint.wait(5)
-    assert [delivery.message_id for delivery in shown] == [event.id]
+    for number in "12":
+        await bus.publish_fact(subjects.event("node", "changed", "n"), b"rubbish", message_id=number)
+        assert await reader.hint.wait(5)
     await reader.close()
 
 
-async def test_what_the_service_rejects_becomes_a_dead_letter(bus: MemoryBus) -> None:
-    def refuse(delivery: Delivery) -> None:
-        raise Reject("no event of ours")
+async def test_events_that_are_dropped_for_want_of_room_are_followed_by_a_hint(bus: MemoryBus) -> None:
+    """Those that still wait come after them."""
+    seen: list[bytes] = []
+    reader = StateReader(bus)
+    await reader.start([subjects.events("node")], lambda message: seen.append(message.data))
+    assert await reader.hint.wait(5)
+    last = PENDING_MESSAGES + 9
+    for number in range(last + 1):
+        await bus.publish(subjects.event("node", "changed", "n"), b"%d" % number)
+    assert not seen, "none was handled while they came"
+    assert await reader.hint.wait(5), "after the last was dropped"
+    await bus.close()  # handles what waits
+    assert (len(seen), b"%d" % last in seen) == (PENDING_MESSAGES, False)
 
-    reader = StateReader(bus, "tester")
-    await reader.start([subjects.events("node")], refuse)
-    dead = asyncio.Event()
 
-    async def bury(delivery: Delivery) -> None:
-        dead.set()
+async def test_a_lost_connection_is_a_hint() -> None:
+    """What was said meanwhile was missed."""
+    bus = LosesConnection(MemoryBroker())
+    await bus.connect()
+    reader = StateReader(bus)
+    await reader.start([subjects.events("node")])
+    assert await reader.hint.wait(5)
+    for callback in bus.callbacks:
+        await callback()
+    assert await reader.hint.wait(0)
+    await reader.close()
+    await bus.close()
 
-    await bus.consume("undertaker", [subjects.dead_letter("tester")], bury)
-    await bus.publish_fact(subjects.event("node", "changed", "n"), b"rubbish", message_id="1")
-    await asyncio.wait_for(dead.wait(), 60)
+
+class LosesConnection(MemoryBus):
+    def __init__(self, broker: MemoryBroker) -> None:
+        super().__init__(broker)
+        self.callbacks: list[Callback] = []
+
+    def on_reconnect(self, callback: Callback) -> None:
+        self.callbacks.append(callback)

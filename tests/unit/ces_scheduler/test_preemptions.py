@@ -148,6 +148,61 @@ async def test_a_stale_proposal_is_made_anew_and_one_refused_for_good_not_for_a_
     assert len(preemptions(wired)) > 2
 
 
+async def test_one_that_is_stale_again_and_again_is_decided_anew_only_now_and_then(
+    preempting: Scheduler, wired: FakeManager, clock: Clock
+) -> None:
+    wired.change(jobs=[low(), urgent()])
+    for count in (1, 2):
+        await step(preempting, wired)
+        assert len(preemptions(wired)) == count
+        last = preemptions(wired)[-1]
+        no = PreemptionRejected(preemption=last.preemption, job=last.job, reason="another must go first", stale=True)
+        await wired.tell("preemption", "rejected", last.preemption, no)
+        await wired.settled()
+    assert await step(preempting, wired) > 0
+    assert len(preemptions(wired)) == 2
+    clock.now += ANSWER_S
+    await step(preempting, wired)
+    assert len(preemptions(wired)) == 3
+
+
+async def test_what_was_rejected_while_a_cycle_went_on_is_decided_anew_by_the_next(
+    preempting: Scheduler, wired: FakeManager
+) -> None:
+    wired.change(jobs=[low(), urgent()])
+    await step(preempting, wired)
+    (first,) = preemptions(wired)
+
+    def answered(*_: Any) -> None:
+        no = PreemptionRejected(preemption=first.preemption, job=first.job, reason="others make room", stale=True)
+        preempting._preemptions.rejected(no)
+
+    preempting._record = answered
+    wired.change(jobs=[waiting("other")])
+    assert await step(preempting, wired) == 0
+    assert len(preemptions(wired)) == 1
+    await step(preempting, wired)
+    assert len(preemptions(wired)) == 2
+
+
+async def test_what_is_proposed_is_never_older_than_the_version_that_it_names(
+    preempting: Scheduler, wired: FakeManager, clock: Clock, bus: MemoryBus
+) -> None:
+    """A dry run may read the manager's state anew while a step is under way."""
+    wired.change(jobs=[low(), urgent()])
+    reroute = preempting._revisions.reroute
+
+    async def overtaken(*given: Any) -> float:
+        wired.change(jobs=[low("another")])
+        assert await preempting.reader.refresh()
+        return await reroute(*given)
+
+    preempting._revisions.reroute = overtaken  # type: ignore[method-assign]
+    version = wired.version
+    await step(preempting, wired)
+    assert [each.version for each in preemptions(wired)] == [version]
+
+
 async def test_a_suspended_job_goes_on_where_it_is_when_there_is_room(
     preempting: Scheduler, wired: FakeManager
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from typing import Any
 
 import pytest
 from bus_manager import PATIENCE_S, FakeManager
@@ -234,18 +233,15 @@ async def test_a_proposal_without_an_answer_counts_as_lost_after_a_while(
     assert len(proposals(wired)) == 2
 
 
-async def test_rubbish_on_the_stream_becomes_a_dead_letter(
+async def test_an_answer_that_cannot_be_read_is_passed_over(
     bus: MemoryBus, scheduler: Scheduler, wired: FakeManager
 ) -> None:
-    dead: list[bytes] = []
-
-    async def bury(delivery: Any) -> None:
-        dead.append(delivery.data)
-
-    await bus.consume("undertaker", [subjects.dead_letter("scheduler")], bury)
+    wired.change(jobs=[waiting()])
+    await step(scheduler, wired)
     await bus.publish_fact(subjects.event("plan", "rejected", "x"), b"rubbish", message_id="1")
-    await wired.settled()
-    assert dead == [b"rubbish"]
+    await reject(wired, proposals(wired)[0].plan)
+    await step(scheduler, wired)
+    assert len(proposals(wired)) == 2, "the next one is heard"
 
 
 async def test_without_a_manager_it_tries_again_soon(bus: MemoryBus) -> None:

@@ -1,4 +1,10 @@
-"""A reader of the manager's state: events hint when to look, the snapshot says what is."""
+"""A reader of the manager's state: events hint when to look, the snapshot says what is.
+
+Events are heard as plain messages, by every reader, and not read from the stream: two schedulers at work each hear all
+of them, also the answer to a proposal, whoever made it. One that is lost need not come again. After a lost connection
+everything is read anew, and where the bus drops messages because too many wait, each of those that wait is a hint that
+comes later.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,7 @@ from collections.abc import Callable
 import structlog
 
 from ces_common import subjects
-from ces_common.bus.port import Bus, BusError, Delivery, RequestTimeout, Subscription
+from ces_common.bus.port import Bus, BusError, Message, RequestTimeout, Subscription
 from ces_common.messages.records import Snapshot
 from ces_common.service import Hint
 from ces_common.state_view import StateView
@@ -22,22 +28,22 @@ SETTLE_S = 0.01
 class StateReader:
     """Keeps a view up to date. ``hint`` is set by every event, and by a reconnect."""
 
-    def __init__(self, bus: Bus, service: str) -> None:
+    def __init__(self, bus: Bus) -> None:
         self.view = StateView()
         self.hint = Hint()
         self.fresh = False  # whether the last attempt to read succeeded
-        self._bus, self._service = bus, service
+        self._bus = bus
         self._patience = 1.0
         self._asking = asyncio.Lock()
-        self._subscription: Subscription | None = None
-        self._on_event: Callable[[Delivery], None] | None = None
+        self._subscriptions: list[Subscription] = []
+        self._on_event: Callable[[Message], None] | None = None
 
-    async def start(self, event_subjects: list[str], on_event: Callable[[Delivery], None] | None = None) -> None:
-        """Listen for hints under the service's durable consumer, passing each to ``on_event``; the first refresh is due
-        at once."""
+    async def start(self, event_subjects: list[str], on_event: Callable[[Message], None] | None = None) -> None:
+        """Listen for hints, passing each to ``on_event``; the first refresh is due at once."""
         self._on_event = on_event
         self._bus.on_reconnect(self._reconnected)
-        self._subscription = await self._bus.consume(self._service, event_subjects, self._event)
+        for subject in event_subjects:
+            self._subscriptions.append(await self._bus.subscribe(subject, self._event))
         self.hint.set()
 
     async def wait(self, timeout_s: float) -> None:
@@ -46,8 +52,8 @@ class StateReader:
             await asyncio.sleep(SETTLE_S)
 
     async def close(self) -> None:
-        if self._subscription is not None:
-            await self._subscription.close()
+        for subscription in self._subscriptions:
+            await subscription.close()
 
     async def refresh(self, timeout_s: float = ANSWER_S) -> bool:
         """Ask the manager for what changed; returns whether it answered. After a timeout the next answer is waited for
@@ -75,10 +81,10 @@ class StateReader:
         self.fresh = True
         return True
 
-    async def _event(self, delivery: Delivery) -> None:
-        if self._on_event is not None:
-            self._on_event(delivery)
+    async def _event(self, message: Message) -> None:
         self.hint.set()
+        if self._on_event is not None:
+            self._on_event(message)
 
     async def _reconnected(self) -> None:
         self.hint.set()

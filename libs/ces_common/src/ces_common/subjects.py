@@ -15,6 +15,7 @@ DEAD_STREAM: Final = "CES_DEAD"
 MANAGER_PLANS: Final = "manager"  # the manager's durable consumers
 MANAGER_NETWORKS: Final = "manager-networks"
 MANAGER_REFUSALS: Final = "manager-refusals"
+MANAGER_DURABLES: Final = (MANAGER_PLANS, MANAGER_NETWORKS, MANAGER_REFUSALS)
 ALL_EVENTS: Final = f"{PREFIX}.evt.>"
 ALL_DEAD: Final = f"{PREFIX}.dead.>"
 ALL_HEARTBEATS: Final = f"{PREFIX}.hb.*"

@@ -31,7 +31,7 @@ RETRY_S = 1.0
 class ComputeController:
     def __init__(self, bus: Bus, resync_s: float) -> None:
         self._bus, self._resync_s = bus, resync_s
-        self.reader = StateReader(bus, SERVICE)
+        self.reader = StateReader(bus)
         self._store = SpecStore(
             bus, "compute", DesiredCompute, lambda node: subjects.desired_key(node, "compute"), resync_s
         )

@@ -66,7 +66,7 @@ class NetworkController:
 
     def __init__(self, bus: Bus, resync_s: float, clock: Clock = monotonic, *, reserve: bool = True) -> None:
         self._bus, self._resync_s, self._clock, self._reserve = bus, resync_s, clock, reserve
-        self.reader = StateReader(bus, SERVICE)
+        self.reader = StateReader(bus)
         self._store = SpecStore(
             bus, "network", DesiredNetwork, lambda node: subjects.desired_key(node, "network"), resync_s
         )

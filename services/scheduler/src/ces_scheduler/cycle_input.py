@@ -4,8 +4,8 @@ Pure."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ces_common.jobfile import Preemption
@@ -17,6 +17,7 @@ from ces_core.model.errors import ProblemError
 from ces_core.queue.jobs import RunningJob, WaitingJob
 from ces_core.queue.ledger import Ledger
 from ces_core.queue.parameters import Parameters, Tenant
+from ces_core.queue.reservations import Reservation
 from ces_core.queue.state import Decisions, Memory, State, carried
 from ces_scheduler.eligibility import lacking_data, unmet_constraints
 from ces_scheduler.job_problem import asked_by, problem_of
@@ -138,8 +139,11 @@ def cycle_input(
     parameters: Parameters,
     last: LastCycle | None,
     paths: int | None = None,
+    preempting: Collection[str] = (),
 ) -> CycleInput:
-    """What the next cycle decides on. ``offer``: what committed plans leave; ``paths``: see problem_of."""
+    """What the next cycle decides on. ``offer``: what committed plans leave; ``paths``: see problem_of; ``preempting``:
+    jobs for which a proposed preemption waits for its answer. Room that is kept for another, on what running jobs were
+    to give up and have not, is kept no longer: who makes room for it is decided again."""
     left = proposed_on(offer, proposed)
     same_ground = last is not None and last.offer.same_ground(left)
     records = {job.id: job for job in waiting}
@@ -156,7 +160,10 @@ def cycle_input(
             memory = carried(last.memory, jobs, left.cluster)
         promised = {each.job for each in last.memory.reservations}
         lost = sorted(promised & names - {each.job for each in memory.reservations})
-        freed += not left.nothing_freed_since(last.offer) or not promised <= names
+        standing = _standing(memory.reservations, running, preempting)
+        given_back = len(standing) < len(memory.reservations)
+        memory = replace(memory, reservations=standing)
+        freed += given_back or not left.nothing_freed_since(last.offer) or not promised <= names
     news = (
         last is None
         or last.more
@@ -172,6 +179,18 @@ def cycle_input(
         changed = frozenset(name for name in names if name in before and before[name].said != entries[name].said)
     state = State(now.timestamp(), ledger, jobs, running, freed, memory, changed)
     return CycleInput(left, records, entries, state, lost, news)
+
+
+def _standing(
+    reservations: Iterable[Reservation], running: Iterable[RunningJob], preempting: Collection[str]
+) -> tuple[Reservation, ...]:
+    """The reservations that rely on no preemption, or on one that is proposed or done."""
+    able = {job.name for job in running if job.preemption is not None}
+    return tuple(
+        each
+        for each in reservations
+        if each.preempted is None or each.job in preempting or able.isdisjoint(each.preempted.names)
+    )
 
 
 def running_jobs(offer: Offer, proposed: Iterable[Proposed], now_s: float) -> list[RunningJob]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from ulid import ULID
@@ -44,13 +44,15 @@ def answer_for(
     proposed: Sequence[Proposed],
     last: LastCycle | None,
     placing: Placing,
+    preempting: Collection[str],
 ) -> PlanAnswer:
-    """What would happen to the guest. ``offer``: what committed plans leave; None where there are no nodes. Takes as
-    long as the solver does."""
+    """What would happen to the guest. ``offer``: what committed plans leave; None where there are no nodes;
+    ``preempting``: see cycle_input. Takes as long as the solver does."""
     if offer is None:
         return _no(guest, version, placing, NO_NODES)
     everyone = [*waiting, guest]
-    given = cycle_input(everyone, offer, proposed, guest.submitted_at, placing.parameters, last, placing.paths)
+    question = (everyone, offer, proposed, guest.submitted_at, placing.parameters, last, placing.paths)
+    given = cycle_input(*question, preempting)
     bar = given.entries[guest.id].reason
     if bar is not None:
         refused = {name: dict(row) for name, row in barred(guest.tasks, offer).items()}

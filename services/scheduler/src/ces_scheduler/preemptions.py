@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -36,41 +36,61 @@ class Preemptions:
     def __init__(self, bus: Bus, source: str, clock: Clock) -> None:
         self._bus, self._source, self._clock = bus, source, clock
         self._awaited: dict[str, _Awaited] = {}  # by the job that room is made for
+        self._stale: set[str] = set()  # those whose last proposal came too late
         self._refused, self._off_until = 0, clock()
 
     def __bool__(self) -> bool:
         """Whether room is being made."""
         return bool(self._awaited)
 
+    @property
+    def awaited(self) -> frozenset[str]:
+        """The jobs for which a proposal waits for its answer."""
+        now = self._clock()
+        return frozenset(job for job, each in self._awaited.items() if now < each.until)
+
     def admitted(self, parameters: Parameters) -> Parameters:
         """The parameters, without preemption for a while after the manager would have none: it may go by another queue
         file, and until it has the same, no room is kept that nobody makes."""
         return replace(parameters, preemption=None) if self._clock() < self._off_until else parameters
 
-    async def propose(self, preempted: Mapping[str, Preempted], given: CycleInput, version: int) -> float:
-        """Propose the preemptions that no proposal stands for; drop proposals that are not wanted any more. Returns
-        after how many seconds to look again unasked. Raises BusError."""
+    async def propose(
+        self, preempted: Mapping[str, Preempted], given: CycleInput, version: int, before: Collection[str]
+    ) -> float:
+        """Propose the preemptions decided on from the state at ``version``; drop proposals that are not wanted any
+        more. Those for the jobs of ``before``, whose proposals were awaited when the cycle began, are older: they are
+        not proposed again, since others may have made room meanwhile. Returns after how many seconds to look again
+        unasked. Raises BusError."""
         now = self._clock()
+        self._stale &= preempted.keys()
         if self._awaited.keys() - preempted.keys():
             self._refused = 0  # one has shown effect
         self._awaited = {job: each for job, each in self._awaited.items() if job in preempted and now < each.until}
         for job, each in preempted.items():
-            if job not in self._awaited:
+            if job not in before:
                 self._awaited[job] = _Awaited(await self._propose(job, each, given, version), now + ANSWER_S)
         dues = [each.until for each in self._awaited.values()]
         dues += [self._off_until] if now < self._off_until else []
+        dues += [now] if preempted.keys() - self._awaited.keys() else []
         return min(dues, default=math.inf) - now
 
-    def rejected(self, answer: PreemptionRejected) -> None:
-        """The manager's no. Where a job was not as it seemed (``stale``), the next cycle decides again at once."""
+    def rejected(self, answer: PreemptionRejected) -> bool:
+        """The manager's no; returns whether it changes what the next cycle decides. Where a job was not as it seemed
+        (``stale``), that is at once the first time, and then when the answer is due, since leaving takes a while."""
         awaited = self._awaited.get(answer.job)
         if awaited is None or awaited.preemption != answer.preemption:
-            return
+            return False
         log.info("a preemption was rejected", job=answer.job, reason=answer.reason)
+        if answer.stale and answer.job in self._stale:
+            self._stale.remove(answer.job)
+            return False
         del self._awaited[answer.job]
-        if not answer.stale:
+        if answer.stale:
+            self._stale.add(answer.job)
+        else:
             self._refused += 1
             self._off_until = self._clock() + backoff_s(1 + self._refused)
+        return True
 
     def forget(self) -> None:
         """The broker may have lost what was proposed: it is proposed again where it is still wanted."""

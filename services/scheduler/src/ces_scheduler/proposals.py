@@ -71,14 +71,17 @@ class Proposals:
     def made(self, plan: str, proposed: Proposed) -> None:
         self._in_flight[proposed.job.id] = _InFlight(plan, proposed, self._clock() + IN_FLIGHT_S)
 
-    def rejected(self, data: PlanRejected) -> None:
-        """The manager's no. It may be to another scheduler's plan, or to an earlier one."""
+    def rejected(self, data: PlanRejected) -> bool:
+        """The manager's no; returns whether it is to a plan that waits for its answer. It may be to another scheduler's
+        plan, or to an earlier one."""
         entry = self._in_flight.get(data.job)
-        if entry is not None and entry.plan == data.plan:
-            del self._in_flight[data.job]
-            before = self._rejected.get(data.job)
-            count = before.count + 1 if before is not None and before.attempt == data.attempt else 1
-            self._rejected[data.job] = _Rejected(data.attempt, count, self._clock() + backoff_s(count))
+        if entry is None or entry.plan != data.plan:
+            return False
+        del self._in_flight[data.job]
+        before = self._rejected.get(data.job)
+        count = before.count + 1 if before is not None and before.attempt == data.attempt else 1
+        self._rejected[data.job] = _Rejected(data.attempt, count, self._clock() + backoff_s(count))
+        return True
 
     def impossible(self, job: JobRecord) -> None:
         """The job's plan cannot be proposed at all."""

@@ -16,7 +16,7 @@ from prometheus_client import Counter, Histogram
 from ulid import ULID
 
 from ces_common import subjects
-from ces_common.bus.port import Bus, BusError, Delivery, Message, PayloadTooLarge, Reject
+from ces_common.bus.port import Bus, BusError, Message, PayloadTooLarge
 from ces_common.health import COMPILING
 from ces_common.messages.events import (
     MalformedEvent,
@@ -91,7 +91,7 @@ class Scheduler:
         self._bus, self._placing, self._resync_s, self._clock, self._now = bus, placing, resync_s, clock, now
         self._record = record
         self._compiling = False
-        self.reader = StateReader(bus, SERVICE)
+        self.reader = StateReader(bus)
         self._committed: Offer | None = None  # the latest offer, for what the next one shares with it
         self._last: LastCycle | None = None
         self._run: CycleRun | None = None  # the latest one
@@ -125,15 +125,15 @@ class Scheduler:
         if not await self.reader.refresh():
             return RETRY_S
         view, offer = self.reader.view, self._offer()
-        waiting = self._waiting()
+        waiting, version = self._waiting(), view.version
         revision_s = math.inf
         try:
             if offer is None:
-                await self._without_nodes(waiting)
+                await self._without_nodes(waiting, version)
             else:
                 left = proposed_on(offer, self._proposals.in_flight)
                 revision_s = await self._revisions.reroute(view, left)
-                started = await self._decide(waiting, offer)
+                started = await self._decide(waiting, offer, version)
                 if not (started or self._proposals.in_flight or self._preemptions):
                     revision_s = min(revision_s, await self._revisions.reoptimise(view, offer))
         except BusError as error:
@@ -156,20 +156,20 @@ class Scheduler:
         self._reports.settle(waiting)
         return self._proposals.due(waiting)
 
-    async def _without_nodes(self, waiting: list[JobRecord]) -> None:
+    async def _without_nodes(self, waiting: list[JobRecord], version: int) -> None:
         """Raises BusError."""
         self._last = self._run = None
         for job in waiting:
-            await self._reports.report(job, NO_NODES, None, self.reader.view.version)
+            await self._reports.report(job, NO_NODES, None, version)
 
-    async def _decide(self, waiting: list[JobRecord], offer: Offer) -> int:
+    async def _decide(self, waiting: list[JobRecord], offer: Offer, version: int) -> int:
         """Hold a cycle if it may decide otherwise than the last one, and announce what it decided; returns how many
-        jobs it starts. Raises BusError."""
-        version = self.reader.view.version
+        jobs it starts. ``version``: of the state that the jobs and the offer are of; the view may have moved on.
+        Raises BusError."""
         placing = replace(self._placing, parameters=self._preemptions.admitted(self._placing.parameters))
-        began, proposed = time.perf_counter(), self._proposals.in_flight
+        began, proposed, preempting = time.perf_counter(), self._proposals.in_flight, self._preemptions.awaited
         question = (waiting, offer, proposed, self._now(), placing.parameters, self._last, placing.paths)
-        given = await asyncio.to_thread(cycle_input, *question)
+        given = await asyncio.to_thread(cycle_input, *question, preempting)
         if not given.news and self._clock() < self._cycle_due:
             return 0
         for name in given.lost:
@@ -181,7 +181,7 @@ class Scheduler:
         CYCLE.observe(time.perf_counter() - began)
         for name, decision in run.starts.items():
             await self._propose(given.records[name], decision, version)
-        answer_s = await self._preemptions.propose(run.decisions.preempted, given, version)
+        answer_s = await self._preemptions.propose(run.decisions.preempted, given, version, preempting)
         self._cycle_due = min(self._cycle_due, self._clock() + answer_s)
         await self._report(run)
         if run.decisions.more:
@@ -235,21 +235,23 @@ class Scheduler:
 
     # The manager's answers, and questions
 
-    def _event(self, delivery: Delivery) -> None:
+    def _event(self, message: Message) -> None:
+        """Answers go to all schedulers; each knows its own proposals by their ids."""
         answers = (PLAN_REJECTIONS, PREEMPTION_REJECTIONS, *ANSWERS)
-        if not any(subjects.matches(pattern, delivery.subject) for pattern in answers):
+        if not any(subjects.matches(pattern, message.subject) for pattern in answers):
             return
         try:
-            data = parse_event(delivery.data).data
+            data = parse_event(message.data).data
         except MalformedEvent as error:
-            raise Reject(str(error)) from error
+            log.warning("an answer cannot be read", subject=message.subject, error=str(error))
+            return
         if isinstance(data, PlanRejected):
-            REJECTED.inc()
-            log.info("a plan was rejected", job=data.job, plan=data.plan, reason=data.reason)
-            self._proposals.rejected(data)
+            if self._proposals.rejected(data):
+                REJECTED.inc()
+                log.info("a plan was rejected", job=data.job, plan=data.plan, reason=data.reason)
         elif isinstance(data, PreemptionRejected):
-            self._preemptions.rejected(data)
-            self._cycle_due = -math.inf
+            if self._preemptions.rejected(data):
+                self._cycle_due = -math.inf
         else:
             self._revisions.answered(data)
 
@@ -267,7 +269,7 @@ class Scheduler:
         guest = guest_of(query.job, self._now())
         waiting, offer, version = self._waiting(), self._offer(), self.reader.view.version
         question = (guest, version, waiting, offer, self._proposals.in_flight, self._last, self._placing)
-        return (await asyncio.to_thread(answer_for, *question)).encode()
+        return (await asyncio.to_thread(answer_for, *question, self._preemptions.awaited)).encode()
 
     # Beginnings
 

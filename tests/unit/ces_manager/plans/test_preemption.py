@@ -212,6 +212,40 @@ def test_two_proposals_from_one_state_send_one_set_of_victims_away(world: World)
     assert world.preempt(other, two, how="stop") is None, "what the first gave was not enough"
 
 
+@pytest.mark.parametrize("how", ["confirmed", "cancelled"])
+def test_a_second_set_goes_only_for_who_has_seen_the_first_gone(world: World, how: str) -> None:
+    one, two = world.submit(ring("one", tasks=1, priority=10)), world.submit(ring("two", tasks=1, priority=10))
+    other = world.submit(ring("urgent", priority=90))
+    world.run(one, ["a"])
+    world.run(two, ["b"])
+    assert world.preempt(other, one, how="stop") is None
+    if how == "cancelled":
+        world.cancel(one)
+    assert world.preempt(other, two, how="stop") == "one must go first, to make room for job urgent"
+    version = world.snapshot().version
+    world.confirm(one)
+    said = world.preempt(other, two, how="stop", version=version)
+    assert said == f"job one, which made room for job urgent, has changed since version {version}"
+    rejected = [each for each in told(world, other) if isinstance(each, PreemptionRejected)]
+    assert [each.stale for each in rejected] == [True, True]
+    assert world.job(two).state is J.RUNNING
+    assert world.preempt(other, two, how="stop") is None
+
+
+def test_a_second_set_goes_only_for_who_has_seen_a_suspended_job_go_on(world: World) -> None:
+    one, two = world.submit(low("one", tasks=1)), world.submit(ring("two", tasks=1, priority=10))
+    other = world.submit(ring("urgent", priority=90))
+    world.run(one, ["a"])
+    world.run(two, ["b"])
+    assert world.preempt(other, one) is None
+    version = world.snapshot().version
+    assert world.commit(world.go_on(one)) is None
+    said = world.preempt(other, two, how="stop", version=version)
+    assert said == f"job one, which made room for job urgent, has changed since version {version}"
+    assert world.job(two).state is J.RUNNING
+    assert world.preempt(other, two, how="stop") is None
+
+
 @pytest.mark.parametrize(
     ("queue", "said"),
     [

@@ -198,7 +198,7 @@ class PreemptionProposed(Message):
     none. ``job``: for whom."""
 
     preemption: str
-    version: Count  # of the snapshot it was made from
+    version: Count  # of the snapshot from which the victims were chosen
     job: str
     attempt: Small
     victims: list[Victim] = Field(min_length=1)

@@ -3,8 +3,8 @@
 ``{{name()}}`` stands for the user's own name and is filled in by the server; it must be a whole token. What is not
 listed is refused. Reading a stream needs rights on the JetStream API, which are subjects too:
 
-- a durable consumer is made, asked and acknowledged under its own name only, so that no service can move another's
-  position;
+- only the manager reads streams. Its durable consumers are made, asked and acknowledged under their own names only;
+- the other services hear events as plain messages, as whoever publishes them sends them to the stream;
 - an agent gets none of the API. It hears the changes of its own desired state as plain messages, which the server sends
   when it stores them, and asks the manager for it otherwise.
 
@@ -53,8 +53,6 @@ def _service(name: str, publish: tuple[str, ...], subscribe: tuple[str, ...] = (
     """What every central service may do, and what this one may do in addition."""
     return Permissions(
         publish=(
-            *_consumer(subjects.EVENT_STREAM, name),
-            subjects.dead_letter(name),
             f"{subjects.PREFIX}.rpc.manager.>",
             "_INBOX.>",
             *publish,
@@ -64,9 +62,14 @@ def _service(name: str, publish: tuple[str, ...], subscribe: tuple[str, ...] = (
     )
 
 
+def _follower(name: str, publish: tuple[str, ...], subscribe: tuple[str, ...] = ()) -> Permissions:
+    """A service that follows the manager's state: it hears all events."""
+    return _service(name, publish=publish, subscribe=(subjects.ALL_EVENTS, *subscribe))
+
+
 def _controller(name: str, kind: str, publish: tuple[str, ...], subscribe: tuple[str, ...]) -> Permissions:
     """A controller writes one kind of desired state, for every node."""
-    return _service(
+    return _follower(
         name,
         publish=(
             f"{subjects.DESIRED_PREFIX}.*.{kind}",
@@ -112,16 +115,14 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
             f"{subjects.PREFIX}.evt.>",
             f"{subjects.PREFIX}.rpc.>",
             _READ_DESIRED,
-            *_consumer(subjects.EVENT_STREAM, subjects.MANAGER_NETWORKS),
-            subjects.dead_letter(subjects.MANAGER_NETWORKS),
-            *_consumer(subjects.EVENT_STREAM, subjects.MANAGER_REFUSALS),
-            subjects.dead_letter(subjects.MANAGER_REFUSALS),
+            *(right for durable in subjects.MANAGER_DURABLES for right in _consumer(subjects.EVENT_STREAM, durable)),
+            *(subjects.dead_letter(durable) for durable in subjects.MANAGER_DURABLES),
             *_consumer(subjects.DEAD_STREAM, "manager"),
             *(f"{_API}.STREAM.{verb}.{name}" for verb in ("CREATE", "UPDATE", "INFO") for name in _STORED),
         ),
         subscribe=(subjects.ALL_HEARTBEATS, subjects.ALL_REPORTS, subjects.ALL_FETCHES),
     ),
-    "scheduler": _service(
+    "scheduler": _follower(
         "scheduler",
         publish=(
             subjects.events("plan", "proposed"),

@@ -9,7 +9,7 @@ from ces_common.db.uow import WriteTx
 from ces_common.jobfile import Preemption
 from ces_common.messages.events import PreemptionProposed, PreemptionRejected, Victim
 from ces_common.queuefile import QueueFile
-from ces_common.states import JOB_PLACED, JOB_WAITS, JobState
+from ces_common.states import JOB_OVER, JOB_PLACED, JOB_WAITS, JobState
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.transitions import allocations_of, as_member, change, find_job
 from ces_manager.plans.proposal import Refused, Stale, job_at
@@ -18,8 +18,9 @@ from ces_manager.plans.reservations import emit_revised, held_flows, release_lin
 
 def commit_preemption(tx: WriteTx, proposal: PreemptionProposed, queue: QueueFile) -> str | None:
     """Suspend or reschedule all victims, or reject the proposal and return the reason. The freed capacity is reserved
-    for nobody: the urgent job gets its plan like any other. A second proposal for the same job must know of the first,
-    or two schedulers that look at one state would each send others away for it."""
+    for nobody: the urgent job gets its plan like any other. A second set of victims for the same job must have been
+    chosen from a state in which all that the first gave up was free, or two schedulers would each send others away for
+    it."""
     row = find_job(tx, proposal.job)
     try:
         if row is None:
@@ -51,11 +52,7 @@ def _victims(
         raise Stale(f"job {row.name} is {row.state.value} and does not wait")
     if row.attempt != proposal.attempt:
         raise Stale(f"job {row.name} is at attempt {row.attempt}, the preemption is for {proposal.attempt}")
-    if row.room_made > proposal.version:
-        raise Stale(f"others already make room for job {row.name} since version {row.room_made}")
-    leaving = [victim.name for victim in _still_leaving(tx, row)]
-    if leaving:
-        raise Stale(f"{', '.join(leaving)} must go first, to make room for job {row.name}")
+    _check_earlier(tx, row, proposal.version)
     names = [victim.job for victim in proposal.victims]
     if len(set(names)) != len(names):
         raise Refused("it names a victim twice")
@@ -73,14 +70,23 @@ def _victims(
     return found
 
 
-def _still_leaving(tx: WriteTx, row: JobRow) -> list[JobRow]:
-    """The jobs that were told to make room for this one, and whose workers are not surely gone yet."""
-    told = [(find_job(tx, job), attempt) for job, attempt in row.victims.items()]
-    return [
-        victim
-        for victim, attempt in told
-        if victim is not None and victim.attempt == attempt and victim.state is JobState.RESCHEDULING
-    ]
+def _check_earlier(tx: WriteTx, row: JobRow, version: int) -> None:
+    """Raises Stale where jobs were told to make room for this one, and are not surely gone, or were not yet at the
+    version given. What became of them since must have been seen, too: whether they gave their room, or took it back."""
+    if row.room_made > version:
+        raise Stale(f"others already make room for job {row.name} since version {row.room_made}")
+    told = [(victim, attempt) for job, attempt in row.victims.items() if (victim := find_job(tx, job)) is not None]
+    leaving = [victim.name for victim, attempt in told if victim.attempt == attempt and _leaves(victim)]
+    if leaving:
+        raise Stale(f"{', '.join(leaving)} must go first, to make room for job {row.name}")
+    for victim, _ in told:
+        if victim.version > version:
+            raise Stale(f"job {victim.name}, which made room for job {row.name}, has changed since version {version}")
+
+
+def _leaves(row: JobRow) -> bool:
+    """Whether the job is to hold nothing any more, and its workers are not surely gone yet."""
+    return row.state is JobState.RESCHEDULING or (row.state in JOB_OVER and row.live)
 
 
 def _victim(tx: WriteTx, asked: Victim, version: int) -> JobRow:
