@@ -33,15 +33,12 @@ from ces_common.db.tables import (
     JobRow,
     LeaseRow,
     MediumRow,
-    NodeRow,
     PlanRow,
     ReservationRow,
 )
 from ces_common.messages.events import TopologyChanged, parse_event
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.states import AllocationState, JobState
-from ces_manager.nodes.expiry import what_is_due
-from ces_manager.nodes.heartbeats import Joined, renew_leases, unheard
 from ces_manager.nodes.revocation import revoked_keys
 from ces_manager.retention import Cutoffs, has_aged, prune
 from ces_manager.timeouts import Timeouts
@@ -143,32 +140,6 @@ def test_a_forgotten_node_leaves_history_and_no_lease(url: URL) -> None:
         assert revoked_keys(tx) == ["UA" + "A" * 54]
     world.run(job, ["b"])
     audit(world)
-    world.close()
-
-
-def test_a_lease_that_is_asked_for_while_its_node_is_given_up_says_what_followed(url: URL) -> None:
-    world = World(url)
-    world.add_nodes("a", "b")
-    world.run(world.submit(ring(tasks=1)), ["a"])
-    world.wait(world.timeouts.lease_s + world.timeouts.margin_s + 1)
-    world.beat("b")
-    asked, answered = Event(), Event()
-
-    def ask() -> dict[str, Joined]:
-        asked.set()
-        granted = renew_leases(world.uow, [("a", "again")], world.now)
-        answered.set()
-        return granted
-
-    with ThreadPoolExecutor(1) as beside:
-        with world.uow.write(world.now) as tx:
-            due = what_is_due(tx, world.timeouts, world.failure_detector)
-            assert unheard(tx, due.lost, world.failure_detector) == ["a"]
-            asking = beside.submit(ask)
-            asked.wait()
-            assert not answered.wait(0.3), "it waits for what is decided of its node"
-            tx.session.get_one(NodeRow, "a").least_generation = decided = tx.version
-        assert asking.result()["a"].least_generation == decided
     world.close()
 
 
