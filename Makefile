@@ -4,6 +4,7 @@
 #   make test                  every test; CES_REQUIRE=engine,root,postgres,torch turns skips for want of those into failures
 #   make unit                  the tests that need neither broker nor cluster, in less than two minutes
 #   make install-train         adds torch; TORCH_INDEX=URL names a package index with other builds of it
+#   make bench-check BASE=COMMIT  whether control plane, placement or network became slower since that commit, in pairs of runs
 #   make soak ROUNDS=10        the tests that kill things, over and over, until one fails
 #   make unchanged BASE=COMMIT whether every answer is the same, bit for bit, as at that commit; needs torch for training
 #   make lint images clean
@@ -13,7 +14,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install install-train demo unit test compiled unchanged soak lint docs images clean
+.PHONY: help install install-train demo unit test compiled unchanged bench-check soak lint docs images clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -110,6 +111,11 @@ $(VENV)/.compiled: $(VENV)/.installed $(shell find libs/ces_core/src libs/ces_rl
 unchanged: install
 	@test -n "$(BASE)" || { echo "error: name the commit to compare with: make unchanged BASE=main" >&2; exit 2; }
 	PYTHONPATH=tests $(BIN)/python -m equivalence compare $(BASE) $(COMPARE_FLAGS)
+
+# Ratios of runs in turn, since machines are shared. build/bench-check keeps the commit, installed, and all results.
+bench-check: install
+	@test -n "$(BASE)" || { echo "error: name the commit to compare with: make bench-check BASE=main" >&2; exit 2; }
+	PYTHONPATH=tests $(BIN)/python -m bench_check $(BASE) $(CHECK_FLAGS)
 
 # A fault that shows once in ten times is a fault.
 ROUNDS ?= 10
