@@ -13,6 +13,7 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column("nodes", sa.Column("least_generation", sa.BigInteger(), nullable=False, server_default="0"))
+    op.execute("UPDATE nodes SET least_generation = 1")  # asks for a document of the present epoch, and no more
     op.add_column("cluster", sa.Column("last_subnet", sa.Integer(), nullable=False, server_default="0"))
 
 

@@ -77,9 +77,14 @@ def refusal(cluster: FaultCluster, node: str) -> str | None:
     return None
 
 
+def subnets_of(cluster: FaultCluster) -> dict[str, str]:
+    return {node.name: node.subnet for node in cluster.client.nodes.list()}
+
+
 def test_a_node_that_never_returns_is_forgotten(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder: Path = tmp_path_factory.mktemp("fltg")
     with running("fltg", folder, star(3), timing=TIMING) as cluster:
+        subnets = subnets_of(cluster)
         job = cluster.submit(recorded_job("stays", 6, replicas=1, disconnect="keep"))
         node = cluster.await_state(job, "running").placement[0].node
         assert node is not None
@@ -120,6 +125,8 @@ def test_a_node_that_never_returns_is_forgotten(tmp_path_factory: pytest.TempPat
             lambda: {one.name: one.state for one in cluster.client.nodes.list()}.get(node) == "ready",
             "a successor of its name joins",
         )
+        assert subnets_of(cluster)[node] not in subnets.values(), "the former one rests"
+        cluster.renumbered(subnets[node], subnets_of(cluster)[node])
         again = recorded_job("again", 0.5, replicas=1)
         again["tasks"][0]["constraints"] = {"labels": {"host": node}}
         cluster.finish(cluster.submit(again))

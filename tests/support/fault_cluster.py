@@ -213,6 +213,14 @@ class FaultCluster:
             }
         return state
 
+    def renumbered(self, before: str, after: str) -> None:
+        """A node of a forgotten one's name has another subnet: so has the kernel, where it routes to the node."""
+        old, new = before.removesuffix("0/24"), after.removesuffix("0/24")
+        self._fresh = json.loads(json.dumps(self._fresh).replace(f'"{old}', f'"{new}'))
+        for state in self._fresh.values():
+            if isinstance(state, dict):
+                state["routes"].sort()
+
     # what must hold in the end
 
     def nothing_held(self) -> list[str]:

@@ -113,9 +113,13 @@ async def test_after_the_lease_nothing_starts_by_a_document_from_before_the_node
     world.time.passes(LEASE_S + 60)
     world.least_generation = 2
     agent = await world.start()
+    await world.until(lambda: agent.missing() == "what compute-ctl wants it to run")
+    fetches = world.fetches
     await world.beats_more()
     assert world.states() == {}
     assert not agent._lease.holds()
+    assert agent.missing() == "what compute-ctl wants it to run"
+    assert world.fetches == fetches, "it was read once, and what changes is heard"
     await world.want(compute(worker("b"), generation=2), network("b", generation=2))
     await world.until(lambda: world.states() == {"b.1": "running"})
     assert agent.missing() is None

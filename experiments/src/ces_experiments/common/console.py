@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -71,8 +70,6 @@ def measuring(out: Path, plots: bool) -> Iterator[Progress]:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise typer.BadParameter(f"cannot be written: {error}", param_hint="--out") from error
-    # Terminated as interrupted: what was started for the measurement is ended, too.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with PlainProgress(*columns, console=Console(stderr=True), transient=True) as progress:
         try:

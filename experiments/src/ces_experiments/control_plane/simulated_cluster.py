@@ -19,6 +19,7 @@ from ces_common.jobfile import JobFile
 from ces_common.messages.api import TopologyFile
 from ces_common.states import JOB_OVER
 from ces_experiments.common.console import counted
+from ces_experiments.common.interruption import ended_tidily
 from ces_experiments.control_plane.simulated_agents import SimulatedNode
 from ces_testbed.cluster import Cluster
 from ces_testbed.services import CONTROLLERS, MANAGER, NATS
@@ -35,7 +36,7 @@ CENTRAL = (NATS, MANAGER, *CONTROLLERS)
 def central_services(database_url: str | None = None, queue: Path | None = None) -> Iterator[Cluster]:
     """A cluster without agents, in a folder that goes with it. ``queue``: the file of the queue's parameters."""
     placeholder = Topology(nodes=[TestbedNode(name="unused", cpu=1000, memory=2**30)])
-    with tempfile.TemporaryDirectory(prefix="ces-bench-") as folder:
+    with ended_tidily(), tempfile.TemporaryDirectory(prefix="ces-bench-") as folder:
         spec = ClusterSpec(
             name="bench",
             api_port=free_port(LOCALHOST, set()),

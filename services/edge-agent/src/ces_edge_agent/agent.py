@@ -37,6 +37,7 @@ log = structlog.get_logger()
 PROGRESS_S = 0.5
 HOUSEKEEPING_S = 600.0
 ANSWER_S = 10.0  # how long a heartbeat waits for its answer before it is known how long leases are: a third of one
+MANAGERS_WORD = "word from the manager"
 ASKED_AT_ONCE = 8  # heartbeats that wait for their answers
 T = TypeVar("T")
 
@@ -77,6 +78,10 @@ class Agent:
         self._answered = False  # whether the last heartbeat that the manager had time to answer renewed the lease
         self._judged = float("-inf")  # when that one was sent
         self._answer_s = ANSWER_S
+        self._caught_up = False  # whether the desired state was read since the lease has ended
+        self._catching_up = asyncio.Lock()
+        self._unread, self._read_again = 0, float("-inf")  # failures, and when the next try may come
+        self._waits_for = MANAGERS_WORD
         self._connected = False
         self._reading_progress = asyncio.Lock()
         self._resync_hint = Hint()
@@ -84,7 +89,7 @@ class Agent:
 
     def missing(self) -> str | None:
         """Why the agent is not ready; None when it is."""
-        return None if self._answered and self._lease.holds() else "word from the manager"
+        return None if self._answered and self._lease.holds() else self._waits_for
 
     def close(self) -> None:
         """Close the server of inputs."""
@@ -179,15 +184,33 @@ class Agent:
         try:
             raw = await self._bus.request(subject, encoded(beat), timeout_s=self._answer_s)
             grant = LeaseGrant.model_validate_json(raw)
-            if not self._lease.holds():  # workers desired before may run elsewhere by now: read before any starts
-                await self._read_desired()
-                self._workers_document.check_reached(grant.epoch, grant.least_generation)
+            if not self._lease.holds():
+                await self._catch_up(grant)
             self._lease.renew(sent, grant.lease_s)
+            self._caught_up = False
             self._answer_s = max(grant.lease_s / 3, self._settings.heartbeat_s)
             self._note_answer(sent, True)
         except (BusError, ValueError) as error:
             self._note_answer(sent, False, str(error))
         self.workers.hint.set()
+
+    async def _catch_up(self, grant: LeaseGrant) -> None:
+        """After the lease has ended, workers desired before may run elsewhere by now: read what is desired before any
+        starts. Once is enough, since changes are heard; a whole site comes back together, so each failure makes the
+        next try come later. Raises BusError, OutdatedDocument."""
+        async with self._catching_up:
+            if not self._caught_up:
+                now = asyncio.get_running_loop().time()
+                if now < self._read_again:
+                    raise BusUnavailable("the desired state could not be read, and is tried again soon")
+                self._unread += 1
+                wait_s = min(backoff_s(self._unread), self._settings.resync_s)
+                self._read_again = now + wait_s * random.uniform(0.5, 1.0)
+                await self._read_desired()
+                self._caught_up, self._unread = True, 0
+        self._waits_for = "what compute-ctl wants it to run"
+        self._workers_document.check_reached(grant.epoch, grant.least_generation)
+        self._waits_for = MANAGERS_WORD
 
     def _note_answer(self, sent: float, answered: bool, error: str = "") -> None:
         if sent < self._judged:  # a later heartbeat has told already

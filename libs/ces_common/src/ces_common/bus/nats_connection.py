@@ -375,9 +375,11 @@ def _cancellation_kept() -> Iterator[None]:
     task = asyncio.current_task()
     assert task is not None, "only a task can be cancelled"
     before = task.cancelling()
-    yield
-    if task.cancelling() > before:
-        raise asyncio.CancelledError
+    try:
+        yield
+    finally:
+        if task.cancelling() > before:
+            raise asyncio.CancelledError
 
 
 async def _stop(task: asyncio.Future[Any]) -> None:

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import structlog
 from sqlalchemy import Engine, Select, insert, select, update
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from ces_common.db.engine import BUSY_TIMEOUT_MS, TIMELINE, reading, writing
@@ -176,10 +177,19 @@ class UnitOfWork:
             yield ReadTx(session)
 
     def _look_at_timeline(self, session: Session) -> None:
-        """Before anything else: what was read or written after a promotion belongs to the new epoch."""
+        """Before anything else: what was read or written after a promotion belongs to the new epoch. Timelines only
+        grow, so a connection that tells an earlier one leads to a server whose place another has taken: it is given
+        up. Raises OperationalError."""
         timeline = session.connection().info.get(TIMELINE)
         if timeline == self._timeline:
             return
         with Session(self._writing) as other, other.begin():
-            begin_epoch(other, other.connection().info[TIMELINE])
-        self._timeline = timeline
+            noted = other.connection().info[TIMELINE]
+            latest = max(timeline, noted, self._timeline or 0)
+            for each, of in ((session, timeline), (other, noted)):
+                if of < latest:
+                    each.connection().invalidate()
+            if min(timeline, noted) < latest:
+                raise OperationalError("the timeline", None, ConnectionError("another server has taken over"))
+            begin_epoch(other, noted)
+        self._timeline = latest

@@ -156,7 +156,7 @@ class LeaseGrant(Message):
 class Alive(Message):
     """A controller's sign of life: its last look at the state and what followed from it have gone through."""
 
-    service: Id
+    service: Literal["network-ctl", "compute-ctl"]
 
 
 class Progress(Message):

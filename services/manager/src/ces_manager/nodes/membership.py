@@ -114,6 +114,8 @@ def _check_held(tx: WriteTx, row: NodeRow, request: JoinRequest) -> None:
             wrong.append(f"{name} {of_it}")
     if wrong:
         remedy = f"drain it first (ces node drain {row.name})"
+        if row.state != "ready":
+            remedy += f", or, if it is gone for good, forget it (ces node forget {row.name})"
         raise Conflict(f"node {row.name} has work that does not fit what it becomes: {', '.join(wrong)}; {remedy}")
 
 
