@@ -13,10 +13,17 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from ces_common.disconnect import Disconnect
 from ces_common.quantities import Bandwidth, Cpu, Duration, Memory
 
 SIMPLE = {str: "text", int: "integer", float: "number", bool: "true or false", object: "anything", Any: "anything"}
-QUANTITIES = {"CPU quantity": Cpu, "memory quantity": Memory, "bandwidth": Bandwidth, "duration": Duration}
+QUANTITIES = {
+    "CPU quantity": Cpu,
+    "memory quantity": Memory,
+    "bandwidth": Bandwidth,
+    "duration": Duration,
+    "`stop`, `keep` or duration": Disconnect,
+}
 LONG = 5  # more values than this are not written out
 
 

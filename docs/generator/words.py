@@ -93,8 +93,9 @@ JOB_FIELDS = {
     "JobFile.flows": ("The directed flows between tasks. Left out: the tasks have no reserved bandwidth.", ""),
     "JobFile.restart": ("What happens when a worker fails.", ""),
     "JobFile.disconnect": (
-        "When the node is cut off: `stop` at the end of the lease, or `keep` going for as long as it takes.",
-        "disconnect: keep",
+        "[When a node is cut off](#disconnect): `stop` its workers at the end of the lease, a duration later, 30 days "
+        "at most, or `keep` them going for as long as it takes.",
+        "disconnect: 5m",
     ),
     "TaskGroup.name": ("Tasks are called `<name>-0`, `<name>-1`, ...; so are their hosts.", "name: worker"),
     "TaskGroup.replicas": ("How many tasks the group has. Ranks count through all groups in order.", "replicas: 5"),

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from runtime_bench import Bench, clean, ended, endpoint, log_text, logged, until
@@ -100,10 +99,11 @@ async def test_without_any_owner_the_end_of_the_lease_ends_workers_but_those_tol
 ) -> None:
     real_only(bench)
     programs = {"a1": bench.sleeps, "a2": ("python", "-uc", POLITE), "a3": bench.stubborn, "kept": bench.sleeps}
+    programs["late"] = bench.sleeps
+    told = {"kept": "keep", "late": "1h"}
     for name, command in programs.items():
         await runtime.ensure_sandbox(endpoint(name))
-        disconnect: Literal["stop", "keep"] = "keep" if name == "kept" else "stop"
-        await runtime.start(bench.worker(*command, allocation=name, disconnect=disconnect))
+        await runtime.start(bench.worker(*command, allocation=name, disconnect=told.get(name, "stop")))
     await logged(runtime, "listening\n", "a2")
     await logged(runtime, "deaf\n", "a3")
     pids = {key.partition(".")[0]: status.pid for key, status in (await runtime.workers()).items()}
@@ -113,13 +113,20 @@ async def test_without_any_owner_the_end_of_the_lease_ends_workers_but_those_tol
     assert all(alive(pid) for pid in pids.values())
 
     async def ended_by_themselves() -> bool:
-        return not any(alive(pid) for name, pid in pids.items() if name != "kept")
+        return not any(alive(pid) for name, pid in pids.items() if name not in told)
 
     await until(ended_by_themselves)
+    assert all(alive(pids[name]) for name in told)
+    bench.lease(-3595)
+
+    async def ended_later() -> bool:
+        return not alive(pids["late"])
+
+    await until(ended_later)
     assert alive(pids["kept"])
 
     await runtime.open()
-    for name, code in (("a1", 143), ("a2", 7), ("a3", 137)):
+    for name, code in (("a1", 143), ("a2", 7), ("a3", 137), ("late", 143)):
         status = await ended(runtime, f"{name}.0")
         assert (name, status.exit_code, status.reason, status.lapsed) == (name, code, LEASE_OVER, True)
     assert (await runtime.workers())["kept.0"].state == "running"

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Literal
 from uuid import uuid4
 
 import pytest
@@ -57,7 +56,7 @@ class Bench:
         incarnation: int = 0,
         cpu: int = 1000,
         paused: bool = False,
-        disconnect: Literal["stop", "keep"] = "stop",
+        disconnect: str = "stop",
     ) -> DesiredWorker:
         return DesiredWorker(
             allocation=allocation,

@@ -47,7 +47,7 @@ def errors_of(tmp_path: Path, text: str) -> list[dict[str, str]]:
         ("name: x\n", "tasks", "add it"),
         (f"name: X_y\n{TASKS}", "name", "lower-case letters"),
         (f"name: x\npriority: 101\n{TASKS}", "priority", "change 101"),
-        (f"name: x\n{TASKS}disconnect: wait\n", "disconnect", "'stop' or 'keep'"),
+        (f"name: x\n{TASKS}disconnect: wait\n", "disconnect", "'stop', 'keep' or a duration"),
         ("name: x\ntasks: [{name: w, command: [x], resources: {cpu: 5x}}]\n", "tasks[0].resources.cpu", "500m"),
         ("name: x\ntasks: [{name: w}]\n", "tasks[0]", "nothing to run"),
         ("name: x\ntasks: [{name: w, command: [x]}, {name: w, command: [x]}]\n", "tasks", "used twice"),

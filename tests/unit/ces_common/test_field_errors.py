@@ -23,7 +23,7 @@ GROUP = {"name": "w", "command": ["true"]}
         ({"priority": -1}, "must be at least 0"),
         ({"priority": "high"}, "must be a whole number"),
         ({"priority": 1.5}, "must be a whole number"),
-        ({"disconnect": "no"}, "must be 'stop' or 'keep'"),
+        ({"disconnect": "no"}, "must be 'stop', 'keep' or a duration like 5m"),
         ({"tasks": []}, "must have at least 1 entries, has 0"),
         ({"tasks": [GROUP | {"name": f"g{i}"} for i in range(65)]}, "must have at most 64 entries, has 65"),
         ({"tasks": "w"}, "must be a list"),

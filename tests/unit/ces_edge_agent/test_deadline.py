@@ -196,6 +196,33 @@ def test_the_sandbox_decides_as_the_shim_does(tmp_path: Path, now: str, end: str
 
 
 @needs_sh
+@pytest.mark.parametrize(
+    ("now", "end", "lapsed"),
+    [
+        ("129.99", "100.00", False),
+        ("130.00", "100.00", True),
+        ("99.00", "100.00", False),
+        ("30.07", "0.08", False),
+        ("30.08", "0.08", True),
+    ],
+)
+def test_a_worker_that_outlives_the_lease_ends_that_much_later(
+    tmp_path: Path, now: str, end: str, lapsed: bool
+) -> None:
+    sandbox = Sandbox(tmp_path)
+    (tmp_path / "keep" / "a1").write_text("3000\n")
+    assert sandbox.says(now, lease=f"b {end} {end}\n".encode()) is lapsed
+    assert LeaseWatch(tmp_path / "deadline", "b", lambda: float(now), outlives_s=30).lapsed() is lapsed
+
+
+@needs_sh
+def test_a_worker_that_outlives_the_lease_needs_to_have_had_one(tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path)
+    (tmp_path / "keep" / "a1").write_text("3000\n")
+    assert sandbox.says("5.00")
+
+
+@needs_sh
 @pytest.mark.parametrize("lease", [None, b"", b"b 99 98\n", b"b x x\n", b"rubbish", b"\n"])
 def test_a_sandbox_that_never_read_a_lease_has_none(tmp_path: Path, lease: bytes | None) -> None:
     assert Sandbox(tmp_path).says("5.00", lease=lease)

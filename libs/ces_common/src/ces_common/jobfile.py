@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
+from ces_common.disconnect import STOP, Disconnect
 from ces_common.names import NODE_MARK, node_end
 from ces_common.quantities import Bandwidth, Cpu, Duration, Memory, format_duration
 
@@ -206,7 +207,7 @@ class JobFile(Document):
     tasks: Annotated[list[TaskGroup], Field(min_length=1, max_length=64)]
     flows: Flows = Flows()
     restart: Restart = Restart()
-    disconnect: Literal["stop", "keep"] = "stop"
+    disconnect: Disconnect = STOP
 
     @field_validator("duration")
     @classmethod

@@ -64,12 +64,14 @@ def boot_clock() -> float:
 
 class LeaseWatch:
     """Whether the lease has ended, by the deadline that the agent wrote last. No deadline, or one of another boot,
-    means that there is no lease."""
+    means that there is no lease. ``outlives_s``: for how long the worker goes on beyond it."""
 
-    def __init__(self, path: Path, boot: str, now: Callable[[], float] = boot_clock) -> None:
-        self._path, self._boot, self._now = path, boot, now
+    def __init__(
+        self, path: Path, boot: str, now: Callable[[], float] = boot_clock, *, outlives_s: float = 0.0
+    ) -> None:
+        self._path, self._boot, self._now, self._outlives_s = path, boot, now, outlives_s
         self._known: Deadline | None = None
 
     def lapsed(self) -> bool:
         known = self._known = read_deadline(self._path) or self._known
-        return known is None or known.boot != self._boot or self._now() >= known.at
+        return known is None or known.boot != self._boot or self._now() >= known.at + self._outlives_s

@@ -1,7 +1,5 @@
 """The reconciler: example by example, and against every history of documents, ends, leases and networks."""
 
-from dataclasses import replace
-
 import pytest
 from agent_parts import network, worker
 from hypothesis import settings
@@ -26,7 +24,7 @@ from ces_edge_agent.reconcilers.actions import (
     plan_workers,
 )
 
-HELD, OVER = LeaseCover(True), LeaseCover(False)
+HELD, OVER = LeaseCover(1.0), LeaseCover(-1.0)
 
 
 def seen(*statuses: tuple[str, int, WorkerState]) -> dict[str, WorkerStatus]:
@@ -169,7 +167,11 @@ class Node(RuleBasedStateMachine):
             *((allocation_of(key), int(key.rpartition(".")[2]), state) for key, state in self.workers.items())
         )
         return plan_workers(
-            list(self.desired.values()), statuses, self.networked, LeaseCover(self.lease), known=self.known
+            list(self.desired.values()),
+            statuses,
+            self.networked,
+            LeaseCover(1.0 if self.lease else -1.0),
+            known=self.known,
         )
 
     @rule()
@@ -240,7 +242,15 @@ TestAnyHistory = Node.TestCase
 
 
 def test_leases_cover_by_what_a_worker_was_told() -> None:
-    assert replace(HELD, holds=False) == OVER
     assert HELD.covers(worker("a"))
     assert not OVER.covers(worker("a"))
     assert OVER.covers(worker("a", disconnect="keep"))
+    assert LeaseCover(-299.0).covers(worker("a", disconnect="5m"))
+    assert not LeaseCover(-300.0).covers(worker("a", disconnect="5m"))
+
+
+def test_a_worker_that_outlives_the_lease_goes_on_and_none_starts_meanwhile() -> None:
+    alive = seen(("a", 1, "running"))
+    desired = [worker("a", disconnect="5m"), worker("b", disconnect="5m")]
+    assert plan_workers(desired, alive, {"a", "b"}, LeaseCover(-1.0)) == {}
+    assert plan_workers(desired, alive, {"a", "b"}, LeaseCover(-301.0)) == {"a": Stop("a.1", LEASE_OVER)}

@@ -12,6 +12,7 @@ from sqlalchemy import update
 from ces_common.db.tables import LeaseRow
 from ces_common.db.uow import WriteTx
 from ces_common.states import AllocationState, JobState
+from ces_manager.errors import Conflict
 from ces_manager.jobs import commands
 from ces_manager.nodes import expiry, heartbeats
 from ces_manager.nodes.expiry import Due, what_is_due
@@ -86,6 +87,39 @@ def test_a_job_that_keeps_running_is_never_moved_behind_its_back(world: World) -
     world.beat(*NODES)
     world.tell(job, "exited", exit_code=0)
     assert world.job(job).state is J.SUCCEEDED
+
+
+def test_a_job_that_outlives_the_lease_is_moved_that_much_later(world: World) -> None:
+    strict, lasting = world.submit(ring("strict", tasks=1)), world.submit(ring("lasting", tasks=1, disconnect="5m"))
+    for job in (strict, lasting):
+        world.run(job, ["a"])
+    world.wait(world.timeouts.lease_s + world.timeouts.margin_s + 1)
+    world.beat("b", "c", "d")
+    assert world.expire().lost == ["a"]
+    assert (world.job(strict).state, world.job(lasting).state) == (J.QUEUED, J.RUNNING)
+    world.wait(298)
+    world.beat("b", "c", "d")
+    assert world.expire() == NOTHING
+    with pytest.raises(Conflict, match="its work ends in 1 s"):
+        world.forget("a")
+    world.wait(2)
+    world.beat("b", "c", "d")
+    assert world.expire().lost == ["a"]
+    record = world.job(lasting)
+    assert (record.state, record.attempt) == (J.QUEUED, 2)
+    assert record.reason == "node a was not heard for longer than its lease and 5m"
+
+
+def test_a_centre_that_was_away_for_five_minutes_takes_nothing_from_a_job_that_outlives_the_lease(world: World) -> None:
+    job = world.submit(ring(disconnect="5m"))
+    world.run(job, NODES)
+    world.wait(300)
+    world.restart()
+    assert world.expire() == NOTHING
+    world.beat(*NODES)
+    world.wait(world.timeouts.unreachable_after_s)
+    assert world.expire() == NOTHING
+    assert world.job(job).state is J.RUNNING
 
 
 def test_a_state_that_outlives_its_deadline_is_given_up_a_few_times(world: World) -> None:

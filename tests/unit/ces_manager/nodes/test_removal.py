@@ -81,11 +81,11 @@ def test_what_may_still_run_is_not_forgotten(world: World) -> None:
         world.forget("a")
     world.wait(world.timeouts.unreachable_after_s + 1)
     world.expire()
-    with pytest.raises(Conflict, match="its lease ends in 29 s at the latest"):
+    with pytest.raises(Conflict, match="its work ends in 29 s at the latest"):
         world.forget("a")
     world.restart()  # a new manager has not observed anything yet
     world.expire()
-    with pytest.raises(Conflict, match="its lease ends in 40 s"):
+    with pytest.raises(Conflict, match="its work ends in 40 s"):
         world.forget("a")
     assert world.job(job).state is J.RESCHEDULING
     silence(world, "a")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ces_common.disconnect import STOP, Disconnect
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, Port, Small
 
@@ -24,7 +25,7 @@ class DesiredWorker(Message):
     memory: Count
     gpu: Small = 0
     paused: bool = False
-    disconnect: Literal["stop", "keep"] = "stop"
+    disconnect: Disconnect = STOP
 
     @property
     def key(self) -> str:

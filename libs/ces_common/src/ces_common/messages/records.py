@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field
 
+from ces_common.disconnect import STOP, Disconnect
 from ces_common.jobfile import DEFAULT_TENANT, Flow, Preemption, Restart, Task
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, ExitCode, Number, Port, Small
@@ -135,7 +136,7 @@ class JobRecord(Message):
     attempt: Small = 1  # counts plans: a rescheduled job gets a new one
     restarts: Small = 0
     reason: str | None = None
-    disconnect: Literal["stop", "keep"] = "stop"
+    disconnect: Disconnect = STOP
     restart: Restart = Restart()
     tasks: list[Task] = []
     flows: list[Flow] = []

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ces_common.disconnect import outlives_s
 from ces_common.messages.desired import DesiredNetwork, DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerStatus
 from ces_edge_agent.deadline import LEASE_OVER
@@ -48,12 +49,17 @@ Action = Start | Stop | Remove | Pause | Resume
 
 @dataclass(frozen=True, slots=True)
 class LeaseCover:
-    """Which workers may be alive: all while the lease holds, afterwards only those with ``disconnect: keep``."""
+    """Which workers may be alive: all while the lease holds, afterwards those that outlive it for long enough.
+    ``left_s``: seconds until the lease ends, negative afterwards."""
 
-    holds: bool
+    left_s: float
+
+    @property
+    def holds(self) -> bool:
+        return self.left_s > 0
 
     def covers(self, worker: DesiredWorker) -> bool:
-        return self.holds or worker.disconnect == "keep"
+        return self.left_s + outlives_s(worker.disconnect) > 0
 
 
 def allocation_of(key: str) -> str:

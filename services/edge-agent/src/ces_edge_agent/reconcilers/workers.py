@@ -88,7 +88,7 @@ class WorkerReconciler:
             desired,
             {**self.observed, **self._refused},
             self._networked(),
-            LeaseCover(self._lease.holds()),
+            LeaseCover(self._lease.remaining()),
             known=document is not None,
             stop_reasons=self._stop_reasons.by_worker,
         )

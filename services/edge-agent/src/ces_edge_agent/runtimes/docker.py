@@ -16,6 +16,7 @@ from docker.types import DeviceRequest, LogConfig
 from requests.exceptions import ConnectionError as EngineConnectionError
 from requests.exceptions import ReadTimeout
 
+from ces_common.disconnect import outlives_s
 from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_edge_agent import linux
@@ -181,7 +182,7 @@ class DockerRuntime:
         if sandbox is None or not sandbox["State"]["Running"]:
             raise RuntimeUnavailable(f"allocation {worker.allocation} has no sandbox yet")
         image = self._image(worker.image)
-        self._sandboxes.prepare(worker.allocation, keep=worker.disconnect == "keep")
+        self._sandboxes.prepare(worker.allocation, outlives_s(worker.disconnect))
         for copier in [self._copiers[key] for key in self._copiers if key.startswith(f"{worker.allocation}.")]:
             copier.join(_LOG_PATIENCE_S)  # the output of earlier incarnations comes first
         labels = {

@@ -3,6 +3,7 @@ share. Its first process, sandbox.sh, ends the workers when the lease has run ou
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -115,11 +116,13 @@ class PauseContainers:
             for folder in (self._keeps, self._notes):
                 (folder / allocation).unlink(missing_ok=True)
 
-    def prepare(self, allocation: str, keep: bool) -> None:
-        """To be called before a worker starts. ``keep``: the worker goes on without a lease."""
+    def prepare(self, allocation: str, outlives_s: float) -> None:
+        """To be called before a worker starts. ``outlives_s``: for how long it goes on beyond the lease; infinite for
+        one that needs none."""
         (self._notes / allocation).unlink(missing_ok=True)
-        if keep:
-            (self._keeps / allocation).touch()
+        if outlives_s:
+            hundredths = "" if math.isinf(outlives_s) else f"{int(outlives_s * 100)}\n"
+            (self._keeps / allocation).write_text(hundredths)
 
     def lapsed(self, allocation: str) -> bool:
         """Whether the sandbox ended the allocation's last worker because the lease had run out."""

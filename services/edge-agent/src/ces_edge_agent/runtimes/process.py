@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ces_common.disconnect import KEEP, outlives_s
 from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_common.names import short_hash
@@ -265,7 +266,8 @@ class ProcessRuntime:
             netns=str(boxes.namespace(worker.allocation)) if boxes else None,
             hosts=str(boxes.hosts(worker.allocation)) if boxes else None,
             hostname=boxes.hostname(worker.allocation) if boxes else None,
-            deadline=None if worker.disconnect == "keep" else str(deadline_file(self._state)),
+            deadline=None if worker.disconnect == KEEP else str(deadline_file(self._state)),
+            outlives_s=0.0 if worker.disconnect == KEEP else outlives_s(worker.disconnect),
         )
 
     async def stop(self, key: str, grace_s: float) -> None:

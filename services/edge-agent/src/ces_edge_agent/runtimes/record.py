@@ -48,6 +48,8 @@ class WorkerRecord:
     hostname: str | None
     deadline: str | None = None
     """The deadline file; None if the worker goes on without a lease."""
+    outlives_s: float = 0.0
+    """For how long it goes on beyond the deadline."""
 
     def save(self, directory: Path) -> None:
         write(directory / "worker.json", asdict(self))

@@ -3,17 +3,32 @@
 # process in its process id namespace, so no worker outlives it.
 #   sh -c "$(cat sandbox.sh)" sandbox FOLDER ALLOCATION UPTIME
 # FOLDER holds the file "deadline" (see deadline.py) and two folders with files named after allocations: "keep" for
-# workers that go on without a lease, "lapsed" for a record of those ended here. UPTIME: /proc/uptime, which counts as
-# CLOCK_BOOTTIME does. Plain sh and sleep: the sandbox's image has nothing else.
+# workers that go on without a lease, or for as many hundredths of a second beyond it as the file says; "lapsed" for a
+# record of those ended here. UPTIME: /proc/uptime, which counts as CLOCK_BOOTTIME does. Plain sh and sleep: the
+# sandbox's image has nothing else.
 
 known=0
 
+# Hundredths of a second, without zeros before them: arithmetic would take those for an octal number.
+hundredths() {
+    digits=${1%.*}${1#*.}
+    digits=${digits#0}
+    echo "${digits#0}"
+}
+
 lapsed() {
-    [ -e "$1/keep/$2" ] && return 1
+    more=0
+    if [ -e "$1/keep/$2" ]; then
+        read -r more <"$1/keep/$2"
+        [ -n "$more" ] || return 1
+    fi
     { read -r boot end again <"$1/deadline"; } 2>/dev/null
-    [ -n "$end" ] && [ "$end" = "$again" ] && known=${end%.*}${end#*.}
+    case $end in
+    "" | *[!0-9.]*) ;;
+    "$again") known=$(hundredths "$end") ;;
+    esac
     read -r up idle <"$3"
-    ! [ "${up%.*}${up#*.}" -lt "$known" ]
+    [ "$known" = 0 ] || ! [ "$(hundredths "$up")" -lt $((known + more)) ]
 }
 
 # The living first processes of the workers' containers: those whose parent is outside this namespace. The name in

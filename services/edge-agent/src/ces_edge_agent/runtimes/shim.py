@@ -46,7 +46,9 @@ class Shim:
         self._status: int | None = None
         self._stopping = False
         self._reason: str | None = None
-        self._lease = LeaseWatch(Path(worker.deadline), worker.boot) if worker.deadline else None
+        self._lease = (
+            LeaseWatch(Path(worker.deadline), worker.boot, outlives_s=worker.outlives_s) if worker.deadline else None
+        )
         self._kill_at: float | None = None  # on the boot clock; None while the lease holds
 
     def run(self, report: Callable[[str], None]) -> None:

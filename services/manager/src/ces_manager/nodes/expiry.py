@@ -8,13 +8,16 @@ early."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 
 from sqlalchemy import select
 
 from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, NodeRow, ReservationRow
 from ces_common.db.uow import ReadTx, UnitOfWork, WriteTx
+from ces_common.disconnect import STOP, outlives_s
 from ces_common.states import JobState
 from ces_manager.clock import Clock
 from ces_manager.jobs import lifecycle
@@ -50,8 +53,9 @@ def expire(uow: UnitOfWork, timeouts: Timeouts, failure_detector: FailureDetecto
             due = what_is_due(writing, timeouts, failure_detector)
             due = replace(due, lost=unheard(writing, due.lost[:LOST_AT_ONCE], failure_detector))
             _silent(writing, due.silent)
+            now = failure_detector.hearing()
             for node in due.lost:
-                _lost(writing, node)
+                _lost(writing, timeouts, node, failure_detector.nodes.age(node, now))
             for job, late in due.late.items():
                 _late(writing, timeouts, job, late)
     return due
@@ -66,25 +70,30 @@ def what_is_due(tx: ReadTx, timeouts: Timeouts, failure_detector: FailureDetecto
     late, failure_detector.hindrances = judge(waits, heard, timeouts, failure_detector, now)
     return Due(
         sorted(name for name, age in heard.items() if nodes[name].state == "ready" and is_silent(age, timeouts)),
-        _with_work(tx, sorted(name for name, age in heard.items() if is_lost(age, timeouts))),
+        _with_work(tx, heard, timeouts),
         late,
     )
 
 
-def _with_work(tx: ReadTx, nodes: list[str]) -> list[str]:
-    """The nodes with an allocation whose worker stops with the lease, or was never started."""
-    if not nodes:
+def _with_work(tx: ReadTx, heard: Mapping[str, float], timeouts: Timeouts) -> list[str]:
+    """The nodes with an allocation whose worker has surely stopped, or was never started. ``heard``: node -> seconds
+    since it was last heard."""
+    lost = sorted(name for name, age in heard.items() if is_lost(age, timeouts))
+    if not lost:
         return []
     query = (
-        select(AllocationRow.node)
+        select(AllocationRow.node, JobRow.disconnect, JobRow.state)
         .join(JobRow, JobRow.id == AllocationRow.job)
-        .where(
-            AllocationRow.node.in_(nodes),
-            AllocationRow.state.in_(LIVE_STATES),
-            (JobRow.disconnect == "stop") | JobRow.state.in_(UNSTARTED),
-        )
+        .where(AllocationRow.node.in_(lost), AllocationRow.state.in_(LIVE_STATES))
+        .distinct()
     )
-    return sorted(set(tx.session.scalars(query)))
+    rows = tx.session.execute(query)
+    return sorted({row.node for row in rows if _gone(row.disconnect, row.state, heard[row.node], timeouts)})
+
+
+def _gone(disconnect: str, state: JobState, age_s: float, timeouts: Timeouts) -> bool:
+    """Whether nothing of such a job runs any more on a node that was last heard so long ago."""
+    return is_lost(age_s, timeouts, 0.0 if state in UNSTARTED else outlives_s(disconnect))
 
 
 def _silent(tx: WriteTx, nodes: list[str]) -> None:
@@ -94,13 +103,14 @@ def _silent(tx: WriteTx, nodes: list[str]) -> None:
         emit_node(tx, row, "unreachable")
 
 
-def _lost(tx: WriteTx, node: str) -> None:
-    why = f"node {node} was not heard for longer than its lease"
+def _lost(tx: WriteTx, timeouts: Timeouts, node: str, age_s: float) -> None:
     lost = tx.session.get_one(NodeRow, node)
     lost.least_generation = lost.version = tx.version
     for row in jobs_on(tx, node):
-        if row.disconnect == "stop" or row.state in UNSTARTED:
-            change(tx, row, lambda course: lifecycle.node_lost(course, node, why))
+        if _gone(row.disconnect, row.state, age_s, timeouts):
+            longer = "" if row.disconnect == STOP else f" and {row.disconnect}"
+            why = f"node {node} was not heard for longer than its lease{longer}"
+            change(tx, row, partial(lifecycle.node_lost, node=node, reason=why))
 
 
 def _late(tx: WriteTx, timeouts: Timeouts, job: str, late: Late) -> None:

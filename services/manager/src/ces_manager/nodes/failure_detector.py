@@ -66,10 +66,11 @@ def is_silent(age_s: float, timeouts: Timeouts) -> bool:
     return age_s > timeouts.unreachable_after_s
 
 
-def is_lost(age_s: float, timeouts: Timeouts) -> bool:
-    """Whether the workers of a node that was last heard so long ago have surely stopped. Its agent counts the lease
-    from when it sent the heartbeat, which was before anybody here could see it, so its lease ends first."""
-    return age_s > timeouts.lease_s + timeouts.margin_s
+def is_lost(age_s: float, timeouts: Timeouts, outlives_s: float = 0.0) -> bool:
+    """Whether the workers of a node that was last heard so long ago, and that go on for ``outlives_s`` beyond its
+    lease, have surely stopped. Its agent counts the lease from when it sent the heartbeat, which was before anybody
+    here could see it, so its lease ends first."""
+    return age_s > timeouts.lease_s + outlives_s + timeouts.margin_s
 
 
 def gives_up(late: int, timeouts: Timeouts) -> bool:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from math import isfinite
 
 from sqlalchemy import delete, select
 
 from ces_common.db.tables import LIVE_STATES, AllocationRow, HopRow, JobRow, NodeRow, ReservationRow, RevokedKeyRow
 from ces_common.db.uow import ReadTx, WriteTx
+from ces_common.disconnect import outlives_s
 from ces_common.states import JobState
 from ces_manager.errors import Conflict
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.transitions import change
-from ces_manager.nodes.failure_detector import is_lost
 from ces_manager.nodes.rows import emit_node, jobs_on, node_row
 from ces_manager.timeouts import Timeouts
 
@@ -25,7 +26,7 @@ def forget_node(tx: WriteTx, timeouts: Timeouts, age_s: float, name: str) -> lis
 
     Raises NotFound; Conflict where something may still run there."""
     row = node_row(tx, name)
-    reason = _reason_to_keep(row, _tasks_on(tx, name), age_s, timeouts)
+    reason = _reason_to_keep(row, _tasks_on(tx, name), age_s, _end_s(tx, name, timeouts))
     if reason is not None:
         raise Conflict(reason)
     why = f"node {name} was forgotten"
@@ -45,18 +46,23 @@ def forget_node(tx: WriteTx, timeouts: Timeouts, age_s: float, name: str) -> lis
     return sorted(set(touched))
 
 
-def _reason_to_keep(row: NodeRow, tasks: Sequence[str], age_s: float, timeouts: Timeouts) -> str | None:
-    """Why the node cannot be forgotten; None where nothing may still run there."""
+def _end_s(tx: ReadTx, node: str, timeouts: Timeouts) -> float:
+    """Seconds of silence after which the last worker has stopped that stops by itself."""
+    outlives = (outlives_s(job.disconnect) for job in jobs_on(tx, node))
+    return timeouts.lease_s + timeouts.margin_s + max((each for each in outlives if isfinite(each)), default=0.0)
+
+
+def _reason_to_keep(row: NodeRow, tasks: Sequence[str], age_s: float, end_s: float) -> str | None:
+    """Why the node cannot be forgotten; None where nothing may still run there but what keeps going. ``end_s``: see
+    ``_end_s``."""
     if row.state == "ready":
         if not row.cordoned:
             return f"node {row.name} is alive: drain it first (ces node drain {row.name}), or end its agent"
         if tasks:
             return f"node {row.name} is alive and not empty yet: {', '.join(tasks[:5])}; try again when it is"
-    elif tasks and not is_lost(age_s, timeouts):
-        left = timeouts.lease_s + timeouts.margin_s - age_s
-        return (
-            f"node {row.name} may still be alive, its lease ends in {max(left, 1):.0f} s at the latest; try again then"
-        )
+    elif tasks and age_s <= end_s:
+        left = max(end_s - age_s, 1)
+        return f"node {row.name} may still be alive, its work ends in {left:.0f} s at the latest; try again then"
     return None
 
 
