@@ -70,3 +70,26 @@ def test_an_agent_that_is_back_before_anyone_missed_it_says_that_the_lease_had_r
     assert (view.attempt, view.restarts) == (2, 0)
     first, second = short.lives(job)
     assert first.end < second.start
+
+
+def test_a_worker_that_outlives_the_lease_ends_that_much_later_and_then_its_job_moves(short: FaultCluster) -> None:
+    lasting = short.submit(recorded_job("lasts", 20, replicas=1, disconnect="8s"))
+    node = short.await_state(lasting, "running").placement[0].node
+    assert node is not None
+    strict = short.submit(at(node, recorded_job("strict", 30, replicas=1)))
+    short.await_state(strict, "running")
+    wait_for(lambda: len(short.worker_pids(lasting)) == 1, "its worker lives")
+    (before,) = short.worker_pids(lasting)
+
+    short.cluster.kill(f"agent-{node}", stay_down=True)
+    wait_for(lambda: short.client.jobs.get(strict).attempt == 2, "the strict job has left the node")
+    assert short.client.jobs.get(lasting).attempt == 1
+    assert before in short.worker_pids(lasting)
+    wait_for(lambda: short.client.jobs.get(lasting).attempt == 2, "so has the lasting one")
+    assert before not in short.worker_pids(lasting)
+    short.client.jobs.cancel(strict)
+    view = short.finish(lasting)
+    assert view.placement[0].node != node
+    first, second = short.lives(lasting)
+    assert first.end < second.start
+    short.cluster.restart(f"agent-{node}")
