@@ -4,10 +4,11 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from agent_parts import compute, worker
+from agent_parts import FakeTime, compute, worker
 from reconciled_node import WorkerNode, running
 
-from ces_edge_agent.reconcilers.workers import OBSERVE_S
+from ces_common.messages.reports import WorkerStatus
+from ces_edge_agent.reconcilers.workers import LONG_START_S, OBSERVE_S
 
 
 @pytest.fixture
@@ -139,17 +140,51 @@ async def test_what_fails_is_tried_again_at_the_next_look_and_not_before(node: W
     assert node.states() == {"a.1": "running"}
 
 
-async def test_a_start_that_takes_long_is_told_of(node: WorkerNode, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+async def clock(monkeypatch: pytest.MonkeyPatch) -> FakeTime:
+    """The event loop's time, by which starts are timed."""
+    time = FakeTime()
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: time.steady)
+    return time
+
+
+async def test_a_start_that_takes_long_is_told_of(node: WorkerNode, clock: FakeTime) -> None:
     node.runtime.go.clear()
     node.want(worker("a"), generation=1)
-    await node.look(2)
+    await node.look()
+    clock.passes(LONG_START_S - 1)
+    await node.look()
     assert node.states() == {}
-    monkeypatch.setattr("ces_edge_agent.reconcilers.workers.LONG_START_S", 0.0)
+    clock.passes(1)
     await node.look()
     assert node.states() == {"a.1": "starting"}
     node.runtime.go.set()
     await node.look(2)
     assert node.states() == {"a.1": "running"}
+
+
+async def test_a_worker_that_is_there_and_does_not_run_yet_is_not_told_of_unless_it_is_undesired(
+    node: WorkerNode, clock: FakeTime
+) -> None:
+    """As with the process runtime: the worker shows before its program runs. If it hangs, its deadline must end."""
+    node.runtime.go.clear()
+    node.want(worker("a"), generation=1)
+    await node.look()
+    before = node.changes
+    node.runtime.host.workers["a.1"] = WorkerStatus(allocation="a", incarnation=1, state="starting")
+    for _ in range(3):
+        await node.look()
+        assert node.states() == {}
+        clock.passes(LONG_START_S)
+    assert node.changes == before
+    node.want(generation=2)
+    await node.look()
+    assert (node.states(), node.generation) == ({"a.1": "starting"}, 1)
+    node.runtime.host.workers.clear()
+    node.want(worker("a"), generation=3)
+    node.runtime.go.set()
+    await node.look(2)
+    assert (node.states(), node.generation) == ({"a.1": "running"}, 3)
 
 
 async def test_pause_and_resume(node: WorkerNode) -> None:

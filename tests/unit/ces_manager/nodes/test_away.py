@@ -111,16 +111,61 @@ def test_workers_on_a_node_that_is_away_are_waited_for(world: World) -> None:
     assert world.job(job).state is J.RUNNING
 
 
+def cross(world: World, job: str, tasks: list[str], hop: str) -> None:
+    """Commit a plan whose flows pass ``hop``."""
+    world.beat(hop)  # or nothing is planned across it
+    plan = world.propose(job, tasks)
+    flows = [flow.model_copy(update={"path": [flow.path[0], hop, flow.path[1]]}) for flow in plan.flows]
+    assert world.commit(plan.model_copy(update={"flows": flows})) is None
+
+
 def test_a_node_that_falls_silent_on_the_way_of_flows_leads_elsewhere_and_counts_against_no_job(world: World) -> None:
     job = world.submit(ring(tasks=2))
     for attempt in range(1, world.timeouts.max_late + 3):
         assert world.job(job).attempt == attempt
-        world.beat("a")  # or nothing is planned across it
-        plan = world.propose(job, ["b", "c"])
-        flows = [flow.model_copy(update={"path": [flow.path[0], "a", flow.path[1]]}) for flow in plan.flows]
-        assert world.commit(plan.model_copy(update={"flows": flows})) is None
+        cross(world, job, ["b", "c"], "a")
         pass_time(world, world.timeouts.planned_s + LOOK_S, "b", "c", "d")
         assert (world.job(job).state, world.job(job).reason) == (J.QUEUED, "planned for more than 60 s")
+
+
+def test_nor_does_one_that_is_back_just_before_the_deadline_ends(world: World) -> None:
+    job = world.submit(ring(tasks=2))
+    for attempt in range(1, world.timeouts.max_late + 3):
+        assert world.job(job).attempt == attempt
+        cross(world, job, ["b", "c"], "a")
+        assert all(not due.late for due in pass_time(world, world.timeouts.planned_s - 2 * LOOK_S, "b", "c", "d"))
+        assert [list(due.late) for due in pass_time(world, 3 * LOOK_S, *NODES) if due] == [[job]]
+        assert (world.job(job).state, world.job(job).reason) == (J.QUEUED, "planned for more than 60 s")
+
+
+def test_nor_one_that_this_manager_knows_only_from_its_predecessor_to_be_away(world: World) -> None:
+    """``unreachable`` in the database, and not yet silent for as long as that takes."""
+    world.timeouts = type(world.timeouts)(unreachable_after_s=50)
+    job = world.submit(ring(tasks=2))
+    cross(world, job, ["b", "c"], "a")
+    pass_time(world, world.timeouts.unreachable_after_s + LOOK_S, "b", "c", "d")
+    world.restart()
+    pass_time(world, world.timeouts.planned_s - 5 * LOOK_S, "b", "c", "d")
+    (due,) = [due for due in pass_time(world, 6 * LOOK_S, *NODES) if due]
+    assert due.late[job].hindered
+
+
+@pytest.mark.parametrize("away", [NETWORK_CTL, COMPUTE_CTL])
+def test_a_deadline_during_which_a_controller_was_away_counts_against_no_job(world: World, away: str) -> None:
+    job = planned(world)
+    for attempt in range(1, world.timeouts.max_late + 3):
+        assert world.job(job).attempt == attempt
+        if away == COMPUTE_CTL:
+            world.network(job)
+        world.controllers.remove(away)
+        assert pass_time(world, 60, *NODES) == []
+        world.controllers.add(away)
+        patience_s = world.timeouts.planned_s if away == NETWORK_CTL else world.timeouts.starting_s
+        (due,) = pass_time(world, patience_s + LOOK_S, *NODES)
+        assert list(due.late) == [job]
+        world.confirm(job)
+        assert world.job(job).state is J.QUEUED
+        assert world.commit(world.propose(job, ["a"])) is None
 
 
 def test_what_was_not_started_on_a_lost_node_goes_elsewhere_even_if_its_workers_were_to_be_kept(world: World) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +33,17 @@ def test_silence_counts_for_nothing_not_even_its_unnoticed_beginning() -> None:
         assert waits.look({"j": step(5.0)}, now)["j"].idle == 5
     assert waits.look({"j": step(600.0)}, 601.0)["j"].idle <= 6
     assert waits.look({"j": step(None)}, 700.0)["j"].idle <= 6
+
+
+def test_somebody_who_was_away_once_is_remembered_until_the_next_step() -> None:
+    waits = Waits()
+    assert not waits.look({"j": step(0.0)}, 0.0)["j"].hindered
+    assert waits.look({"j": step(0.0)}, SILENT_S + 1)["j"].hindered
+    assert waits.look({"j": step(20.0)}, 20.0)["j"].hindered
+    assert not waits.look({"j": step(21.0, stamp=2)}, 21.0)["j"].hindered
+    assert waits.look({"j": replace(step(22.0, stamp=2), hindered=True)}, 22.0)["j"].hindered
+    assert waits.look({"j": step(23.0, stamp=2)}, 23.0)["j"].hindered
+    assert waits.look({"j": step(None, stamp=3)}, 24.0)["j"].hindered, "from the first look on"
 
 
 def test_what_agents_are_at_is_counted_apart() -> None:

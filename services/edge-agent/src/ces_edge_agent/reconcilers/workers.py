@@ -31,7 +31,7 @@ from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 
 log = structlog.get_logger()
 OBSERVE_S = 0.5  # how often workers are observed without a hint; an exit is noticed by that
-LONG_START_S = 5.0  # a start that takes longer, since its image is fetched, say, is told of
+LONG_START_S = 5.0  # what takes longer before a worker is there, such as fetching its image, is told of
 STOPPED_EXIT = 143  # as of a program that SIGTERM ended
 
 
@@ -108,7 +108,9 @@ class WorkerReconciler:
         epoch = document.epoch if document else ""
         before = self._status.generation if self._status.epoch == epoch else 0
         self._stop_reasons.keep_only(self.observed.keys())
-        workers = [self._as_ended(key, status) for key, status in self.observed.items()]
+        # A desired worker that is there and does not run yet is news to nobody: if it hangs, its deadline is to end.
+        told = {key: each for key, each in self.observed.items() if each.state != "starting" or key not in desired}
+        workers = [self._as_ended(key, status) for key, status in told.items()]
         workers += self._refused.values()
         workers += self._long_starts(desired)
         status = Status(
@@ -122,7 +124,7 @@ class WorkerReconciler:
             self._changed()
 
     def _long_starts(self, desired: set[str]) -> list[WorkerStatus]:
-        """Workers that are still being started after a while: the manager is to wait for them."""
+        """Desired workers that are still being prepared after a while: the manager is to wait for them."""
         now = asyncio.get_running_loop().time()
         starts = [
             action.worker

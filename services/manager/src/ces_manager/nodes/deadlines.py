@@ -24,21 +24,24 @@ class Responsible:
 @dataclass(frozen=True, slots=True)
 class Step:
     """What is waited for. ``stamp``: changes with every step that is taken; ``preparing``: agents say that they are at
-    it, such as fetching an image."""
+    it, such as fetching an image; ``hindered``: somebody else whom it takes is away."""
 
     stamp: Hashable
     responsible: Sequence[Responsible]
     preparing: bool = False
+    hindered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """Seconds for which a step could have been taken: ``idle``, and ``preparing`` while agents said they were at it."""
+    """Seconds for which a step could have been taken: ``idle``, and ``preparing`` while agents said they were at it.
+    ``hindered``: at some look since the last step, somebody whom it takes was away."""
 
     stamp: Hashable
     until: float  # up to when time has been judged
     idle: float = 0.0
     preparing: float = 0.0
+    hindered: bool = False
 
 
 class Waits:
@@ -55,9 +58,11 @@ class Waits:
 
 
 def _counted(before: Waited | None, step: Step, now: float) -> Waited:
+    away = any(each.away(now) for each in step.responsible)
     if before is None or before.stamp != step.stamp:
-        return Waited(step.stamp, now)
-    if any(each.away(now) for each in step.responsible):
+        return Waited(step.stamp, now, hindered=away or step.hindered)
+    before = replace(before, hindered=before.hindered or away or step.hindered)
+    if away:
         return replace(before, until=now)
     # Only up to when all were heard: what comes after may turn out to have been silence.
     until = max(before.until, min((each.heard or 0.0 for each in step.responsible), default=now))

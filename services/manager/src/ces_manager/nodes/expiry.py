@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 
 from sqlalchemy import select
 
-from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, NodeRow, ReservationRow
+from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, LeaseRow, NodeRow
 from ces_common.db.uow import ReadTx, UnitOfWork, WriteTx
 from ces_common.disconnect import STOP, outlives_s
 from ces_common.states import JobState
@@ -24,7 +23,7 @@ from ces_manager.jobs import lifecycle
 from ces_manager.jobs.transitions import change
 from ces_manager.nodes.failure_detector import FailureDetector, gives_up, is_lost, is_silent
 from ces_manager.nodes.heartbeats import unheard
-from ces_manager.nodes.lateness import Late, judge, waits_of
+from ces_manager.nodes.lateness import Late, jobs_over, judge, waits_of
 from ces_manager.nodes.rows import emit_node, jobs_on
 from ces_manager.timeouts import Timeouts
 
@@ -67,9 +66,12 @@ def what_is_due(tx: ReadTx, timeouts: Timeouts, failure_detector: FailureDetecto
     waits = waits_of(tx)
     now = failure_detector.hearing()  # after looking: nothing is younger than it is held to be
     heard = failure_detector.nodes.ages({name: row.beats for name, row in nodes.items()}, now)
-    late, failure_detector.hindrances = judge(waits, heard, timeouts, failure_detector, now)
+    silent = {name for name, age in heard.items() if is_silent(age, timeouts)}
+    unreachable = {name for name, row in nodes.items() if row.state == "unreachable"}
+    hindered = jobs_over(tx, silent | unreachable) if waits.jobs or waits.workers else ()
+    late, failure_detector.hindrances = judge(waits, heard, hindered, timeouts, failure_detector, now)
     return Due(
-        sorted(name for name, age in heard.items() if nodes[name].state == "ready" and is_silent(age, timeouts)),
+        sorted(silent - unreachable),
         _with_work(tx, heard, timeouts),
         late,
     )
@@ -117,19 +119,10 @@ def _late(tx: WriteTx, timeouts: Timeouts, job: str, late: Late) -> None:
     row = tx.session.get_one(JobRow, job)
     if row.state is not late.state:  # another expiry of this round has moved it on
         return
-    if not _crosses_unreachable(tx, row):  # else another place helps, and nothing speaks against the job
+    if not late.hindered:  # else another place may help, and nothing speaks against the job
         row.late += 1
     if gives_up(row.late, timeouts):
         why = f"{late.why}, the {row.late}. deadline missed in a row"
         change(tx, row, lambda course: lifecycle.fail(course, why))
     else:
         change(tx, row, lambda course: lifecycle.reschedule(course, late.why))
-
-
-def _crosses_unreachable(tx: ReadTx, row: JobRow) -> bool:
-    """Whether a node of the job, or one that its flows pass, is not heard."""
-    reserved = select(ReservationRow.path).where(ReservationRow.job == row.id, ReservationRow.held)
-    placed = select(AllocationRow.node).where(AllocationRow.job == row.id, AllocationRow.attempt == row.attempt)
-    involved = {*tx.session.scalars(placed), *chain.from_iterable(tx.session.scalars(reserved))}
-    found = select(NodeRow.name).where(NodeRow.name.in_(sorted(involved)), NodeRow.state == "unreachable").limit(1)
-    return tx.session.scalar(found) is not None

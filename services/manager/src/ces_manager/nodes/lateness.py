@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from ces_common.db.tables import AllocationRow, JobRow
+from ces_common.db.tables import LIVE_STATES, AllocationRow, HopRow, JobRow, ReservationRow
 from ces_common.db.uow import ReadTx
 from ces_common.states import AllocationState, JobState
 from ces_manager.nodes.deadlines import COMPUTE_CTL, NETWORK_CTL, Responsible, Step, Waited, waiting_for
@@ -65,10 +65,11 @@ class JobWaits:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """Why a job in ``state`` has waited too long."""
+    """Why a job in ``state`` has waited too long. ``hindered``: while it waited, somebody whom it needs was away."""
 
     state: JobState
     why: str
+    hindered: bool = False
 
 
 def waits_of(tx: ReadTx) -> JobWaits:
@@ -77,18 +78,42 @@ def waits_of(tx: ReadTx) -> JobWaits:
     return JobWaits(jobs, [PendingWorker(*row) for row in tx.session.execute(_WORKERS)])
 
 
+def jobs_over(tx: ReadTx, nodes: Collection[str]) -> set[str]:
+    """Jobs that may have a deadline, with a task on one of the nodes or a flow that passes one."""
+    if not nodes:
+        return set()
+    timed = JobRow.state.in_((*_TIMED, JobState.RUNNING))
+    on_them = (
+        select(JobRow.id)
+        .join(AllocationRow, (AllocationRow.job == JobRow.id) & (AllocationRow.attempt == JobRow.attempt))
+        .where(timed, AllocationRow.state.in_(LIVE_STATES), AllocationRow.node.in_(nodes))
+    )
+    through = (  # its last node has a task of the flow's job
+        select(JobRow.id)
+        .join(ReservationRow, ReservationRow.job == JobRow.id)
+        .join(HopRow, HopRow.number == ReservationRow.number)
+        .where(timed, ReservationRow.held, HopRow.src.in_(nodes))
+    )
+    return {*tx.session.scalars(on_them), *tx.session.scalars(through)}
+
+
 def judge(
-    waits: JobWaits, silent: Mapping[str, float], timeouts: Timeouts, failure_detector: FailureDetector, now: float
+    waits: JobWaits,
+    silent: Mapping[str, float],
+    hindered: Collection[str],
+    timeouts: Timeouts,
+    failure_detector: FailureDetector,
+    now: float,
 ) -> tuple[dict[str, Late], dict[str, str]]:
     """Count time up to ``now``, and return the jobs that are late, and of others what keeps them from going on.
-    ``silent``: for how long each node has not been heard."""
+    ``silent``: for how long each node has not been heard; ``hindered``: jobs of which one of the nodes is away."""
     nodes = {name: Responsible(f"node {name}", now - age, timeouts.unreachable_after_s) for name, age in silent.items()}
     network_ctl, compute_ctl = failure_detector.controller(NETWORK_CTL), failure_detector.controller(COMPUTE_CTL)
 
-    def start(stamp: Hashable, workers: Sequence[PendingWorker]) -> Step:
+    def start(job: str, stamp: Hashable, workers: Sequence[PendingWorker]) -> Step:
         there = sorted({worker.node for worker in workers} & nodes.keys())
         preparing = any(worker.being_started for worker in workers)
-        return Step(stamp, [compute_ctl, *(nodes[name] for name in there)], preparing)
+        return Step(stamp, [compute_ctl, *(nodes[name] for name in there)], preparing, job in hindered)
 
     of_job: dict[str, list[PendingWorker]] = defaultdict(list)
     for worker in waits.workers:
@@ -96,22 +121,25 @@ def judge(
     steps = {}
     for job in waits.jobs:
         stamp = (job.state, job.attempt, job.restarts)
-        steps[job.id] = start(stamp, of_job[job.id]) if job.state is JobState.STARTING else Step(stamp, [network_ctl])
+        if job.state is JobState.STARTING:
+            steps[job.id] = start(job.id, stamp, of_job[job.id])
+        else:
+            steps[job.id] = Step(stamp, [network_ctl], hindered=job.id in hindered)
     again = [worker for worker in waits.workers if worker.job_state is JobState.RUNNING]
-    restarts = {worker.id: start(worker.incarnation, [worker]) for worker in again}
+    restarts = {worker.id: start(worker.job, worker.incarnation, [worker]) for worker in again}
     waited, restarting = failure_detector.jobs.look(steps, now), failure_detector.workers.look(restarts, now)
     late: dict[str, Late] = {}
     hindrances: dict[str, str] = {}
     for job in sorted(waits.jobs, key=lambda job: job.id):
         patience_s = timeouts.patience(job.state, job.late)
         if patience_s is not None and (why := _overdue(waited[job.id], patience_s, timeouts)):
-            late[job.id] = Late(job.state, f"{job.state.value} {why}")
+            late[job.id] = Late(job.state, f"{job.state.value} {why}", waited[job.id].hindered)
         elif why := waiting_for(steps[job.id], waited[job.id], now, failure_detector.since):
             hindrances[job.id] = why
     for worker in again:
         if why := _overdue(restarting[worker.id], timeouts.starting_s, timeouts):
-            name = f"{worker.task} on {worker.node}"
-            late.setdefault(worker.job, Late(JobState.RUNNING, f"{name} has not started again {why}"))
+            words = f"{worker.task} on {worker.node} has not started again {why}"
+            late.setdefault(worker.job, Late(JobState.RUNNING, words, restarting[worker.id].hindered))
         elif why := waiting_for(restarts[worker.id], restarting[worker.id], now, failure_detector.since):
             hindrances[worker.job] = why
     return late, hindrances
