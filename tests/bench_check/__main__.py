@@ -60,7 +60,7 @@ def paired(former: Path, benchmark: Benchmark, rounds: int) -> list[tuple[Result
 def show(
     benchmark: Benchmark, rounds: int, found: Sequence[tuple[Results | None, Results | None]], commit: str
 ) -> None:
-    table = Table(title=f"ces bench {' '.join(benchmark.command)}; {rounds} pairs", title_justify="left")
+    table = Table(title=f"ces bench {' '.join(benchmark.command)}; pairs: {rounds}", title_justify="left")
     for column in ("figure", commit[:12], "this tree", "ratio", "of the pairs", ""):
         table.add_column(column, justify="left" if column in ("figure", "") else "right")
     for figure in benchmark.figures:
