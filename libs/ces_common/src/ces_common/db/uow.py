@@ -146,8 +146,8 @@ class UnitOfWork:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._writing, self._reading = writing(engine), reading(engine)
+        self._timeline: int | None = None  # the latest that a connection told
         # Postgres locks rows: there, what renews leases waits for nobody who writes something else.
-        self._timeline: int | None = None  # the cluster's, as of the last look
         self._turns = WriteTurns(BUSY_TIMEOUT_MS / 1000) if engine.dialect.name == "sqlite" else None
 
     @contextmanager
