@@ -33,9 +33,9 @@ def say(world: World, node: str, *names: str, port: int = 29401) -> bool:
     """An agent's report, as the service takes it: look first, then act. Whether it was news."""
     report = DataReport(node=node, port=port if names else 0, datasets=list(names))
     with world.uow.read() as tx:
-        if not datasets.matters(tx, report):
+        if not datasets.with_news(tx, [report]):
             return False
-    world.write(lambda tx: datasets.take_report(tx, report))
+    world.write(lambda tx: datasets.take_reports(tx, [report]))
     return True
 
 

@@ -36,9 +36,9 @@ def say(world: World, src: str, dst: str, state: str, reason: str | None = None)
     """An agent's report, as the service takes it: look first, then act. Whether it was news."""
     report = LinkReport(node=src, links=[LinkStatus.model_validate({"peer": dst, "state": state, "reason": reason})])
     with world.uow.read() as tx:
-        if not link_states.matters(tx, report):
+        if not link_states.with_news(tx, [report]):
             return False
-    world.write(lambda tx: link_states.take_report(tx, report))
+    world.write(lambda tx: link_states.take_reports(tx, [report]))
     return True
 
 

@@ -54,7 +54,7 @@ def held(world: World, job: str) -> dict[str, int]:
 
 def break_link(world: World, src: str, dst: str) -> None:
     report = LinkReport(node=src, links=[LinkStatus(peer=dst, state="down", reason="cut")])
-    world.write(lambda tx: link_states.take_report(tx, report))
+    world.write(lambda tx: link_states.take_reports(tx, [report]))
 
 
 def last_event(world: World) -> object:
@@ -158,5 +158,5 @@ def test_without_a_way_a_flow_stays_where_it_was_and_holds_nothing(world: World)
     assert held(world, job) == {"ab": 0, "ba": 10}
     assert "is down" in (world.revise(job, flow(10)) or "")
     report = LinkReport(node="a", links=[LinkStatus(peer="b", state="up")])
-    world.write(lambda tx: link_states.take_report(tx, report))
+    world.write(lambda tx: link_states.take_reports(tx, [report]))
     assert world.revise(job, flow(10)) is None

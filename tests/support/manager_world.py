@@ -227,9 +227,9 @@ class World:
     def report(self, status: Status) -> bool:
         """As the service does: look first, then act."""
         with self.uow.read() as tx:
-            if not worker_reports.matters(tx, status):
+            if not worker_reports.with_news(tx, [status]):
                 return False
-        self.write(lambda tx: worker_reports.take_report(tx, status))
+        self.write(lambda tx: worker_reports.take_reports(tx, [status]))
         return True
 
     def tell(self, job: str, state: str, *tasks: str, exit_code: int | None = None, reason: str | None = None) -> None:

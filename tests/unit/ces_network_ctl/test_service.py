@@ -1,5 +1,7 @@
 """The network controller over a bus in memory: documents for the agents, word to the manager."""
 
+import asyncio
+
 import pytest
 from bus_manager import FakeManager
 from cluster_state import MBIT, job, node, wire
@@ -11,7 +13,8 @@ from ces_common.messages.desired import DesiredNetwork
 from ces_common.messages.records import JobRecord
 from ces_common.messages.reports import Alive, Applied
 from ces_common.states import JobState
-from ces_network_ctl.service import PREPARING_S, RETRY_S, NetworkController, ready_jobs
+from ces_network_ctl.announcements import PREPARING_S, ready_jobs
+from ces_network_ctl.service import RETRY_S, NetworkController
 
 NODES = [node("a", 1), node("s", 2, cpu=0, memory=0), node("b", 3)]
 LINKS = [*wire("a", "s"), *wire("s", "b")]
@@ -31,7 +34,7 @@ def manager(manager: FakeManager) -> FakeManager:
 @pytest.fixture
 async def controller(bus: MemoryBus) -> NetworkController:
     controller = NetworkController(bus, RESYNC_S)
-    await bus.subscribe(subjects.reports("applied"), controller._report)
+    await controller.announcements.listen()
     return controller
 
 
@@ -78,6 +81,17 @@ async def test_ready_is_said_once_every_node_has_its_share(
     assert ready == ("j", 1)
 
 
+async def test_reports_alone_make_it_ready_without_another_look_at_the_state(
+    bus: MemoryBus, manager: FakeManager, controller: NetworkController
+) -> None:
+    manager.change(jobs=[placed()])
+    await controller.step()
+    announcing = asyncio.create_task(controller.announcements.run())
+    await applied(bus, manager, "a", "b", "s")
+    await manager.until(lambda: bool(manager.told("network.ready")))
+    announcing.cancel()
+
+
 async def test_that_it_is_prepared_is_said_only_of_a_network_that_takes_long(
     monkeypatch: pytest.MonkeyPatch, manager: FakeManager, controller: NetworkController
 ) -> None:
@@ -85,7 +99,7 @@ async def test_that_it_is_prepared_is_said_only_of_a_network_that_takes_long(
     await controller.step()
     await manager.settled()
     assert manager.told("network.preparing") == []
-    monkeypatch.setattr("ces_network_ctl.service.PREPARING_S", 0.0)
+    monkeypatch.setattr("ces_network_ctl.announcements.PREPARING_S", 0.0)
     await controller.step()
     await manager.until(lambda: bool(manager.told("network.preparing")))
 
@@ -93,8 +107,8 @@ async def test_that_it_is_prepared_is_said_only_of_a_network_that_takes_long(
 async def test_what_was_said_of_a_job_that_waits_is_not_repeated_within_the_period(
     monkeypatch: pytest.MonkeyPatch, manager: FakeManager, controller: NetworkController
 ) -> None:
-    monkeypatch.setattr("ces_network_ctl.service.REPEAT_S", 10**9)
-    monkeypatch.setattr("ces_network_ctl.service.PREPARING_S", 0.0)
+    monkeypatch.setattr("ces_network_ctl.announcements.REPEAT_S", 10**9)
+    monkeypatch.setattr("ces_network_ctl.announcements.PREPARING_S", 0.0)
     manager.change(jobs=[placed()])
     for _ in range(3):
         await controller.step()
@@ -182,6 +196,7 @@ def test_which_jobs_are_ready(record: JobRecord, ready: bool) -> None:
     reports = {name: Applied(node=name, generation=1, jobs=["j.1"]) for name in "asb"}
     assert ready_jobs([record], reports, lambda job: {"s"}) == ([record] if ready else [])
     assert ready_jobs([record], reports, lambda job: {"x"}) == [], "its best-effort traffic has no way yet"
+    assert ready_jobs([record], reports, lambda job: None) == [], "nobody has planned its network yet"
 
 
 async def test_it_gives_signs_of_life_while_its_steps_go_through(

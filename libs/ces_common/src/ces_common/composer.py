@@ -44,7 +44,7 @@ class Composer(Generic[C, P, W]):
         """The document of every node in ``bases``. Nothing is computed again for a context, record or base that is
         the very same object as last time; an equal copy counts as changed."""
         last, self._context = self._context, context
-        before, self._shares = self._shares, {}
+        before, shares = self._shares, dict[str, tuple[JobRecord, Mapping[str, P]]]()
         parts: dict[str, list[P]] = {name: [] for name in bases}
         for job in sorted(jobs, key=lambda job: job.id):
             known = before.get(job.id)
@@ -54,16 +54,18 @@ class Composer(Generic[C, P, W]):
                 or not (context is last or (last is not None and self._same(job, last, context)))
             ):
                 known = (job, self._share(job, context))
-            self._shares[job.id] = known
+            shares[job.id] = known
             for name, part in known[1].items():
                 parts[name].append(part)
+        self._shares = shares
         self._made = {name: self._document(name, base, parts[name]) for name, base in bases.items()}
         return {name: made.document for name, made in self._made.items()}
 
-    def nodes_of(self, job: str) -> Set[str]:
-        """The nodes of which this job asked something the last time; none if it was not there."""
-        known = self._shares.get(job)
-        return frozenset() if known is None else known[1].keys()
+    def nodes_of(self, job: JobRecord) -> Set[str] | None:
+        """The nodes of which this job's attempt asked something the last time; None if it was not there. May be asked
+        while another thread composes."""
+        known = self._shares.get(job.id)
+        return None if known is None or known[0].attempt != job.attempt else known[1].keys()
 
     def _document(self, name: str, base: W, parts: list[P]) -> _Made[P, W]:
         last = self._made.get(name)

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 import structlog
 
+from ces_common.at_once import at_once
 from ces_common.bus.port import Bus, PayloadTooLarge
 from ces_common.messages.desired import DesiredDocument
 
@@ -65,23 +66,28 @@ class SpecStore(Generic[W]):
             self._written |= {key.partition(".")[0] for key in await self._bus.kv_keys(self._kind)}
             self._looked = True
         self._written |= planned.keys()
-        for node in planned.keys() - self._known.keys():
-            raw = await self._bus.kv_get(self._key(node))
-            self._known[node] = self._parse(node, raw)
-        written = []
-        for planned_document in due(planned, self._known, at_least or {}):
-            document = planned_document.model_copy(update={"generation": generation})
-            try:
-                await self._bus.kv_put(self._key(document.node), document.encode())
-            except PayloadTooLarge as error:  # no other node may have to wait for it
-                log.error("a desired state is too large", node=document.node, kind=self._kind, error=str(error))
-                continue
-            self._known[document.node] = document
-            written.append(document.node)
+        await at_once(self._read, sorted(planned.keys() - self._known.keys()))
+        changed = due(planned, self._known, at_least or {})
+        stamped = [document.model_copy(update={"generation": generation}) for document in changed]
+        stored = await at_once(self._write, stamped)
+        written = [document.node for document, done in zip(stamped, stored, strict=True) if done]
         if written:
             log.info("desired state written", kind=self._kind, nodes=written)
         await self._drop(self._written - planned.keys())
         return written
+
+    async def _read(self, node: str) -> None:
+        self._known[node] = self._parse(node, await self._bus.kv_get(self._key(node)))
+
+    async def _write(self, document: W) -> bool:
+        """Returns whether it could be sent."""
+        try:
+            await self._bus.kv_put(self._key(document.node), document.encode())
+        except PayloadTooLarge as error:  # no other node may have to wait for it
+            log.error("a desired state is too large", node=document.node, kind=self._kind, error=str(error))
+            return False
+        self._known[document.node] = document
+        return True
 
     async def _drop(self, nodes: Iterable[str]) -> None:
         for node in sorted(nodes):

@@ -7,7 +7,8 @@ import asyncio
 from ces_common.follower import follow
 from ces_common.service import run_service
 from ces_common.settings import ServiceSettings
-from ces_network_ctl.service import SERVICE, NetworkController
+from ces_network_ctl.announcements import SERVICE
+from ces_network_ctl.service import NetworkController
 
 
 class NetworkSettings(ServiceSettings):

@@ -14,7 +14,7 @@ from ces_common.messages.desired import (
     SubnetRoute,
     VxlanTunnel,
 )
-from ces_common.messages.records import LinkRecord, MediumRecord, NodeRecord
+from ces_common.messages.records import JobRecord, LinkRecord, MediumRecord, NodeRecord
 from ces_common.names import link_device, router_address
 from ces_common.shares import best_effort_rate, fitted
 from ces_common.state_view import StateView
@@ -38,8 +38,8 @@ class Planner:
             self._context = context_of(view, self._context)
         return self._composer.compose(self._context, self._context.bases, view.jobs.values())
 
-    def nodes_of(self, job: str) -> Set[str]:
-        """The nodes that had a part in this job's network in the last plan."""
+    def nodes_of(self, job: JobRecord) -> Set[str] | None:
+        """The nodes with a part in this attempt's network in the last plan; None if it was not planned yet."""
         return self._composer.nodes_of(job)
 
     def _document(self, base: DesiredNetwork, parts: Sequence[Parts]) -> DesiredNetwork:

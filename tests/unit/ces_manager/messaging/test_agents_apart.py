@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -195,13 +195,13 @@ async def test_a_report_that_cannot_be_stored_is_dropped_alone(
 ) -> None:
     stored = []
 
-    def take(tx: WriteTx, report: LinkReport) -> None:
-        if report.node == "n7":
+    def take(tx: WriteTx, reports: Sequence[LinkReport]) -> None:
+        if any(report.node == "n7" for report in reports):
             raise OverflowError("too much for the database")
         tx.session.flush()
-        stored.append(report.node)
+        stored.extend(report.node for report in reports)
 
-    intake = ReportIntake(database, "links", LinkReport.model_validate_json, lambda tx, report: True, take)
+    intake = ReportIntake(database, "links", LinkReport.model_validate_json, lambda tx, reports: reports, take)
     await bus.subscribe(subjects.reports("links"), intake.heard)
     for i in range(20):
         await bus.publish(subjects.report(f"n{i}", "links"), LinkReport(node=f"n{i}").encode())
@@ -210,7 +210,7 @@ async def test_a_report_that_cannot_be_stored_is_dropped_alone(
 
 
 async def test_what_was_said_long_ago_is_forgotten(world: World, database: Database, bus: MemoryBus) -> None:
-    intake = ReportIntake(database, "links", LinkReport.model_validate_json, lambda tx, report: False, lambda *_: None)
+    intake = ReportIntake(database, "links", LinkReport.model_validate_json, lambda tx, reports: [], lambda *_: None)
     await bus.subscribe(subjects.reports("links"), intake.heard)
     for i in range(1000):
         await bus.publish(subjects.report(f"n{i}", "links"), LinkReport(node=f"n{i}").encode())

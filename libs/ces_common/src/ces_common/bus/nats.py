@@ -13,6 +13,7 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 
 from ces_common import subjects as wire
+from ces_common.at_once import at_once
 from ces_common.bus.codec import LARGEST_DOCUMENT, PATIENCE, pack, pack_error, patience_of, unpack, unpack_reply
 from ces_common.bus.lane import Lane, LaneSubscription
 from ces_common.bus.nats_connection import NatsConnection
@@ -257,14 +258,8 @@ class NatsBus:
         with translated("the desired-state bucket"):
             info = await self._js().stream_info(wire.DESIRED_STREAM, subjects_filter=mine)
         keys = sorted(subject.removeprefix(f"{wire.DESIRED_PREFIX}.") for subject in info.state.subjects or {})
-        slots = asyncio.Semaphore(SERVED_AT_ONCE)
-
-        async def present(key: str) -> bool:
-            async with slots:
-                return await self.kv_get(key) is not None  # a deleted key leaves a marker
-
-        there = await asyncio.gather(*(present(key) for key in keys))
-        return [key for key, yes in zip(keys, there, strict=True) if yes]
+        values = await at_once(self.kv_get, keys)
+        return [key for key, value in zip(keys, values, strict=True) if value is not None]  # a deleted one: a marker
 
     async def kv_subscribe(self, node: str, handler: KeyHandler) -> Subscription:
         async def on_message(msg: Msg) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from sqlalchemy import bindparam, select
 
@@ -11,59 +15,89 @@ from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.reports import Status
 from ces_common.states import AllocationState
 from ces_manager.jobs import lifecycle
+from ces_manager.jobs.lifecycle import Course, Member
 from ces_manager.jobs.transitions import as_member, change
 
-_ON_NODE = (
-    select(AllocationRow, JobRow.state)
+# Columns, not rows to be changed: of most reports nothing follows.
+_ON_NODES = (
+    select(
+        AllocationRow.id,
+        AllocationRow.job,
+        AllocationRow.task,
+        AllocationRow.node,
+        AllocationRow.state,
+        AllocationRow.incarnation,
+        AllocationRow.stopping_since,
+        AllocationRow.exit_code,
+        AllocationRow.reason,
+        AllocationRow.being_started,
+        JobRow.state.label("job_state"),
+    )
     .join(JobRow, JobRow.id == AllocationRow.job)
-    .where(AllocationRow.node == bindparam("node"), AllocationRow.state.in_(LIVE_STATES))
+    .where(AllocationRow.node.in_(bindparam("nodes", expanding=True)), AllocationRow.state.in_(LIVE_STATES))
 )
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """``moved``: jobs with an allocation that a report moves. ``begun``: allocations whose agent now says that it has
-    been starting a worker for a while, or no longer says so."""
+    """What one report says that is new. ``moved``: jobs with an allocation that it moves. ``begun``: allocations whose
+    agent now says that it has been starting a worker for a while, or no longer says so."""
 
-    moved: list[str]
-    begun: dict[str, bool]
+    status: Status
+    generation: int
+    moved: set[str] = field(default_factory=set)
+    begun: dict[str, bool] = field(default_factory=dict)
 
 
-def matters(tx: ReadTx, status: Status) -> bool:
-    """Whether a report says anything new; most do not, and lock nothing."""
-    news = _news(tx, status)
-    return bool(news.moved or news.begun)
+def with_news(tx: ReadTx, statuses: Sequence[Status]) -> list[Status]:
+    """The reports that say anything new, of which each is another node's; most do not, and lock nothing."""
+    return [news.status for news in _news(tx, statuses)]
+
+
+def take_reports(tx: WriteTx, statuses: Sequence[Status]) -> None:
+    """Move allocations and jobs on by agents' reports of their workers. A job is moved on once, by all that is said of
+    it."""
+    found = _news(tx, statuses)
+    moved: dict[str, list[News]] = defaultdict(list)
+    for news in found:
+        for allocation, begun in news.begun.items():
+            tx.session.get_one(AllocationRow, allocation).being_started = begun
+        for job in news.moved:
+            moved[job].append(news)
+    for job in sorted(moved):
+        change(tx, tx.session.get_one(JobRow, job), partial(_report_all, moved[job]))
+
+
+def _report_all(reports: Sequence[News], course: Course) -> None:
+    for news in reports:
+        lifecycle.report(course, news.generation, news.status.workers, partial(_is_on, news.status.node))
+
+
+def _is_on(node: str, member: Member) -> bool:
+    return member.node == node
+
+
+def _news(tx: ReadTx, statuses: Sequence[Status]) -> list[News]:
+    """Of the reports that say something new, what that is."""
+    live: dict[str, list[Any]] = defaultdict(list)
+    for row in tx.session.connection().execute(_ON_NODES, {"nodes": [status.node for status in statuses]}):
+        live[row.node].append(row)
+    found = [_news_of(tx, status, live[status.node]) for status in statuses if status.node in live]
+    return [news for news in found if news.moved or news.begun]
+
+
+def _news_of(tx: ReadTx, status: Status, allocations: Sequence[Any]) -> News:
+    news = News(status, _generation(tx, status))
+    being_started = {(each.allocation, each.incarnation) for each in status.workers if each.state == "starting"}
+    for row in allocations:
+        if lifecycle.matters(row.job_state, as_member(row), news.generation, status.workers):
+            news.moved.add(row.job)
+        now = (row.id, row.incarnation) in being_started
+        if row.state is AllocationState.PENDING and now != row.being_started:
+            news.begun[row.id] = now
+    return news
 
 
 def _generation(tx: ReadTx, status: Status) -> int:
     """The generation reported; 0 where it is one of a former database."""
     return status.generation if status.epoch in ("", tx.cluster().epoch) else 0
-
-
-def _news(tx: ReadTx, status: Status) -> News:
-    generation = _generation(tx, status)
-    being_started = {(each.allocation, each.incarnation) for each in status.workers if each.state == "starting"}
-    moved, begun = set(), {}
-    for row, state in tx.session.execute(_ON_NODE, {"node": status.node}):
-        if lifecycle.matters(state, as_member(row), generation, status.workers):
-            moved.add(row.job)
-        now = (row.id, row.incarnation) in being_started
-        if row.state is AllocationState.PENDING and now != row.being_started:
-            begun[row.id] = now
-    return News(sorted(moved), begun)
-
-
-def take_report(tx: WriteTx, status: Status) -> None:
-    """Move allocations and jobs on by an agent's report of its workers."""
-    generation, news = _generation(tx, status), _news(tx, status)
-    for allocation, begun in news.begun.items():
-        tx.session.get_one(AllocationRow, allocation).being_started = begun
-    for job in news.moved:
-        row = tx.session.get_one(JobRow, job)
-        change(
-            tx,
-            row,
-            lambda course: lifecycle.report(
-                course, generation, status.workers, lambda member: member.node == status.node
-            ),
-        )

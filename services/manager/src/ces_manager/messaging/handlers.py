@@ -80,13 +80,13 @@ class Messaging:
         self._progress_rate = NodeRate(PROGRESS_PER_S, PROGRESS_BURST)
         self._fetch_rate = NodeRate(FETCHES_PER_S, FETCH_BURST)
         self._statuses = ReportIntake(
-            database, "status", Status.model_validate_json, worker_reports.matters, worker_reports.take_report
+            database, "status", Status.model_validate_json, worker_reports.with_news, worker_reports.take_reports
         )
         self._links = ReportIntake(
-            database, "links", LinkReport.model_validate_json, link_states.matters, link_states.take_report
+            database, "links", LinkReport.model_validate_json, link_states.with_news, link_states.take_reports
         )
         self._data = ReportIntake(
-            database, "data", DataReport.model_validate_json, datasets.matters, datasets.take_report
+            database, "data", DataReport.model_validate_json, datasets.with_news, datasets.take_reports
         )
 
     async def start(self, streams_made: Callable[[], Awaitable[None]] | None = None) -> None:

@@ -22,6 +22,7 @@ IGNORED = Counter("ces_messages_ignored_total", "Malformed or forged messages ig
 QUIET_S = 5.0  # how long a report that an agent repeats word for word is not looked at again
 LARGEST = 4 * 1024 * 1024  # bytes; more than a node's workers and links can take
 PER_S, BURST = 50.0, 200
+IN_ONE_TRANSACTION = 500  # reports: what else is written waits no longer than for these
 
 
 class Report(Protocol):
@@ -33,17 +34,17 @@ R = TypeVar("R", bound=Report)
 
 
 class ReportIntake(Generic[R]):
-    """One kind of report. ``matters``: whether it says anything new; ``take`` stores it."""
+    """One kind of report. ``news``: those of several nodes' reports that say anything new; ``take`` stores them."""
 
     def __init__(
         self,
         database: Database,
         kind: subjects.ReportKind,
         parse: Callable[[bytes], R],
-        matters: Callable[[ReadTx, R], bool],
-        take: Callable[[WriteTx, R], object],
+        news: Callable[[ReadTx, Sequence[R]], Sequence[R]],
+        take: Callable[[WriteTx, Sequence[R]], object],
     ) -> None:
-        self._database, self._kind, self._parse, self._matters, self._take = database, kind, parse, matters, take
+        self._database, self._kind, self._parse, self._news, self._take = database, kind, parse, news, take
         self._batches = LatestBatches(self._take_all)
         self._rate = NodeRate(PER_S, BURST)
         # node -> its last report, not looked at again until; in the order in which that ends
@@ -81,8 +82,9 @@ class ReportIntake(Generic[R]):
         read = await asyncio.to_thread(lambda: [self._read(message) for message in messages])
         reports = [report for report in read if report is not None]
         try:
-            for report, error in await salvage(reports, self._store):
-                log.error("a report cannot be taken in", kind=self._kind, node=report.node, error=cause_of(error))
+            for first in range(0, len(reports), IN_ONE_TRANSACTION):
+                for report, error in await salvage(reports[first : first + IN_ONE_TRANSACTION], self._store):
+                    log.error("a report cannot be taken in", kind=self._kind, node=report.node, error=cause_of(error))
         except UNAVAILABLE as error:
             log.warning("reports are dropped, their agents repeat them", reports=len(reports), error=cause_of(error))
             for report in reports:
@@ -99,13 +101,9 @@ class ReportIntake(Generic[R]):
         return report
 
     async def _store(self, reports: Sequence[R]) -> None:
-        news = await self._database.read(lambda tx: [report for report in reports if self._matters(tx, report)])
+        news = await self._database.read(lambda tx: self._news(tx, reports))
         if news:
-            await self._database.write(lambda tx: self._write(tx, news))
-
-    def _write(self, tx: WriteTx, news: list[R]) -> None:
-        for report in news:
-            self._take(tx, report)
+            await self._database.write(lambda tx: self._take(tx, news))
 
     def _ignore(self, message: Message, why: str) -> None:
         IGNORED.labels(self._kind).inc()

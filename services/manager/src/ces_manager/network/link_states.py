@@ -23,15 +23,15 @@ _STATE = ("state", "state_since", "state_reason")
 _MEASURED = ("measured", "measured_at", "round_trip_us")
 
 
-def matters(tx: ReadTx, report: LinkReport) -> bool:
-    """Whether a report says anything new; most do not, and lock nothing."""
-    return bool(_moved_by(tx, report))
+def with_news(tx: ReadTx, reports: Iterable[LinkReport]) -> list[LinkReport]:
+    """The reports that say anything new; most do not, and lock nothing."""
+    return [report for report in reports if _moved_by(tx, report)]
 
 
-def take_report(tx: WriteTx, report: LinkReport) -> list[Hop]:
-    """Store the states of a node's outgoing links as its agent sees them; returns those that changed. Links outside the
+def take_reports(tx: WriteTx, reports: Iterable[LinkReport]) -> list[Hop]:
+    """Store the states of nodes' outgoing links as their agents see them; returns those that changed. Links outside the
     topology are ignored, and so are reports from before a node joined again without a data plane."""
-    moved = _moved_by(tx, report)
+    moved = [change for report in reports for change in _moved_by(tx, report)]
     for row, status in moved:
         row.state, row.state_since, row.state_reason = (
             status.state,
