@@ -1,5 +1,7 @@
 """The board: documents are written when their content must change, and only then."""
 
+import asyncio
+
 import pytest
 from memory_bus import MemoryBroker, MemoryBus
 
@@ -119,6 +121,34 @@ async def test_a_lost_bucket_is_filled_again_in_time(
     clock.now = TRUST_S + 1
     assert await board.put({"a": document()}, 5) == ["a"]
     assert there(broker).generation == 5
+
+
+async def test_the_same_plan_is_written_again_where_the_bucket_was_lost(
+    broker: MemoryBroker, board: SpecStore[DesiredCompute]
+) -> None:
+    plan = {"a": document("a", "t")}
+    assert await board.put(plan, 3) == ["a"]
+    assert await board.put(plan, 4) == []
+    broker.bucket.clear()
+    board.forget()
+    assert await board.put(plan, 5) == ["a"]
+    assert await board.put(plan, 7, {"a": 6}) == ["a"], "nothing is new but the generation that it must show"
+    assert await board.put({}, 8) == []
+    assert await board.put(plan, 9) == ["a"], "the node was forgotten, and has joined again"
+
+
+async def test_documents_are_written_side_by_side(
+    monkeypatch: pytest.MonkeyPatch, bus: MemoryBus, board: SpecStore[DesiredCompute]
+) -> None:
+    put, under_way = bus.kv_put, asyncio.Barrier(3)
+
+    async def together(key: str, data: bytes) -> None:
+        await under_way.wait()
+        await put(key, data)
+
+    monkeypatch.setattr(bus, "kv_put", together)
+    async with asyncio.timeout(10):
+        assert await board.put({node: document(node) for node in "abc"}, 1) == ["a", "b", "c"]
 
 
 async def test_after_a_reconnect_everything_is_read_anew(

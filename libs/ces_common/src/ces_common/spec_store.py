@@ -46,6 +46,7 @@ class SpecStore(Generic[W]):
         self._bus, self._kind, self._model, self._key = bus, kind, model, key
         self._trust_s, self._clock = trust_s, clock
         self._known: dict[str, W | None] = {}
+        self._planned: dict[str, W] = {}  # the very documents as planned that the known ones were written of
         self._written: set[str] = set()  # nodes that may have a document
         self._looked = False  # for documents that an earlier run wrote
         self._since = clock()
@@ -67,16 +68,24 @@ class SpecStore(Generic[W]):
             self._looked = True
         self._written |= planned.keys()
         await at_once(self._read, sorted(planned.keys() - self._known.keys()))
-        changed = due(planned, self._known, at_least or {})
+        floors = at_least or {}
+        news = {
+            node: document
+            for node, document in planned.items()
+            if node in floors or self._planned.get(node) is not document
+        }
+        changed = due(news, self._known, floors)
         stamped = [document.model_copy(update={"generation": generation}) for document in changed]
         stored = await at_once(self._write, stamped)
         written = [document.node for document, done in zip(stamped, stored, strict=True) if done]
+        self._planned.update(news)
         if written:
             log.info("desired state written", kind=self._kind, nodes=written)
         await self._drop(self._written - planned.keys())
         return written
 
     async def _read(self, node: str) -> None:
+        self._planned.pop(node, None)
         self._known[node] = self._parse(node, await self._bus.kv_get(self._key(node)))
 
     async def _write(self, document: W) -> bool:
@@ -93,6 +102,7 @@ class SpecStore(Generic[W]):
         for node in sorted(nodes):
             await self._bus.kv_delete(self._key(node))
             self._known.pop(node, None)
+            self._planned.pop(node, None)
             self._written.discard(node)
             log.info("desired state of a forgotten node removed", kind=self._kind, node=node)
 

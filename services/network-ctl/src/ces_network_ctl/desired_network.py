@@ -163,14 +163,18 @@ def _within_links(rooms: Mapping[str, int], classes: list[FlowClass]) -> list[Fl
     """The classes with the rates of return classes lowered where a link has no room for all of them beside its
     reservations: HTB leaves do not obey their parent's sum. ``rooms``: bit/s that each neighbour's link carries beside
     its best-effort class."""
-    for peer, most in rooms.items():
-        here = [(at, each) for at, each in enumerate(classes) if each.via == peer]
-        room = most - sum(each.rate for _, each in here if each.kind == "data")
-        returns = [(at, each) for at, each in here if each.kind == "return"]
-        rates = fitted([each.rate for _, each in returns], room)
-        for (at, each), rate in zip(returns, rates, strict=True):
-            if rate != each.rate:
-                classes[at] = each.model_copy(update={"rate": rate})
+    here: dict[str, list[int]] = defaultdict(list)  # neighbour -> the classes towards it, by index
+    for at, each in enumerate(classes):
+        here[each.via].append(at)
+    for peer, found in here.items():
+        if peer not in rooms:
+            continue
+        room = rooms[peer] - sum(classes[at].rate for at in found if classes[at].kind == "data")
+        returns = [at for at in found if classes[at].kind == "return"]
+        rates = fitted([classes[at].rate for at in returns], room)
+        for at, rate in zip(returns, rates, strict=True):
+            if rate != classes[at].rate:
+                classes[at] = classes[at].model_copy(update={"rate": rate})
     return classes
 
 
