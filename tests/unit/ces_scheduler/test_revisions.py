@@ -19,7 +19,7 @@ from ces_core.bandwidth.reroute import reoptimise, reroute, warm_up
 from ces_core.registry import DEFAULT, get_solver
 from ces_scheduler.offer import offer_of
 from ces_scheduler.proposals import backoff_s
-from ces_scheduler.revisable_flows import revisable_flows, revise
+from ces_scheduler.revisable_flows import Soundness, revisable_flows, revise
 from ces_scheduler.revisions import ANSWER_S
 from ces_scheduler.service import EVENTS, REFILL_S, Scheduler
 
@@ -264,3 +264,25 @@ def test_what_is_left_of_a_measured_link_is_whole_bits_and_no_more() -> None:
     three = [running(name, flow(n, "ab", 30)) for n, name in enumerate("jkl", 1)]
     total = sum(plan.rate for _, _, flows in changes(three, slow) for plan in flows if plan.path == ["a", "b"])
     assert 31_666_663 <= total <= 31_666_666
+
+
+def test_a_look_at_each_flow_is_needless_only_where_all_are_sound() -> None:
+    remembering = Soundness()
+    over_b, over_d = running("j", flow(1, "abc", 20)), running("k", flow(2, "adc", 80, high=90))
+    slow = [link.model_copy(update={"measured": 50 * MBIT}) if link.src == "a" else link for link in RING]
+    for jobs, links, sound in [
+        ([over_b, over_d], RING, True),
+        ([over_b, over_d], broken("bc"), False),
+        ([over_b, over_d], broken("bc"), False),
+        ([over_d], broken("bc"), True),
+        ([over_b, over_d], RING, True),
+        ([over_b, over_d], slow, False),
+        ([over_b], slow, True),
+        ([running("j", flow(1, "abc", 0))], broken("bc"), True),
+        ([over_b, over_d], broken("dc"), False),
+        ([over_b, running("k", flow(2, "abc", 20))], broken("dc"), True),
+    ]:
+        view = view_of(NODES, links, jobs)
+        offer = offer_of(view)
+        every = revisable_flows(view, offer)
+        assert remembering.holds(view, offer) is sound is not (every.broken or every.crowded)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ces_common.messages.events import FlowPlan, JobRevision
-from ces_common.messages.records import FlowRecord, JobRecord
+from ces_common.messages.records import FlowRecord, JobRecord, Topology
 from ces_common.state_view import StateView
 from ces_common.states import JOB_PLACED, JobState
 from ces_core.bandwidth.reroute import FlowChange, Running
@@ -53,8 +53,43 @@ def revisable_flows(view: StateView, offer: Offer) -> RevisableFlows:
             for link in links:
                 used[link] -= flow.rate
     full = offer.cluster
-    crowded = bool((full.link_used > full.link_capacity).any() or (full.medium_used > full.medium_capacity).any())
-    return RevisableFlows(full.with_used(full.node_used, used), tuple(found), broken, crowded)
+    return RevisableFlows(full.with_used(full.node_used, used), tuple(found), broken, _crowded(full))
+
+
+class Soundness:
+    """Whether every reserved flow has its links, and every link and medium room for what is on it: what makes a look at
+    each flow needless. Remembers what did not change between two states."""
+
+    def __init__(self) -> None:
+        self._topology: Topology | None = None
+        self._up: frozenset[tuple[str, str]] = frozenset()
+        self._sound: dict[str, JobRecord] = {}  # jobs without a broken path
+
+    def holds(self, view: StateView, offer: Offer) -> bool:
+        if view.topology is not self._topology:
+            up = frozenset((link.src, link.dst) for link in view.topology.links if link.up)
+            if up != self._up:
+                self._up, self._sound = up, {}
+            self._topology = view.topology
+        broken = False
+        sound = {}
+        for name, job in offer.records.items():
+            if self._sound.get(name) is job or self._is_whole(job):
+                sound[name] = job
+            else:
+                broken = True
+        self._sound = sound
+        return not (broken or _crowded(offer.cluster))
+
+    def _is_whole(self, job: JobRecord) -> bool:
+        return all(hop in self._up for flow in job.reserved if flow.rate for hop in pairwise(flow.path))
+
+
+def _crowded(cluster: Cluster) -> bool:
+    """Whether a link or medium has more on it than it carries."""
+    return bool(
+        (cluster.link_used > cluster.link_capacity).any() or (cluster.medium_used > cluster.medium_capacity).any()
+    )
 
 
 def revise(flows: RevisableFlows, settle: Settle) -> list[JobRevision]:

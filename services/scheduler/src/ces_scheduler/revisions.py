@@ -26,7 +26,7 @@ from ces_core.bandwidth.reroute import reoptimise, reroute
 from ces_core.model.topology import Topology
 from ces_scheduler.offer import Offer
 from ces_scheduler.proposals import Clock, backoff_s
-from ces_scheduler.revisable_flows import RevisableFlows, Settle, revisable_flows, revise
+from ces_scheduler.revisable_flows import RevisableFlows, Settle, Soundness, revisable_flows, revise
 
 log = structlog.get_logger()
 ANSWERS = [subjects.events("plan", "revised"), subjects.events("revision", "rejected")]
@@ -65,6 +65,7 @@ class Revisions:
 
     def __init__(self, bus: Bus, source: str, clock: Clock, refill_s: float) -> None:
         self._bus, self._source, self._clock, self._refill_s = bus, source, clock, refill_s
+        self._soundness = Soundness()
         self._awaited: _Awaited | None = None
         self._rejected: dict[RevisionCause, _Rejected] = {}  # by cause: re-optimising must not delay rerouting
         self._seen = _Seen(frozenset(), None)
@@ -80,6 +81,8 @@ class Revisions:
             self.forget()
         if self._awaited is not None:
             return self._awaited.until - now
+        if self._soundness.holds(view, offer):
+            return math.inf
         flows = revisable_flows(view, offer)
         if not (flows.broken or flows.crowded):
             return math.inf

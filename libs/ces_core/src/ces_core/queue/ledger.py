@@ -52,9 +52,13 @@ class Ledger:
     def of(cluster: Cluster, held: Mapping[str, Mapping[Cell, float]]) -> Ledger:
         """A ledger of existing holdings, accepted even beyond capacity: a capacity may have shrunk."""
         ledger = Ledger(cluster)
+        uses = ledger._uses
         for job, cells in held.items():
             for cell, amount in cells.items():
-                ledger._use(cell).held[job] = amount
+                use = uses.get(cell)
+                if use is None:
+                    use = ledger._use(cell)
+                use.held[job] = amount
             ledger._held[job] = cells
         ledger._renew(ledger._uses)
         return ledger
