@@ -37,7 +37,7 @@ from ces_common.states import JobState
 from ces_manager import retention
 from ces_manager.clock import Clock
 from ces_manager.jobs import commands, network_readiness, records, submission, worker_reports
-from ces_manager.messaging import snapshot
+from ces_manager.messaging.snapshot import Snapshots
 from ces_manager.network import topology
 from ces_manager.nodes import expiry, heartbeats, removal
 from ces_manager.nodes.deadlines import COMPUTE_CTL, NETWORK_CTL
@@ -74,6 +74,7 @@ class World:
     def __init__(self, url: str | URL, timeouts: Timeouts = TIMEOUTS) -> None:
         migrate(url)
         self.uow = UnitOfWork(new_engine(url))
+        self.snapshots = Snapshots()
         self.timeouts, self.now, self.steady = timeouts, START, 0.0
         self.controllers = {NETWORK_CTL, COMPUTE_CTL}  # those that are at work, and heard whenever the manager looks
         self.restart()
@@ -156,7 +157,7 @@ class World:
 
     def snapshot(self, query: SnapshotQuery | None = None) -> Snapshot:
         with self.uow.read() as tx:
-            return snapshot.snapshot(tx, query or SnapshotQuery())
+            return self.snapshots.of(tx, query or SnapshotQuery())
 
     def job(self, job: str) -> JobRecord:
         """The job's record, also when it is over."""

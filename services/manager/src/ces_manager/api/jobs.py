@@ -44,11 +44,14 @@ async def submit(
 ) -> JobView:
     """Submit a job. With an `Idempotency-Key`, sending it again gives the same job."""
     context = context_of(request)
-    row = await context.database.requested_write(
-        lambda tx: submission.submit_job(tx, job, idempotency_key, context.queue)
-    )
-    response.headers["Location"] = f"/v1/jobs/{row.id}"
-    return await _view(context, row.id)
+
+    def submitted(tx: WriteTx) -> JobView:
+        row = submission.submit_job(tx, job, idempotency_key, context.queue)
+        return job_views.job_view(tx, row.id, context.measurements)
+
+    view = await context.database.requested_write(submitted)
+    response.headers["Location"] = f"/v1/jobs/{view.id}"
+    return _as_known_now(context, view)
 
 
 @router.get("/jobs")
@@ -184,7 +187,12 @@ async def _command(request: Request, command: Callable[[WriteTx, str], str | Non
 
 async def _view(context: Context, job: str, remark: str | None = None) -> JobView:
     view = await context.database.read(lambda tx: job_views.job_view(tx, job, context.measurements))
-    waits_for = context.failure_detector.hindrances.get(job) if view.state in JOB_PLACED else None
+    return _as_known_now(context, view, remark)
+
+
+def _as_known_now(context: Context, view: JobView, remark: str | None = None) -> JobView:
+    """With what is known without the database: whom a job waits for."""
+    waits_for = context.failure_detector.hindrances.get(view.id) if view.state in JOB_PLACED else None
     return view.model_copy(update={"remark": remark, "reason": waits_for or view.reason})
 
 

@@ -33,7 +33,7 @@ from ces_manager.messaging.answers import NO_DATABASE, answering
 from ces_manager.messaging.heartbeat_intake import HeartbeatIntake
 from ces_manager.messaging.rates import NodeRate
 from ces_manager.messaging.report_intake import IGNORED, ReportIntake
-from ces_manager.messaging.snapshot import snapshot
+from ces_manager.messaging.snapshot import Snapshots
 from ces_manager.network import link_states
 from ces_manager.nodes import datasets
 from ces_manager.plans import commit, preemption, revision
@@ -76,6 +76,7 @@ class Messaging:
         self._database, self._bus, self._queue = database, bus, queue
         self._measurements, self._broadcast = measurements, broadcast
         self._heartbeats = HeartbeatIntake(database, measurements, timeouts.lease_s)
+        self._snapshots = Snapshots()
         self._listening = False  # no heartbeat arrives before
         self._progress_rate = NodeRate(PROGRESS_PER_S, PROGRESS_BURST)
         self._fetch_rate = NodeRate(FETCHES_PER_S, FETCH_BURST)
@@ -114,7 +115,7 @@ class Messaging:
     async def _snapshot(self, message: Message) -> bytes:
         query = SnapshotQuery.model_validate_json(message.data)
         with answering("snapshot"):
-            found = await self._database.read(lambda tx: snapshot(tx, query))
+            found = await self._database.read(lambda tx: self._snapshots.of(tx, query))
         return found.encode()
 
     # facts from the scheduler and the network controller
