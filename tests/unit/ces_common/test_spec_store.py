@@ -1,13 +1,14 @@
 """The board: documents are written when their content must change, and only then."""
 
 import asyncio
+import math
 
 import pytest
 from memory_bus import MemoryBroker, MemoryBus
 
 from ces_common import subjects
 from ces_common.messages.desired import DesiredCompute, DesiredWorker
-from ces_common.spec_store import SpecStore, due
+from ces_common.spec_store import SpecStore, due, only_less
 
 TRUST_S = 30.0
 
@@ -135,6 +136,42 @@ async def test_the_same_plan_is_written_again_where_the_bucket_was_lost(
     assert await board.put(plan, 7, {"a": 6}) == ["a"], "nothing is new but the generation that it must show"
     assert await board.put({}, 8) == []
     assert await board.put(plan, 9) == ["a"], "the node was forgotten, and has joined again"
+
+
+def test_a_document_is_only_less_where_nothing_in_it_is_new() -> None:
+    both = document("a", "t", "u")
+    one = both.model_copy(update={"workers": both.workers[1:], "generation": 9})
+    assert only_less(both, one)
+    assert not only_less(one, both)
+    assert not only_less(both, one.model_copy(update={"epoch": "other"}))
+    other = one.workers[0].model_copy(update={"rank": 7})
+    assert not only_less(both, one.model_copy(update={"workers": [other]}))
+
+
+async def test_what_only_lacks_something_waits_for_company_but_not_for_long(
+    broker: MemoryBroker, bus: MemoryBus, clock: Clock
+) -> None:
+    board = SpecStore(
+        bus, "compute", DesiredCompute, lambda node: subjects.desired_key(node, "compute"), TRUST_S, clock, linger_s=1.0
+    )
+    both = document("a", "t", "u")
+    less = both.model_copy(update={"workers": both.workers[1:]})
+    await board.put({"a": both}, 1)
+    assert (await board.put({"a": less}, 2), board.due_s()) == ([], 1.0)
+    assert (await board.put({"a": both}, 3), board.due_s()) == ([], math.inf), "as it was: nothing to write"
+    assert await board.put({"a": less}, 4) == []
+    clock.now += 0.6
+    assert await board.put({"a": less.model_copy(update={"workers": []})}, 5) == []
+    assert await board.put({"a": document("a", "v")}, 6) == ["a"], "something new goes at once"
+    assert board.due_s() == math.inf
+    none = document("a")
+    assert await board.put({"a": none}, 7) == []
+    assert (await board.put({"a": none}, 8, {"a": 8}), board.due_s()) == (["a"], math.inf), "someone waits for it"
+    await board.put({"a": both}, 9)
+    assert await board.put({"a": less}, 10) == []
+    clock.now += 1.0
+    assert board.due_s() == 0.0
+    assert await board.put({"a": less}, 11) == ["a"]
 
 
 async def test_documents_are_written_side_by_side(

@@ -14,7 +14,7 @@ from ces_common.messages.records import JobRecord
 from ces_common.messages.reports import Alive, Applied
 from ces_common.states import JobState
 from ces_network_ctl.announcements import PREPARING_S, ready_jobs
-from ces_network_ctl.service import RETRY_S, NetworkController
+from ces_network_ctl.service import LINGER_S, RETRY_S, NetworkController
 
 NODES = [node("a", 1), node("s", 2, cpu=0, memory=0), node("b", 3)]
 LINKS = [*wire("a", "s"), *wire("s", "b")]
@@ -60,9 +60,25 @@ async def test_documents_follow_the_state(
     assert await controller.step() == PREPARING_S
     assert all(document(broker, each.name).jobs == {"j.1"} for each in NODES)
     assert document(broker, "s").generation == 2
-    manager.change(jobs=[placed(JobState.CANCELLED, allocation={"state": "stopped"})])
-    await controller.step()
-    assert document(broker, "s").jobs == set()
+
+
+async def test_what_a_job_leaves_behind_goes_with_what_is_new_and_soon_in_any_case(
+    bus: MemoryBus, broker: MemoryBroker, manager: FakeManager
+) -> None:
+    now = 0.0
+    controller = NetworkController(bus, RESYNC_S, lambda: now)
+    other = job("k", ["a"], state=JobState.RUNNING)
+    manager.change(jobs=[placed(JobState.RUNNING)])
+    assert await controller.step() == RESYNC_S
+    manager.change(jobs=[placed(JobState.CANCELLED, allocation={"state": "stopped"}), other])
+    assert await controller.step() == LINGER_S
+    assert document(broker, "a").jobs == {"k.1"}, "its node has something new, so that all is up to date"
+    assert document(broker, "s").jobs == document(broker, "b").jobs == {"j.1"}
+    now = LINGER_S / 2
+    assert await controller.step() == LINGER_S / 2
+    now = LINGER_S
+    assert await controller.step() == RESYNC_S
+    assert document(broker, "s").jobs == document(broker, "b").jobs == set()
 
 
 async def test_ready_is_said_once_every_node_has_its_share(

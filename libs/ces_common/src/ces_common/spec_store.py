@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
 from typing import Generic, TypeVar
@@ -30,21 +31,50 @@ def due(planned: Mapping[str, W], known: Mapping[str, W | None], at_least: Mappi
     return documents
 
 
+def _generation(document: W | None) -> int:
+    return -1 if document is None else document.generation
+
+
 def _same_content(one: W, other: W) -> bool:
     fields = (name for name in type(one).model_fields if name != "generation")
     pairs = ((getattr(one, name), getattr(other, name)) for name in fields)
     return all(a is b or a == b for a, b in pairs)  # most are the very same lists: no need to look into them
 
 
+def only_less(old: W, new: W) -> bool:
+    """Whether a document says nothing that the old one does not: things were taken away from its lists. What is left
+    must be the very same objects; an equal copy counts as new. Pure."""
+    for name in type(new).model_fields:
+        then, now = getattr(old, name), getattr(new, name)
+        if name == "generation" or then is now:
+            continue
+        if not isinstance(now, list):
+            if then != now:
+                return False
+        elif not {id(each) for each in now} <= {id(each) for each in then}:
+            return False
+    return True
+
+
 class SpecStore(Generic[W]):
     """The documents of one kind in the bucket, with a cache of what was last written or read. The cache is dropped
-    after ``trust_s``: the bucket may have been lost, or a document overwritten."""
+    after ``trust_s``: the bucket may have been lost, or a document overwritten. A document from which things were only
+    taken away waits up to ``linger_s`` for something new that goes with it."""
 
     def __init__(
-        self, bus: Bus, kind: str, model: type[W], key: Callable[[str], str], trust_s: float, clock: Clock = monotonic
+        self,
+        bus: Bus,
+        kind: str,
+        model: type[W],
+        key: Callable[[str], str],
+        trust_s: float,
+        clock: Clock = monotonic,
+        *,
+        linger_s: float = 0.0,
     ) -> None:
         self._bus, self._kind, self._model, self._key = bus, kind, model, key
-        self._trust_s, self._clock = trust_s, clock
+        self._trust_s, self._linger_s, self._clock = trust_s, linger_s, clock
+        self._lingering: dict[str, float] = {}  # node -> until when its document waits
         self._known: dict[str, W | None] = {}
         self._planned: dict[str, W] = {}  # the very documents as planned that the known ones were written of
         self._written: set[str] = set()  # nodes that may have a document
@@ -72,17 +102,35 @@ class SpecStore(Generic[W]):
         news = {
             node: document
             for node, document in planned.items()
-            if node in floors or self._planned.get(node) is not document
+            if self._planned.get(node) is not document or _generation(self._known.get(node)) < floors.get(node, 0)
         }
-        changed = due(news, self._known, floors)
+        changed = self._not_lingering(due(news, self._known, floors), floors)
         stamped = [document.model_copy(update={"generation": generation}) for document in changed]
         stored = await at_once(self._write, stamped)
         written = [document.node for document, done in zip(stamped, stored, strict=True) if done]
-        self._planned.update(news)
+        self._planned.update((node, document) for node, document in news.items() if node not in self._lingering)
         if written:
             log.info("desired state written", kind=self._kind, nodes=written)
         await self._drop(self._written - planned.keys())
         return written
+
+    def due_s(self) -> float:
+        """After how many seconds a document has waited long enough; infinite where none waits."""
+        return max(0.0, min(self._lingering.values(), default=math.inf) - self._clock())
+
+    def _not_lingering(self, changed: Iterable[W], floors: Mapping[str, int]) -> list[W]:
+        """Those to be written now. The others are remembered."""
+        now, before, self._lingering = self._clock(), self._lingering, {}
+        urgent = []
+        for document in changed:
+            node, old = document.node, self._known.get(document.node)
+            until = before.get(node, now + self._linger_s)
+            needed = _generation(old) < floors.get(node, 0)
+            if old is not None and not needed and now < until and only_less(old, document):
+                self._lingering[node] = until
+            else:
+                urgent.append(document)
+        return urgent
 
     async def _read(self, node: str) -> None:
         self._planned.pop(node, None)

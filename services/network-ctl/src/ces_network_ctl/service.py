@@ -32,6 +32,7 @@ EVENTS = [  # what may change a node's network: plans come and are revised, jobs
 ]
 DOCUMENTS = Counter("ces_desired_network_written_total", "Network documents written")
 RETRY_S = 1.0
+LINGER_S = 0.5  # what a job leaves behind may stay as long on nodes that others change soon; it takes nothing from them
 
 
 class NetworkController:
@@ -41,7 +42,13 @@ class NetworkController:
         self._resync_s, self._reserve = resync_s, reserve
         self.reader = StateReader(bus)
         self._store = SpecStore(
-            bus, "network", DesiredNetwork, lambda node: subjects.desired_key(node, "network"), resync_s
+            bus,
+            "network",
+            DesiredNetwork,
+            lambda node: subjects.desired_key(node, "network"),
+            resync_s,
+            clock,
+            linger_s=LINGER_S,
         )
         self._planner = Planner()
         self._sign_of_life = SignOfLife(bus, SERVICE)
@@ -77,7 +84,7 @@ class NetworkController:
             log.warning("the desired network could not be announced", error=str(error))
             return RETRY_S
         await self._sign_of_life.end()
-        return PREPARING_S if waiting else self._resync_s
+        return min(PREPARING_S if waiting else self._resync_s, self._store.due_s())
 
     def _documents(self, view: StateView) -> dict[str, DesiredNetwork]:
         planned = self._planner.plan(view)
