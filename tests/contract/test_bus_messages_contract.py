@@ -11,7 +11,16 @@ import pytest
 from bus_clients import SOON, Client, put_job, set_event
 
 from ces_common import subjects
-from ces_common.bus.port import BusUnavailable, Message, NoResponder, PayloadTooLarge, RemoteError, RequestTimeout
+from ces_common.bus.port import (
+    BusUnavailable,
+    Entry,
+    Message,
+    NoResponder,
+    PayloadTooLarge,
+    RemoteError,
+    RequestTimeout,
+    Superseded,
+)
 
 
 async def test_published_messages_reach_every_subscriber_and_one_of_a_queue(client: Client) -> None:
@@ -160,6 +169,27 @@ async def test_desired_state_is_kept_read_and_deleted(client: Client) -> None:
     assert await bus.kv_keys("compute") == ["n0.compute"]
     await bus.kv_put("n1.compute", b"three")
     assert await other.kv_get("n1.compute") == b"three"
+
+
+async def test_of_two_writers_the_one_that_has_not_seen_the_last_change_is_refused(client: Client) -> None:
+    bus, other = await client(), await client()
+    assert await bus.kv_entry("n1.compute") == Entry(None, 0)
+    first = await bus.kv_put("n1.compute", b"one", after=0)
+    assert await other.kv_entry("n1.compute") == Entry(b"one", first)
+    await other.kv_put("n2.compute", b"another key")
+    second = await other.kv_put("n1.compute", b"two", after=first)
+    assert second > first
+    for seen in (0, first):
+        with pytest.raises(Superseded):
+            await bus.kv_put("n1.compute", b"late", after=seen)
+    assert await bus.kv_entry("n1.compute") == Entry(b"two", second)
+    await other.kv_delete("n1.compute")
+    with pytest.raises(Superseded):
+        await bus.kv_put("n1.compute", b"late", after=second)
+    gone = await bus.kv_entry("n1.compute")
+    assert gone.value is None
+    assert await bus.kv_put("n1.compute", b"three", after=gone.revision) > gone.revision
+    await bus.kv_put("n1.compute", b"whatever is there")
 
 
 async def test_a_document_as_large_as_a_message_may_be_is_told_and_read_whole(client: Client) -> None:

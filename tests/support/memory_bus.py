@@ -25,6 +25,7 @@ from ces_common.bus.port import (
     BusError,
     BusUnavailable,
     Callback,
+    Entry,
     FactHandler,
     KeyHandler,
     Message,
@@ -35,6 +36,7 @@ from ces_common.bus.port import (
     RequestHandler,
     RequestTimeout,
     Subscription,
+    Superseded,
 )
 
 log = structlog.get_logger(__name__)
@@ -67,7 +69,20 @@ class MemoryBroker:
         self.responders: list[_Responder | _LaneResponder] = []
         self.streams = {name: Stream(name) for name in (wire.EVENT_STREAM, wire.DEAD_STREAM)}
         self.bucket: dict[str, bytes] = {}
+        self._revisions: dict[str, tuple[int, bytes | None]] = {}
+        self._changes = 0
         self._turn = 0
+
+    def revision(self, key: str) -> int:
+        """Also of what a test has put into the bucket or taken from it by hand."""
+        value = self.bucket.get(key)
+        number, known = self._revisions.get(key, (0, None))
+        return number if value is known else self.changed(key)
+
+    def changed(self, key: str) -> int:
+        self._changes += 1
+        self._revisions[key] = self._changes, self.bucket.get(key)
+        return self._changes
 
     def route(self, message: Message) -> None:
         """To every listener, but to one member of each queue, in turn."""
@@ -286,20 +301,28 @@ class MemoryBus:
         self._open.append(responder)
         return responder
 
-    async def kv_put(self, key: str, data: bytes) -> None:
+    async def kv_put(self, key: str, data: bytes, *, after: int | None = None) -> int:
         subject = wire.desired_subject(key)
         self._check(subject, data)
+        if after is not None and after != self._broker.revision(key):
+            raise Superseded(f"{key} is not at {after}")
         self._broker.bucket[key] = data
+        revision = self._broker.changed(key)
         self._broker.route(Message(wire.desired_change(key), data))
+        return revision
+
+    async def kv_entry(self, key: str) -> Entry:
+        self._check(wire.desired_subject(key), b"")
+        return Entry(self._broker.bucket.get(key), self._broker.revision(key))
 
     async def kv_get(self, key: str) -> bytes | None:
-        self._check(wire.desired_subject(key), b"")
-        return self._broker.bucket.get(key)
+        return (await self.kv_entry(key)).value
 
     async def kv_delete(self, key: str) -> None:
         subject = wire.desired_subject(key)
         self._check(subject, b"")
         self._broker.bucket.pop(key, None)
+        self._broker.changed(key)
         self._broker.route(Message(wire.desired_change(key), b"", {"KV-Operation": "DEL"}))
 
     async def kv_keys(self, kind: str) -> list[str]:

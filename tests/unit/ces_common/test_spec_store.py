@@ -7,6 +7,7 @@ import pytest
 from memory_bus import MemoryBroker, MemoryBus
 
 from ces_common import subjects
+from ces_common.bus.port import BusUnavailable
 from ces_common.messages.desired import DesiredCompute, DesiredWorker
 from ces_common.spec_store import SpecStore, due, only_less
 
@@ -138,6 +139,40 @@ async def test_the_same_plan_is_written_again_where_the_bucket_was_lost(
     assert await board.put(plan, 9) == ["a"], "the node was forgotten, and has joined again"
 
 
+async def test_a_slower_controller_leaves_what_was_made_of_a_later_state(
+    broker: MemoryBroker, bus: MemoryBus, board: SpecStore[DesiredCompute], clock: Clock
+) -> None:
+    slow = board_on(bus, clock)
+    await board.put({"a": document("a", "t")}, 3)
+    assert await slow.put({"a": document("a", "t")}, 3) == []
+    await board.put({"a": document("a", "u")}, 9)
+    assert await slow.put({"a": document("a", "v")}, 8) == []
+    assert there(broker) == document("a", "u", generation=9)
+    assert await slow.put({"a": document("a", "v")}, 8) == []
+    assert await slow.put({"a": document("a", "u")}, 9) == [], "it has caught up"
+    assert await slow.put({"a": document("a", "w")}, 10) == ["a"]
+    assert await board.put({"a": document("a", "x", epoch="new")}, 1) == ["a"], "a new database counts anew"
+
+
+async def test_what_was_stored_without_a_word_of_it_is_found(
+    monkeypatch: pytest.MonkeyPatch, broker: MemoryBroker, bus: MemoryBus, board: SpecStore[DesiredCompute]
+) -> None:
+    put = bus.kv_put
+
+    async def stored_silently(key: str, data: bytes, *, after: int | None = None) -> int:
+        await put(key, data, after=after)
+        raise BusUnavailable("the answer was lost")
+
+    await board.put({"a": document("a", "t")}, 3)
+    monkeypatch.setattr(bus, "kv_put", stored_silently)
+    with pytest.raises(BusUnavailable):
+        await board.put({"a": document("a", "u")}, 4)
+    monkeypatch.undo()
+    assert await board.put({"a": document("a", "u")}, 5) == ["a"]
+    assert there(broker).generation == 5
+    assert await board.put({"a": document("a", "u")}, 6) == []
+
+
 def test_a_document_is_only_less_where_nothing_in_it_is_new() -> None:
     both = document("a", "t", "u")
     one = both.model_copy(update={"workers": both.workers[1:], "generation": 9})
@@ -179,9 +214,9 @@ async def test_documents_are_written_side_by_side(
 ) -> None:
     put, under_way = bus.kv_put, asyncio.Barrier(3)
 
-    async def together(key: str, data: bytes) -> None:
+    async def together(key: str, data: bytes, *, after: int | None = None) -> int:
         await under_way.wait()
-        await put(key, data)
+        return await put(key, data, after=after)
 
     monkeypatch.setattr(bus, "kv_put", together)
     async with asyncio.timeout(10):

@@ -185,10 +185,10 @@ async def test_what_could_not_be_written_is_written_next_time(
 ) -> None:
     put, failing = bus.kv_put, ["b.network"]
 
-    async def sometimes(key: str, data: bytes) -> None:
+    async def sometimes(key: str, data: bytes, *, after: int | None = None) -> int:
         if key in failing:
             raise BusUnavailable("away")
-        await put(key, data)
+        return await put(key, data, after=after)
 
     monkeypatch.setattr(bus, "kv_put", sometimes)
     assert await controller.step() == RETRY_S

@@ -10,10 +10,11 @@ from typing import Generic, TypeVar
 import structlog
 
 from ces_common.at_once import at_once
-from ces_common.bus.port import Bus, PayloadTooLarge
+from ces_common.bus.port import Bus, PayloadTooLarge, Superseded
 from ces_common.messages.desired import DesiredDocument
 
 log = structlog.get_logger()
+TRIES = 3  # to write a document that another controller writes as well
 
 
 W = TypeVar("W", bound=DesiredDocument)
@@ -76,6 +77,7 @@ class SpecStore(Generic[W]):
         self._trust_s, self._linger_s, self._clock = trust_s, linger_s, clock
         self._lingering: dict[str, float] = {}  # node -> until when its document waits
         self._known: dict[str, W | None] = {}
+        self._revisions: dict[str, int] = {}  # of the known ones
         self._planned: dict[str, W] = {}  # the very documents as planned that the known ones were written of
         self._written: set[str] = set()  # nodes that may have a document
         self._looked = False  # for documents that an earlier run wrote
@@ -104,11 +106,13 @@ class SpecStore(Generic[W]):
             for node, document in planned.items()
             if self._planned.get(node) is not document or _generation(self._known.get(node)) < floors.get(node, 0)
         }
-        changed = self._not_lingering(due(news, self._known, floors), floors)
-        stamped = [document.model_copy(update={"generation": generation}) for document in changed]
+        changed = due(news, self._known, floors)
+        now = [each for each in self._not_lingering(changed, floors) if not self._is_outdated(each, generation)]
+        stamped = [document.model_copy(update={"generation": generation}) for document in now]
         stored = await at_once(self._write, stamped)
         written = [document.node for document, done in zip(stamped, stored, strict=True) if done]
-        self._planned.update((node, document) for node, document in news.items() if node not in self._lingering)
+        left = {document.node for document in changed} - set(written)
+        self._planned.update((node, document) for node, document in news.items() if node not in left)
         if written:
             log.info("desired state written", kind=self._kind, nodes=written)
         await self._drop(self._written - planned.keys())
@@ -132,25 +136,40 @@ class SpecStore(Generic[W]):
                 urgent.append(document)
         return urgent
 
+    def _is_outdated(self, document: W, generation: int) -> bool:
+        """Whether another controller has written a document of a later state; then this one has to read it, too."""
+        known = self._known.get(document.node)
+        return known is not None and known.epoch == document.epoch and known.generation > generation
+
     async def _read(self, node: str) -> None:
+        entry = await self._bus.kv_entry(self._key(node))
         self._planned.pop(node, None)
-        self._known[node] = self._parse(node, await self._bus.kv_get(self._key(node)))
+        self._known[node], self._revisions[node] = self._parse(node, entry.value), entry.revision
 
     async def _write(self, document: W) -> bool:
-        """Returns whether it could be sent."""
-        try:
-            await self._bus.kv_put(self._key(document.node), document.encode())
-        except PayloadTooLarge as error:  # no other node may have to wait for it
-            log.error("a desired state is too large", node=document.node, kind=self._kind, error=str(error))
-            return False
-        self._known[document.node] = document
-        return True
+        """Returns whether it is there now."""
+        node = document.node
+        for _ in range(TRIES):
+            try:
+                revision = await self._bus.kv_put(self._key(node), document.encode(), after=self._revisions.get(node))
+            except PayloadTooLarge as error:  # no other node may have to wait for it
+                log.error("a desired state is too large", node=node, kind=self._kind, error=str(error))
+                return False
+            except Superseded:  # by another controller, or by this one without hearing that it was stored
+                log.info("a desired state has changed meanwhile", node=node, kind=self._kind)
+                await self._read(node)
+                if self._is_outdated(document, document.generation):
+                    return False
+            else:
+                self._known[node], self._revisions[node] = document, revision
+                return True
+        return False
 
     async def _drop(self, nodes: Iterable[str]) -> None:
         for node in sorted(nodes):
             await self._bus.kv_delete(self._key(node))
-            self._known.pop(node, None)
-            self._planned.pop(node, None)
+            for memory in (self._known, self._planned, self._revisions):
+                memory.pop(node, None)
             self._written.discard(node)
             log.info("desired state of a forgotten node removed", kind=self._kind, node=node)
 

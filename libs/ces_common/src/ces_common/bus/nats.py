@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import nats.js.errors
 import structlog
@@ -32,6 +32,7 @@ from ces_common.bus.port import (
     BusError,
     BusUnavailable,
     Callback,
+    Entry,
     FactHandler,
     KeyHandler,
     Message,
@@ -39,6 +40,7 @@ from ces_common.bus.port import (
     NoResponder,
     RequestHandler,
     Subscription,
+    Superseded,
 )
 from ces_common.natsauth.credentials import Credentials
 
@@ -47,6 +49,8 @@ log = structlog.get_logger(__name__)
 STORE_TIMEOUT_S: Final = 5.0
 SERVED_AT_ONCE: Final = 32
 OPERATION: Final = "KV-Operation"
+EXPECTED_REVISION: Final = "Nats-Expected-Last-Subject-Sequence"
+WRONG_REVISION: Final = 10071  # the server's error code
 
 
 class NatsBus:
@@ -105,9 +109,10 @@ class NatsBus:
         self, subject: str, data: bytes, *, message_id: str, headers: Mapping[str, str] | None = None
     ) -> bool:
         wire.stream_of(subject)
-        return await self._store(subject, data, {**(headers or {}), MESSAGE_ID: message_id})
+        stored = await self._store(subject, data, {**(headers or {}), MESSAGE_ID: message_id})
+        return not stored.get("duplicate", False)  # whether it is new
 
-    async def _store(self, subject: str, data: bytes, headers: Mapping[str, str]) -> bool:
+    async def _store(self, subject: str, data: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
         """Publish to a stream and wait for its word; make the streams first if they are gone and we may."""
         try:
             return await self._store_once(subject, data, headers)
@@ -119,9 +124,9 @@ class NatsBus:
             except (NoResponder, AccessRefused):
                 raise BusUnavailable(f"no stream stores {subject}") from gone
 
-    async def _store_once(self, subject: str, data: bytes, headers: Mapping[str, str]) -> bool:
+    async def _store_once(self, subject: str, data: bytes, headers: Mapping[str, str]) -> dict[str, Any]:
         reply = await self._connection.request(subject, data, headers, STORE_TIMEOUT_S)
-        return _is_new(reply, subject)
+        return _stored(reply, subject)
 
     async def _store_dead(self, subject: str, data: bytes, message_id: str, headers: dict[str, str]) -> None:
         await self._store(subject, data, {**headers, MESSAGE_ID: message_id})
@@ -229,14 +234,16 @@ class NatsBus:
 
     # Desired state
 
-    async def kv_put(self, key: str, data: bytes) -> None:
+    async def kv_put(self, key: str, data: bytes, *, after: int | None = None) -> int:
         payload, marks = pack(data)
-        await self._store(wire.desired_subject(key), payload, marks)
+        expected = {} if after is None else {EXPECTED_REVISION: str(after)}
+        stored = await self._store(wire.desired_subject(key), payload, {**marks, **expected})
+        return int(stored["seq"])
 
     async def kv_delete(self, key: str) -> None:
         await self._store(wire.desired_subject(key), b"", {OPERATION: "DEL"})
 
-    async def kv_get(self, key: str) -> bytes | None:
+    async def kv_entry(self, key: str) -> Entry:
         subject = wire.desired_subject(key)
         request = f"$JS.API.STREAM.MSG.GET.{wire.DESIRED_STREAM}"
         with self._connection.refusal("publish", request) as refused, translated(subject):
@@ -246,12 +253,16 @@ class NatsBus:
             except nats.js.errors.NotFoundError as error:
                 if error.err_code == STREAM_NOT_FOUND:
                     raise BusUnavailable("the desired-state bucket does not exist yet") from error
-                return None
+                return Entry(None, 0)
+        revision = stored.seq or 0
         try:
-            return _value(stored.data or b"", stored.headers or {})
+            return Entry(_value(stored.data or b"", stored.headers or {}), revision)
         except BusError as error:  # as good as none: the controller that keeps the key writes it again
             log.error("a desired-state key cannot be read", key=key, error=str(error))
-            return None
+            return Entry(None, revision)
+
+    async def kv_get(self, key: str) -> bytes | None:
+        return (await self.kv_entry(key)).value
 
     async def kv_keys(self, kind: str) -> list[str]:
         mine = f"{wire.DESIRED_PREFIX}.*.{wire.token(kind)}"
@@ -285,11 +296,13 @@ def _value(data: bytes, headers: Mapping[str, str]) -> bytes | None:
     return None if headers.get(OPERATION) in ("DEL", "PURGE") else unpack(data, headers, LARGEST_DOCUMENT)
 
 
-def _is_new(reply: Msg, subject: str) -> bool:
-    """Whether the stream took the message in, rather than knowing its id already. Raises BusError."""
-    ack = json.loads(reply.data)
-    if "error" in ack:
-        error = ack["error"]
-        text = f"{subject} was not stored: {error.get('description')} ({error.get('err_code')})"
-        raise BusUnavailable(text) if error.get("code") == 503 else BusError(text)
-    return not ack.get("duplicate", False)
+def _stored(reply: Msg, subject: str) -> dict[str, Any]:
+    """What the stream says of a message that it took in, or knew already. Raises BusError."""
+    ack: dict[str, Any] = json.loads(reply.data)
+    error = ack.get("error")
+    if error is None:
+        return ack
+    text = f"{subject} was not stored: {error.get('description')} ({error.get('err_code')})"
+    if error.get("err_code") == WRONG_REVISION:
+        raise Superseded(text)
+    raise BusUnavailable(text) if error.get("code") == 503 else BusError(text)

@@ -45,6 +45,10 @@ class RequestTimeout(BusError):
     """The responder did not answer in time; it may still have acted."""
 
 
+class Superseded(BusError):
+    """A key holds something else than what its writer has seen there."""
+
+
 class PayloadTooLarge(BusError):
     """A message is larger than the broker takes, also when compressed."""
 
@@ -115,6 +119,15 @@ class Subscription(Protocol):
 
     async def close(self) -> None:
         """Stop; a handler that is running is cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """``value``: None where it was deleted, or never stored. ``revision``: grows with each change of the bucket; 0
+    where nothing was ever stored."""
+
+    value: bytes | None
+    revision: int
 
 
 class Bus(Protocol):
@@ -198,8 +211,12 @@ class Bus(Protocol):
         unanswered, and so does one whose sender has given up. One of more than ``largest`` bytes, expanded, is
         refused. The handler returns the answers in order; what it raises reaches all of the batch."""
 
-    async def kv_put(self, key: str, data: bytes) -> None:
-        """Store a desired state. Raises BusUnavailable, AccessRefused, PayloadTooLarge."""
+    async def kv_put(self, key: str, data: bytes, *, after: int | None = None) -> int:
+        """Store a desired state; returns its revision. ``after``: only if the key is still at that revision, else
+        Superseded. Raises BusUnavailable, AccessRefused, PayloadTooLarge."""
+
+    async def kv_entry(self, key: str) -> Entry:
+        """What was last stored under ``key``. Raises what ``kv_get`` does."""
 
     async def kv_get(self, key: str) -> bytes | None:
         """The desired state under ``key``, as last stored. For central services only: a node asks the manager
