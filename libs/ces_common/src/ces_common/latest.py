@@ -55,5 +55,5 @@ class LatestBatches(Generic[T]):
             batch, self._waiting, self._bytes = self._waiting, {}, 0
             try:
                 await self._work([item for item, _ in batch.values()])
-            except Exception:  # of one batch: those that come next must not wait for ever
+            except Exception:  # else the worker would end, and what comes next would wait for good
                 log.exception("a batch failed", items=len(batch))

@@ -156,8 +156,8 @@ class Bus(Protocol):
     async def publish_fact(
         self, subject: str, data: bytes, *, message_id: str, headers: Mapping[str, str] | None = None
     ) -> bool:
-        """Store a fact and wait until it is stored. False if ``message_id`` was stored before. Whoever has subscribed
-        to its subject hears it at once, each time it is published.
+        """Store a fact and wait until it is stored. False if ``message_id`` was stored before. Plain subscribers to its
+        subject hear it at once, and again each time that it is published.
 
         Raises BusUnavailable, AccessRefused, PayloadTooLarge, and RequestTimeout when it is not known whether it was
         stored; repeating it with the same id is always safe.

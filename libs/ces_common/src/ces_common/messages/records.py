@@ -109,8 +109,8 @@ Rate = Annotated[Count, Field(validation_alias=AliasChoices("rate", "bandwidth")
 
 
 class FlowRecord(Message):
-    """A flow with its rate in bit/s. ``number``: unique among live flows.
-    ``path``: node names from source to destination; a single one where both tasks share a node."""
+    """A flow with its rate in bit/s. ``number``: unique among live flows. ``path``: node names from source to
+    destination; a single one where both tasks share a node."""
 
     number: Small
     src: str

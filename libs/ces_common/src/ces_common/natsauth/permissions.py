@@ -4,7 +4,7 @@
 listed is refused. Reading a stream needs rights on the JetStream API, which are subjects too:
 
 - only the manager reads streams. Its durable consumers are made, asked and acknowledged under their own names only;
-- the other services hear events as plain messages, as whoever publishes them sends them to the stream;
+- the other services hear events as plain messages, on the subjects under which they are published to the stream;
 - an agent gets none of the API. It hears the changes of its own desired state as plain messages, which the server sends
   when it stores them, and asks the manager for it otherwise.
 
