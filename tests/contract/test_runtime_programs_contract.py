@@ -166,7 +166,7 @@ async def test_a_program_hears_sigterm(runtime: Runtime, bench: Bench) -> None:
 
 async def test_cpu_is_limited(runtime: Runtime, bench: Bench) -> None:
     real_only(bench)
-    if "cpu" not in runtime.enforced:  # type: ignore[attr-defined]
+    if "cpu" not in runtime.enforced:
         pytest.skip("no control groups to write to")
     await runtime.start(bench.worker("python", "-c", SPIN, cpu=200))
     assert (await ended(runtime, "a1.0")).exit_code == 0

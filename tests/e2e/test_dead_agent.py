@@ -22,7 +22,7 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
 
 
 def at(node: str, job: dict[str, object]) -> dict[str, object]:
-    job["tasks"][0]["constraints"] = {"labels": {"host": node}}  # type: ignore[index]
+    job["tasks"][0]["constraints"] = {"labels": {"host": node}}
     return job
 
 

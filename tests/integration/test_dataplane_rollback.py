@@ -33,7 +33,7 @@ async def row() -> AsyncIterator[Row]:
         yield row
 
 
-def worker(row: Row, name: str):  # type: ignore[no-untyped-def]
+def worker(row: Row, name: str):
     return next(each for each in row.workers if each.name == name)
 
 

@@ -64,7 +64,7 @@ class World:
             async def heard(message: Message, kind: str = kind, model: type[Any] = model) -> None:
                 self.said[kind].append(model.model_validate_json(message.data))
 
-            await self.bus.subscribe(subjects.report("n", kind), heard)  # type: ignore[arg-type]
+            await self.bus.subscribe(subjects.report("n", kind), heard)
 
     async def _heartbeat(self, message: Message) -> bytes:
         beat = Heartbeat.model_validate_json(message.data)

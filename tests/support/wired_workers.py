@@ -59,7 +59,7 @@ def together(n: int, work: Callable[[int], T]) -> list[T]:
 def small_settings(**changes: object) -> Settings:
     """A network that takes no time to train."""
     values = {"rounds": 3, "until_accuracy": None, "hidden": (5,), "batch": 8, "learning_rate": 0.05, "seed": 7}
-    return Settings(**(values | changes))  # type: ignore[arg-type]
+    return Settings(**(values | changes))
 
 
 def small_data(images: int = 53, pixels: int = 6) -> Dataset:

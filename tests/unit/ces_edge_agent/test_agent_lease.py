@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from agent_parts import compute, network, worker
 from agent_world import BEAT_S, LEASE_S, World
 
@@ -56,7 +57,9 @@ async def test_after_a_reboot_past_the_lease_nothing_starts_without_the_manager(
     await world.until(lambda: world.states() == {"a.1": "running"})
 
 
-async def test_after_the_lease_nothing_starts_by_what_was_desired_before(world: World) -> None:
+async def test_after_the_lease_nothing_starts_by_what_was_desired_before(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await world.want(network("a", generation=1), compute(worker("a"), generation=1))
     await world.start()
     await world.until(lambda: world.states() == {"a.1": "running"})
@@ -72,14 +75,14 @@ async def test_after_the_lease_nothing_starts_by_what_was_desired_before(world: 
         started.append(worker.key)
         await start(worker)
 
-    world.runtime.start = noted  # type: ignore[method-assign]
+    monkeypatch.setattr(world.runtime, "start", noted)
     read = agent._read_desired
 
     async def slow_read() -> None:
         await asyncio.sleep(5 * BEAT_S)
         await read()
 
-    agent._read_desired = slow_read  # type: ignore[method-assign]
+    monkeypatch.setattr(agent, "_read_desired", slow_read)
     await world.until(lambda: agent.missing() is None)
     await world.beats_more()
     assert started == []

@@ -56,7 +56,7 @@ def test_a_folder_is_named_wherever_the_agent_runs(monkeypatch: pytest.MonkeyPat
 
 def test_settings_are_detected_where_not_given(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CES_NODE", "n1")
-    settings = AgentSettings()  # type: ignore[call-arg]
+    settings = AgentSettings()
     assert settings.node_cpu >= 1000
     assert settings.node_memory > 2**20
     assert settings.node_arch
@@ -71,7 +71,7 @@ def test_settings_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
         "ALLOWED_IMAGES": "a-*, b",
     }.items():
         monkeypatch.setenv(f"CES_{name}", value)
-    settings = AgentSettings()  # type: ignore[call-arg]
+    settings = AgentSettings()
     assert (settings.node_cpu, settings.node_memory) == (1500, 2**31)
     assert settings.node_labels == {"site": "roof", "floor": "3"}
     assert settings.allowed_images == ["a-*", "b"]
@@ -84,4 +84,4 @@ def test_settings_that_make_no_sense(monkeypatch: pytest.MonkeyPatch, name: str,
     monkeypatch.setenv("CES_NODE", "n1")
     monkeypatch.setenv(f"CES_{name}", value)
     with pytest.raises(ValidationError):
-        AgentSettings()  # type: ignore[call-arg]
+        AgentSettings()

@@ -203,7 +203,7 @@ def test_every_return_class_has_room_for_acknowledgements(world: World) -> None:
 def test_the_same_state_gives_the_same_documents_in_whatever_order(world: World, random: object) -> None:
     shuffled = World(list(world.nodes), list(world.links), list(world.jobs))
     for part in (shuffled.nodes, shuffled.links, shuffled.jobs):
-        random.shuffle(part)  # type: ignore[attr-defined]
+        random.shuffle(part)
     assert Planner().plan(shuffled.view()) == Planner().plan(world.view())
 
 

@@ -33,7 +33,7 @@ def task(**fields: object) -> Task:
     ],
 )
 def test_refusals_say_why(record: object, asks: dict[str, object], why: str | None) -> None:
-    assert refusal(task(**asks), record) == why  # type: ignore[arg-type]
+    assert refusal(task(**asks), record) == why
 
 
 def reading(*datasets: str) -> JobRecord:

@@ -148,6 +148,6 @@ def test_freed_capacity_is_news_and_less_of_it_is_not() -> None:
     ids=["cordoned", "labels", "arch", "capacity", "joined", "left"],
 )
 def test_every_change_of_the_cluster_is_news(nodes: list[object]) -> None:
-    before, after = offer_of(view_of(NODES, LINE)), offer_of(view_of(nodes, LINE))  # type: ignore[arg-type]
+    before, after = offer_of(view_of(NODES, LINE)), offer_of(view_of(nodes, LINE))
     assert not after.nothing_freed_since(before)
     assert not before.nothing_freed_since(after)

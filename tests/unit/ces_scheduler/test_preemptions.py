@@ -186,9 +186,9 @@ async def test_what_was_rejected_while_a_cycle_went_on_is_decided_anew_by_the_ne
 
 
 async def test_what_is_proposed_is_never_older_than_the_version_that_it_names(
-    preempting: Scheduler, wired: FakeManager, clock: Clock, bus: MemoryBus
+    preempting: Scheduler, wired: FakeManager, clock: Clock, bus: MemoryBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A dry run may read the manager's state anew while a step is under way."""
+    """A dry run may read the manager's state again while a step is under way."""
     wired.change(jobs=[low(), urgent()])
     reroute = preempting._revisions.reroute
 
@@ -197,7 +197,7 @@ async def test_what_is_proposed_is_never_older_than_the_version_that_it_names(
         assert await preempting.reader.refresh()
         return await reroute(*given)
 
-    preempting._revisions.reroute = overtaken  # type: ignore[method-assign]
+    monkeypatch.setattr(preempting._revisions, "reroute", overtaken)
     version = wired.version
     await step(preempting, wired)
     assert [each.version for each in preemptions(wired)] == [version]

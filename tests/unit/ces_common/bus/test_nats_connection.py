@@ -36,13 +36,15 @@ class HalfClient:
 
 
 @pytest.mark.parametrize("gone", [False, True])
-async def test_a_subscription_that_the_broker_never_confirmed_is_taken_back(gone: bool) -> None:
+async def test_a_subscription_that_the_broker_never_confirmed_is_taken_back(
+    gone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def handler(_: Any) -> None:
         return None
 
     connection, client = NatsConnection(["nats://nowhere"], name="n"), HalfClient()
     client.gone = gone
-    connection._client = client  # type: ignore[assignment]
+    monkeypatch.setattr(connection, "_client", client)
     with pytest.raises(BusError):
         await connection.subscribe("a.b", handler)
     assert client.subscribed == 0
@@ -60,9 +62,9 @@ class FlushingClient:
             await asyncio.sleep(60)
 
 
-async def test_a_cancellation_that_meets_the_library_while_flushing_is_kept() -> None:
+async def test_a_cancellation_that_meets_the_library_while_flushing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     connection = NatsConnection(["nats://nowhere"], name="n")
-    connection._client = FlushingClient()  # type: ignore[assignment]
+    monkeypatch.setattr(connection, "_client", FlushingClient())
 
     async def loop() -> None:
         while True:

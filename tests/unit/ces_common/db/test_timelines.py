@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from manager_world import World, sqlite_url
@@ -19,8 +20,8 @@ class Servers:
     def __init__(self) -> None:
         self.present, self.mixed = 1, list[int]()
 
-    def checkout(self, _connection: object, record: object, _proxy: object) -> None:
-        record.info[TIMELINE] = self.mixed.pop(0) if self.mixed else self.present  # type: ignore[attr-defined]
+    def checkout(self, _connection: object, record: Any, _proxy: object) -> None:
+        record.info[TIMELINE] = self.mixed.pop(0) if self.mixed else self.present
 
 
 @pytest.fixture

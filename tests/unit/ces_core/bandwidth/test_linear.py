@@ -50,8 +50,8 @@ def within_capacities(problem: Problem, paths: list[Path], rates: Rates) -> None
 
 @settings(max_examples=80, deadline=None)
 @given(instance=instances(), basis=st.sampled_from(["system", "job"]), seed=st.integers(0, 5))
-def test_rates_are_those_that_scipy_finds(instance: dict, basis: str, seed: int) -> None:  # type: ignore[type-arg]
-    problem = read_instance(instance, basis=basis)  # type: ignore[arg-type]
+def test_rates_are_those_that_scipy_finds(instance: dict, basis: str, seed: int) -> None:
+    problem = read_instance(instance, basis=basis)
     found = placed(problem, seed)
     if found is None:
         return

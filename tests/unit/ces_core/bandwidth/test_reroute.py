@@ -69,7 +69,7 @@ def ring(capacity: float = 95, without: Sequence[str] = (), **other: float) -> N
 
 
 def about(path: str, rate: float) -> FlowChange:
-    return FlowChange(tuple(path), pytest.approx(rate))  # type: ignore[arg-type]
+    return FlowChange(tuple(path), pytest.approx(rate))
 
 
 def running(path: str, low: float, high: float, rate: float) -> Running:

@@ -126,10 +126,10 @@ def test_parts_made_by_programs_are_checked_too() -> None:
     with pytest.raises(ProblemError, match=r"job.flows\[0\].max"):
         Problem.make(cluster, [Task("t"), Task("u")], [Flow("t", "u", 0, -1)])
     with pytest.raises(ProblemError, match="basis"):
-        Problem.make(cluster, [Task("t")], basis="other")  # type: ignore[arg-type]
+        Problem.make(cluster, [Task("t")], basis="other")
     for paths in (0, -1, True, 2.5):
         with pytest.raises(ProblemError, match="paths: must be a whole number from 1 on"):
-            Problem.make(cluster, [Task("t")], paths=paths)  # type: ignore[arg-type]
+            Problem.make(cluster, [Task("t")], paths=paths)
     assert Problem.make(cluster, [Task("t", cpu=np.float64(1))]).demand[0, 0] == 1
 
 

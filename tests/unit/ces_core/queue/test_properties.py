@@ -86,7 +86,7 @@ def test_capacity_is_never_exceeded_and_every_job_is_settled(
     outcome = simulate(cluster, jobs, solver, Cycles("multi", replace(parameters, preemption=margin)))
     assert margin is not None or not any(fate.stopped for fate in outcome.fates)
     for moment in (fate.started_s for fate in outcome.accepted):
-        uses = [held(fate) for fate in outcome.accepted if fate.started_s <= moment < fate.ended_s]  # type: ignore[operator]
+        uses = [held(fate) for fate in outcome.accepted if fate.started_s <= moment < fate.ended_s]
         for cell, most in room(cluster).items():
             assert math.fsum(use.get(cell, 0.0) for use in uses) <= most * (1 + 1e-9) + 1e-9, cell
     assert all((fate.started_s is None) == (fate.left_s is not None) for fate in outcome.fates)

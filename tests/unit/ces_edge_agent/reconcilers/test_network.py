@@ -128,7 +128,9 @@ async def test_news_do_not_wait_for_the_removal_of_the_old(wired: NetworkNode, m
     assert wired.reconciler.applied.jobs == ["k.1"]
 
 
-async def test_a_runtime_that_is_away_ends_no_network_reconciler(wired: NetworkNode) -> None:
+async def test_a_runtime_that_is_away_ends_no_network_reconciler(
+    wired: NetworkNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wired.want(network("a", generation=1))
     wired.runtime.available = False
     sandboxes = wired.runtime.sandboxes
@@ -139,7 +141,7 @@ async def test_a_runtime_that_is_away_ends_no_network_reconciler(wired: NetworkN
         finally:
             wired.runtime.available = True
 
-    wired.runtime.sandboxes = back_again  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(wired.runtime, "sandboxes", back_again)
     await running(wired.reconciler, lambda: wired.reconciler.applied.jobs == ["j.1"])
 
 

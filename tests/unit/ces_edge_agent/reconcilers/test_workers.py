@@ -198,7 +198,7 @@ async def test_pause_and_resume(node: WorkerNode) -> None:
     assert node.states() == {"a.1": "running"}
 
 
-async def test_a_runtime_that_is_away_ends_no_reconciler(node: WorkerNode) -> None:
+async def test_a_runtime_that_is_away_ends_no_reconciler(node: WorkerNode, monkeypatch: pytest.MonkeyPatch) -> None:
     node.want(worker("a"), generation=1)
     node.runtime.available = False
     asked = 0
@@ -211,7 +211,7 @@ async def test_a_runtime_that_is_away_ends_no_reconciler(node: WorkerNode) -> No
             node.runtime.available = True
         return await workers()
 
-    node.runtime.workers = counted  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(node.runtime, "workers", counted)
     await running(node.reconciler, lambda: node.states() == {"a.1": "running"})
     assert asked >= 3
 

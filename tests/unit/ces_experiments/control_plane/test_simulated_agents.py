@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from ces_common.bus.port import BusUnavailable
 from ces_experiments.control_plane.simulated_agents import SimulatedNode
 
@@ -26,9 +28,9 @@ class SilentBus:
         raise BusUnavailable("silent")
 
 
-async def test_a_node_that_is_stopped_in_the_moment_it_hears_of_work_ends() -> None:
+async def test_a_node_that_is_stopped_in_the_moment_it_hears_of_work_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     node = SimulatedNode("a", lambda _: 60.0)
-    node._bus = SilentBus()  # type: ignore[assignment]
+    monkeypatch.setattr(node, "_bus", SilentBus())
     running = asyncio.create_task(node.run())
     for _ in range(10):
         await asyncio.sleep(0)

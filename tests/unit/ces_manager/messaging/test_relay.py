@@ -41,7 +41,7 @@ def unpublished(world: World) -> list[str]:
 
 
 def relay(world: World, broker: Broker) -> Relay:
-    return Relay(world.uow, broker)  # type: ignore[arg-type]
+    return Relay(world.uow, broker)
 
 
 async def test_several_are_on_their_way_at_once_and_in_order(world: World) -> None:

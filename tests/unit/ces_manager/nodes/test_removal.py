@@ -139,7 +139,7 @@ def test_a_late_report_of_a_forgotten_node_moves_nothing(world: World) -> None:
 def test_the_links_wait_for_a_successor_of_the_name(world: World) -> None:
     silence(world, "a")
     world.forget("a")
-    assert len(world.snapshot().topology.links) == 12  # type: ignore[union-attr]
+    assert len(world.snapshot().topology.links) == 12
     world.add_nodes("a")
     job = world.submit(ring(tasks=2))
     world.run(job, ["a", "b"])
