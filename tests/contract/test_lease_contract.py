@@ -24,7 +24,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
 def test_a_lease_that_is_asked_for_while_its_node_is_given_up_says_what_followed(url: URL) -> None:
     world = World(url)
     world.add_nodes("a", "b")
-    world.run(world.submit(ring(tasks=1)), ["a"])
+    world.run(world.submit(ring(tasks=1, disconnect="stop")), ["a"])
     world.wait(world.timeouts.lease_s + world.timeouts.margin_s + 1)
     world.beat("b")
     asked, answered = Event(), Event()

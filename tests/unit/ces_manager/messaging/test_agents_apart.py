@@ -91,7 +91,7 @@ async def test_a_manager_that_waits_for_its_streams_hears_nodes_and_one_that_doe
 async def test_while_leases_cannot_be_written_down_no_node_is_held_to_be_silent(
     world: World, database: Database, bus: MemoryBus, tmp_path: Path
 ) -> None:
-    world.run(world.submit(ring(tasks=1)), ["a"])
+    world.run(world.submit(ring(tasks=1, disconnect="stop")), ["a"])
     hearing = HearingClock()
     failure_detector = FailureDetector(hearing.seconds)
     messaging = await listening(world, database, bus)

@@ -130,7 +130,7 @@ class JobRow(Base):
     preemption: Mapped[str] = mapped_column(String(8), default="stop", server_default="stop")
     spec: Mapped[JobFile] = mapped_column(Json(JobFile), deferred=True)  # as submitted; what follows is its meaning
     restart: Mapped[Restart] = mapped_column(Json(Restart))
-    disconnect: Mapped[str] = mapped_column(String(8))
+    disconnect: Mapped[str] = mapped_column(String(8))  # always said, so a job keeps what it was submitted with
     # Long in large jobs and not needed to move one on: read only where asked for.
     tasks: Mapped[list[Task]] = mapped_column(Json(list[Task]), deferred=True, deferred_group=EXPANDED)
     flows: Mapped[list[Flow]] = mapped_column(Json(list[Flow]), deferred=True, deferred_group=EXPANDED)

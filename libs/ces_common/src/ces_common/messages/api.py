@@ -91,7 +91,7 @@ class JobView(JobSummary):
 
     waiting: Reason | None = None
     queue_status: QueueStatusView | None = None
-    disconnect: str = "stop"
+    disconnect: str = "stop"  # left out by none but a manager that knows nothing else
     preemption: str = "stop"
     placement: list[TaskView] = []
     flows: list[FlowView] = []
