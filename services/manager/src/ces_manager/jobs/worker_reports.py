@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import bindparam, select
 
-from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow
+from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, NodeRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.reports import Status
 from ces_common.states import AllocationState
@@ -18,6 +18,7 @@ _ON_NODE = (
     .join(JobRow, JobRow.id == AllocationRow.job)
     .where(AllocationRow.node == bindparam("node"), AllocationRow.state.in_(LIVE_STATES))
 )
+_AWAY = select(NodeRow.name).where(NodeRow.state == "unreachable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,13 @@ def take_report(tx: WriteTx, status: Status) -> None:
     generation, news = _generation(tx, status), _news(tx, status)
     for allocation, begun in news.begun.items():
         tx.session.get_one(AllocationRow, allocation).being_started = begun
+    away = tx.session.scalars(_AWAY).all() if news.moved else ()
     for job in news.moved:
         row = tx.session.get_one(JobRow, job)
         change(
             tx,
             row,
             lambda course: lifecycle.report(
-                course, generation, status.workers, lambda member: member.node == status.node
+                course, generation, status.workers, lambda member: member.node == status.node, away
             ),
         )
