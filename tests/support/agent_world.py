@@ -1,6 +1,7 @@
 """A whole agent over a bus in memory, on a machine that is none, and the manager that it hears."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,14 @@ class World:
         for bus in self.buses:
             await bus.close()
         self.buses = []
+
+    def never_started(self, *keys: str) -> None:
+        """As if the agent had ended just before it started these workers, or any where none is named."""
+        notes = self.folder / "started.json"
+        kept = json.loads(notes.read_text())
+        for key in keys or tuple(self.host.workers):
+            del self.host.workers[key], kept[key]
+        notes.write_text(json.dumps(kept))
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE_S):

@@ -29,6 +29,7 @@ from ces_edge_agent.lease import Clocks, Lease
 from ces_edge_agent.logs import ProgressReader, answer_log
 from ces_edge_agent.ports import DataPlaneError, Network, Runtime, RuntimeUnavailable
 from ces_edge_agent.reconcilers.network import NetworkReconciler
+from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 from ces_edge_agent.reconcilers.workers import WorkerReconciler
 from ces_edge_agent.settings import AgentSettings
@@ -69,6 +70,7 @@ class Agent:
             runtime,
             self._workers_document,
             self._lease,
+            Starts(folder / "started.json"),
             StopReasons(folder / "stopped.json"),
             self.network.networked,
             settings.stop_grace_s,
