@@ -13,7 +13,7 @@ from sqlalchemy.engine import URL
 
 from ces_common.db.tables import NodeRow
 from ces_manager.nodes.expiry import what_is_due
-from ces_manager.nodes.heartbeats import Joined, renew_leases, unheard
+from ces_manager.nodes.heartbeats import Asker, Joined, renew_leases, unheard
 
 
 @pytest.fixture(params=KINDS)
@@ -31,7 +31,7 @@ def test_a_lease_that_is_asked_for_while_its_node_is_given_up_says_what_followed
 
     def ask() -> dict[str, Joined]:
         asked.set()
-        granted = renew_leases(world.uow, [("a", "again")], world.now)
+        granted = renew_leases(world.uow, [Asker("a", "again")], world.now)
         answered.set()
         return granted
 

@@ -14,6 +14,7 @@ from ces_common import subjects
 from ces_common.bus.port import Message, RemoteError
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork
 from ces_common.messages.reports import (
+    OTHER_MACHINE,
     Applied,
     DataReport,
     Heartbeat,
@@ -47,6 +48,7 @@ class World:
         self.time = FakeTime()
         self.host = FakeHost()
         self.there = True
+        self.taken = False  # whether another machine holds the node's lease
         self.readable = True  # whether the manager can read the spec store
         self.epoch, self.least_generation = "e", 0  # what a lease that has ended asks of the node
         self.fetches = 0
@@ -76,6 +78,8 @@ class World:
             await asyncio.sleep(BEAT_S / 4)
         if not self.there:
             raise RemoteError("away", "the manager is away")
+        if self.taken:
+            raise RemoteError(OTHER_MACHINE, "another machine holds the lease")
         grant = LeaseGrant(lease_s=LEASE_S, epoch=self.epoch, least_generation=self.least_generation)
         return grant.encode()
 

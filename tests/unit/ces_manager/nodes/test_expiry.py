@@ -282,7 +282,9 @@ def test_a_lost_node_starts_nothing_by_what_was_desired_before(world: World) -> 
     assert {node.name: node.least_generation for node in world.snapshot().nodes} == dict.fromkeys("bcd", 0) | {
         "a": lost_at
     }
-    granted = heartbeats.renew_leases(world.uow, [("a", "again"), ("b", "b")], world.now)
+    granted = heartbeats.renew_leases(
+        world.uow, [heartbeats.Asker("a", "again"), heartbeats.Asker("b", "b")], world.now
+    )
     assert {name: known.least_generation for name, known in granted.items()} == {"a": lost_at, "b": 0}
     assert granted["a"].epoch == world.snapshot().epoch
 
