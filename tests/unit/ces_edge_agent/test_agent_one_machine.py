@@ -62,3 +62,15 @@ async def test_heartbeats_name_the_boot_of_the_machine_across_starts_of_the_agen
     world.time.reboot(60)
     await world.start()
     await world.until(lambda: world.beats[-1].machine == "first+")
+
+
+async def test_a_refusal_that_comes_late_takes_back_no_later_grant(world: World) -> None:
+    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
+    agent = await world.start(heartbeat_s=3600)  # it asks once, and then when it is told to
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    world.time.passes(5)
+    await agent._ask_for_lease(world.time.steady, await agent._heartbeat())
+    world.taken = True
+    await agent._ask_for_lease(world.time.steady - 3, await agent._heartbeat())
+    assert agent._lease.holds()
+    assert agent.missing() is None

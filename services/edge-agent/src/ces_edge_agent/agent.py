@@ -83,9 +83,7 @@ class Agent:
         self._answered = False  # whether the last heartbeat that the manager had time to answer renewed the lease
         self._judged = float("-inf")  # when that one was sent
         self._answer_s = ANSWER_S
-        self._known = (
-            False  # whether the manager takes this machine for the node; until then it says nothing of workers
-        )
+        self._known = False  # whether the manager takes this machine for the node; else it reports nothing
         self._caught_up = False  # whether the desired state was read since the lease has ended
         self._catching_up = asyncio.Lock()
         self._unread, self._read_again = 0, float("-inf")  # failures, and when the next try may come
@@ -202,7 +200,8 @@ class Agent:
             self._answer_s = max(grant.lease_s / 3, self._settings.heartbeat_s)
             self._note_answer(sent, True)
         except (BusError, ValueError) as error:
-            if isinstance(error, RemoteError) and error.code == OTHER_MACHINE:
+            newest = sent >= self._judged  # after a reboot, a late refusal may come behind the first grant
+            if newest and isinstance(error, RemoteError) and error.code == OTHER_MACHINE:
                 self._step_back()
             self._note_answer(sent, False, str(error))
         self.workers.hint.set()
