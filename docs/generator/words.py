@@ -95,7 +95,7 @@ JOB_FIELDS = {
     "JobFile.disconnect": (
         "[When a node is cut off](#disconnect): `stop` its workers at the end of the lease, a duration later, 30 days "
         "at most, or `keep` them going for as long as it takes.",
-        "disconnect: 5m",
+        "disconnect: stop",
     ),
     "TaskGroup.name": ("Tasks are called `<name>-0`, `<name>-1`, ...; so are their hosts.", "name: worker"),
     "TaskGroup.replicas": ("How many tasks the group has. Ranks count through all groups in order.", "replicas: 5"),

@@ -13,7 +13,7 @@ from sqlalchemy.engine import URL
 
 from ces_common.db.tables import NodeRow
 from ces_manager.nodes.expiry import what_is_due
-from ces_manager.nodes.heartbeats import Joined, renew_leases, unheard
+from ces_manager.nodes.heartbeats import Asker, Joined, renew_leases, unheard
 
 
 @pytest.fixture(params=KINDS)
@@ -24,14 +24,14 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> URL:
 def test_a_lease_that_is_asked_for_while_its_node_is_given_up_says_what_followed(url: URL) -> None:
     world = World(url)
     world.add_nodes("a", "b")
-    world.run(world.submit(ring(tasks=1)), ["a"])
+    world.run(world.submit(ring(tasks=1, disconnect="stop")), ["a"])
     world.wait(world.timeouts.lease_s + world.timeouts.margin_s + 1)
     world.beat("b")
     asked, answered = Event(), Event()
 
     def ask() -> dict[str, Joined]:
         asked.set()
-        granted = renew_leases(world.uow, [("a", "again")], world.now)
+        granted = renew_leases(world.uow, [Asker("a", "again")], world.now)
         answered.set()
         return granted
 

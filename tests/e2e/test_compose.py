@@ -111,6 +111,7 @@ def test_workers_end_with_their_lease_while_their_agent_is_stopped(stack: Stack,
             }
         ],
         "restart": {"policy": "never"},
+        "disconnect": "stop",
     }
     file = tmp_path / "sleeper.yaml"
     file.write_text(yaml.safe_dump(sleeper))

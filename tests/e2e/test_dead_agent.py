@@ -27,7 +27,7 @@ def at(node: str, job: dict[str, object]) -> dict[str, object]:
 
 
 def test_an_agent_that_stays_dead_past_the_lease(short: FaultCluster) -> None:
-    moved = short.submit(recorded_job("moves", 18, "stubborn", replicas=3))
+    moved = short.submit(recorded_job("moves", 18, "stubborn", replicas=3, disconnect="stop"))
     node = short.await_state(moved, "running").placement[0].node
     assert node is not None
     kept = short.submit(at(node, recorded_job("keeps", 30, replicas=2, disconnect="keep")))
@@ -59,7 +59,7 @@ def test_an_agent_that_stays_dead_past_the_lease(short: FaultCluster) -> None:
 
 def test_an_agent_that_is_back_before_anyone_missed_it_says_that_the_lease_had_run_out(short: FaultCluster) -> None:
     """Between the end of the lease and the manager's margin: the job starts anew, and has not failed."""
-    job = short.submit(recorded_job("lapses", 12, replicas=1, restart={"policy": "never"}))
+    job = short.submit(recorded_job("lapses", 12, replicas=1, restart={"policy": "never"}, disconnect="stop"))
     node = short.await_state(job, "running").placement[0].node
     wait_for(lambda: short.worker_pids(job) != [], "its worker lives")
     (before,) = short.worker_pids(job)
@@ -76,7 +76,7 @@ def test_a_worker_that_outlives_the_lease_ends_that_much_later_and_then_its_job_
     lasting = short.submit(recorded_job("lasts", 20, replicas=1, disconnect="8s"))
     node = short.await_state(lasting, "running").placement[0].node
     assert node is not None
-    strict = short.submit(at(node, recorded_job("strict", 30, replicas=1)))
+    strict = short.submit(at(node, recorded_job("strict", 30, replicas=1, disconnect="stop")))
     short.await_state(strict, "running")
     wait_for(lambda: len(short.worker_pids(lasting)) == 1, "its worker lives")
     (before,) = short.worker_pids(lasting)

@@ -30,7 +30,7 @@ def node_state(cluster: FaultCluster, name: str) -> str:
 @pytest.mark.parametrize("cut", [SHORT], indirect=True, ids=["short"])
 def test_a_node_cut_off_past_its_lease(cut: FaultCluster) -> None:
     hosts = cut.cluster.hosts
-    moved = cut.submit(recorded_job("moves", 8, "stubborn", replicas=3))
+    moved = cut.submit(recorded_job("moves", 8, "stubborn", replicas=3, disconnect="stop"))
     node = cut.await_state(moved, "running").placement[0].node
     assert node is not None
     keep = recorded_job("keeps", 22, replicas=2, disconnect="keep")
@@ -69,7 +69,7 @@ def test_a_node_cut_off_past_its_lease(cut: FaultCluster) -> None:
 
 @pytest.mark.parametrize("cut", [LONG], indirect=True, ids=["long"])
 def test_a_short_cut_is_nobodys_business(cut: FaultCluster) -> None:
-    job = cut.submit(recorded_job("short-cut", 8, replicas=3))
+    job = cut.submit(recorded_job("short-cut", 8, replicas=3, disconnect="stop"))
     node = cut.await_state(job, "running").placement[0].node
     assert node is not None
     cut.cluster.hosts.partition(node)

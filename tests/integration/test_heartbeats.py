@@ -27,6 +27,7 @@ from ces_manager.database import Database
 from ces_manager.jobs import submission
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.handlers import Messaging
+from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.timeouts import Timeouts
 
 PATIENCE_S = 60.0
@@ -53,7 +54,9 @@ async def manager(tmp_path: Path, world: World) -> AsyncIterator[Manager]:
     with NatsServer(tmp_path / "nats", plain_config(tmp_path / "nats" / "store")) as server:
         bus, database = NatsBus(server.url, name="manager"), Database(world.uow)
         await bus.connect(deadline_s=PATIENCE_S)
-        await Messaging(database, bus, Timeouts(), Measurements(), Broadcast()).start()
+        await Messaging(
+            database, bus, Timeouts(), FailureDetector(database.clock.steady), Measurements(), Broadcast()
+        ).start()
         yield Manager(server.url, database)
         await bus.close()
         database.close()

@@ -146,7 +146,9 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
     with NatsServer(tmp_path / "server", server_config(trust, store_dir=tmp_path / "store", port=-1)) as server:
         store = Store(server.url, trust)
         manager = await store.enter("manager")
-        await store.open(Messaging(database, manager, world.timeouts, Measurements(), Broadcast()), manager)
+        await store.open(
+            Messaging(database, manager, world.timeouts, world.failure_detector, Measurements(), Broadcast()), manager
+        )
         yield store
         await store.close()
     database.close()

@@ -24,7 +24,7 @@ class FakeTime:
         self.boot = "first"
 
     def clocks(self) -> Clocks:
-        return Clocks(steady=lambda: self.steady, wall=lambda: self.wall, boot=self.boot)
+        return Clocks(steady=lambda: self.steady, wall=lambda: self.wall, boot=self.boot, machine=self.boot)
 
     def passes(self, seconds: float) -> None:
         self.steady += seconds

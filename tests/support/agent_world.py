@@ -1,6 +1,7 @@
 """A whole agent over a bus in memory, on a machine that is none, and the manager that it hears."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from ces_common import subjects
 from ces_common.bus.port import Message, RemoteError
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork
 from ces_common.messages.reports import (
+    OTHER_MACHINE,
     Applied,
     DataReport,
     Heartbeat,
@@ -46,6 +48,7 @@ class World:
         self.time = FakeTime()
         self.host = FakeHost()
         self.there = True
+        self.taken = False  # whether another machine holds the node's lease
         self.readable = True  # whether the manager can read the spec store
         self.epoch, self.least_generation = "e", 0  # what a lease that has ended asks of the node
         self.fetches = 0
@@ -75,6 +78,8 @@ class World:
             await asyncio.sleep(BEAT_S / 4)
         if not self.there:
             raise RemoteError("away", "the manager is away")
+        if self.taken:
+            raise RemoteError(OTHER_MACHINE, "another machine holds the lease")
         grant = LeaseGrant(lease_s=LEASE_S, epoch=self.epoch, least_generation=self.least_generation)
         return grant.encode()
 
@@ -107,6 +112,14 @@ class World:
         for bus in self.buses:
             await bus.close()
         self.buses = []
+
+    def never_started(self, *keys: str) -> None:
+        """As if the agent had ended just before it started these workers, or any where none is named."""
+        notes = self.folder / "started.json"
+        kept = json.loads(notes.read_text())
+        for key in keys or tuple(self.host.workers):
+            del self.host.workers[key], kept[key]
+        notes.write_text(json.dumps(kept))
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE_S):

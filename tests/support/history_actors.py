@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from manager_world import World, full_mesh, ring, sqlite_url
 
+from ces_common.disconnect import outlives_s
 from ces_common.messages.events import FlowPlan
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.state_view import StateView
@@ -27,7 +28,7 @@ HOWS = ["suspend", "suspend", "stop"]
 YIELDS = ["stop", "suspend", "suspend"]
 PRIORITIES = [10, 50, 90]
 RATES = [10_000_000, 25_000_000, 50_000_000]
-KEEP = ["stop", "stop", "stop", "keep"]
+DISCONNECT = ["stop", "stop", "5m", "keep"]
 rates = st.sampled_from(RATES)
 
 
@@ -55,15 +56,15 @@ class Actors(RuleBasedStateMachine):
     def build(self) -> None:
         self.world.add_nodes(*NODES, cpu=1500)
         self.world.put_topology(full_mesh(NODES, "100Mbit"))
-        for tasks in (2, 3, 3):
-            self.world.submit(ring(tasks=tasks, priority=10, preemption="suspend"))
+        for tasks, disconnect in ((2, "stop"), (3, "5m"), (3, "stop")):
+            self.world.submit(ring(tasks=tasks, priority=10, preemption="suspend", disconnect=disconnect))
 
     # users
 
     @rule(
         tasks=st.integers(1, 3),
         scope=st.sampled_from(SCOPES),
-        disconnect=st.sampled_from(KEEP),
+        disconnect=st.sampled_from(DISCONNECT),
         most=st.integers(0, 2),
         priority=st.sampled_from(PRIORITIES),
         yields=st.sampled_from(YIELDS),
@@ -245,8 +246,7 @@ class Actors(RuleBasedStateMachine):
         self.world.wait(seconds)
         for name in sorted(deaf):
             self.silence[name] += seconds
-            if self.silence[name] >= self.world.timeouts.lease_s:
-                self.cut_off(name)
+            self.cut_off(name)
         heard = sorted(set(NODES) - deaf)
         self.silence.update(dict.fromkeys(heard, 0))
         self.world.beat(*heard)
@@ -254,10 +254,14 @@ class Actors(RuleBasedStateMachine):
 
     def cut_off(self, name: str) -> None:
         """Past its lease an agent has stopped what must not run on."""
-        keep = {a.id for job in self.world.snapshot().jobs if job.disconnect == "keep" for a in job.allocations}
+        beyond_s = self.silence[name] - self.world.timeouts.lease_s
+        if beyond_s < 0:
+            return
+        jobs = [job for job in self.world.snapshot().jobs if outlives_s(job.disconnect) > beyond_s]
+        goes_on = {allocation.id for job in jobs for allocation in job.allocations}
         agent = self.agents[name]
         for key, worker in agent.workers.items():
-            if worker.state == "running" and key[0] not in keep:
+            if worker.state == "running" and key[0] not in goes_on:
                 agent.workers[key] = worker.model_copy(update={"state": "exited", "exit_code": 143, "lapsed": True})
         agent.reports.clear()
 

@@ -143,7 +143,7 @@ class World:
 
     def beat(self, *names: str) -> set[str]:
         """Returns those that have not joined."""
-        joined = heartbeats.renew_leases(self.uow, [(name, "b") for name in names], self.now)
+        joined = heartbeats.renew_leases(self.uow, [heartbeats.Asker(name, "b") for name in names], self.now)
         back = [name for name, known in joined.items() if known.state == "unreachable"]
         if back:
             self.write(lambda tx: heartbeats.welcome_back(tx, back))

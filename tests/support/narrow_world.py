@@ -32,9 +32,9 @@ def narrow_world(folder: Path) -> Iterator[World]:
     made.close()
 
 
-def suspended_in(world: World) -> str:
+def suspended_in(world: World, **more: object) -> str:
     """A job that was suspended for another, which waits."""
-    job, urgent = world.submit(low()), world.submit(ring("urgent", priority=90))
+    job, urgent = world.submit(low(**more)), world.submit(ring("urgent", priority=90))
     world.run(job, NODES)
     assert world.preempt(urgent, job) is None
     return job

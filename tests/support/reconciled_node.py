@@ -14,6 +14,7 @@ from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.lease import Lease
 from ces_edge_agent.ports import RuntimeUnavailable
 from ces_edge_agent.reconcilers.network import NetworkReconciler
+from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 from ces_edge_agent.reconcilers.workers import WorkerReconciler
 
@@ -60,9 +61,9 @@ class WorkerNode:
 
     def agent(self) -> WorkerReconciler:
         """The reconciler of an agent that starts, with what earlier ones left on disk."""
-        stops = StopReasons(self.folder / "stopped.json")
+        starts, stops = Starts(self.folder / "started.json"), StopReasons(self.folder / "stopped.json")
         return WorkerReconciler(
-            "n", self.runtime, self.kept, self.lease, stops, lambda: self.networked, 5.0, self._changed
+            "n", self.runtime, self.kept, self.lease, starts, stops, lambda: self.networked, 5.0, self._changed
         )
 
     def _changed(self) -> None:

@@ -119,7 +119,7 @@ async def running_api(folder: Path, url: URL, queue: QueueFile | None = None) ->
         agent_signing_key=load_signing_key(trust.signing_key_file("agent")),
         agents_nats_urls=["nats://127.0.0.1:4222"],
     )
-    await Messaging(database, bus, timeouts, measurements, broadcast).start()
+    await Messaging(database, bus, timeouts, FailureDetector(database.clock.steady), measurements, broadcast).start()
     stop = asyncio.Event()
     loops = asyncio.create_task(run_loops(stop, relay.run()))
     async with serve_http(make_app(context, TOKEN, lambda: None), "127.0.0.1", 0) as port:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
+import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from uuid import uuid4
 
+import docker
 import pytest
 from fake_runtime import FakeHost, FakeRuntime
 
@@ -74,6 +78,10 @@ class Bench:
             disconnect=disconnect,
         )
 
+    async def vanish(self, runtime: Runtime, key: str) -> None:
+        """Remove a running worker behind the agent's back, with all that tells of it."""
+        raise NotImplementedError
+
     def exits(self, code: int) -> tuple[str, ...]:
         return ("sh", "-c", f"exit {code}")
 
@@ -98,6 +106,9 @@ class FakeBench(Bench):
     def make(self) -> Runtime:
         return FakeRuntime(self.folder, self.host)
 
+    async def vanish(self, runtime: Runtime, key: str) -> None:
+        del self.host.workers[key]
+
     def exits(self, code: int) -> tuple[str, ...]:
         return ("exit", str(code))
 
@@ -108,6 +119,12 @@ class FakeBench(Bench):
 class ProcessBench(Bench):
     def make(self) -> Runtime:
         return ProcessRuntime(self.folder, self.node, self.isolates)
+
+    async def vanish(self, runtime: Runtime, key: str) -> None:
+        folder = self.folder / "workers" / key
+        os.kill(int((folder / "claim").read_text()), signal.SIGKILL)  # the shim, and its worker with it
+        await ended(runtime, key)
+        shutil.rmtree(folder)
 
     def source(self) -> str:
         module = "ces_edge_agent.runtimes.process"
@@ -124,6 +141,9 @@ class DockerBench(Bench):
 
     def make(self) -> Runtime:
         return DockerRuntime(self.folder, self.node, IMAGE, ["python:*"])
+
+    async def vanish(self, runtime: Runtime, key: str) -> None:
+        docker.from_env().api.remove_container(f"ces.ces.{self.node}.{key}", force=True, v=True)
 
     def source(self) -> str:
         module = "ces_edge_agent.runtimes.docker"

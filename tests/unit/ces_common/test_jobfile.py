@@ -57,6 +57,12 @@ def test_the_contracts_example_parses() -> None:
     assert {(flow.min, flow.max) for flow in flows} == {(10**7, 5 * 10**7)}
 
 
+def test_workers_outlive_their_nodes_lease_by_five_minutes_unless_the_file_says_otherwise() -> None:
+    assert JobFile.model_validate(job()).disconnect == "5m"
+    assert JobFile.model_validate(job(disconnect="5m")) == JobFile.model_validate(job())
+    assert JobFile.model_validate(job(disconnect="stop")).disconnect == "stop"
+
+
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda path: path.name)
 def test_shipped_examples_parse(path: Path) -> None:
     assert JobFile.model_validate(yaml.safe_load(path.read_text())).expand_tasks()

@@ -7,6 +7,7 @@ from agent_parts import compute, network, worker
 from agent_world import BEAT_S, LEASE_S, World
 
 from ces_common.messages.desired import DesiredWorker
+from ces_edge_agent.reconcilers.starts import VANISHED, VANISHED_EXIT
 
 
 async def test_without_word_from_the_manager_workers_stop_when_the_lease_has_run_out(world: World) -> None:
@@ -34,7 +35,7 @@ async def test_a_restarted_agent_goes_on_without_its_master(world: World) -> Non
     await world.stop()
     world.there = False
     world.broker.bucket.clear()
-    del world.host.workers["b.2"]  # the machine lost it meanwhile, records and all
+    world.never_started("b.2")
     world.time.passes(10)
     await world.start()
     await world.until(lambda: world.states() == {"a.1": "running", "b.2": "running"})
@@ -42,12 +43,30 @@ async def test_a_restarted_agent_goes_on_without_its_master(world: World) -> Non
     await world.until(lambda: world.states() == {"a.1": "exited", "b.2": "exited"})
 
 
+async def test_a_worker_that_is_gone_when_the_agent_starts_again_has_ended(world: World) -> None:
+    """As after a reboot from which nothing but the agent's own folder came back."""
+    await world.want(network("a", "b", generation=1), compute(worker("a"), worker("b", 2), generation=1))
+    await world.start()
+    await world.until(lambda: world.states() == {"a.1": "running", "b.2": "running"})
+    await world.stop()
+    del world.host.workers["b.2"]
+    world.time.reboot(10)
+    world.said["status"].clear()
+    await world.start()
+    await world.until(lambda: len(world.said["status"]) >= 3)
+    told = {f"{each.allocation}.{each.incarnation}": each for each in world.said["status"][-1].workers}
+    assert (told["b.2"].state, told["b.2"].exit_code, told["b.2"].reason) == ("exited", VANISHED_EXIT, VANISHED)
+    assert world.states() == {"a.1": "running"}, "it is not started again"
+    await world.want(compute(worker("a"), worker("b", 3), generation=2))
+    await world.until(lambda: world.states() == {"a.1": "running", "b.3": "running"})
+
+
 async def test_after_a_reboot_past_the_lease_nothing_starts_without_the_manager(world: World) -> None:
     await world.want(network("a", generation=1), compute(worker("a"), generation=1))
     await world.start()
     await world.until(lambda: world.states() == {"a.1": "running"})
     await world.stop()
-    world.host.workers.clear()
+    world.never_started()
     world.time.reboot(LEASE_S + 60)
     world.there = False
     await world.start()
@@ -64,7 +83,7 @@ async def test_after_the_lease_nothing_starts_by_what_was_desired_before(
     await world.start()
     await world.until(lambda: world.states() == {"a.1": "running"})
     await world.stop()
-    world.host.workers.clear()
+    world.never_started()
     world.time.passes(LEASE_S + 60)
     world.broker.bucket["n.compute"] = compute(generation=2).encode()
     started: list[str] = []
@@ -93,7 +112,7 @@ async def test_after_the_lease_nothing_starts_while_the_spec_store_is_being_fill
     await world.start()
     await world.until(lambda: world.states() == {"a.1": "running"})
     await world.stop()
-    world.host.workers.clear()
+    world.never_started()
     world.time.passes(LEASE_S + 60)
     world.broker.bucket.clear()
     agent = await world.start()
@@ -112,7 +131,7 @@ async def test_after_the_lease_nothing_starts_by_a_document_from_before_the_node
     await world.start()
     await world.until(lambda: world.states() == {"a.1": "running"})
     await world.stop()
-    world.host.workers.clear()
+    world.never_started()
     world.time.passes(LEASE_S + 60)
     world.least_generation = 2
     agent = await world.start()
@@ -142,7 +161,7 @@ async def test_after_the_lease_nothing_starts_by_a_document_of_another_database(
     await world.start()
     await world.until(lambda: world.states() == {"a.1": "running"})
     await world.stop()
-    world.host.workers.clear()
+    world.never_started()
     world.time.passes(LEASE_S + 60)
     world.epoch, world.least_generation = "restored", 3
     await world.start()

@@ -24,6 +24,7 @@ from ces_manager.clock import Clock
 from ces_manager.database import HANGS_S, Database
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.handlers import Messaging
+from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.timeouts import Timeouts
 
 SECRET = "no route to db.internal:5432 for user ces"
@@ -74,7 +75,9 @@ def database(broken: BrokenDatabase, time: Time) -> Iterator[Database]:
 async def bus(database: Database) -> AsyncIterator[MemoryBus]:
     bus = MemoryBus(MemoryBroker())
     await bus.connect()
-    await Messaging(database, bus, Timeouts(), Measurements(), Broadcast()).start()
+    await Messaging(
+        database, bus, Timeouts(), FailureDetector(database.clock.steady), Measurements(), Broadcast()
+    ).start()
     yield bus
     await bus.close()
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from history_actors import HOWS, KEEP, MARKS, NODES, PRIORITIES, RATES, SCOPES, YIELDS, Actors
+from history_actors import DISCONNECT, HOWS, MARKS, NODES, PRIORITIES, RATES, SCOPES, YIELDS, Actors
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import invariant
 from manager_world import audit, findings
@@ -123,7 +123,7 @@ def test_long_histories(seed: int) -> None:
             lambda: machine.submit(
                 dice.randint(1, 3),
                 dice.choice(SCOPES),
-                dice.choice(KEEP),
+                dice.choice(DISCONNECT),
                 dice.randint(0, 3),
                 dice.choice(PRIORITIES),
                 dice.choice(YIELDS),

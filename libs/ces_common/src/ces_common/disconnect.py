@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 from ces_common.quantities import format_duration, parse_duration
 
 STOP, KEEP = "stop", "keep"
+DEFAULT = "5m"  # of a job file: a failover of the centre ends no worker, and a lost node's work moves in bounded time
 LONGEST = 30 * 86400  # seconds
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
 
-from ces_common.disconnect import STOP, Disconnect
+from ces_common.disconnect import DEFAULT, Disconnect
 from ces_common.names import NODE_MARK, node_end
 from ces_common.quantities import Bandwidth, Cpu, Duration, Memory, format_duration
 
@@ -207,7 +207,7 @@ class JobFile(Document):
     tasks: Annotated[list[TaskGroup], Field(min_length=1, max_length=64)]
     flows: Flows = Flows()
     restart: Restart = Restart()
-    disconnect: Disconnect = STOP
+    disconnect: Disconnect = DEFAULT
 
     @field_validator("duration")
     @classmethod

@@ -4,10 +4,12 @@ on within its lease."""
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Awaitable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
@@ -20,7 +22,7 @@ from ces_common.bus.port import Bus, BusError, BusUnavailable, Message, RemoteEr
 from ces_common.messages.base import Message as WireMessage
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork
 from ces_common.messages.queries import LinkProbe, LogQuery
-from ces_common.messages.reports import Heartbeat, LeaseGrant, LinkReport
+from ces_common.messages.reports import OTHER_MACHINE, Heartbeat, LeaseGrant, LinkReport
 from ces_common.service import Hint
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.heartbeats import encoded
@@ -29,6 +31,7 @@ from ces_edge_agent.lease import Clocks, Lease
 from ces_edge_agent.logs import ProgressReader, answer_log
 from ces_edge_agent.ports import DataPlaneError, Network, Runtime, RuntimeUnavailable
 from ces_edge_agent.reconcilers.network import NetworkReconciler
+from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 from ces_edge_agent.reconcilers.workers import WorkerReconciler
 from ces_edge_agent.settings import AgentSettings
@@ -47,7 +50,8 @@ def machine_clocks() -> Clocks:
     boot = Path("/proc/sys/kernel/random/boot_id")
     name = boot.read_text().strip() if boot.exists() else str(int(psutil.boot_time()))
     if hasattr(time, "CLOCK_BOOTTIME"):
-        return Clocks(steady=lambda: time.clock_gettime(time.CLOCK_BOOTTIME), wall=time.time, boot=name)
+        steady = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+        return Clocks(steady=steady, wall=time.time, boot=name, machine=name if boot.exists() else "")
     return Clocks(steady=time.monotonic, wall=time.time, boot=name)
 
 
@@ -69,6 +73,7 @@ class Agent:
             runtime,
             self._workers_document,
             self._lease,
+            Starts(folder / "started.json"),
             StopReasons(folder / "stopped.json"),
             self.network.networked,
             settings.stop_grace_s,
@@ -78,6 +83,7 @@ class Agent:
         self._answered = False  # whether the last heartbeat that the manager had time to answer renewed the lease
         self._judged = float("-inf")  # when that one was sent
         self._answer_s = ANSWER_S
+        self._known = False  # whether the manager takes this machine for the node; else it reports nothing
         self._caught_up = False  # whether the desired state was read since the lease has ended
         self._catching_up = asyncio.Lock()
         self._unread, self._read_again = 0, float("-inf")  # failures, and when the next try may come
@@ -184,6 +190,9 @@ class Agent:
         try:
             raw = await self._bus.request(subject, encoded(beat), timeout_s=self._answer_s)
             grant = LeaseGrant.model_validate_json(raw)
+            if not self._known:
+                self._known = True
+                self._report_hint.set()
             if not self._lease.holds():
                 await self._catch_up(grant)
             self._lease.renew(sent, grant.lease_s)
@@ -191,8 +200,19 @@ class Agent:
             self._answer_s = max(grant.lease_s / 3, self._settings.heartbeat_s)
             self._note_answer(sent, True)
         except (BusError, ValueError) as error:
+            newest = sent >= self._judged  # after a reboot, a late refusal may come behind the first grant
+            if newest and isinstance(error, RemoteError) and error.code == OTHER_MACHINE:
+                self._step_back()
             self._note_answer(sent, False, str(error))
         self.workers.hint.set()
+
+    def _step_back(self) -> None:
+        """Another machine has this node's lease, by a copy of its credential. After a reboot the earlier boot has it
+        for a while, and nothing of that runs any more."""
+        if self._known or self._lease.remaining() > -math.inf:
+            log.error("another machine, or an earlier boot of this one, has this node's lease: all workers end here")
+        self._known, self._waits_for = False, "the lease, which another machine or an earlier boot has"
+        self._lease.give_up()
 
     async def _catch_up(self, grant: LeaseGrant) -> None:
         """After the lease has ended, workers desired before may run elsewhere by now: read what is desired before any
@@ -229,6 +249,7 @@ class Agent:
         return Heartbeat(
             node=self._settings.node,
             boot=self._boot,
+            machine=self._clocks.machine,
             cpu=psutil.cpu_percent() * 10 * (psutil.cpu_count() or 1),
             memory=psutil.virtual_memory().used,
             workers=await self._measured(self._runtime.usage(), []),
@@ -249,15 +270,16 @@ class Agent:
         """Send both reports whenever one changed, and periodically, since any message may be lost."""
         while True:
             await self._send_progress()  # a worker's last progress is sent before its end is reported
-            await self._report("applied", self.network.applied)
-            await self._report("status", self.workers.status)
+            if self._known:
+                await self._report("applied", self.network.applied)
+                await self._report("status", self.workers.status)
             await self._report_hint.wait(self._settings.heartbeat_s)
 
     async def _send_links(self) -> None:
         """Send the state of all links whenever one changed, and periodically."""
         while True:
             links = await self._measured(self._network.links(), [])
-            if links:
+            if links and self._known:
                 await self._report("links", LinkReport(node=self._settings.node, links=links))
             await self._network.links_changed.wait(self._settings.heartbeat_s)
 
@@ -265,7 +287,7 @@ class Agent:
         """Send which datasets the node offers, periodically: folders come and go."""
         while True:
             report = await self._inputs.report()
-            if report is not None:
+            if report is not None and self._known:
                 await self._report("data", report)
             await asyncio.sleep(self._settings.heartbeat_s)
 

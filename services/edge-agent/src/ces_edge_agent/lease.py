@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,11 +21,13 @@ KEPT_EVERY = 1 / 3  # of the lease
 @dataclass(frozen=True)
 class Clocks:
     """``steady`` counts through suspend but starts again at each boot; ``boot`` names the boot; ``wall`` is the time of
-    day, which decides about a lease after a reboot. All in seconds."""
+    day, which decides about a lease after a reboot. All in seconds. ``machine``: ``boot`` as no other machine has it;
+    empty where there is no such name."""
 
     steady: Clock
     wall: Clock
     boot: str
+    machine: str = ""
 
 
 class Lease:
@@ -63,14 +66,23 @@ class Lease:
             except OSError as error:  # a restart then finds an earlier end, which is safe
                 log.warning("the lease could not be written down", error=str(error))
 
+    def give_up(self) -> None:
+        """Another machine holds this node's lease: here nothing may run, not even what outlives a lease."""
+        self._until = self._kept = -math.inf
+        self._write_deadline()
+        try:
+            self._path.unlink(missing_ok=True)
+        except OSError as error:
+            log.warning("a restart would take up a lease that was given up", error=str(error))
+
     def _write_deadline(self) -> None:
         try:
-            write_deadline(self._deadline, Deadline(self._clocks.boot, self._until))
+            write_deadline(self._deadline, Deadline(self._clocks.boot, max(self._until, 0.0)))
         except OSError as error:
             log.error("workers will end by an earlier lease: it could not be written down", error=str(error))
 
     def remaining(self) -> float:
-        """Seconds left; negative once the lease has run out."""
+        """Seconds left; negative once the lease has run out, without end where it was given up."""
         return self._until - self._clocks.steady()
 
     def _load(self) -> float:

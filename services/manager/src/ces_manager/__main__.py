@@ -60,7 +60,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     relay, revoker = Relay(uow, bus), Revoker(database, claims)
     database.on_commit(relay.hint.set)
     database.on_commit(broadcast.wake)
-    messaging = Messaging(database, bus, timeouts, measurements, broadcast, queue)
+    messaging = Messaging(database, bus, timeouts, failure_detector, measurements, broadcast, queue)
     context = Context(
         database=database,
         bus=bus,

@@ -13,6 +13,7 @@ from ces_common.messages.reports import MAX_FLOWS, FlowUsage, Heartbeat, LinkUsa
 
 KEEP = timedelta(hours=1)
 FLOWS_KEPT = timedelta(minutes=5)
+CONTESTED = timedelta(minutes=1)  # for how long it is told that two machines asked for one lease
 MAX_REPORTS = 300  # of one node's flows: one a second
 MAX_SAMPLES = 65536  # of one node, over all its flows
 MAX_PROGRESS = 512  # allocations of one node whose progress is remembered: the last to say something
@@ -59,6 +60,7 @@ class Measurements:
 
     def __init__(self) -> None:
         self._beats: dict[str, tuple[datetime, Heartbeat]] = {}
+        self._contested: dict[str, datetime] = {}  # node -> when another machine last asked for its lease
         self._progress: dict[str, dict[str, tuple[datetime, dict[str, Any]]]] = {}  # node -> allocation -> the last
         self._flows: dict[str, dict[int, tuple[datetime, FlowUsage]]] = {}  # node -> number -> the last
         self.history = FlowHistory()
@@ -77,6 +79,14 @@ class Measurements:
         for number in list(known)[: max(len(known) - MAX_FLOWS, 0)]:
             del known[number]
 
+    def contest(self, node: str, now: datetime) -> None:
+        """Another machine asks for the node's lease."""
+        self._contested[node] = now
+
+    def contested(self, node: str) -> bool:
+        """Whether another machine has asked for the node's lease in the last minute."""
+        return node in self._contested
+
     def progressed(self, progress: Progress, now: datetime) -> None:
         known = self._progress.setdefault(progress.node, {})
         known.pop(progress.allocation, None)  # in the order in which they spoke last
@@ -89,12 +99,14 @@ class Measurements:
             self._progress[node] = {key: kept for key, kept in known.items() if now - kept[0] < KEEP}
         for node, flows in list(self._flows.items()):
             self._flows[node] = {number: kept for number, kept in flows.items() if now - kept[0] < KEEP}
+        self._contested = {node: at for node, at in self._contested.items() if now - at < CONTESTED}
         self.history.forget_old(now)
 
     def forget_node(self, node: str) -> None:
         self._beats.pop(node, None)
         self._progress.pop(node, None)
         self._flows.pop(node, None)
+        self._contested.pop(node, None)
         self.history.forget_node(node)
 
     def beat(self, node: str) -> tuple[datetime, Heartbeat] | None:

@@ -69,6 +69,9 @@ def test_lists(samples):
     assert "cpu           1.5/4 cores allocated, machine uses 0.81 cores" in detail
     assert "network       none (nothing is enforced)" in detail
     assert "labels        site=roof" in detail
+    contested = lines(node_detail(node(warning="two machines use it"), [], now))
+    assert contested[0] == "n0  ready cordoned contested"
+    assert "warning       two machines use it" in contested
 
 
 def test_what_shaping_drops_is_no_error():

@@ -21,6 +21,14 @@ def test_the_same_key_gives_the_same_job(world: World) -> None:
     assert world.submit(ring(), "other") != first
 
 
+def test_a_key_from_before_workers_outlived_the_lease_still_gives_its_job(world: World) -> None:
+    first = world.submit(ring(disconnect="stop"), "key")  # as that manager understood a file without the field
+    assert world.submit(ring(), "key") == first
+    assert world.job(first).disconnect == "stop"
+    with pytest.raises(Conflict):
+        world.submit(ring(disconnect="5m"), "key")
+
+
 def test_a_key_from_before_there_were_later_fields_still_gives_its_job(world: World) -> None:
     """What a manager without them hashed: a client may repeat its request across an upgrade."""
     first = world.submit(ring(), "key")

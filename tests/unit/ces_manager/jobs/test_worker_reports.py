@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from manager_world import World, ring
 
 from ces_common.messages.reports import Status, WorkerStatus
@@ -46,6 +47,45 @@ def test_scope_task_restarts_only_the_one(world: World) -> None:
     assert record.state is J.RUNNING
     assert [a.incarnation for a in record.allocations] == [1, 2, 1]
     assert states(world, job) == [A.RUNNING, A.PENDING, A.RUNNING]
+
+
+def test_a_gang_that_fails_because_a_peer_has_fallen_silent_uses_up_no_restart(world: World) -> None:
+    """Its programs notice long before the node can be given up."""
+    job = world.submit(ring(restart={"max": 0}))
+    world.run(job, NODES)
+    world.wait(world.timeouts.unreachable_after_s + 1)
+    world.beat("a", "b")
+    world.expire()
+    world.tell(job, "exited", "w-0", exit_code=1)
+    record = world.job(job)
+    assert (record.state, record.restarts) == (J.RESCHEDULING, 0)
+    assert record.reason == "w-0 on a exited with code 1, while node c of its gang is unreachable"
+    assert states(world, job) == [A.FAILED, A.STOPPING, A.STOPPING]
+    for allocation in record.allocations[:2]:
+        world.report(Status(node=allocation.node, generation=world.snapshot().version, workers=[]))
+    assert world.job(job).state is J.RESCHEDULING, "what runs there may run on"
+    world.wait(world.timeouts.lease_s + 300 + world.timeouts.margin_s)
+    world.beat("a", "b")
+    world.expire()
+    record = world.job(job)
+    assert (record.state, record.attempt, record.restarts) == (J.QUEUED, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("restart", "state", "restarts"),
+    [({"policy": "never"}, J.FAILED, 0), ({"scope": "task"}, J.RUNNING, 1)],
+    ids=["never", "task"],
+)
+def test_a_peer_that_is_silent_excuses_no_worker_that_stands_alone_or_never_starts_again(
+    world: World, restart: dict[str, str], state: JobState, restarts: int
+) -> None:
+    job = world.submit(ring(restart=restart))
+    world.run(job, NODES)
+    world.wait(world.timeouts.unreachable_after_s + 1)
+    world.beat("a", "b")
+    world.expire()
+    world.tell(job, "exited", "w-0", exit_code=1)
+    assert (world.job(job).state, world.job(job).restarts) == (state, restarts)
 
 
 def test_a_gang_with_a_finished_member_gets_a_new_place(world: World) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from memory_bus import MemoryBroker, MemoryBus
 from ces_common import subjects
 from ces_common.bus.port import RemoteError
 from ces_common.db import ReadTx, UnitOfWork, WriteTx
-from ces_common.messages.reports import Heartbeat, LeaseGrant, LinkReport, Status, WorkerStatus
+from ces_common.messages.reports import OTHER_MACHINE, Heartbeat, LeaseGrant, LinkReport, Status, WorkerStatus
 from ces_common.states import JobState
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
@@ -25,6 +26,7 @@ from ces_manager.messaging.report_intake import ReportIntake
 from ces_manager.nodes.expiry import Due, expire
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.hearing import HearingClock
+from ces_manager.nodes.node_views import CONTESTED, node_view
 
 NODES = ["a", "b", "c"]
 PATIENCE_S = 60.0
@@ -54,7 +56,7 @@ def database(world: World) -> Iterator[Database]:
 
 
 async def listening(world: World, database: Database, bus: MemoryBus) -> Messaging:
-    messaging = Messaging(database, bus, world.timeouts, Measurements(), Broadcast())
+    messaging = Messaging(database, bus, world.timeouts, world.failure_detector, Measurements(), Broadcast())
     await messaging.start()
     return messaging
 
@@ -74,7 +76,7 @@ async def test_a_manager_that_waits_for_its_streams_hears_nodes_and_one_that_doe
     world: World, database: Database, bus: MemoryBus
 ) -> None:
     world.add_nodes("n1")
-    messaging = Messaging(database, bus, world.timeouts, Measurements(), Broadcast())
+    messaging = Messaging(database, bus, world.timeouts, world.failure_detector, Measurements(), Broadcast())
     assert not messaging.hears()
     made = asyncio.Event()
 
@@ -91,7 +93,7 @@ async def test_a_manager_that_waits_for_its_streams_hears_nodes_and_one_that_doe
 async def test_while_leases_cannot_be_written_down_no_node_is_held_to_be_silent(
     world: World, database: Database, bus: MemoryBus, tmp_path: Path
 ) -> None:
-    world.run(world.submit(ring(tasks=1)), ["a"])
+    world.run(world.submit(ring(tasks=1, disconnect="stop")), ["a"])
     hearing = HearingClock()
     failure_detector = FailureDetector(hearing.seconds)
     messaging = await listening(world, database, bus)
@@ -220,3 +222,31 @@ async def test_what_was_said_long_ago_is_forgotten(world: World, database: Datab
     await bus.publish(subjects.report("last", "links"), LinkReport(node="last").encode())
     await until(lambda: "last" in intake._quiet)
     assert list(intake._quiet) == ["last"]
+
+
+async def test_a_second_machine_is_refused_and_the_operator_is_warned(
+    world: World, database: Database, bus: MemoryBus
+) -> None:
+    measurements = Measurements()
+    messaging = Messaging(database, bus, world.timeouts, world.failure_detector, measurements, Broadcast())
+    await messaging.start()
+
+    async def ask(machine: str) -> bytes:
+        beat = Heartbeat(node="a", boot="b", machine=machine, cpu=len(machine))
+        return await bus.request(subjects.heartbeat("a"), beat.encode(), timeout_s=PATIENCE_S)
+
+    def warning() -> str | None:
+        with world.uow.read() as tx:
+            return node_view(tx, "a", measurements).warning
+
+    assert LeaseGrant.model_validate_json(await ask("one")).lease_s == world.timeouts.lease_s
+    assert warning() is None
+    with pytest.raises(RemoteError, match="passes on when that was silent for 40 s") as refused:
+        await ask("second")
+    assert refused.value.code == OTHER_MACHINE
+    assert warning() == CONTESTED
+    _, beat = measurements.beat("a") or (None, None)
+    assert beat is not None
+    assert beat.machine == "one", "what a refused machine measures is not the node's"
+    measurements.forget_old(world.now + timedelta(minutes=2))
+    assert warning() is None

@@ -50,7 +50,7 @@ async def test_a_job_with_a_plan_goes_on_before_a_burst_of_others_has_its_plans_
     await tell("network", "ready", first, NetworkReady(job=first, attempt=1))
 
     database = Database(world.uow)
-    await Messaging(database, bus, world.timeouts, Measurements(), Broadcast()).start()
+    await Messaging(database, bus, world.timeouts, world.failure_detector, Measurements(), Broadcast()).start()
     async with asyncio.timeout(PATIENCE_S):
         while any(job.state is JobState.QUEUED for job in world.snapshot().jobs):
             await database.read(lambda tx: None)
@@ -80,7 +80,7 @@ async def test_a_plan_is_committed_before_a_flood_of_others_was_told_that_they_h
     await bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
 
     database = Database(world.uow)
-    await Messaging(database, bus, world.timeouts, Measurements(), Broadcast()).start()
+    await Messaging(database, bus, world.timeouts, world.failure_detector, Measurements(), Broadcast()).start()
     async with asyncio.timeout(PATIENCE_S):
         while len([kind for kind, _ in told(world) if kind in ("job.waiting", "job.planned")]) <= BURST:
             await database.read(lambda tx: None)
@@ -108,7 +108,9 @@ async def test_a_preemption_is_committed_as_the_queue_file_allows(tmp_path: Path
     await bus.connect()
     await bus.provision()
     database = Database(world.uow)
-    await Messaging(database, bus, world.timeouts, Measurements(), Broadcast(), QueueFile(preemption=80)).start()
+    await Messaging(
+        database, bus, world.timeouts, world.failure_detector, Measurements(), Broadcast(), QueueFile(preemption=80)
+    ).start()
     event = new_event("test", "preemption", "proposed", "p", preemption, world.now)
     await bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
     async with asyncio.timeout(PATIENCE_S):

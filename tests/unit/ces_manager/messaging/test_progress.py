@@ -14,6 +14,7 @@ from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.handlers import PROGRESS_LIMIT, Messaging
+from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.timeouts import Timeouts
 
 
@@ -26,7 +27,9 @@ async def test_what_is_too_long_or_in_another_nodes_name_is_ignored() -> None:
     database = Database(cast(UnitOfWork, None))
     await bus.connect()
     try:
-        await Messaging(database, bus, Timeouts(), measurements, Broadcast()).start()
+        await Messaging(
+            database, bus, Timeouts(), FailureDetector(database.clock.steady), measurements, Broadcast()
+        ).start()
         for data in (said("long", length=PROGRESS_LIMIT), said("forged", node="n2"), b"rubbish", said("last")):
             await bus.publish(subjects.report("n1", "progress"), data)
         async with asyncio.timeout(60):

@@ -46,7 +46,7 @@ def test_a_silent_node_gets_no_work_until_it_is_heard(world: World) -> None:
 
 
 def test_a_job_moves_only_when_the_lease_and_the_margin_have_passed(world: World) -> None:
-    job = world.submit(ring())
+    job = world.submit(ring(disconnect="stop"))
     world.run(job, NODES)
     world.wait(world.timeouts.lease_s + world.timeouts.margin_s)
     world.beat("a", "b", "d")
@@ -66,7 +66,7 @@ def test_a_job_moves_only_when_the_lease_and_the_margin_have_passed(world: World
 
 
 def test_a_stopping_allocation_is_released_when_its_node_is_lost(world: World) -> None:
-    job = world.submit(ring(tasks=1))
+    job = world.submit(ring(tasks=1, disconnect="stop"))
     world.run(job, ["a"])
     world.cancel(job)
     world.wait(world.timeouts.lease_s + world.timeouts.margin_s + 1)
@@ -90,7 +90,8 @@ def test_a_job_that_keeps_running_is_never_moved_behind_its_back(world: World) -
 
 
 def test_a_job_that_outlives_the_lease_is_moved_that_much_later(world: World) -> None:
-    strict, lasting = world.submit(ring("strict", tasks=1)), world.submit(ring("lasting", tasks=1, disconnect="5m"))
+    strict = world.submit(ring("strict", tasks=1, disconnect="stop"))
+    lasting = world.submit(ring("lasting", tasks=1, disconnect="5m"))
     for job in (strict, lasting):
         world.run(job, ["a"])
     world.wait(world.timeouts.lease_s + world.timeouts.margin_s + 1)
@@ -172,7 +173,7 @@ def test_a_restart_gets_its_own_time_to_start(world: World) -> None:
 
 @pytest.mark.parametrize("step", [timedelta(days=400), timedelta(days=-400)])
 def test_a_clock_that_is_set_ends_no_lease_and_no_wait(world: World, step: timedelta) -> None:
-    job, waiting = world.submit(ring()), world.submit(ring())
+    job, waiting = world.submit(ring(disconnect="stop")), world.submit(ring(disconnect="stop"))
     world.run(job, NODES)
     assert world.commit(world.propose(waiting, NODES)) is None
     world.look()
@@ -190,7 +191,7 @@ def test_a_clock_that_is_set_ends_no_lease_and_no_wait(world: World, step: timed
 
 
 def test_a_restarted_manager_gives_everybody_a_whole_lease_again(world: World) -> None:
-    job, waiting = world.submit(ring(tasks=1)), world.submit(ring(tasks=1))
+    job, waiting = world.submit(ring(tasks=1, disconnect="stop")), world.submit(ring(tasks=1, disconnect="stop"))
     world.run(job, ["a"])
     assert world.commit(world.propose(waiting, ["b"])) is None
     world.wait(10 * world.timeouts.lease_s)
@@ -204,7 +205,7 @@ def test_a_restarted_manager_gives_everybody_a_whole_lease_again(world: World) -
 
 def test_two_managers_judge_each_by_its_own_clock(world: World) -> None:
     """The clock of the second one is ahead by days; it sees what the first one wrote all the same."""
-    world.run(world.submit(ring(tasks=1)), ["a"])
+    world.run(world.submit(ring(tasks=1, disconnect="stop")), ["a"])
 
     def its_clock() -> float:
         return world.steady + 10**6
@@ -272,7 +273,7 @@ def test_each_start_of_a_worker_has_its_own_time(world: World) -> None:
 
 
 def test_a_lost_node_starts_nothing_by_what_was_desired_before(world: World) -> None:
-    job = world.submit(ring(tasks=1))
+    job = world.submit(ring(tasks=1, disconnect="stop"))
     world.run(job, ["a"])
     world.wait(world.timeouts.lease_s + world.timeouts.margin_s + 1)
     world.beat("b", "c", "d")
@@ -281,13 +282,15 @@ def test_a_lost_node_starts_nothing_by_what_was_desired_before(world: World) -> 
     assert {node.name: node.least_generation for node in world.snapshot().nodes} == dict.fromkeys("bcd", 0) | {
         "a": lost_at
     }
-    granted = heartbeats.renew_leases(world.uow, [("a", "again"), ("b", "b")], world.now)
+    granted = heartbeats.renew_leases(
+        world.uow, [heartbeats.Asker("a", "again"), heartbeats.Asker("b", "b")], world.now
+    )
     assert {name: known.least_generation for name, known in granted.items()} == {"a": lost_at, "b": 0}
     assert granted["a"].epoch == world.snapshot().epoch
 
 
 def test_a_node_that_is_heard_after_the_look_is_not_lost(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = world.submit(ring(tasks=1))
+    job = world.submit(ring(tasks=1, disconnect="stop"))
     world.run(job, ["a"])
     world.wait(world.timeouts.lease_s + world.timeouts.margin_s + 1)
     world.beat("b", "c", "d")
@@ -306,7 +309,7 @@ def test_a_node_that_is_heard_after_the_look_is_not_lost(world: World, monkeypat
 
 def test_a_site_is_lost_in_portions(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expiry, "LOST_AT_ONCE", 2)
-    jobs = [world.submit(ring(f"j{node}", tasks=1)) for node in NODES]
+    jobs = [world.submit(ring(f"j{node}", tasks=1, disconnect="stop")) for node in NODES]
     for job, node in zip(jobs, NODES, strict=True):
         world.run(job, [node])
     world.wait(world.timeouts.lease_s + world.timeouts.margin_s + 1)

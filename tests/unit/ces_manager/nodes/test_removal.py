@@ -72,7 +72,7 @@ def test_a_job_whose_flows_only_pass_the_node_is_placed_anew(world: World) -> No
 
 
 def test_what_may_still_run_is_not_forgotten(world: World) -> None:
-    job = world.submit(ring(tasks=1))
+    job = world.submit(ring(tasks=1, disconnect="stop"))
     world.run(job, ["a"])
     with pytest.raises(Conflict, match="node a is alive: drain it first"):
         world.forget("a")

@@ -52,7 +52,8 @@ def test_a_suspended_job_is_cancelled(world: World, suspended: str) -> None:
     assert left(world) == [(800, 2**30, 19_000_000)] * 3
 
 
-def test_a_suspended_jobs_node_is_lost(world: World, suspended: str) -> None:
+def test_a_suspended_jobs_node_is_lost(world: World) -> None:
+    suspended = suspended_in(world, disconnect="stop")
     world.wait(world.timeouts.lease_s + world.timeouts.margin_s + 1)
     world.beat("b", "c")
     world.expire()

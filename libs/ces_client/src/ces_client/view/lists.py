@@ -160,6 +160,8 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
         ("tasks", ", ".join(node.allocations) or DASH),
         ("data", ", ".join(node.datasets) or DASH),
     ]
+    if node.warning is not None:
+        facts.insert(0, ("warning", node.warning))
     parts: list[RenderableType] = [head, fact_list(facts)]
     if links:
         parts += [Text(), link_table(links)]
@@ -170,4 +172,6 @@ def _node_state(node: NodeView) -> Text:
     text = state_text(node.state)
     if node.cordoned:
         text.append(" cordoned", style="yellow")
+    if node.warning is not None:
+        text.append(" contested", style="red")
     return text

@@ -78,11 +78,13 @@ class NodeRow(Base):
 class LeaseRow(Base):
     """What was last heard of a node. Apart from ``nodes``: renewed in bulk, without the version lock. ``beats`` counts
     heartbeats: by it each manager tells, on its own clock, for how long nothing was heard. ``heard_at`` is for people.
+    ``machine``: the boot of the machine that holds the lease; empty where its agent does not say.
     """
 
     __tablename__ = "node_leases"
     node: Mapped[str] = mapped_column(ForeignKey("nodes.name", ondelete="CASCADE"), primary_key=True)
     boot: Mapped[str] = mapped_column(String(64))
+    machine: Mapped[str] = mapped_column(String(64), server_default="")
     heard_at: Mapped[datetime] = mapped_column(UtcTime)
     beats: Mapped[int] = mapped_column(BigInteger, server_default="0")
 
@@ -130,7 +132,7 @@ class JobRow(Base):
     preemption: Mapped[str] = mapped_column(String(8), default="stop", server_default="stop")
     spec: Mapped[JobFile] = mapped_column(Json(JobFile), deferred=True)  # as submitted; what follows is its meaning
     restart: Mapped[Restart] = mapped_column(Json(Restart))
-    disconnect: Mapped[str] = mapped_column(String(8))
+    disconnect: Mapped[str] = mapped_column(String(8))  # always said, so a job keeps what it was submitted with
     # Long in large jobs and not needed to move one on: read only where asked for.
     tasks: Mapped[list[Task]] = mapped_column(Json(list[Task]), deferred=True, deferred_group=EXPANDED)
     flows: Mapped[list[Flow]] = mapped_column(Json(list[Flow]), deferred=True, deferred_group=EXPANDED)

@@ -91,7 +91,7 @@ class JobView(JobSummary):
 
     waiting: Reason | None = None
     queue_status: QueueStatusView | None = None
-    disconnect: str = "stop"
+    disconnect: str = "stop"  # left out by none but a manager that knows nothing else
     preemption: str = "stop"
     placement: list[TaskView] = []
     flows: list[FlowView] = []
@@ -161,7 +161,8 @@ class JobFlowsView(Message):
 
 class NodeView(Message):
     """A node with what it has, what is allocated and what its last heartbeat measured. ``remark``: answers a request
-    that changed nothing, such as cordoning a cordoned node, with what is so already."""
+    that changed nothing, such as cordoning a cordoned node, with what is so already. ``warning``: what an operator
+    should look into."""
 
     name: str
     state: Literal["ready", "unreachable"]
@@ -183,6 +184,7 @@ class NodeView(Message):
     datasets: list[str] = []  # what jobs may read there
     last_heartbeat: datetime | None = None
     allocations: list[str] = []  # "job/task"
+    warning: str | None = None
     remark: str | None = None
 
 

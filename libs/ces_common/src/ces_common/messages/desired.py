@@ -25,7 +25,7 @@ class DesiredWorker(Message):
     memory: Count
     gpu: Small = 0
     paused: bool = False
-    disconnect: Disconnect = STOP
+    disconnect: Disconnect = STOP  # left out by none who knows more; too early an end is safe, a late one is not
 
     @property
     def key(self) -> str:

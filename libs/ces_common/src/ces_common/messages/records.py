@@ -136,7 +136,7 @@ class JobRecord(Message):
     attempt: Small = 1  # counts plans: a rescheduled job gets a new one
     restarts: Small = 0
     reason: str | None = None
-    disconnect: Disconnect = STOP
+    disconnect: Disconnect = STOP  # left out by none but a manager that waits no longer than lease and margin
     restart: Restart = Restart()
     tasks: list[Task] = []
     flows: list[Flow] = []

@@ -136,11 +136,16 @@ class Heartbeat(Message):
 
     node: Node
     boot: Annotated[str, Field(max_length=64)]  # names this start of the agent
+    machine: Annotated[str, Field(max_length=64)] = ""  # names the boot of its machine; empty where that is not known
     cpu: Number = 0.0  # millicores in use on the whole node
     memory: Count = 0  # bytes in use
     workers: Annotated[list[WorkerUsage], FailFast(), Field(max_length=MAX_ITEMS)] = []
     links: Annotated[list[LinkUsage], FailFast(), Field(max_length=MAX_ITEMS)] = []
     flows: Annotated[list[FlowUsage], FailFast(), Field(max_length=MAX_FLOWS)] = []
+
+
+OTHER_MACHINE = "other-machine"
+"""Code of the refusal of a heartbeat whose node's lease another machine, or an earlier boot, may still hold."""
 
 
 class LeaseGrant(Message):

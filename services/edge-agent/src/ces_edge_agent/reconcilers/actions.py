@@ -6,6 +6,7 @@ without a lease.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -50,7 +51,8 @@ Action = Start | Stop | Remove | Pause | Resume
 @dataclass(frozen=True, slots=True)
 class LeaseCover:
     """Which workers may be alive: all while the lease holds, afterwards those that outlive it for long enough.
-    ``left_s``: seconds until the lease ends, negative afterwards."""
+    ``left_s``: seconds until the lease ends, negative afterwards, and without end where another machine has it: then
+    none may."""
 
     left_s: float
 
@@ -59,7 +61,7 @@ class LeaseCover:
         return self.left_s > 0
 
     def covers(self, worker: DesiredWorker) -> bool:
-        return self.left_s + outlives_s(worker.disconnect) > 0
+        return self.left_s > -math.inf and self.left_s + outlives_s(worker.disconnect) > 0
 
 
 def allocation_of(key: str) -> str:

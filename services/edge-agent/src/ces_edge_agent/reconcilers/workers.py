@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import structlog
 
@@ -27,6 +27,7 @@ from ces_edge_agent.reconcilers.actions import (
     allocation_of,
     plan_workers,
 )
+from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 
 log = structlog.get_logger()
@@ -44,13 +45,14 @@ class WorkerReconciler:
         runtime: Runtime,
         document: StoredDocument[DesiredCompute],
         lease: Lease,
+        starts: Starts,
         stop_reasons: StopReasons,
         networked: Callable[[], set[str]],
         stop_grace_s: float,
         changed: Callable[[], None],
     ) -> None:
         self._node, self._runtime, self._document, self._lease = node, runtime, document, lease
-        self._stop_reasons = stop_reasons
+        self._starts, self._stop_reasons = starts, stop_reasons
         self._networked, self._grace_s, self._changed = networked, stop_grace_s, changed
         self.hint = Hint()
         self.observed: Mapping[str, WorkerStatus] = {}
@@ -80,9 +82,10 @@ class WorkerReconciler:
     async def step(self) -> None:
         """Observe once, and begin every action that is due."""
         busy = dict(self._busy)  # before observing, which may miss what ends meanwhile
-        self.observed = await self._runtime.workers()
+        observed = await self._runtime.workers()
         document = self._document.current
         desired = document.workers if document else []
+        self.observed = self._with_vanished(desired, observed, busy) if document else observed
         self._refused = {key: status for key, status in self._refused.items() if key in {w.key for w in desired}}
         actions = plan_workers(
             desired,
@@ -99,6 +102,18 @@ class WorkerReconciler:
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
         self._report(document, busy)
+
+    def _with_vanished(
+        self, desired: Collection[DesiredWorker], observed: Mapping[str, WorkerStatus], busy: Mapping[str, Action]
+    ) -> Mapping[str, WorkerStatus]:
+        """What is observed, and as ended what was started and is not there: somebody removed it. Where an action is
+        under way, the look may have missed what it did."""
+        settled = {worker.key for worker in desired if worker.allocation not in busy}
+        vanished = settled & self._starts.by_worker.keys() - observed.keys()
+        starting = {allocation for allocation, action in busy.items() if isinstance(action, Start)}
+        shown = {key: status for key, status in observed.items() if status.allocation not in starting}
+        self._starts.see(shown, {worker.key for worker in desired})
+        return {**observed, **{key: self._starts.gone(key) for key in vanished}}
 
     def _report(self, document: DesiredCompute | None, busy: Mapping[str, Action]) -> None:
         """Update the status. A generation is reached once no other worker is alive or can come alive any more."""
@@ -193,6 +208,7 @@ class WorkerReconciler:
             )
             return
         fault_point("container-started")
+        self._starts.add(worker.key)
 
 
 def _concerns_others(allocation: str, action: Action, desired: set[str]) -> bool:

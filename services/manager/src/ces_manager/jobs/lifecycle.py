@@ -3,7 +3,7 @@ and ``transitions`` stores the steps that it took."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from ces_common.jobfile import Restart
@@ -138,9 +138,15 @@ def node_lost(course: Course, node: str, reason: str) -> None:
     _settle(course)
 
 
-def report(course: Course, generation: int, workers: Sequence[WorkerStatus], on_node: Callable[[Member], bool]) -> None:
+def report(
+    course: Course,
+    generation: int,
+    workers: Sequence[WorkerStatus],
+    on_node: Callable[[Member], bool],
+    away: Collection[str] = (),
+) -> None:
     """Take in an agent's report, made at ``generation`` of its node's compute document. ``on_node``: which members are
-    on that node. States of another incarnation are void."""
+    on that node. ``away``: nodes that are unreachable. States of another incarnation are void."""
     reported = {(worker.allocation, worker.incarnation): _storable(worker) for worker in workers}
     present = {worker.allocation for worker in workers if worker.state not in _GONE}
     for known in [member for member in course.members.values() if on_node(member)]:
@@ -151,7 +157,7 @@ def report(course: Course, generation: int, workers: Sequence[WorkerStatus], on_
         elif course.state in _STARTED and not member.over:
             worker = reported.get((member.id, member.incarnation))
             if worker is not None:
-                _worker(course, member, worker)
+                _worker(course, member, worker, away)
     _advance(course)
     _settle(course)
 
@@ -180,7 +186,7 @@ def _confirmed(member: Member, generation: int, present: set[str]) -> bool:
     return member.stopping_since is not None and generation >= member.stopping_since and member.id not in present
 
 
-def _worker(course: Course, member: Member, worker: WorkerStatus) -> None:
+def _worker(course: Course, member: Member, worker: WorkerStatus, away: Collection[str]) -> None:
     if worker.state in ("running", "paused"):
         if member.state is A.PENDING:
             course.set(replace(member, state=A.RUNNING, reason=None))
@@ -190,16 +196,21 @@ def _worker(course: Course, member: Member, worker: WorkerStatus) -> None:
     elif worker.state == "exited" and worker.exit_code == 0:
         course.set(replace(member, state=A.SUCCEEDED, exit_code=0, reason=None))
     elif worker.state == "exited":
-        _failed(course, replace(member, exit_code=worker.exit_code, reason=worker.reason))
+        _failed(course, replace(member, exit_code=worker.exit_code, reason=worker.reason), away)
     elif worker.state == "refused":
         why = f"{member.task} could not be started on {member.node}: {worker.reason or 'no reason given'}"
         course.set(replace(member, state=A.FAILED, reason=worker.reason))
         fail(course, why)
 
 
-def _failed(course: Course, member: Member) -> None:
+def _failed(course: Course, member: Member, away: Collection[str]) -> None:
     code = "without an exit code" if member.exit_code is None else f"with code {member.exit_code}"
     why = f"{member.task} on {member.node} exited {code}" + (f": {member.reason}" if member.reason else "")
+    silent = _silent_peer(course, member, away)
+    if silent is not None:  # it failed for want of that one, and in place it would again: losing a node is no failure
+        course.set(replace(member, state=A.FAILED))
+        reschedule(course, f"{why}, while node {silent} of its gang is unreachable")
+        return
     if course.restart.policy == "never" or course.restarts >= course.restart.max:
         course.set(replace(member, state=A.FAILED))
         fail(course, why + (f" (after {course.restarts} restarts)" if course.restarts else ""))
@@ -216,6 +227,14 @@ def _failed(course: Course, member: Member) -> None:
             course.set(_again(member if other.id == member.id else other))
         if course.state is J.RUNNING:
             course.move(J.STARTING, why)
+
+
+def _silent_peer(course: Course, member: Member, away: Collection[str]) -> str | None:
+    """A node away on which a peer of a member runs that starts again only together with it."""
+    if course.restart.policy == "never" or course.restart.scope == "task":
+        return None
+    peers = (other for other in course.members.values() if other.node != member.node and not other.over)
+    return next((other.node for other in peers if other.node in away), None)
 
 
 def _again(member: Member) -> Member:

@@ -9,6 +9,7 @@ from ulid import ULID
 
 from ces_common.db.tables import JobRow
 from ces_common.db.uow import WriteTx
+from ces_common.disconnect import STOP
 from ces_common.jobfile import JobFile
 from ces_common.queuefile import QueueFile
 from ces_common.states import JobState
@@ -32,7 +33,7 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
             raise Invalid("Idempotency-Key", f"must have 1 to {KEY_LENGTH} printable characters")
         known = tx.session.scalars(select(JobRow).where(JobRow.idempotency_key == idempotency_key)).one_or_none()
         if known is not None:
-            if known.body_hash != body_hash:
+            if known.body_hash not in (body_hash, _former_hash(jobfile)):
                 raise Conflict("this Idempotency-Key came with another job before; use a new one")
             return known
     check_tenant(queue, jobfile)
@@ -63,6 +64,13 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
     tx.session.add(row)
     emit_job(tx, row, None)
     return row
+
+
+def _former_hash(jobfile: JobFile) -> str | None:
+    """As a manager made it for whom a file without ``disconnect`` meant ``stop``; None where the file says it."""
+    if "disconnect" in jobfile.model_fields_set:
+        return None
+    return _hash(jobfile.model_copy(update={"disconnect": STOP}))
 
 
 def _hash(jobfile: JobFile) -> str:

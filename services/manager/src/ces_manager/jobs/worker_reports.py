@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from sqlalchemy import bindparam, select
 
-from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow
+from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, NodeRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.reports import Status
 from ces_common.states import AllocationState
@@ -36,6 +36,7 @@ _ON_NODES = (
     .join(JobRow, JobRow.id == AllocationRow.job)
     .where(AllocationRow.node.in_(bindparam("nodes", expanding=True)), AllocationRow.state.in_(LIVE_STATES))
 )
+_AWAY = select(NodeRow.name).where(NodeRow.state == "unreachable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +65,18 @@ def take_reports(tx: WriteTx, statuses: Sequence[Status]) -> None:
             tx.session.get_one(AllocationRow, allocation).being_started = begun
         for job in news.moved:
             moved[job].append(news)
+    away = tx.session.scalars(_AWAY).all() if any(map(_tells_of_failure, found)) else ()
     for job in sorted(moved):
-        change(tx, tx.session.get_one(JobRow, job), partial(_report_all, moved[job]))
+        change(tx, tx.session.get_one(JobRow, job), partial(_report_all, moved[job], away))
 
 
-def _report_all(reports: Sequence[News], course: Course) -> None:
+def _tells_of_failure(news: News) -> bool:
+    return any(worker.state == "exited" and worker.exit_code != 0 for worker in news.status.workers)
+
+
+def _report_all(reports: Sequence[News], away: Collection[str], course: Course) -> None:
     for news in reports:
-        lifecycle.report(course, news.generation, news.status.workers, partial(_is_on, news.status.node))
+        lifecycle.report(course, news.generation, news.status.workers, partial(_is_on, news.status.node), away)
 
 
 def _is_on(node: str, member: Member) -> bool:

@@ -36,6 +36,7 @@ from ces_manager.messaging.report_intake import IGNORED, ReportIntake
 from ces_manager.messaging.snapshot import Snapshots
 from ces_manager.network import link_states
 from ces_manager.nodes import datasets
+from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.plans import commit, preemption, revision
 from ces_manager.plans.refusal import note_refusal
 from ces_manager.timeouts import Timeouts
@@ -69,13 +70,14 @@ class Messaging:
         database: Database,
         bus: Bus,
         timeouts: Timeouts,
+        failure_detector: FailureDetector,
         measurements: Measurements,
         broadcast: Broadcast,
         queue: QueueFile = ANYBODY,
     ) -> None:
         self._database, self._bus, self._queue = database, bus, queue
         self._measurements, self._broadcast = measurements, broadcast
-        self._heartbeats = HeartbeatIntake(database, measurements, timeouts.lease_s)
+        self._heartbeats = HeartbeatIntake(database, measurements, timeouts, failure_detector)
         self._snapshots = Snapshots()
         self._listening = False  # no heartbeat arrives before
         self._progress_rate = NodeRate(PROGRESS_PER_S, PROGRESS_BURST)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 import structlog
 from prometheus_client import Counter
@@ -12,13 +13,15 @@ from ces_common import subjects
 from ces_common.bus.port import Message, RemoteError
 from ces_common.db import UNAVAILABLE, cause_of
 from ces_common.latest import LatestBatches
-from ces_common.messages.reports import Heartbeat, LeaseGrant
+from ces_common.messages.reports import OTHER_MACHINE, Heartbeat, LeaseGrant
 from ces_manager.database import Database
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.answers import answering, failure, problem_of, salvage
 from ces_manager.messaging.rates import NodeRate
 from ces_manager.messaging.report_intake import IGNORED
 from ces_manager.nodes import heartbeats
+from ces_manager.nodes.failure_detector import FailureDetector
+from ces_manager.timeouts import Timeouts
 
 log = structlog.get_logger()
 HEARTBEATS = Counter("ces_heartbeats_total", "Heartbeats answered")
@@ -29,9 +32,11 @@ PER_S, BURST = 10.0, 20
 
 
 class HeartbeatIntake:
-    def __init__(self, database: Database, measurements: Measurements, lease_s: float) -> None:
+    def __init__(
+        self, database: Database, measurements: Measurements, timeouts: Timeouts, failure_detector: FailureDetector
+    ) -> None:
         self._database, self._measurements = database, measurements
-        self._lease_s = lease_s
+        self._timeouts, self._failure_detector = timeouts, failure_detector
         self._rate = NodeRate(PER_S, BURST)
         self._returned = LatestBatches(self._welcome_back)
         self._since: float | None = None  # when the batch came that is being worked on
@@ -61,7 +66,14 @@ class HeartbeatIntake:
             if isinstance(answer, bytes):
                 self._measurements.heard(good[node], now)
                 HEARTBEATS.inc()
-        return [renewed[beat.node] if isinstance(beat, Heartbeat) else beat for beat in beats]
+        return [self._answer_to(beat, good, renewed) if isinstance(beat, Heartbeat) else beat for beat in beats]
+
+    def _answer_to(
+        self, beat: Heartbeat, good: Mapping[str, Heartbeat], renewed: Mapping[str, bytes | RemoteError]
+    ) -> bytes | RemoteError:
+        if good[beat.node].machine != beat.machine:  # a grant is for the one that asked
+            return RemoteError(OTHER_MACHINE, f"two machines ask for the lease of node {beat.node} at once")
+        return renewed[beat.node]
 
     def _read(self, messages: list[Message], now: float) -> list[Heartbeat | RemoteError]:
         return [self._read_one(message, now) for message in messages]
@@ -85,16 +97,23 @@ class HeartbeatIntake:
         answers: dict[str, bytes | RemoteError] = {}
 
         async def renew(some: Sequence[Heartbeat]) -> None:
-            names, now = [(beat.node, beat.boot) for beat in some], self._database.clock.now()
+            askers = [heartbeats.Asker(beat.node, beat.boot, beat.machine) for beat in some]
+            now, names = self._database.clock.now(), [beat.node for beat in some]
+            ended = heartbeats.ended_leases(self._failure_detector, names, self._timeouts)
             joined = await self._database.in_lease_writer(
-                lambda: heartbeats.renew_leases(self._database.uow, names, now)
+                lambda: heartbeats.renew_leases(self._database.uow, askers, now, ended)
             )
-            for node, _ in names:
+            for node in names:
                 known = joined.get(node)
                 if known is None:
                     answers[node] = RemoteError("unknown-node", f"no node {node} has joined")
                     continue
-                grant = LeaseGrant(lease_s=self._lease_s, epoch=known.epoch, least_generation=known.least_generation)
+                if not known.held:
+                    answers[node] = self._other_machine(node, now)
+                    continue
+                grant = LeaseGrant(
+                    lease_s=self._timeouts.lease_s, epoch=known.epoch, least_generation=known.least_generation
+                )
                 answers[node] = grant.encode()
                 if known.state == "unreachable":
                     self._returned.put(node, node)
@@ -104,6 +123,16 @@ class HeartbeatIntake:
                 log.error("a lease could not be renewed", node=beat.node, error=cause_of(error))
                 answers[beat.node] = failure(error)
         return answers
+
+    def _other_machine(self, node: str, now: datetime) -> RemoteError:
+        why = (
+            f"another machine, or an earlier boot of this one, holds the lease of node {node}; it passes on when that "
+            f"was silent for {self._timeouts.lease_s + self._timeouts.margin_s:g} s"
+        )
+        if not self._measurements.contested(node):
+            log.warning("two machines use one node's credential, or one has rebooted", node=node)
+        self._measurements.contest(node, now)
+        return RemoteError(OTHER_MACHINE, why)
 
     async def _welcome_back(self, nodes: list[str]) -> None:
         try:

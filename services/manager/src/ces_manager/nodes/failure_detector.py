@@ -32,6 +32,11 @@ class Unchanged:
         """Whether that was the thing's stamp at the last look."""
         return name in self._seen and self._seen[name][0] == stamp
 
+    def stamp(self, name: str) -> Hashable | None:
+        """What the thing showed at the last look; None for what was not there."""
+        known = self._seen.get(name)
+        return None if known is None else known[0]
+
     def age(self, name: str, now: float) -> float:
         """The age of one thing, as of the last look; zero for what was not there."""
         return now - self._seen[name][1] if name in self._seen else 0.0

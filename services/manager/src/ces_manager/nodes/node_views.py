@@ -17,6 +17,8 @@ from ces_manager.network.link_views import link_views_of
 from ces_manager.paging import node_cursor
 from ces_manager.plans.residual import held_on_nodes
 
+CONTESTED = "two machines use this node's credential, or it has just rebooted: one of them is refused"
+
 
 def list_nodes(tx: ReadTx, measurements: Measurements, *, cursor: str | None, limit: int) -> Page[NodeView]:
     """In order of their names; the cursor is the last name seen."""
@@ -72,6 +74,7 @@ def _node_views(tx: ReadTx, measurements: Measurements, names: Collection[str] |
                 gpu_allocated=gpu,
                 cpu_used=beat[1].cpu if beat else None,
                 memory_used=beat[1].memory if beat else None,
+                warning=CONTESTED if measurements.contested(row.name) else None,
                 last_heartbeat=lease.heard_at if lease is not None and lease.boot else None,
                 allocations=placed[row.name],
             )
