@@ -134,11 +134,13 @@ class JournaledRuntime:
     async def workers(self) -> Mapping[str, WorkerStatus]:
         return {key: worker.status for key, worker in self.machine.workers.items()}
 
+    async def prepare(self, worker: DesiredWorker) -> None:
+        if self.machine.pull_s:
+            await asyncio.sleep(self.machine.pull_s)
+
     async def start(self, worker: DesiredWorker) -> None:
         if worker.allocation not in self.machine.sandboxes:
             raise RuntimeUnavailable(f"allocation {worker.allocation} has no sandbox yet")
-        if self.machine.pull_s:
-            await asyncio.sleep(self.machine.pull_s)
         if worker.key not in self.machine.workers:
             self.machine.begin(worker)
 

@@ -16,8 +16,8 @@ class Killed(BaseException):
 
 
 class Processes:
-    """Every task belongs to the process in whose context it was made. ``failed`` is told of what ended a process that
-    nobody killed."""
+    """Every task belongs to the process in whose context it was made, or to the one without a name. ``failed`` is told of
+    what ended a process that nobody killed."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, failed: Callable[[str], None]) -> None:
         self._loop, self._failed = loop, failed
@@ -45,8 +45,7 @@ class Processes:
         task = asyncio.Task(work, loop=loop, **more)
         context = more.get("context")
         name = PROCESS.get() if context is None else context.get(PROCESS, "")
-        if name:
-            mine = self._tasks.setdefault(name, set())
-            mine.add(task)
-            task.add_done_callback(mine.discard)
+        mine = self._tasks.setdefault(name, set())
+        mine.add(task)
+        task.add_done_callback(mine.discard)
         return task

@@ -6,19 +6,21 @@ A process is killed between any two of its steps, and may be started again. What
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
+import structlog
 from agent_parts import FakeNetwork
 from journaled_machines import JournaledRuntime, Machine
 from manager_world import START
 from memory_bus import MemoryBroker
 from mortal_database import MortalUnitOfWork
-from processes import NOBODY, Killed, Processes
+from processes import NOBODY, Processes
 from run_auditor import Journal
 from sqlalchemy import Engine, select
 from stepped_loop import SteppedLoop
@@ -69,6 +71,8 @@ class WholeWorld:
         self.post, self.broker, self.journal = PostOffice(), MemoryBroker(), Journal()
         self.errors: list[str] = []  # what ended a process that nobody killed
         self.processes = Processes(self.loop, self.errors.append)
+        self._logging = structlog.get_config()
+        structlog.configure([self._logged], structlog.make_filtering_bound_logger(logging.ERROR))
         self.engine, self.uow, self.nodes = engine, UnitOfWork(engine), nodes
         self.machines: dict[str, Machine] = {}
         self.buses: dict[str, UnrulyBus] = {}  # of the processes that live
@@ -84,11 +88,19 @@ class WholeWorld:
         for name in list(self.buses):
             self.kill(name)
         self.settle()
+        self.processes.kill("")  # what waits for messages that were lost
+        self.settle()
         self.loop.close()
+        structlog.configure(**self._logging)
 
     def _unforeseen(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        if not isinstance(context.get("exception"), Killed):
+        if "handle" in context:  # the rest tells when Python tidies up, of tasks that were killed
             self.errors.append(str(context))
+
+    def _logged(self, logger: object, method: str, event: MutableMapping[str, Any]) -> Any:
+        """What a process logs as an error is one: none is foreseen here."""
+        self.errors.append(str(event))
+        raise structlog.DropEvent
 
     # Time
 

@@ -4,6 +4,8 @@ late messages, processes that die and machines that reboot."""
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -11,7 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 from manager_world import World, full_mesh, ring, sqlite_url
 from run_auditor import judge
-from whole_world import CONTROLLERS, MANAGERS, SCHEDULERS, WholeWorld
+from unruly_bus import Mode, Way
+from whole_world import CONTROLLERS, HOP_S, MANAGERS, SCHEDULERS, WholeWorld
 
 from ces_common.messages.records import JobRecord
 from ces_common.states import JOB_OVER, AllocationState, JobState
@@ -22,15 +25,20 @@ from ces_manager.nodes import operations
 
 NODES = {"a": 1000, "b": 1000, "c": 500}  # millicores: a task takes 500
 RATES = [0.999, 1.0, 1.001]  # of machines' clocks; a bad crystal is ten times better
-PROCESSES = [*MANAGERS, *CONTROLLERS, *SCHEDULERS, *NODES]
+OTHERS = [*CONTROLLERS, *MANAGERS, *SCHEDULERS]
+PROCESSES = [*OTHERS, *NODES]
 DISCONNECT = ["stop", "stop", "20s", "keep"]
 FOR_LONG = [35, 50, 80]  # seconds: beyond a lease, beyond lease and margin, and beyond those of jobs that last longer
+PATIENCE = 30  # hops
+WANTED = {AllocationState.PENDING, AllocationState.RUNNING}
 nodes = st.sampled_from(sorted(NODES))
 pick = st.integers(0, 4)
 places = st.lists(nodes, min_size=1, max_size=2)
 schedulers = st.sampled_from(SCHEDULERS)
-processes = st.sampled_from(PROCESSES)
+anybody = st.integers(0, 11)
+WAYS: dict[str, list[Way]] = {"both": ["out", "in"], "out": ["out"], "in": ["in"]}
 ways = st.sampled_from(["both", "both", "out", "in"])
+LONG = st.sampled_from([0, 5, *FOR_LONG])
 
 
 @cache
@@ -76,37 +84,38 @@ class WorldActors(RuleBasedStateMachine):
         self.schedule(scheduler, True, -1, where)
         self.world.flow(1.0)
 
-    @rule(which=pick)
-    def cancel(self, which: int) -> None:
+    @rule(which=pick, what=st.sampled_from(["cancel", "pause", "resume"]))
+    def command(self, which: int, what: str) -> None:
         job = self.job(which)
-        if job is not None:
-            self.world.write(lambda tx: commands.cancel_job(tx, job.id))
+        if job is None or (what != "cancel" and job.state not in (JobState.RUNNING, JobState.PAUSED)):
+            return
+        act = {"cancel": commands.cancel_job, "pause": commands.pause_job, "resume": commands.resume_job}[what]
+        self.world.write(lambda tx: act(tx, job.id))
 
-    @rule(which=pick, pause=st.booleans())
-    def pause_or_resume(self, which: int, pause: bool) -> None:
-        job, act = self.job(which), commands.pause_job if pause else commands.resume_job
-        if job is not None and job.state in (JobState.RUNNING, JobState.PAUSED):
-            self.world.write(lambda tx: act(tx, job.id))
-
-    @rule(node=nodes, what=st.sampled_from(["drain", "drain", "cordon", "uncordon"]))
-    def mark(self, node: str, what: str) -> None:
-        if self.joined(node):
+    @rule(which=pick, what=st.sampled_from(["drain", "cordon", "uncordon", "uncordon", "forget"]))
+    def operate(self, which: int, what: str) -> None:
+        """A forgotten node joins again, with nothing that it knew before."""
+        node = self.node(which)
+        if not self.joined(node):
+            self.world.wipe(node)
+            self.world.join(node)
+            self.come_back(node)
+        elif what == "forget":
+            self.forget(node)
+        else:
             self.world.write(lambda tx: getattr(operations, what)(tx, node))
 
-    @rule(node=nodes)
     def forget(self, node: str) -> None:
         """Where jobs outlive any silence, the operator first makes sure that the machine is gone."""
         manager = next((name for name in MANAGERS if name in self.world.detectors), None)
-        if manager is None or not self.joined(node):
+        if manager is None:
             return
         if any(job.disconnect == "keep" for job in self.jobs_on(node)):
             self.world.kill(node)
             self.world.machines[node].reboot()
-        try:
+        with suppress(Conflict):
             self.world.forget(manager, node)
-        except Conflict:
-            return
-        self.world.kill(node)
+            self.world.kill(node)
 
     def job(self, which: int) -> JobRecord | None:
         jobs = [job for job in self.world.snapshot().jobs if job.state not in JOB_OVER]
@@ -131,12 +140,8 @@ class WorldActors(RuleBasedStateMachine):
 
     # time
 
-    @rule(seconds=st.sampled_from([1, 5, 15]))
+    @rule(seconds=st.sampled_from([1, 5, 15, *FOR_LONG]))
     def pass_time(self, seconds: int) -> None:
-        self.world.wait(seconds)
-
-    @rule(seconds=st.sampled_from(FOR_LONG))
-    def pass_long_time(self, seconds: int) -> None:
         self.world.wait(seconds)
 
     @rule(seconds=st.sampled_from([5, 20, 45]))
@@ -146,15 +151,15 @@ class WorldActors(RuleBasedStateMachine):
 
     # messages
 
-    @rule(process=processes, way=ways, mode=st.sampled_from(["cut", "held"]))
-    def disturb(self, process: str, way: str, mode: str) -> None:
-        for each in ("out", "in") if way == "both" else (way,):
-            self.world.post.set(process, each, mode)  # type: ignore[arg-type]
-
-    @rule(process=processes)
-    def heal(self, process: str) -> None:
-        self.world.heal(process)
-        self.world.flow(1.0)
+    @rule(which=anybody, way=ways, mode=st.sampled_from(["cut", "held"]), seconds=LONG, back=st.booleans())
+    def cut_off(self, which: int, way: str, mode: Mode, seconds: int, back: bool) -> None:
+        """What a process says or hears is lost or waits, for a while or for longer."""
+        process = self.process(which)
+        for each in WAYS[way]:
+            self.world.post.set(process, each, mode)
+        self.world.wait(seconds)
+        if back:
+            self.come_back(process)
 
     @precondition(lambda self: self.world.post.held)
     @rule(which=st.integers(0, 30), what=st.sampled_from(["deliver", "deliver", "again", "drop"]))
@@ -169,10 +174,36 @@ class WorldActors(RuleBasedStateMachine):
 
     # processes and machines
 
-    @rule(process=processes)
-    def kill(self, process: str) -> None:
+    @rule(which=anybody, reboot=st.booleans(), seconds=LONG, back=st.booleans())
+    def away(self, which: int, reboot: bool, seconds: int, back: bool) -> None:
+        """A process, or all of its machine, is gone for a while or for longer."""
+        process = self.process(which)
         self.world.kill(process)
-        self.world.settle()
+        if reboot and process in NODES:
+            self.world.machines[process].reboot()
+        self.world.wait(seconds)
+        if back:
+            self.come_back(process)
+
+    @rule(which=anybody)
+    def return_(self, which: int) -> None:
+        self.come_back(self.process(which))
+
+    def come_back(self, process: str) -> None:
+        if process not in NODES or self.joined(process):
+            self.world.heal(process)
+            self.world.start(process)
+            self.world.flow(1.0)
+
+    def process(self, which: int) -> str:
+        """Every other time a node's agent."""
+        return OTHERS[which // 2 % len(OTHERS)] if which % 2 else self.node(which // 2)
+
+    def node(self, which: int) -> str:
+        """One of those to which something is given, if there is any."""
+        busy = sorted({each.node for job in self.world.snapshot().jobs for each in job.allocations if not each.over})
+        busy = busy or sorted(NODES)
+        return busy[which % len(busy)]
 
     @rule(manager=st.sampled_from(MANAGERS), commits=st.integers(1, 4))
     def doom(self, manager: str, commits: int) -> None:
@@ -180,42 +211,20 @@ class WorldActors(RuleBasedStateMachine):
         if manager in self.world.databases:
             self.world.databases[manager].lives = commits
 
-    @rule(process=processes)
-    def start(self, process: str) -> None:
-        if process not in NODES or self.joined(process):
-            self.world.start(process)
-            self.world.flow(1.0)
-
-    @rule(node=nodes, reboot=st.booleans(), seconds=st.sampled_from([0, 5, *FOR_LONG]))
-    def away(self, node: str, reboot: bool, seconds: int) -> None:
-        """The agent, or all of the machine, is gone for a while."""
-        self.world.kill(node)
-        if reboot:
-            self.world.machines[node].reboot()
-        self.world.wait(seconds)
-        self.start(node)
-
-    @rule(node=nodes, seconds=st.sampled_from([0, 20, 60]), stubborn=st.booleans())
-    def slow(self, node: str, seconds: int, stubborn: bool) -> None:
+    @rule(which=pick, seconds=st.sampled_from([0, 20, 60]), stubborn=st.booleans())
+    def slow(self, which: int, seconds: int, stubborn: bool) -> None:
         """From now on workers take so long to begin, and to end."""
-        self.world.machines[node].pull_s, self.world.machines[node].stubborn = seconds, stubborn
+        machine = self.world.machines[sorted(NODES)[which % len(NODES)]]
+        machine.pull_s, machine.stubborn = seconds, stubborn
 
-    @rule(node=nodes, code=st.sampled_from([0, 1]))
-    def exit_one(self, node: str, code: int) -> None:
-        machine = self.world.machines[node]
+    @rule(which=pick, code=st.sampled_from([0, 1]))
+    def exit_one(self, which: int, code: int) -> None:
+        machine = self.world.machines[self.node(which)]
         for worker in machine.workers.values():
             if worker.status.state == "running":
                 machine.end(worker, code)
                 break
         self.world.flow(1.0)
-
-    @rule(node=nodes)
-    def join_again(self, node: str) -> None:
-        """After it was forgotten, with nothing that it knew before."""
-        if not self.joined(node):
-            self.world.wipe(node)
-            self.world.join(node)
-            self.start(node)
 
     # what must hold
 
@@ -226,14 +235,14 @@ class WorldActors(RuleBasedStateMachine):
 
     def everything_heals(self) -> None:
         for node in NODES:
-            self.world.machines[node].pull_s = 0
             if not self.joined(node):
                 self.world.wipe(node)
                 self.world.join(node)
         for process in PROCESSES:
             self.world.heal(process)
             self.world.start(process)
-        self.world.wait(20)
+        self.wait_until(self.nothing_runs_that_nobody_wants)
+        assert self.nothing_runs_that_nobody_wants(), f"{self.alive()} run, and it should be {self.world.snapshot().jobs}"
 
     def teardown(self) -> None:
         if not hasattr(self, "world"):
@@ -243,27 +252,41 @@ class WorldActors(RuleBasedStateMachine):
                 return
             self.everything_heals()
             self.check()
-            self.nothing_runs_that_nobody_wants()
             for job in self.world.snapshot().jobs:
                 if job.state not in JOB_OVER:
                     self.world.write(lambda tx, job=job: commands.cancel_job(tx, job.id))
-            self.world.wait(15)
+            self.wait_until(self.all_is_released)
             self.check()
-            left = self.world.snapshot().jobs
-            assert left == [], f"never released: {[(job.state, job.allocations) for job in left]}"
-            assert not any(worker.alive for each in self.world.machines.values() for worker in each.workers.values())
+            assert self.all_is_released(), f"never released: {[job.allocations for job in self.world.snapshot().jobs]}"
         finally:
             self.world.close()
             self.folder.cleanup()
 
-    def nothing_runs_that_nobody_wants(self) -> None:
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """For as long as the slowest of machines may take."""
+        for _ in range(PATIENCE):
+            if condition():
+                return
+            self.world.wait(HOP_S)
+
+    def all_is_released(self) -> bool:
+        return not self.world.snapshot().jobs and not self.alive()
+
+    def alive(self) -> set[str]:
+        """The keys of all workers that run."""
+        machines = self.world.machines.values()
+        return {key for machine in machines for key, worker in machine.workers.items() if worker.alive}
+
+    def nothing_runs_that_nobody_wants(self) -> bool:
+        """And every job that is said to run does."""
+        jobs = self.world.snapshot().jobs
         wanted = {
+            f"{each.id}.{each.incarnation}" for job in jobs for each in job.allocations if each.state in WANTED
+        }
+        running = {
             f"{each.id}.{each.incarnation}"
-            for job in self.world.snapshot().jobs
+            for job in jobs
             for each in job.allocations
-            if each.state in (AllocationState.PENDING, AllocationState.RUNNING)
+            if job.state is JobState.RUNNING and each.state is AllocationState.RUNNING
         }
-        alive = {
-            key for machine in self.world.machines.values() for key, worker in machine.workers.items() if worker.alive
-        }
-        assert alive <= wanted, f"nobody wants {sorted(alive - wanted)}"
+        return running <= self.alive() <= wanted
