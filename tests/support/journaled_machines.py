@@ -36,14 +36,15 @@ class Worker:
 
 
 class Machine:
-    """``now``: true time, which nothing on the machine can read; its own steady clock runs at ``rate``, from a number of
-    its own since the last boot. ``pull_s``: how long a worker takes to begin, as where an image is fetched.
-    ``stubborn``: its programs end by SIGKILL only."""
+    """``now``: true time, which nothing on the machine can read; its own steady clock runs at ``rate``, from a number
+    of its own since the last boot. ``fetch_s``: how long it takes to fetch what a worker needs, which goes on without
+    the agent. ``stubborn``: programs end by SIGKILL only."""
 
     def __init__(self, name: str, folder: Path, journal: Journal, now: Callable[[], float], rate: float = 1.0) -> None:
         self.name, self.folder, self.journal, self._now, self._rate = name, folder, journal, now, rate
         self._boots, self._since = 1, now()
-        self.pull_s, self.stubborn = 0.0, False
+        self.fetch_s, self.stubborn = 0.0, False
+        self._fetched: dict[str, float] = {}  # worker -> when what it needs will be there
         self.workers: dict[str, Worker] = {}
         self.sandboxes: dict[str, Endpoint] = {}
 
@@ -56,6 +57,10 @@ class Machine:
 
     def clocks(self) -> Clocks:
         return Clocks(steady=self.steady, wall=lambda: 1.8e9 + self._now(), boot=self.boot)
+
+    def fetching_s(self, key: str) -> float:
+        """How much longer it takes until all is there that a worker needs."""
+        return max(0.0, self._fetched.setdefault(key, self._now() + self.fetch_s) - self._now())
 
     def begin(self, desired: DesiredWorker) -> None:
         place, task = desired.allocation, f"{desired.job}/{desired.task}"
@@ -135,8 +140,7 @@ class JournaledRuntime:
         return {key: worker.status for key, worker in self.machine.workers.items()}
 
     async def prepare(self, worker: DesiredWorker) -> None:
-        if self.machine.pull_s:
-            await asyncio.sleep(self.machine.pull_s)
+        await asyncio.sleep(self.machine.fetching_s(worker.key))
 
     async def start(self, worker: DesiredWorker) -> None:
         if worker.allocation not in self.machine.sandboxes:

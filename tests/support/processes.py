@@ -16,8 +16,8 @@ class Killed(BaseException):
 
 
 class Processes:
-    """Every task belongs to the process in whose context it was made, or to the one without a name. ``failed`` is told of
-    what ended a process that nobody killed."""
+    """Every task belongs to the process in whose context it was made, or to the one without a name. ``failed`` is told
+    of what ended a process that nobody killed."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, failed: Callable[[str], None]) -> None:
         self._loop, self._failed = loop, failed

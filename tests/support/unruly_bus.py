@@ -1,7 +1,8 @@
-"""The bus in memory between processes that may be cut off from it, and whose messages may be held up, lost and repeated.
+"""The bus in memory between processes that may be cut off from it, and whose messages may be held up, lost and
+repeated.
 
-Every process has a bus of its own. What it sends and what it hears pass through the post office, which lets them through
-at once unless it was told otherwise. A process's handlers run as part of that process, and end with it."""
+Every process has a bus of its own. What it sends and what it hears pass through the post office, which lets them
+through at once unless it was told otherwise. A process's handlers run as part of that process, and end with it."""
 
 from __future__ import annotations
 
@@ -84,9 +85,7 @@ class PostOffice:
 class UnrulyBus(MemoryBus):
     """One process's connection. Its handlers run in the context in which they were registered."""
 
-    def __init__(
-        self, broker: MemoryBroker, post: PostOffice, process: str, loop: asyncio.AbstractEventLoop
-    ) -> None:
+    def __init__(self, broker: MemoryBroker, post: PostOffice, process: str, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(broker)
         self._post, self._process, self._loop = post, process, loop
         self._dead = False

@@ -26,7 +26,7 @@ from sqlalchemy import Engine, select
 from stepped_loop import SteppedLoop
 from unruly_bus import PostOffice, UnrulyBus
 
-from ces_common.db import ReadTx, UnitOfWork, WriteTx
+from ces_common.db import UnitOfWork, WriteTx
 from ces_common.db.tables import LIVE_STATES, AllocationRow
 from ces_common.messages.api import JoinRequest, JoinTokenRequest
 from ces_common.messages.events import FlowPlan, PlanProposed, new_event
@@ -56,7 +56,7 @@ HEARTBEAT_S = 5.0
 TICK_S = 2.0
 RESYNC_S = 60.0
 A_WHILE_S = 0.25  # in which what is said is heard and answered
-HOP_S = 5.0  # for which all processes are held up at most, where nobody asks for more
+HOP_S = 10.0  # for which all processes are held up at most, where nobody asks for more
 MANAGERS = ["manager-1", "manager-2"]
 CONTROLLERS = ["compute-ctl", "network-ctl"]
 SCHEDULERS = ["scheduler-1", "scheduler-2"]
