@@ -3,6 +3,7 @@ and late messages, processes that die and machines that reboot."""
 
 from __future__ import annotations
 
+import atexit
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -46,8 +47,9 @@ gone = st.sampled_from([5, *FOR_LONG, None])  # None: until it returns by anothe
 @cache
 def database() -> World:
     """One for all examples, emptied for each: to migrate it takes longer than an example."""
-    folder = Path(tempfile.mkdtemp(prefix="ces-histories-", dir=memory_folder()))
-    return World(sqlite_url(folder))
+    folder = tempfile.TemporaryDirectory(prefix="ces-histories-", dir=memory_folder())
+    atexit.register(folder.cleanup)
+    return World(sqlite_url(Path(folder.name)))
 
 
 def memory_folder() -> str | None:
