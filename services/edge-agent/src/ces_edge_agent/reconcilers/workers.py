@@ -183,8 +183,8 @@ class WorkerReconciler:
                 await self._runtime.resume(key)
 
     def _still_starts(self, worker: DesiredWorker) -> bool:
-        """Whether the lease and what is desired are as when it was decided: while an image was fetched the node may have
-        been given up, and the worker may run elsewhere."""
+        """Whether lease and desired state are as when it was decided: while an image was fetched the node may have been
+        given up, and the worker may run elsewhere."""
         document = self._document.current
         return self._lease.holds() and document is not None and worker in document.workers
 
