@@ -56,6 +56,9 @@ class FakeRuntime:
         self._check()
         return dict(self.host.workers)
 
+    async def prepare(self, worker: DesiredWorker) -> None:
+        self._check()
+
     async def start(self, worker: DesiredWorker) -> None:
         self._check()
         if worker.key in self.host.workers:

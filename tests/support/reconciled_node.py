@@ -20,15 +20,21 @@ from ces_edge_agent.reconcilers.workers import WorkerReconciler
 
 
 class SlowRuntime(FakeRuntime):
-    """Starts and stops wait for ``go``."""
+    """Starts and stops wait for ``go``, and what comes before a start for ``prepared``."""
 
     def __init__(self, state_dir: Path) -> None:
         super().__init__(state_dir)
         self.go = asyncio.Event()
         self.go.set()
+        self.prepared = asyncio.Event()
+        self.prepared.set()
         self.calls: list[str] = []
         self.graces: list[float] = []
         self.failures = 0
+
+    async def prepare(self, worker: DesiredWorker) -> None:
+        await self.prepared.wait()
+        await super().prepare(worker)
 
     async def start(self, worker: DesiredWorker) -> None:
         self.calls.append(f"start {worker.key}")

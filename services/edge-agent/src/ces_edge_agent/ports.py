@@ -83,6 +83,9 @@ class Runtime(Protocol):
     async def workers(self) -> Mapping[str, WorkerStatus]:
         """Worker key -> state. Includes ended workers with their exit codes."""
 
+    async def prepare(self, worker: DesiredWorker) -> None:
+        """Fetch what its start needs, which may take long. Raises Refused or RuntimeUnavailable."""
+
     async def start(self, worker: DesiredWorker) -> None:
         """Start it in its allocation's sandbox. Raises Refused or RuntimeUnavailable."""
 

@@ -7,6 +7,7 @@ import pytest
 from agent_parts import FakeTime, compute, worker
 from reconciled_node import WorkerNode, running
 
+from ces_common.messages.desired import DesiredWorker
 from ces_common.messages.reports import WorkerStatus
 from ces_edge_agent.reconcilers.workers import LONG_START_S, OBSERVE_S
 
@@ -138,6 +139,32 @@ async def test_what_fails_is_tried_again_at_the_next_look_and_not_before(node: W
     await node.look(3)
     assert node.runtime.calls == ["start a.1"] * 3
     assert node.states() == {"a.1": "running"}
+
+
+async def test_a_worker_whose_lease_ended_while_it_was_prepared_does_not_start(node: WorkerNode) -> None:
+    """Fetching its image may take longer than the lease, and by then it may run elsewhere."""
+    node.runtime.prepared.clear()
+    node.want(worker("a"), generation=1)
+    await node.look()
+    node.time.passes(31)
+    node.runtime.prepared.set()
+    await node.look(3)
+    assert node.runtime.calls == []
+    node.renew()
+    await node.look(2)
+    assert node.runtime.calls == ["start a.1"]
+
+
+@pytest.mark.parametrize("instead", [[], [worker("a", 2)], [worker("a", paused=True)]])
+async def test_nor_one_that_is_no_longer_desired_so(node: WorkerNode, instead: list[DesiredWorker]) -> None:
+    node.runtime.prepared.clear()
+    node.want(worker("a"), generation=1)
+    await node.look()
+    node.want(*instead, generation=2)
+    node.runtime.prepared.set()
+    await node.look(3)
+    assert "start a.1" not in node.runtime.calls
+    assert node.generation == 2
 
 
 @pytest.fixture

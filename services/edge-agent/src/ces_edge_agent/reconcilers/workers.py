@@ -197,9 +197,19 @@ class WorkerReconciler:
             case Resume(key):
                 await self._runtime.resume(key)
 
+    def _still_starts(self, worker: DesiredWorker) -> bool:
+        """Whether lease and desired state are as when it was decided: while an image was fetched the node may have been
+        given up, and the worker may run elsewhere."""
+        document = self._document.current
+        return self._lease.holds() and document is not None and worker in document.workers
+
     async def _start(self, worker: DesiredWorker) -> None:
         log.info("starting a worker", worker=worker.key, job=worker.job, task=worker.task)
         try:
+            await self._runtime.prepare(worker)
+            if not self._still_starts(worker):
+                log.info("a worker was prepared that must no longer start", worker=worker.key)
+                return
             await self._runtime.start(worker)
         except Refused as refusal:
             log.warning("a worker cannot be started", worker=worker.key, reason=str(refusal))

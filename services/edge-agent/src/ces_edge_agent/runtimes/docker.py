@@ -156,6 +156,13 @@ class DockerRuntime:
             path = self.logs.path(labels["ces.allocation"])
             self._copiers[key] = LogCopier(self._engine.client, container, path, int(labels["ces.log-base"]))
 
+    async def prepare(self, worker: DesiredWorker) -> None:
+        await self._call(self._prepare, worker)
+
+    def _prepare(self, worker: DesiredWorker) -> None:
+        with answering(f"the image of worker {worker.key}"):
+            self._image(worker.image)
+
     async def start(self, worker: DesiredWorker) -> None:
         if worker.key in self._starting:
             return  # two calls at once could start a container twice that ends immediately

@@ -179,6 +179,9 @@ class ProcessRuntime:
     def _mark(self, key: str) -> str:
         return f"{_MARK}={short_hash(str(self._state))}/{key}"
 
+    async def prepare(self, worker: DesiredWorker) -> None:
+        """There is nothing to fetch."""
+
     async def start(self, worker: DesiredWorker) -> None:
         check_name(worker.allocation)
         if (self._workers / worker.key).exists():

@@ -1,0 +1,43 @@
+"""A database whose manager may die right after a commit, before anybody is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from processes import Killed
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from ces_common.db import UnitOfWork, WriteTx
+
+
+class MortalUnitOfWork(UnitOfWork):
+    """``committed`` is called after each transaction that wrote. ``lives``: for how many more of them the process
+    lives, None for ever; then ``die`` is called."""
+
+    def __init__(self, engine: Engine, committed: Callable[[], None], die: Callable[[], None]) -> None:
+        super().__init__(engine)
+        self._committed, self._die = committed, die
+        self.lives: int | None = None
+
+    @contextmanager
+    def write(self, now: datetime) -> Iterator[WriteTx]:
+        with super().write(now) as tx:
+            yield tx
+        self._passed()
+
+    @contextmanager
+    def bare_write(self, *, urgent: bool = False) -> Iterator[Session]:
+        with super().bare_write(urgent=urgent) as session:
+            yield session
+        self._passed()
+
+    def _passed(self) -> None:
+        self._committed()
+        if self.lives is not None:
+            self.lives -= 1
+            if self.lives <= 0:
+                self._die()
+                raise Killed

@@ -1,0 +1,93 @@
+"""Judges what ran when. It knows nothing of CES: neither its code nor its words beyond task, node and capacity.
+
+What devices write in their journals is the truth here, by one clock that no device can read. Two runs that touch at one
+instant do not overlap."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from math import inf
+
+
+@dataclass(eq=False)
+class Run:
+    """One life of one worker. ``task``: what must run at most once; ``start``: names what may be started once only, as
+    an allocation's incarnation does; ``place``: what holds capacity on the node for it."""
+
+    node: str
+    task: str
+    place: str
+    start: str
+    amount: int
+    began: float
+    ended: float = inf
+
+    def __str__(self) -> str:
+        return f"{self.start} of {self.task} on {self.node} [{self.began:.2f}, {self.ended:.2f})"
+
+
+@dataclass
+class Journal:
+    """Everything that ever ran, and when each place was given away as freed."""
+
+    runs: list[Run] = field(default_factory=list)
+    freed: dict[str, float] = field(default_factory=dict)
+
+    def began(self, now: float, node: str, task: str, place: str, start: str, amount: int) -> Run:
+        run = Run(node, task, place, start, amount, now)
+        self.runs.append(run)
+        return run
+
+
+def judge(journal: Journal, capacities: Mapping[str, int]) -> list[str]:
+    """What is wrong, each in a sentence; empty where nothing is."""
+    return [
+        *_twice_at_a_time(journal.runs),
+        *_started_again(journal.runs),
+        *_after_it_was_freed(journal),
+        *_overbooked(journal.runs, capacities),
+    ]
+
+
+def _twice_at_a_time(runs: Iterable[Run]) -> list[str]:
+    of_task: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        of_task[run.task].append(run)
+    return [
+        f"a task runs twice: {one}, {other}"
+        for each in of_task.values()
+        for one, other in combinations(each, 2)
+        if max(one.began, other.began) < min(one.ended, other.ended)
+    ]
+
+
+def _started_again(runs: Iterable[Run]) -> list[str]:
+    first: dict[str, Run] = {}
+    return [f"started twice: {first[run.start]}, {run}" for run in runs if first.setdefault(run.start, run) is not run]
+
+
+def _after_it_was_freed(journal: Journal) -> list[str]:
+    return [
+        f"its place was given away at {at:.2f}: {run}"
+        for run in journal.runs
+        if run.ended > (at := journal.freed.get(run.place, inf))
+    ]
+
+
+def _overbooked(runs: Iterable[Run], capacities: Mapping[str, int]) -> list[str]:
+    changes: dict[str, list[tuple[float, int]]] = defaultdict(list)
+    for run in runs:
+        if run.began < run.ended:
+            changes[run.node] += [(run.began, run.amount), (run.ended, -run.amount)]
+    found = []
+    for node, each in sorted(changes.items()):
+        used = 0
+        for at, amount in sorted(each):  # of one instant, what ends comes first
+            used += amount
+            if used > capacities[node]:
+                found.append(f"{node} has {capacities[node]} and runs {used} at {at:.2f}")
+                break
+    return found

@@ -1,0 +1,291 @@
+"""CES as a whole in one process, on time that is told to pass: managers on one SQLite file, both controllers, an agent
+on each machine and what proposes plans, all with their real code, over a bus that may be unruly.
+
+A process is killed between any two of its steps, and may be started again. What ran when is in ``journal``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import Callable, MutableMapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from string import ascii_uppercase
+from typing import Any
+
+import structlog
+from agent_parts import FakeNetwork
+from journaled_machines import JournaledRuntime, Machine
+from manager_world import START
+from memory_bus import MemoryBroker
+from mortal_database import MortalUnitOfWork
+from processes import NOBODY, Processes
+from run_auditor import Journal
+from sqlalchemy import Engine, select
+from stepped_loop import SteppedLoop
+from unruly_bus import PostOffice, UnrulyBus
+
+from ces_common.db import UnitOfWork, WriteTx
+from ces_common.db.tables import LIVE_STATES, AllocationRow
+from ces_common.messages.api import JoinRequest, JoinTokenRequest
+from ces_common.messages.events import FlowPlan, PlanProposed, new_event
+from ces_common.messages.queries import SnapshotQuery
+from ces_common.messages.records import JobRecord, Snapshot
+from ces_common.state_reader import StateReader
+from ces_common.states import JobState
+from ces_compute_ctl.service import ComputeController
+from ces_edge_agent.agent import Agent
+from ces_edge_agent.settings import AgentSettings
+from ces_manager.broadcast import Broadcast
+from ces_manager.clock import Clock
+from ces_manager.database import Database
+from ces_manager.measurements import Measurements
+from ces_manager.messaging import snapshot
+from ces_manager.messaging.controllers import hear_controllers
+from ces_manager.messaging.handlers import Messaging
+from ces_manager.messaging.relay import Relay
+from ces_manager.nodes import membership, removal
+from ces_manager.nodes.expiry import expire
+from ces_manager.nodes.failure_detector import FailureDetector
+from ces_manager.timeouts import Timeouts
+from ces_network_ctl.service import NetworkController
+
+TIMEOUTS = Timeouts(unreachable_after_s=12.0)
+HEARTBEAT_S = 5.0
+TICK_S = 2.0
+RESYNC_S = 60.0
+A_WHILE_S = 0.25  # in which what is said is heard and answered
+HOP_S = 10.0  # for which all processes are held up at most, where nobody asks for more
+MANAGERS = ["manager-1", "manager-2"]
+CONTROLLERS = ["compute-ctl", "network-ctl"]
+SCHEDULERS = ["scheduler-1", "scheduler-2"]
+
+
+class WholeWorld:
+    """``nodes``: name -> millicores. ``rates``: name -> how fast that machine's clock runs."""
+
+    def __init__(self, folder: Path, engine: Engine, nodes: dict[str, int], rates: dict[str, float]) -> None:
+        self.loop = SteppedLoop()
+        self.loop.set_exception_handler(self._unforeseen)
+        self.post, self.broker, self.journal = PostOffice(), MemoryBroker(), Journal()
+        self.errors: list[str] = []  # what ended a process that nobody killed
+        self.processes = Processes(self.loop, self.errors.append)
+        self._logging = structlog.get_config()
+        structlog.configure([self._logged], structlog.make_filtering_bound_logger(logging.ERROR))
+        self.engine, self.uow, self.nodes = engine, UnitOfWork(engine), nodes
+        self.machines: dict[str, Machine] = {}
+        self.buses: dict[str, UnrulyBus] = {}  # of the processes that live
+        self.agents: dict[str, Agent] = {}
+        self.detectors: dict[str, FailureDetector] = {}
+        self.databases: dict[str, MortalUnitOfWork] = {}
+        self.readers: dict[str, StateReader] = {}
+        self.keys = 0
+        for name in nodes:
+            self.machines[name] = Machine(name, folder / name, self.journal, self.loop.time, rates.get(name, 1.0))
+
+    def close(self) -> None:
+        for name in list(self.buses):
+            self.kill(name)
+        self.settle()
+        self.processes.kill("")  # what waits for messages that were lost
+        self.settle()
+        self.loop.close()
+        structlog.configure(**self._logging)
+
+    def _unforeseen(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if "handle" in context:  # the rest tells when Python tidies up, of tasks that were killed
+            self.errors.append(str(context))
+
+    def _logged(self, logger: object, method: str, event: MutableMapping[str, Any]) -> Any:
+        """What a process logs as an error is one: none is foreseen here."""
+        self.errors.append(str(event))
+        raise structlog.DropEvent
+
+    # Time
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self.loop.time())
+
+    def settle(self) -> None:
+        self.loop.settle()
+
+    def flow(self, seconds: float = A_WHILE_S) -> None:
+        """Everything happens at its time."""
+        self.loop.flow(seconds)
+        self.watch()
+
+    def wait(self, seconds: float, hop_s: float = HOP_S) -> None:
+        """Time passes in hops, between which processes do what has become due."""
+        while seconds > 0:
+            hop = min(seconds, hop_s)
+            seconds -= hop
+            self.loop.leap(max(hop - A_WHILE_S, 0))
+            self.watch()
+            self.flow()
+
+    def watch(self) -> None:
+        for machine in self.machines.values():
+            machine.watch()
+
+    # Processes
+
+    def start(self, name: str) -> None:
+        """Start a process, unless it runs."""
+        if name in self.buses:
+            return
+        bus = self.buses[name] = UnrulyBus(self.broker, self.post, name, self.loop)
+        if name in MANAGERS:
+            work = self._manager(name, bus)
+        elif name in self.machines:
+            work = self._agent(name, bus)
+        elif name in SCHEDULERS:
+            work = self._scheduler(name, bus)
+        else:
+            work = self._controller(name, bus)
+        self.processes.start(name, work)
+        self.settle()
+
+    def kill(self, name: str) -> None:
+        bus = self.buses.pop(name, None)
+        if bus is None:
+            return
+        self.processes.kill(name)
+        self.loop.create_task(bus.kill(), context=NOBODY.copy())
+        for part in (self.agents, self.detectors, self.databases, self.readers):
+            part.pop(name, None)  # type: ignore[attr-defined]
+
+    def heal(self, name: str) -> None:
+        """The process's messages pass again. What was lost is not sent again, of which it is told."""
+        lost = any(self.post.mode(name, way) == "cut" for way in ("out", "in"))
+        self.post.open(name)
+        if lost and name in self.buses:
+            self.buses[name].reconnected()
+
+    async def _manager(self, name: str, bus: UnrulyBus) -> None:
+        uow = self.databases[name] = MortalUnitOfWork(self.engine, self.note_freed, lambda: self.kill(name))
+        clock = Clock(self.now, self.loop.time)
+        database, measurements, broadcast = Database(uow, clock), Measurements(), Broadcast()
+        detector = self.detectors[name] = FailureDetector(clock.steady)
+        relay = Relay(uow, bus)
+        database.on_commit(relay.hint.set)
+        messaging = Messaging(database, bus, TIMEOUTS, measurements, broadcast)
+
+        async def expire_repeatedly() -> None:
+            while True:
+                if await database.in_writer(lambda: expire(uow, TIMEOUTS, detector, clock)):
+                    database.committed()
+                await asyncio.sleep(TICK_S)
+
+        await bus.connect()
+        await hear_controllers(bus, detector)
+        await messaging.start()
+        await asyncio.gather(relay.run(), expire_repeatedly())
+
+    async def _agent(self, name: str, bus: UnrulyBus) -> None:
+        machine = self.machines[name]
+        machine.folder.mkdir(exist_ok=True)
+        settings = AgentSettings(
+            node=name, state_dir=machine.folder, heartbeat_s=HEARTBEAT_S, resync_s=RESYNC_S, stop_grace_s=5
+        )
+        agent = Agent(settings, bus, JournaledRuntime(machine), FakeNetwork(), machine.clocks())
+        self.agents[name] = agent
+        await asyncio.gather(agent.reconcile(), agent.communicate())
+
+    async def _controller(self, name: str, bus: UnrulyBus) -> None:
+        await bus.connect()
+        if name == "compute-ctl":
+            await ComputeController(bus, RESYNC_S).run()
+        else:
+            await NetworkController(bus, RESYNC_S, self.loop.time).run()
+
+    async def _scheduler(self, name: str, bus: UnrulyBus) -> None:
+        await bus.connect()
+        self.readers[name] = StateReader(bus)
+        await asyncio.Event().wait()
+
+    # What schedulers do
+
+    def look(self, name: str) -> None:
+        """The scheduler reads the manager's state, sooner or later."""
+        if name in self.readers:
+            self.processes.within(name, self._look(self.readers[name]))
+
+    async def _look(self, reader: StateReader) -> None:
+        await reader.refresh()
+
+    def propose(self, name: str, which: int, places: Sequence[str]) -> None:
+        """A plan for one of the jobs that waited when the scheduler looked last."""
+        reader = self.readers.get(name)
+        queued = [] if reader is None else [job for job in reader.view.jobs.values() if job.state is JobState.QUEUED]
+        if reader is not None and queued:
+            plan = _plan(queued[which % len(queued)], places, reader.view.version)
+            self.processes.within(name, self._say(self.buses[name], plan))
+
+    async def _say(self, bus: UnrulyBus, plan: PlanProposed) -> None:
+        event = new_event("scheduler", "plan", "proposed", plan.job, plan, self.now())
+        await bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+
+    # What users and operators do, at any manager
+
+    def write(self, act: Callable[[WriteTx], Any]) -> Any:
+        with self.uow.write(self.now()) as tx:
+            result = act(tx)
+        self.note_freed()
+        return result
+
+    def join(self, name: str) -> None:
+        """The machine joins with a key of its own."""
+        self.keys += 1
+        key = "U" + ascii_uppercase[self.keys % 26] * 55
+        token = self.write(lambda tx: membership.create_token(tx, JoinTokenRequest(node=name))).token
+        request = JoinRequest(
+            token=token, name=name, cpu=self.nodes[name], memory=2**33, runtime="process", network="tc", public_key=key,
+            host_address="127.0.0.1", arch="amd64",
+        )  # fmt: skip
+        self.write(lambda tx: membership.join_node(tx, request))
+
+    def wipe(self, name: str) -> None:
+        """The machine loses what its agent wrote down, and the records of its workers, none of which is alive."""
+        machine = self.machines[name]
+        machine.reboot()
+        machine.workers.clear()
+        shutil.rmtree(machine.folder, ignore_errors=True)
+
+    def forget(self, manager: str, node: str) -> None:
+        detector = self.detectors[manager]
+        age_s = detector.nodes.age(node, detector.hearing())
+        self.write(lambda tx: removal.forget_node(tx, TIMEOUTS, age_s, node))
+
+    # What there is
+
+    def snapshot(self) -> Snapshot:
+        with self.uow.read() as tx:
+            return snapshot.snapshot(tx, SnapshotQuery())
+
+    def note_freed(self) -> None:
+        """Write down since when places are given away."""
+        with self.uow.read() as tx:
+            gone = tx.session.scalars(select(AllocationRow.id).where(AllocationRow.state.not_in(LIVE_STATES))).all()
+        for allocation in gone:
+            self.journal.freed.setdefault(allocation, self.loop.time())
+
+
+def _plan(job: JobRecord, places: Sequence[str], version: int) -> PlanProposed:
+    """Task i on places[i], with the direct link for every flow."""
+    where = {task.name: places[i % len(places)] for i, task in enumerate(job.tasks)}
+    flows = [
+        FlowPlan(
+            src=flow.src, dst=flow.dst, rate=10_000_000, path=list(dict.fromkeys([where[flow.src], where[flow.dst]]))
+        )
+        for flow in job.flows
+    ]
+    return PlanProposed(
+        plan=f"plan-{job.id}-{job.attempt}-{version}-{'-'.join(where.values())}",
+        job=job.id,
+        attempt=job.attempt,
+        version=version,
+        solver="test",
+        assignments=where,
+        flows=flows,
+    )
