@@ -56,7 +56,7 @@ class Machine:
         return 1000.0 + (self._now() - self._since) * self._rate
 
     def clocks(self) -> Clocks:
-        return Clocks(steady=self.steady, wall=lambda: 1.8e9 + self._now(), boot=self.boot)
+        return Clocks(steady=self.steady, wall=lambda: 1.8e9 + self._now(), boot=self.boot, machine=self.boot)
 
     def fetching_s(self, key: str) -> float:
         """How much longer it takes until all is there that a worker needs."""

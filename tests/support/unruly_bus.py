@@ -23,6 +23,7 @@ from ces_common.bus.port import (
     BusUnavailable,
     Callback,
     Delivery,
+    Entry,
     Message,
     RequestTimeout,
     Subscription,
@@ -124,13 +125,13 @@ class UnrulyBus(MemoryBus):
             subject, lambda: ask(subject, data, timeout_s=timeout_s, largest=largest), timeout_s
         )
 
-    async def kv_put(self, key: str, data: bytes) -> None:
+    async def kv_put(self, key: str, data: bytes, *, after: int | None = None) -> int:
         put = super().kv_put
-        await self._to_broker(key, lambda: put(key, data))
+        return await self._to_broker(key, lambda: put(key, data, after=after))
 
-    async def kv_get(self, key: str) -> bytes | None:
-        get = super().kv_get
-        return await self._to_broker(key, lambda: get(key))
+    async def kv_entry(self, key: str) -> Entry:
+        entry = super().kv_entry
+        return await self._to_broker(key, lambda: entry(key))
 
     async def kv_delete(self, key: str) -> None:
         delete = super().kv_delete

@@ -41,10 +41,10 @@ from ces_manager.broadcast import Broadcast
 from ces_manager.clock import Clock
 from ces_manager.database import Database
 from ces_manager.measurements import Measurements
-from ces_manager.messaging import snapshot
 from ces_manager.messaging.controllers import hear_controllers
 from ces_manager.messaging.handlers import Messaging
 from ces_manager.messaging.relay import Relay
+from ces_manager.messaging.snapshot import Snapshots
 from ces_manager.nodes import membership, removal
 from ces_manager.nodes.expiry import expire
 from ces_manager.nodes.failure_detector import FailureDetector
@@ -169,7 +169,7 @@ class WholeWorld:
         detector = self.detectors[name] = FailureDetector(clock.steady)
         relay = Relay(uow, bus)
         database.on_commit(relay.hint.set)
-        messaging = Messaging(database, bus, TIMEOUTS, measurements, broadcast)
+        messaging = Messaging(database, bus, TIMEOUTS, detector, measurements, broadcast)
 
         async def expire_repeatedly() -> None:
             while True:
@@ -261,7 +261,7 @@ class WholeWorld:
 
     def snapshot(self) -> Snapshot:
         with self.uow.read() as tx:
-            return snapshot.snapshot(tx, SnapshotQuery())
+            return Snapshots().of(tx, SnapshotQuery())
 
     def note_freed(self) -> None:
         """Write down since when places are given away."""

@@ -210,7 +210,7 @@ class Agent:
         """Another machine has this node's lease, by a copy of its credential. After a reboot the earlier boot has it
         for a while, and nothing of that runs any more."""
         if self._known or self._lease.remaining() > -math.inf:
-            log.error("another machine, or an earlier boot of this one, has this node's lease: all workers end here")
+            log.warning("another machine, or an earlier boot of this one, has this node's lease: all workers end here")
         self._known, self._waits_for = False, "the lease, which another machine or an earlier boot has"
         self._lease.give_up()
 
