@@ -1,4 +1,4 @@
-"""``ces bench control-plane`` and ``queue``, found through the entry-point group ``ces.bench``."""
+"""``ces bench control-plane``, ``queue`` and ``fleet``, found through the entry-point group ``ces.bench``."""
 
 from __future__ import annotations
 
@@ -49,3 +49,22 @@ queue = command(
     ],
     help="Many more jobs than there is room for, on simulated agents; the event log of it all is audited.",
 )  # fmt: skip
+
+fleet = command(
+    "fleet",
+    "control_plane.fleet.report:FLEET",
+    [
+        Option("nodes", int, 1000, "simulated agents", more=options.between(6, 20_000)),
+        Option("interval_s", float, 2.0, "between a node's heartbeats, seconds", more=options.at_least(0.1)),
+        Option("lease_s", float, 30.0, "how long leases last, seconds", more=options.at_least(1)),
+        Option("lasts_s", float, 120.0, "how long it is looked at, seconds", more=options.at_least(1)),
+        Option("jobs", int, 200, "jobs, all submitted at once after a sixth of the time", more=options.at_least(0)),
+        Option("tasks", int, 3, "tasks of each job, in a ring", more=options.between(1, 100)),
+        Option("run_s", float, 10.0, "how long each worker runs, seconds", more=options.at_least(0)),
+        Option("flap_s", float, 30.0, "how often a link goes down; 0: never", more=options.at_least(0)),
+        Option("stalled_s", float, 20.0, "the manager stops for so long at half-time", more=options.at_least(0)),
+        DATABASE,
+        SEED,
+    ],
+    help="Thousands of nodes on one manager: whose leases are lost under a burst of jobs, flapping links and a stall.",
+)

@@ -75,8 +75,8 @@ async def drive(cluster: Cluster, load: Load, progress: Progress) -> dict[str, A
         events = await until_over(http, load.jobs, progress, LIMIT_S)
         spent, elapsed = cpu_seconds(cluster), time.monotonic() - started
         messages = await _messages(cluster) - messages
-        beats = [beat for node in nodes for beat in node.beats]
-    moments = _moments(events)
+        beats = [beat.took_s for node in nodes for beat in node.beats]
+    moments = moments_of(events)
     first = min(reached["queued"] for reached in moments.values())
     return {
         "running": len(waits(moments)),
@@ -104,8 +104,8 @@ def scheme(database: str | None) -> str:
     return (database or "sqlite").partition(":")[0].partition("+")[0]
 
 
-def _moments(events: Iterable[Mapping[str, Any]]) -> Moments:
-    """When each job first reached each state."""
+def moments_of(events: Iterable[Mapping[str, Any]]) -> Moments:
+    """When each job first reached each state, by the event log."""
     moments: dict[str, dict[str, datetime]] = defaultdict(dict)
     for event in events:
         _, _, aggregate, state = event["type"].split(".")

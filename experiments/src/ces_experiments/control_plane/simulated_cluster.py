@@ -6,7 +6,7 @@ import asyncio
 import json
 import tempfile
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,15 @@ SUBMITTERS = 8
 READY_S = 120.0
 OVER = frozenset(f"ces.v1.job.{state.value}" for state in JOB_OVER)
 CENTRAL = (NATS, MANAGER, *CONTROLLERS)
+PATIENT = Timing(lease_s=60, unreachable_s=30)
+JOINING = 8  # nodes at a time
+CONNECTING = 32
 
 
 @contextmanager
-def central_services(database_url: str | None = None, queue: Path | None = None) -> Iterator[Cluster]:
+def central_services(
+    database_url: str | None = None, queue: Path | None = None, timing: Timing = PATIENT
+) -> Iterator[Cluster]:
     """A cluster without agents, in a folder that goes with it. ``queue``: the file of the queue's parameters."""
     placeholder = Topology(nodes=[TestbedNode(name="unused", cpu=1000, memory=2**30)])
     with ended_tidily(), tempfile.TemporaryDirectory(prefix="ces-bench-") as folder:
@@ -42,7 +47,7 @@ def central_services(database_url: str | None = None, queue: Path | None = None)
             api_port=free_port(LOCALHOST, set()),
             topology=placeholder,
             save_context=False,
-            timing=Timing(lease_s=60, unreachable_s=30),
+            timing=timing,
             log_level="warning",
             database_url=database_url,
             queue=queue,
@@ -63,30 +68,63 @@ async def agents(
     http: httpx.AsyncClient, nodes: Sequence[SimulatedNode], topology: TopologyFile, progress: Progress
 ) -> AsyncIterator[None]:
     """The nodes join, get their links and work until the end of the block."""
-    joined = progress.add_task("nodes joined", total=len(nodes))
-    for node in nodes:
-        token = (await http.post("/v1/nodes/tokens", json={"node": node.name})).json()["token"]
-        await node.join(http, token)
-        progress.advance(joined)
-    answer = await http.put("/v1/topology", json=topology.model_dump(mode="json"))
+    await _all_join(http, nodes, counted(progress, "nodes joined", len(nodes)))
+    answer = await http.put("/v1/topology", json=topology.model_dump(mode="json", exclude_defaults=True))
     answer.raise_for_status()
+    connecting, connected = asyncio.Semaphore(CONNECTING), counted(progress, "nodes connected", len(nodes))
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(node.run()) for node in nodes]
+        tasks = [group.create_task(_work(node, connecting, connected)) for node in nodes]
         await _all_ready(http, len(nodes))
         for node in nodes:
-            node.beats.clear()
+            node.forget()
         yield
         for task in tasks:
             task.cancel()
 
 
+async def _all_join(http: httpx.AsyncClient, nodes: Sequence[SimulatedNode], joined: Callable[[], None]) -> None:
+    left = iter(nodes)
+
+    async def join() -> None:
+        for node in left:
+            token = (await http.post("/v1/nodes/tokens", json={"node": node.name})).json()["token"]
+            await node.join(http, token)
+            joined()
+
+    await asyncio.gather(*(join() for _ in range(JOINING)))
+
+
+async def _work(node: SimulatedNode, connecting: asyncio.Semaphore, connected: Callable[[], None]) -> None:
+    async with connecting:
+        await node.connect()
+    connected()
+    await node.run()
+
+
 async def _all_ready(http: httpx.AsyncClient, count: int) -> None:
+    """Raises TimeoutError when no more nodes became ready for as long as all of a small cluster may take."""
+    best = 0
+    while best < count:
+        best = await _more_than(http, best)
+
+
+async def _more_than(http: httpx.AsyncClient, best: int) -> int:
     async with asyncio.timeout(READY_S):
         while True:
-            items = (await http.get("/v1/nodes", params={"limit": 500})).json()["items"]
-            if sum(node["state"] == "ready" for node in items) == count:
-                return
+            if (ready := await _ready(http)) > best:
+                return ready
             await asyncio.sleep(0.2)
+
+
+async def _ready(http: httpx.AsyncClient) -> int:
+    ready, cursor = 0, ""
+    while True:
+        answer = await http.get("/v1/nodes", params={"limit": "500"} | ({"cursor": cursor} if cursor else {}))
+        page: dict[str, Any] = answer.json()
+        ready += sum(1 for node in page["items"] if node["state"] == "ready")
+        cursor = page.get("next") or ""
+        if not cursor:
+            return ready
 
 
 async def submit(

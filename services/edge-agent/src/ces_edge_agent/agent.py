@@ -34,6 +34,7 @@ from ces_edge_agent.reconcilers.network import NetworkReconciler
 from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 from ces_edge_agent.reconcilers.workers import WorkerReconciler
+from ces_common.repetition import Repetition
 from ces_edge_agent.settings import AgentSettings
 
 log = structlog.get_logger()
@@ -63,7 +64,7 @@ class Agent:
         self._lease = Lease(folder, clocks)
         self._workers_document = StoredDocument(folder / "desired-compute.json", DesiredCompute, node)
         self._network_document = StoredDocument(folder / "desired-network.json", DesiredNetwork, node)
-        self._report_hint = Hint()
+        self._report_hint, self._data_hint = Hint(), Hint()
         self._inputs = InputService(node, settings.datasets, network, settings.host_address, folder / "data-port")
         self.network = NetworkReconciler(
             node, runtime, network, self._network_document, self._inputs, self._occupied, self._network_changed
@@ -239,7 +240,8 @@ class Agent:
         if answered != self._answered:
             if answered:
                 log.info("the lease is renewed")
-                self._report_hint.set()
+                for hint in (self._report_hint, self._network.links_changed, self._data_hint):
+                    hint.set()  # what was said meanwhile may have been lost
             else:
                 log.warning("the lease is not renewed", error=error, lease_left_s=round(self._lease.remaining(), 1))
             self._answered = answered
@@ -267,29 +269,36 @@ class Agent:
             return default
 
     async def _send_reports(self) -> None:
-        """Send both reports whenever one changed, and periodically, since any message may be lost."""
+        """Send both reports whenever one changed, and again, since any message may be lost."""
+        repetition = Repetition(self._settings.heartbeat_s)
         while True:
             await self._send_progress()  # a worker's last progress is sent before its end is reported
-            if self._known:
-                await self._report("applied", self.network.applied)
-                await self._report("status", self.workers.status)
-            await self._report_hint.wait(self._settings.heartbeat_s)
+            applied, status = self.network.applied, self.workers.status
+            if self._known and repetition.due(asyncio.get_running_loop().time(), applied, status):
+                await self._report("applied", applied)
+                await self._report("status", status)
+            if await self._report_hint.wait(self._settings.heartbeat_s):
+                repetition.restart()
 
     async def _send_links(self) -> None:
-        """Send the state of all links whenever one changed, and periodically."""
+        """Send the state of all links whenever one changed, and again."""
+        repetition = Repetition(self._settings.heartbeat_s)
         while True:
             links = await self._measured(self._network.links(), [])
-            if links and self._known:
+            if links and self._known and repetition.due(asyncio.get_running_loop().time(), links):
                 await self._report("links", LinkReport(node=self._settings.node, links=links))
-            await self._network.links_changed.wait(self._settings.heartbeat_s)
+            if await self._network.links_changed.wait(self._settings.heartbeat_s):
+                repetition.restart()
 
     async def _send_data(self) -> None:
-        """Send which datasets the node offers, periodically: folders come and go."""
+        """Send which datasets the node offers whenever that has changed, and again: folders come and go."""
+        repetition = Repetition(self._settings.heartbeat_s)
         while True:
             report = await self._inputs.report()
-            if report is not None and self._known:
+            if report is not None and self._known and repetition.due(asyncio.get_running_loop().time(), report):
                 await self._report("data", report)
-            await asyncio.sleep(self._settings.heartbeat_s)
+            if await self._data_hint.wait(self._settings.heartbeat_s):
+                repetition.restart()
 
     async def _send_progress_repeatedly(self) -> None:
         while True:
