@@ -5,7 +5,8 @@
 #   make unit                  the tests that need neither broker nor cluster, in less than two minutes
 #   make install-train         adds torch; TORCH_INDEX=URL names a package index with other builds of it
 #   make bench-check BASE=COMMIT  whether control plane, placement or network became slower since that commit, in pairs of runs
-#   make soak ROUNDS=10        ten thousand random histories, and the tests that kill things, over and over, until one fails
+#   make soak ROUNDS=10        ten thousand random histories, services away for ten minutes, and the tests that kill things,
+#                              over and over, until one fails
 #   make unchanged BASE=COMMIT whether every answer is the same, bit for bit, as at that commit; needs torch for training
 #   make lint images clean
 #   make docs                  writes the generated parts of the documentation anew
@@ -117,12 +118,14 @@ bench-check: install
 	@test -n "$(BASE)" || { echo "error: name the commit to compare with: make bench-check BASE=main" >&2; exit 2; }
 	PYTHONPATH=tests $(BIN)/python -m bench_check $(BASE) $(CHECK_FLAGS)
 
-# A fault that shows once in ten times is a fault. First come ten thousand random histories, an hour and a half of one core.
+# A fault that shows once in ten times is a fault. First come ten thousand random histories, an hour and a half of one core,
+# and six clusters beside each other, each of which misses one of its services for ten minutes.
 ROUNDS ?= 10
 SOAK := tests/e2e/test_killed_services.py tests/e2e/test_killed_points.py tests/e2e/test_killed_postgres.py \
 	tests/e2e/test_lost_broker.py tests/e2e/test_partition.py tests/e2e/test_worker_restarts.py
 soak: install
 	$(BIN)/pytest -q --hypothesis-profile soak --timeout 0 tests/unit/test_at_most_once.py
+	CES_OUTAGE_S=600 $(BIN)/pytest -q -n 6 tests/e2e/test_outages.py
 	@for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; $(BIN)/pytest -q $(SOAK); done
 
 lint: install

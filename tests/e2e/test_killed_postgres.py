@@ -2,50 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
-from contextlib import closing
 
-import psycopg
 import pytest
-from databases import IMAGE
 from fault_cluster import FaultCluster, recorded_job, running, star, wait_for
-from testcontainers.community.postgres import PostgresContainer
-from testcontainers.core.config import testcontainers_config
+from postgres_container import Server
 
 pytestmark = pytest.mark.needs("postgres")
-
-
-class Server:
-    """Postgres in a container that keeps its port when it starts again."""
-
-    def __init__(self) -> None:
-        testcontainers_config.ryuk_disabled = True  # its image cannot be had everywhere; we stop what we start
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        self._container = PostgresContainer(IMAGE, driver="psycopg").with_bind_ports(5432, port)
-        self.url = ""
-
-    def start(self) -> None:
-        self._container.start()
-        self.url = self._container.get_connection_url()
-
-    def kill(self) -> None:
-        self._container.get_wrapped_container().kill("SIGKILL")
-
-    def start_again(self) -> None:
-        self._container.get_wrapped_container().start()
-
-    def answers(self) -> bool:
-        try:
-            with closing(psycopg.connect(self.url.replace("+psycopg", ""), connect_timeout=2)):
-                return True
-        except psycopg.OperationalError:
-            return False
-
-    def stop(self) -> None:
-        self._container.stop()
 
 
 @pytest.fixture(scope="module")

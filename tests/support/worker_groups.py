@@ -15,6 +15,7 @@ from xdist.scheduler import LoadScopeScheduling
 APART = {
     "e2e/test_dead_agent.py",
     "e2e/test_local_cluster.py",
+    "e2e/test_outages.py",
     "e2e/test_partition.py",
     "integration/test_two_schedulers.py",
     "integration/test_workloads_algorithms.py",
