@@ -112,3 +112,11 @@ def test_a_node_that_measures_ever_new_flows_takes_no_more_memory() -> None:
     assert measurements.flow("n", 2 * MAX_FLOWS, START) is None
     assert measurements.flow("n", 2 * MAX_FLOWS + 1, START) is not None
     assert measurements.flow("n", 3 * MAX_FLOWS, START) is not None
+
+
+def test_heartbeats_without_flows_leave_nothing_behind() -> None:
+    measurements = Measurements()
+    for i in range(10):
+        measurements.heard(Heartbeat(node="n1", boot="b"), START + timedelta(seconds=2 * i))
+    assert measurements.history.samples("n1", 7, START) == []
+    assert vars(measurements.history) == {"_nodes": {}}

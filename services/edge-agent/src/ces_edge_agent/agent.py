@@ -23,6 +23,7 @@ from ces_common.messages.base import Message as WireMessage
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork
 from ces_common.messages.queries import LinkProbe, LogQuery
 from ces_common.messages.reports import OTHER_MACHINE, Heartbeat, LeaseGrant, LinkReport
+from ces_common.repetition import Repetition
 from ces_common.service import Hint
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.heartbeats import encoded
@@ -34,7 +35,6 @@ from ces_edge_agent.reconcilers.network import NetworkReconciler
 from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 from ces_edge_agent.reconcilers.workers import WorkerReconciler
-from ces_common.repetition import Repetition
 from ces_edge_agent.settings import AgentSettings
 
 log = structlog.get_logger()

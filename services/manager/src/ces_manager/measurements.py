@@ -25,29 +25,51 @@ class _Report:
     flows: Mapping[int, tuple[float, float, int]]  # number -> measured, waited, rate
 
 
+class _NodeReports:
+    """One node's reports of the last minutes, the oldest first. There is always one."""
+
+    def __init__(self, first: _Report) -> None:
+        self.reports = deque([first])
+        self._samples = len(first.flows)
+
+    def add(self, report: _Report) -> None:
+        self.reports.append(report)
+        self._samples += len(report.flows)
+        while len(self.reports) > 1 and (
+            len(self.reports) > MAX_REPORTS
+            or self._samples > MAX_SAMPLES
+            or report.at - self.reports[0].at > FLOWS_KEPT
+        ):
+            self._samples -= len(self.reports.popleft().flows)
+
+
 class FlowHistory:
-    """Rates of flows in the last minutes, by node; bounded, whatever agents report."""
+    """Rates of flows in the last minutes, by node; bounded, whatever agents report. Most heartbeats of a large
+    fleet tell of no flow, and cost nothing here."""
 
     def __init__(self) -> None:
-        self._reports: dict[str, deque[_Report]] = {}  # by node, the oldest first
+        self._nodes: dict[str, _NodeReports] = {}
 
     def heard(self, beat: Heartbeat, now: datetime) -> None:
-        kept = self._reports.setdefault(beat.node, deque(maxlen=MAX_REPORTS))
-        kept.append(_Report(now, {usage.number: (usage.measured, usage.waited, usage.rate) for usage in beat.flows}))
-        samples = sum(len(report.flows) for report in kept)
-        while len(kept) > 1 and (samples > MAX_SAMPLES or now - kept[0].at > FLOWS_KEPT):
-            samples -= len(kept.popleft().flows)
+        if not beat.flows:
+            return
+        report = _Report(now, {usage.number: (usage.measured, usage.waited, usage.rate) for usage in beat.flows})
+        if kept := self._nodes.get(beat.node):
+            kept.add(report)
+        else:
+            self._nodes[beat.node] = _NodeReports(report)
 
     def forget_old(self, now: datetime) -> None:
-        self._reports = {node: kept for node, kept in self._reports.items() if now - kept[-1].at <= FLOWS_KEPT}
+        self._nodes = {node: kept for node, kept in self._nodes.items() if now - kept.reports[-1].at <= FLOWS_KEPT}
 
     def forget_node(self, node: str) -> None:
-        self._reports.pop(node, None)
+        self._nodes.pop(node, None)
 
     def samples(self, node: str, number: int, since: datetime) -> list[FlowSample]:
         """What ``node`` sent of a flow from ``since`` on, the oldest first."""
         found = []
-        for report in tuple(self._reports.get(node, ())):  # more may arrive meanwhile: readers are in threads
+        kept = self._nodes.get(node)
+        for report in tuple(kept.reports) if kept else ():  # more may arrive meanwhile: readers are in threads
             if report.at >= since and number in report.flows:
                 measured, waited, rate = report.flows[number]
                 found.append(FlowSample(at=report.at, measured=measured, waited=waited, rate=rate))

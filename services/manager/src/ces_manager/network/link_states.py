@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, or_, select
 
 from ces_common import subjects
 from ces_common.db.tables import LinkRow, NodeRow
@@ -21,11 +21,26 @@ from ces_manager.text import storable
 _UNKNOWN = LinkRow(state="up")
 _STATE = ("state", "state_since", "state_reason")
 _MEASURED = ("measured", "measured_at", "round_trip_us")
+# Columns, not rows to be changed: from most reports nothing follows.
+_OF_NODES = (
+    select(LinkRow.src, LinkRow.dst, LinkRow.state)
+    .outerjoin(NodeRow, NodeRow.name == LinkRow.src)
+    .where(
+        LinkRow.src.in_(bindparam("nodes", expanding=True)),
+        or_(NodeRow.network.is_(None), NodeRow.network != "none"),
+    )
+)
 
 
-def with_news(tx: ReadTx, reports: Iterable[LinkReport]) -> list[LinkReport]:
+def with_news(tx: ReadTx, reports: Sequence[LinkReport]) -> list[LinkReport]:
     """The reports that say anything new; most do not, and lock nothing."""
-    return [report for report in reports if _moved_by(tx, report)]
+    rows = tx.session.connection().execute(_OF_NODES, {"nodes": [report.node for report in reports]})
+    known = {(row.src, row.dst): row.state for row in rows}
+    return [
+        report
+        for report in reports
+        if any(known.get((report.node, status.peer), status.state) != status.state for status in report.links)
+    ]
 
 
 def take_reports(tx: WriteTx, reports: Iterable[LinkReport]) -> list[Hop]:

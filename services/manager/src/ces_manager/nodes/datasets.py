@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import bindparam, select
 
 from ces_common.db.tables import NodeRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.reports import DataReport
 from ces_manager.nodes.rows import emit_node
 
+_OFFERS = select(NodeRow.name, NodeRow.datasets, NodeRow.data_port).where(
+    NodeRow.name.in_(bindparam("nodes", expanding=True))
+)
 
-def with_news(tx: ReadTx, reports: Iterable[DataReport]) -> list[DataReport]:
+
+def with_news(tx: ReadTx, reports: Sequence[DataReport]) -> list[DataReport]:
     """The reports that say anything new; most do not, and lock nothing. Those of nodes that have not joined, or were
     forgotten, never do."""
-    return [report for report in reports if _changed_by(tx, report) is not None]
+    rows = tx.session.connection().execute(_OFFERS, {"nodes": [report.node for report in reports]})
+    known = {row.name: (row.datasets, row.data_port) for row in rows}
+    return [report for report in reports if report.node in known and known[report.node] != _offer(report)]
 
 
 def take_reports(tx: WriteTx, reports: Iterable[DataReport]) -> None:
