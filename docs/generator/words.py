@@ -59,7 +59,10 @@ SETTINGS = {
     "CES_SANDBOX_IMAGE": "Image of the pause containers that hold workers' networks (`docker` runtime).",
     "CES_ALLOWED_IMAGES": "Patterns of the images that workers may use, separated by commas (`docker` runtime).",
     "CES_PULL_IMAGES": "Whether an allowed image that the engine lacks may be pulled.",
-    "CES_HIDE": "Files and folders that workers of the `process` runtime do not see, separated by commas.",
+    "CES_HIDE": "Files and folders that workers of the `process` runtime do not see, separated by commas, besides the "
+    "agent's own, `/root`, `/etc/ces` and `/run`; needs an agent that is root.",
+    "CES_WORKER_UIDS": "User ids of workers (`process` runtime, an agent that is root), one for each allocation: "
+    "`FIRST-LAST`, or a single one that all share. Nobody else on the machine may have them.",
     "CES_DATASETS": "Absolute path of the folder with the data that jobs may read here (`inputs`), apart from "
     "`CES_STATE_DIR`: each folder directly in it is a dataset.",
     "CES_HEARTBEAT_S": "Seconds between heartbeats.",

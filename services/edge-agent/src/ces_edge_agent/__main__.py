@@ -37,6 +37,7 @@ def make_runtime(settings: AgentSettings) -> Runtime:
             )
         case RuntimeKind.PROCESS:
             from ces_edge_agent.runtimes.process import ProcessRuntime
+            from ces_edge_agent.runtimes.worker_users import parse_uids
 
             return ProcessRuntime(
                 settings.state_dir,
@@ -44,6 +45,7 @@ def make_runtime(settings: AgentSettings) -> Runtime:
                 isolate=settings.network == "tc",
                 cluster=settings.cluster,
                 hide=[*settings.hide, *([settings.datasets] if settings.datasets else [])],
+                uids=parse_uids(settings.worker_uids),
             )
         case _:
             assert_never(settings.runtime)

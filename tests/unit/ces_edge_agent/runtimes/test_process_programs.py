@@ -8,7 +8,7 @@ import pytest
 
 from ces_edge_agent.ports import Refused
 from ces_edge_agent.runtimes.isolation import private_tmp
-from ces_edge_agent.runtimes.process import resolve
+from ces_edge_agent.runtimes.programs import resolve
 
 
 def test_programs_are_looked_up_as_the_worker_would(tmp_path: Path) -> None:
