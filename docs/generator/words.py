@@ -57,7 +57,8 @@ SETTINGS = {
     "CES_DATA_PLANE": "Name of the network namespace that holds the data plane.",
     "CES_CLUSTER": "Tells containers and namespaces of several clusters on one machine apart.",
     "CES_SANDBOX_IMAGE": "Image of the pause containers that hold workers' networks (`docker` runtime).",
-    "CES_ALLOWED_IMAGES": "Patterns of the images that workers may use, separated by commas (`docker` runtime).",
+    "CES_ALLOWED_IMAGES": "[Patterns](workers.md#images) of the images that workers may use, separated by commas "
+    "(`docker` runtime).",
     "CES_PULL_IMAGES": "Whether an allowed image that the engine lacks may be pulled.",
     "CES_HIDE": "Files and folders that workers of the `process` runtime do not see, separated by commas, besides the "
     "agent's own, `/root`, `/etc/ces` and `/run`; needs an agent that is root.",

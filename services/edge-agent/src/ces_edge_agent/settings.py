@@ -16,6 +16,7 @@ from ces_common.names import DATA_PLANE
 from ces_common.quantities import Cpu, Memory
 from ces_common.runtime import RuntimeKind
 from ces_common.settings import ServiceSettings
+from ces_edge_agent.runtimes.images import parse_pattern
 from ces_edge_agent.runtimes.worker_users import DEFAULT_UIDS, parse_uids
 
 _ARCH = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
@@ -77,6 +78,13 @@ class AgentSettings(ServiceSettings):
                 f"must not be {value}, which is, contains or lies within the agent's own folder "
                 f"CES_STATE_DIR ({own}): name a folder that holds nothing but datasets"
             )
+        return value
+
+    @field_validator("allowed_images")
+    @classmethod
+    def _patterns(cls, value: list[str]) -> list[str]:
+        for pattern in value:
+            parse_pattern(pattern)
         return value
 
     @field_validator("worker_uids")

@@ -82,6 +82,8 @@ async def runtime(tmp_path: Path, name: str) -> AsyncIterator[DockerRuntime]:
         (None, "names no image"),
         ("nats:2-alpine", "not among those that this node allows: python:"),
         ("elsewhere/python:3.11-slim", "not among those"),
+        ("ces-worker-x.attacker.example/p:latest", "not among those"),
+        ("sha256:" + "ab" * 32, "no name of an image"),
         ("ces-worker-absent:1", "ces-worker-absent:1 is not known to this node's engine and could not be pulled: pull"),
     ],
 )

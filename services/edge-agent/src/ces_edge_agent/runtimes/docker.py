@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fnmatch
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -24,6 +23,7 @@ from ces_edge_agent.deadline import LEASE_OVER
 from ces_edge_agent.ports import Refused, RuntimeUnavailable, SandboxNamespaces
 from ces_edge_agent.runtimes.cpu_meter import CpuMeter
 from ces_edge_agent.runtimes.engine import Engine, answering, explain
+from ces_edge_agent.runtimes.images import BadName, allowed, explicit, parse_image, parse_pattern
 from ces_edge_agent.runtimes.log_copier import LogCopier
 from ces_edge_agent.runtimes.log_folder import LogFolder
 from ces_edge_agent.runtimes.names import check_name
@@ -42,7 +42,7 @@ _STATES: dict[str, WorkerState] = {"running": "running", "paused": "paused"}
 
 
 class DockerRuntime:
-    """``allowed_images``: shell patterns of the images that workers may use. ``pull``: whether an allowed image that
+    """``allowed_images``: patterns of the images that workers may use. ``pull``: whether an allowed image that
     the engine lacks may be fetched. ``engine``: its URL; None follows DOCKER_HOST. Only containers with the labels of
     ``cluster`` and ``node`` are ever touched."""
 
@@ -59,7 +59,8 @@ class DockerRuntime:
         engine: str | None = None,
     ) -> None:
         self.logs = LogFolder(state_dir.resolve() / "logs")
-        self._allowed = tuple(allowed_images)
+        self._allowed = [parse_pattern(pattern) for pattern in allowed_images]
+        self._allowing = ", ".join(allowed_images)
         self._pull = pull
         self._engine = Engine(engine, cluster, node)
         self._sandboxes = PauseContainers(self._engine, sandbox_image, state_dir.resolve())
@@ -229,8 +230,13 @@ class DockerRuntime:
         """The image, if workers may use it and the engine has it or can pull it. Raises Refused."""
         if not image:
             raise Refused("the task names no image, which this node needs")
-        if not any(fnmatch.fnmatchcase(image, pattern) for pattern in self._allowed):
-            raise Refused(f"image {image} is not among those that this node allows: {', '.join(self._allowed)}")
+        try:
+            name = parse_image(image)
+        except BadName as error:
+            raise Refused(str(error)) from error
+        if not allowed(name, self._allowed):
+            raise Refused(f"image {image} is not among those that this node allows: {self._allowing}")
+        image = explicit(image, name)
         client = self._engine.client
         with contextlib.suppress(ImageNotFound):
             client.inspect_image(image)
@@ -238,7 +244,7 @@ class DockerRuntime:
         problem = "pulling is not allowed here"
         if self._pull:
             try:
-                client.pull(image, tag=None if ":" in image.rpartition("/")[2] else "latest")
+                client.pull(image)
                 client.inspect_image(image)
             except APIError as error:
                 problem = explain(error)
