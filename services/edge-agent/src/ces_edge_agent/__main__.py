@@ -34,6 +34,7 @@ def make_runtime(settings: AgentSettings) -> Runtime:
                 sandbox_image=settings.sandbox_image,
                 allowed_images=settings.allowed_images,
                 pull=settings.pull_images,
+                disk=settings.worker_disk,
             )
         case RuntimeKind.PROCESS:
             from ces_edge_agent.runtimes.process import ProcessRuntime

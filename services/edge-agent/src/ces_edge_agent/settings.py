@@ -51,6 +51,7 @@ class AgentSettings(ServiceSettings):
     sandbox_image: str = "ces-sandbox"
     allowed_images: Annotated[list[str], NoDecode] = ["ces-worker-*"]
     pull_images: bool = False
+    worker_disk: Annotated[Memory, Field(gt=0)] = 10 * 2**30  # of a worker's container, where the engine can limit it
     datasets: Path | None = None  # each folder in it is a dataset that jobs may read
     hide: Annotated[list[Path], NoDecode] = []  # files and folders that confined worker processes do not see
     worker_uids: str = DEFAULT_UIDS  # of worker processes, one for each allocation, where the agent is root
