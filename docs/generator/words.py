@@ -44,7 +44,7 @@ SETTINGS = {
     "CES_NODE": "The node's name: letters, digits, `_` and `-`, at most 63.",
     "CES_MANAGER_URL": "Where to join; used until the node has joined.",
     "CES_JOIN_TOKEN": "The one-time token from `ces node token`; needed until the node has joined.",
-    "CES_JOIN_TOKEN_FILE": "File with the token, instead.",
+    "CES_JOIN_TOKEN_FILE": "File with the token, instead; the agent deletes it once the node has joined.",
     "CES_STATE_DIR": "Folder for credentials, desired state, lease, worker records and logs. Keep it across restarts.",
     "CES_NODE_CPU": "CPU offered to jobs, such as `4` or `3500m`; all cores where left out.",
     "CES_NODE_MEMORY": "Memory offered to jobs, such as `6Gi`; all of it where left out.",

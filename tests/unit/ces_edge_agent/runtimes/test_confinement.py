@@ -144,6 +144,18 @@ async def test_a_restarted_worker_finds_what_it_left(node: Node) -> None:
     assert node.log() == "kept\n"
 
 
+async def test_an_agent_that_keeps_its_files_to_itself_hides_nothing_that_a_worker_needs(node: Node) -> None:
+    before = os.umask(0o077)
+    try:
+        runtime = await node.restart(isolate=True)
+        await runtime.ensure_sandbox(ENDPOINT)
+        await runtime.start(worker("sh", "-c", "cat /etc/hosts && cd . && touch mine && ls"))
+    finally:
+        os.umask(before)
+    assert (await node.ended()).exit_code == 0, node.log()
+    assert "10.9.0.2\tt0\n" in node.log()
+
+
 async def test_a_worker_makes_no_call_that_administers_the_kernel(node: Node) -> None:
     runtime = await node.restart()
     await runtime.ensure_sandbox(ENDPOINT)

@@ -14,7 +14,16 @@ from ces_edge_agent import linux
 DEFAULT_UIDS = "1900000000-1900065535"  # no distribution, container engine or systemd gives these out
 _RANGE = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?")
 _LAST_UID = 2**32 - 2  # the one above means "no user" to the kernel
-_NEEDED = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "KILL": 5, "SETGID": 6, "SETUID": 7, "SYS_ADMIN": 21}
+_NEEDED = {
+    "CHOWN": 0,
+    "DAC_OVERRIDE": 1,
+    "FOWNER": 3,
+    "KILL": 5,
+    "SETGID": 6,
+    "SETUID": 7,
+    "SETPCAP": 8,
+    "SYS_ADMIN": 21,
+}
 
 
 def parse_uids(text: str) -> range:
