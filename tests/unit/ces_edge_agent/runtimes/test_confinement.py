@@ -14,7 +14,7 @@ from process_node import ENDPOINT, Node, node_in, worker
 
 from ces_common.service import BadSetup
 from ces_edge_agent import linux
-from ces_edge_agent.runtimes import process
+from ces_edge_agent.runtimes import isolation, process
 from ces_edge_agent.runtimes.process import ProcessRuntime
 
 pytestmark = pytest.mark.needs("root")
@@ -212,3 +212,13 @@ def test_no_process_becomes_a_worker_as_root() -> None:
             os._exit(0)
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_worker_with_a_gpu_is_in_the_groups_that_may_open_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = [tmp_path / name for name in ("nvidia0", "renderD128", "card0")]
+    for device, group in zip(devices, (0, 105, 44), strict=True):
+        device.touch()
+        os.chown(device, 0, group)
+    monkeypatch.setattr("glob.glob", lambda pattern: [str(each) for each in devices] if "nvidia" in pattern else [])
+    assert isolation.gpu_groups(gpu=True) == [44, 105]
+    assert isolation.gpu_groups(gpu=False) == []
