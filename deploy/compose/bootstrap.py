@@ -12,7 +12,7 @@ from ces_client.files import load_topology
 from ces_common.natsauth.secret_files import write_secret
 
 AGENTS = Path("/agents")
-TOKEN = Path("/secrets/manager/admin.token")
+TOKEN = Path("/secrets/bootstrap/admin.token")
 
 
 def main() -> None:

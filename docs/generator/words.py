@@ -44,7 +44,7 @@ SETTINGS = {
     "CES_NODE": "The node's name: letters, digits, `_` and `-`, at most 63.",
     "CES_MANAGER_URL": "Where to join; used until the node has joined.",
     "CES_JOIN_TOKEN": "The one-time token from `ces node token`; needed until the node has joined.",
-    "CES_JOIN_TOKEN_FILE": "File with the token, instead.",
+    "CES_JOIN_TOKEN_FILE": "File with the token, instead; the agent deletes it once the node has joined.",
     "CES_STATE_DIR": "Folder for credentials, desired state, lease, worker records and logs. Keep it across restarts.",
     "CES_NODE_CPU": "CPU offered to jobs, such as `4` or `3500m`; all cores where left out.",
     "CES_NODE_MEMORY": "Memory offered to jobs, such as `6Gi`; all of it where left out.",
@@ -57,9 +57,15 @@ SETTINGS = {
     "CES_DATA_PLANE": "Name of the network namespace that holds the data plane.",
     "CES_CLUSTER": "Tells containers and namespaces of several clusters on one machine apart.",
     "CES_SANDBOX_IMAGE": "Image of the pause containers that hold workers' networks (`docker` runtime).",
-    "CES_ALLOWED_IMAGES": "Patterns of the images that workers may use, separated by commas (`docker` runtime).",
+    "CES_ALLOWED_IMAGES": "[Patterns](workers.md#images) of the images that workers may use, separated by commas "
+    "(`docker` runtime).",
     "CES_PULL_IMAGES": "Whether an allowed image that the engine lacks may be pulled.",
-    "CES_HIDE": "Files and folders that workers of the `process` runtime do not see, separated by commas.",
+    "CES_WORKER_DISK": "What a worker may keep in its folder (`docker` runtime), [where the engine's storage has "
+    "quotas](workers.md#what-a-worker-can-write).",
+    "CES_HIDE": "Files and folders that workers of the `process` runtime do not see, separated by commas, besides the "
+    "agent's own, `/root`, `/etc/ces` and `/run`; needs an agent that is root.",
+    "CES_WORKER_UIDS": "User ids of workers (`process` runtime, an agent that is root), one for each allocation: "
+    "`FIRST-LAST`, or a single one that all share. Nobody else on the machine may have them.",
     "CES_DATASETS": "Absolute path of the folder with the data that jobs may read here (`inputs`), apart from "
     "`CES_STATE_DIR`: each folder directly in it is a dataset.",
     "CES_HEARTBEAT_S": "Seconds between heartbeats.",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from fault_cluster import FaultCluster, running, star
@@ -19,3 +21,11 @@ def cluster(_shared: FaultCluster) -> Iterator[FaultCluster]:
     """A running cluster of four hosts around a switch. After the test everything must be released and in order."""
     yield _shared
     _shared.check()
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that workers can look into, whoever they run as; the one that pytest gives is private."""
+    with tempfile.TemporaryDirectory(prefix="ces-open-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)

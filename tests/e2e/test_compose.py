@@ -63,6 +63,23 @@ print(*(sum(sum(getattr(each.stats, what).values()) for each in known.values())
     assert compiled == 0
 
 
+def test_every_service_sees_its_own_secrets_alone(stack: Stack) -> None:
+    look = ["python", "-c", "import os; print(*sorted(os.listdir('/secrets')))"]
+    for service in ("manager", "scheduler", "compute-ctl", "network-ctl"):
+        status, said = stack.container(service).exec_run(look, user="0")
+        assert (status, said.decode().split()) == (0, [service])
+    assert stack.container("postgres").exec_run(["ls", "/secrets"]).output.decode().split() == ["postgres"]
+    for service in ("nats", "n1"):
+        assert stack.container(service).exec_run(["ls", "/secrets"]).exit_code != 0, f"{service} has none"
+
+
+def test_an_agents_token_is_gone_once_it_has_joined(stack: Stack) -> None:
+    status, said = stack.container("n1").exec_run(["ls", "/var/lib/ces-agent"])
+    assert status == 0
+    assert "nats.creds" in said.decode().split()
+    assert "join-token" not in said.decode().split()
+
+
 def test_the_example_job_trains(stack: Stack) -> None:
     stack.ces("submit", str(RING), "--wait")
 

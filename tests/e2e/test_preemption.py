@@ -61,13 +61,13 @@ def rates(view: JobView) -> set[bool]:
 
 @pytest.mark.timeout(300)
 def test_a_job_that_allows_it_is_frozen_for_a_more_urgent_one_and_goes_on(
-    preempting: FaultCluster, tmp_path: Path
+    preempting: FaultCluster, open_folder: Path
 ) -> None:
-    low = preempting.submit(filling("low", tmp_path / "low", 10, preemption="suspend"))
+    low = preempting.submit(filling("low", open_folder / "low", 10, preemption="suspend"))
     assert rates(preempting.await_state(low, "running")) == {True}
     workers = preempting.worker_pids(low)
 
-    urgent = preempting.submit(filling("urgent", tmp_path / "urgent", 90))
+    urgent = preempting.submit(filling("urgent", open_folder / "urgent", 90))
     assert rates(preempting.await_state(urgent, "running")) == {True}
     view = preempting.await_state(low, "suspended")
     assert rates(view) == {False}
@@ -85,41 +85,41 @@ def test_a_job_that_allows_it_is_frozen_for_a_more_urgent_one_and_goes_on(
         "it is told what it waits for",
     )
 
-    (tmp_path / "urgent").unlink()
+    (open_folder / "urgent").unlink()
     preempting.finish(urgent)
     assert rates(preempting.await_state(low, "running")) == {True}
     wait_for(lambda: not frozen(preempting, low), "its workers go on")
     assert preempting.worker_pids(low) == workers
-    (tmp_path / "low").unlink()
+    (open_folder / "low").unlink()
     assert preempting.finish(low).attempt == 1
     preempting.check()
 
 
 @pytest.mark.timeout(300)
-def test_any_other_is_stopped_and_begins_anew_when_there_is_room(preempting: FaultCluster, tmp_path: Path) -> None:
-    low = preempting.submit(filling("low", tmp_path / "low", 10))
+def test_any_other_is_stopped_and_begins_anew_when_there_is_room(preempting: FaultCluster, open_folder: Path) -> None:
+    low = preempting.submit(filling("low", open_folder / "low", 10))
     preempting.await_state(low, "running")
-    equal = preempting.submit(filling("equal", tmp_path / "equal", 39))
+    equal = preempting.submit(filling("equal", open_folder / "equal", 39))
     preempting.await_state(equal, "queued")
-    urgent = preempting.submit(filling("urgent", tmp_path / "urgent", 40))
+    urgent = preempting.submit(filling("urgent", open_folder / "urgent", 40))
     preempting.await_state(urgent, "running")
     view = preempting.await_state(low, "queued")
     assert (view.attempt, "urgent" in (view.reason or "")) == (2, True)
     for name, job in (("urgent", urgent), ("equal", equal), ("low", low)):
-        (tmp_path / name).unlink()
+        (open_folder / name).unlink()
         preempting.await_state(job, "succeeded")
     preempting.check()
 
 
 @pytest.mark.timeout(300)
-def test_a_suspended_job_can_be_cancelled(preempting: FaultCluster, tmp_path: Path) -> None:
-    low = preempting.submit(filling("low", tmp_path / "low", 10, preemption="suspend"))
+def test_a_suspended_job_can_be_cancelled(preempting: FaultCluster, open_folder: Path) -> None:
+    low = preempting.submit(filling("low", open_folder / "low", 10, preemption="suspend"))
     preempting.await_state(low, "running")
-    urgent = preempting.submit(filling("urgent", tmp_path / "urgent", 90))
+    urgent = preempting.submit(filling("urgent", open_folder / "urgent", 90))
     preempting.await_state(urgent, "running")
     preempting.await_state(low, "suspended")
     preempting.client.jobs.cancel(low)
     wait_for(lambda: not preempting.worker_pids(low), "its workers have ended")
-    (tmp_path / "urgent").unlink()
+    (open_folder / "urgent").unlink()
     preempting.finish(urgent)
     preempting.check()

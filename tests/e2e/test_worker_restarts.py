@@ -22,9 +22,9 @@ def starts(cluster: FaultCluster, job: str) -> Counter[str]:
 
 
 @pytest.fixture
-def hold(tmp_path: Path) -> Path:
+def hold(open_folder: Path) -> Path:
     """While this file is there, workers that are given it live on."""
-    file = tmp_path / "hold"
+    file = open_folder / "hold"
     file.touch()
     return file
 

@@ -78,7 +78,15 @@ def test_settings_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("NODE", "a b"), ("NODE_LABELS", "roof"), ("NODE_CPU", "many"), ("RUNTIME", "podman")]
+    ("name", "value"),
+    [
+        ("NODE", "a b"),
+        ("NODE_LABELS", "roof"),
+        ("NODE_CPU", "many"),
+        ("RUNTIME", "podman"),
+        ("WORKER_UIDS", "0-100"),
+        ("ALLOWED_IMAGES", "ces-worker-*,*.example/train"),
+    ],
 )
 def test_settings_that_make_no_sense(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv("CES_NODE", "n1")

@@ -34,9 +34,11 @@ def make_runtime(settings: AgentSettings) -> Runtime:
                 sandbox_image=settings.sandbox_image,
                 allowed_images=settings.allowed_images,
                 pull=settings.pull_images,
+                disk=settings.worker_disk,
             )
         case RuntimeKind.PROCESS:
             from ces_edge_agent.runtimes.process import ProcessRuntime
+            from ces_edge_agent.runtimes.worker_users import parse_uids
 
             return ProcessRuntime(
                 settings.state_dir,
@@ -44,6 +46,7 @@ def make_runtime(settings: AgentSettings) -> Runtime:
                 isolate=settings.network == "tc",
                 cluster=settings.cluster,
                 hide=[*settings.hide, *([settings.datasets] if settings.datasets else [])],
+                uids=parse_uids(settings.worker_uids),
             )
         case _:
             assert_never(settings.runtime)

@@ -57,19 +57,40 @@ def _token(settings: AgentSettings) -> str:
     if settings.join_token:
         return settings.join_token
     if settings.join_token_file is None:
-        raise JoinRefused("this node has joined no cluster yet: set CES_JOIN_TOKEN (make one with 'ces node token')")
+        raise JoinRefused(
+            "this node has joined no cluster yet: write a token from 'ces node token' to the file CES_JOIN_TOKEN_FILE"
+        )
     try:
         return settings.join_token_file.read_text().strip()
     except OSError as error:
         raise JoinRefused(f"CES_JOIN_TOKEN_FILE: {settings.join_token_file}: {error.strerror}") from error
 
 
+def _forget_token(settings: AgentSettings) -> None:
+    """Delete the token's file. Not before the answer is on disk: until then, the same token admits this key again."""
+    if settings.join_token_file is not None:
+        try:
+            settings.join_token_file.unlink(missing_ok=True)
+        except OSError as error:
+            log.warning(
+                "the join token is no longer needed: delete it", file=str(settings.join_token_file), error=str(error)
+            )
+
+
 async def ensure_joined(settings: AgentSettings) -> Membership:
-    """Join the cluster unless the node is a member; waits until the manager answers. Raises JoinRefused."""
+    """Join the cluster unless the node is a member; waits until the manager answers. The token is needed once: its file
+    is deleted then. Raises JoinRefused."""
     settings.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     membership = Membership(settings.state_dir)
-    if membership.exists():
-        return membership
+    if not membership.exists():
+        await _join(settings, membership)
+    elif settings.join_token:
+        log.warning("CES_JOIN_TOKEN is no longer needed: remove it from this agent's settings")
+    _forget_token(settings)
+    return membership
+
+
+async def _join(settings: AgentSettings, membership: Membership) -> None:
     token = _token(settings)
     key = _own_key(settings.state_dir / "user.nk")
     request = JoinRequest(
@@ -102,4 +123,4 @@ async def ensure_joined(settings: AgentSettings) -> Membership:
             joined = JoinAnswer.model_validate_json(answer.content)
             membership.save(credentials_file(joined.jwt, key.seed), joined.nats_urls)
             log.info("joined", node=joined.node, subnet=joined.subnet)
-            return membership
+            return

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 CLONE_NEWNS = 0x00020000
@@ -32,11 +33,14 @@ _AT_RECURSIVE = 0x8000
 _SYS_MOUNT_SETATTR = 442  # one number on every architecture since Linux 5.12
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_SECCOMP = 22
 _PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
 _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
+_SECCOMP_MODE_FILTER = 2
+_FILTER_INSTRUCTION = 8  # bytes
 _CAPABILITY_VERSION_3 = 0x20080522
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -104,16 +108,19 @@ def set_hostname(name: str) -> None:
     _check(_libc.sethostname(raw, ctypes.c_size_t(len(raw))), "sethostname")
 
 
-def privileged() -> bool:
-    """Whether this process has any capability."""
+def capabilities() -> int:
+    """The capabilities of this process, a bit each."""
     lines = Path("/proc/self/status").read_text().splitlines()
-    return any(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
+    return next((int(line.split()[1], 16) for line in lines if line.startswith("CapEff:")), 0)
 
 
-def drop_privileges(uid: int, gid: int) -> None:
-    """Become ``uid`` without capabilities or a way to gain any. An ordinary user only loses that way."""
-    if privileged():
-        os.setgroups([])
+def drop_privileges(uid: int, gid: int, groups: Sequence[int] = ()) -> None:
+    """Become ``uid`` without capabilities or a way to gain any. An ordinary user only loses that way. Raises
+    PermissionError for root, whose files a process without capabilities can still read and write."""
+    if uid == 0:
+        raise PermissionError("a worker must not run as user id 0")
+    if capabilities():
+        os.setgroups(groups)
         last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
         for capability in range(last + 1):
             _prctl(_PR_CAPBSET_DROP, capability)
@@ -123,6 +130,14 @@ def drop_privileges(uid: int, gid: int) -> None:
         header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
         _check(_libc.capset(header, struct.pack("6I", 0, 0, 0, 0, 0, 0)), "capset")
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+
+
+def set_syscall_filter(program: bytes) -> None:
+    """Have the kernel run a program of classic BPF before each system call of this thread and its children."""
+    kept = ctypes.create_string_buffer(program, len(program))
+    whole = struct.pack("HxxxxxxP", len(program) // _FILTER_INSTRUCTION, ctypes.addressof(kept))
+    pointer = ctypes.create_string_buffer(whole, len(whole))
+    _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(pointer))
 
 
 def _stat(pid: int | str) -> list[str]:

@@ -16,6 +16,8 @@ from ces_common.names import DATA_PLANE
 from ces_common.quantities import Cpu, Memory
 from ces_common.runtime import RuntimeKind
 from ces_common.settings import ServiceSettings
+from ces_edge_agent.runtimes.images import parse_pattern
+from ces_edge_agent.runtimes.worker_users import DEFAULT_UIDS, parse_uids
 
 _ARCH = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 
@@ -49,8 +51,10 @@ class AgentSettings(ServiceSettings):
     sandbox_image: str = "ces-sandbox"
     allowed_images: Annotated[list[str], NoDecode] = ["ces-worker-*"]
     pull_images: bool = False
+    worker_disk: Annotated[Memory, Field(gt=0)] = 10 * 2**30  # of a worker's container, where the engine can limit it
     datasets: Path | None = None  # each folder in it is a dataset that jobs may read
-    hide: Annotated[list[Path], NoDecode] = []  # files and folders that isolated worker processes do not see
+    hide: Annotated[list[Path], NoDecode] = []  # files and folders that confined worker processes do not see
+    worker_uids: str = DEFAULT_UIDS  # of worker processes, one for each allocation, where the agent is root
     heartbeat_s: Annotated[float, Field(gt=0)] = 2.0
     stop_grace_s: Annotated[float, Field(ge=0)] = 5.0
     log_keep_s: Annotated[float, Field(gt=0)] = 24 * 3600.0
@@ -75,6 +79,19 @@ class AgentSettings(ServiceSettings):
                 f"must not be {value}, which is, contains or lies within the agent's own folder "
                 f"CES_STATE_DIR ({own}): name a folder that holds nothing but datasets"
             )
+        return value
+
+    @field_validator("allowed_images")
+    @classmethod
+    def _patterns(cls, value: list[str]) -> list[str]:
+        for pattern in value:
+            parse_pattern(pattern)
+        return value
+
+    @field_validator("worker_uids")
+    @classmethod
+    def _users(cls, value: str) -> str:
+        parse_uids(value)
         return value
 
     @field_validator("node_labels", mode="before")

@@ -82,6 +82,8 @@ async def runtime(tmp_path: Path, name: str) -> AsyncIterator[DockerRuntime]:
         (None, "names no image"),
         ("nats:2-alpine", "not among those that this node allows: python:"),
         ("elsewhere/python:3.11-slim", "not among those"),
+        ("ces-worker-x.attacker.example/p:latest", "not among those"),
+        ("sha256:" + "ab" * 32, "no name of an image"),
         ("ces-worker-absent:1", "ces-worker-absent:1 is not known to this node's engine and could not be pulled: pull"),
     ],
 )
@@ -290,3 +292,50 @@ def test_where_the_engine_finds_what_an_agent_in_a_container_mounts() -> None:
 def test_names_tell_clusters_and_nodes_apart() -> None:
     assert Engine(None, "a", "b").name("x.0") == "ces.a.b.x.0"
     assert Engine(None, "a", "b").labels == {"ces.cluster": "a", "ces.node": "b"}
+
+
+WRITES = """
+import errno, os
+def tries(path, size=1):
+    try:
+        with open(path, "wb") as file:
+            file.write(bytes(size))
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    finally:
+        if os.path.exists(path):
+            os.unlink(path)
+    return "done"
+print(os.getuid(), *(tries(path) for path in ("mine", "/tmp/x", "/dev/shm/x", "/x", "/usr/x", "/var/tmp/x", "/root/x")))
+print(tries("/tmp/big", 65 << 20), tries("mine", 65 << 20))
+"""
+
+
+@engine
+@pytest.mark.parametrize("user", ["0:0", "10001:10001"])
+async def test_a_worker_writes_its_folder_and_tmp_and_nothing_else(
+    runtime: DockerRuntime, client: Any, name: str, user: str
+) -> None:
+    tag = f"ces-worker-{name}"
+    made = client.api.create_container(IMAGE)["Id"]
+    client.api.commit(made, tag, changes=[f"USER {user}"])
+    client.api.remove_container(made, v=True)
+    try:
+        await runtime.ensure_sandbox(ENDPOINT)
+        await runtime.start(worker("python", "-c", WRITES, image=tag))
+        await until(lambda: len(logged(runtime).splitlines()) == 2)
+        first, second = logged(runtime).splitlines()
+        assert first.split() == [user.partition(":")[0], "done", "done", "done", *["EROFS"] * 3, first.split()[-1]]
+        assert first.split()[-1] in ("EROFS", "EACCES")  # root's home is closed to others
+        assert second.split() == ["ENOSPC", "done"], "memory of 128 MiB: half of it for /tmp"
+        volumes = [mount["Name"] for mount in client.api.inspect_container(f"ces.ces.{name}.a1.0")["Mounts"]]
+        await runtime.stop("a1.0", 0)
+        await runtime.remove("a1.0")
+        kept = {volume["Name"] for volume in client.api.volumes()["Volumes"] or []}
+        assert len(volumes) == 1
+        assert not kept & set(volumes)
+    finally:
+        for key in await runtime.workers():
+            await runtime.stop(key, 0)
+            await runtime.remove(key)
+        client.images.remove(tag, force=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fnmatch
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,8 +21,10 @@ from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_edge_agent import linux
 from ces_edge_agent.deadline import LEASE_OVER
 from ces_edge_agent.ports import Refused, RuntimeUnavailable, SandboxNamespaces
+from ces_edge_agent.runtimes import container_disk
 from ces_edge_agent.runtimes.cpu_meter import CpuMeter
 from ces_edge_agent.runtimes.engine import Engine, answering, explain
+from ces_edge_agent.runtimes.images import BadName, allowed, explicit, parse_image, parse_pattern
 from ces_edge_agent.runtimes.log_copier import LogCopier
 from ces_edge_agent.runtimes.log_folder import LogFolder
 from ces_edge_agent.runtimes.names import check_name
@@ -42,9 +43,10 @@ _STATES: dict[str, WorkerState] = {"running": "running", "paused": "paused"}
 
 
 class DockerRuntime:
-    """``allowed_images``: shell patterns of the images that workers may use. ``pull``: whether an allowed image that
-    the engine lacks may be fetched. ``engine``: its URL; None follows DOCKER_HOST. Only containers with the labels of
-    ``cluster`` and ``node`` are ever touched."""
+    """``allowed_images``: patterns of the images that workers may use. ``pull``: whether an allowed image that
+    the engine lacks may be fetched. ``engine``: its URL; None follows DOCKER_HOST. ``disk``: bytes that a worker's
+    folder may hold, where the engine can limit it. Only containers with the labels of ``cluster`` and ``node`` are
+    ever touched."""
 
     enforced = frozenset({"cpu", "memory", "pids"})
 
@@ -57,12 +59,16 @@ class DockerRuntime:
         cluster: str = "ces",
         pull: bool = False,
         engine: str | None = None,
+        disk: int = 10 * 2**30,
     ) -> None:
         self.logs = LogFolder(state_dir.resolve() / "logs")
-        self._allowed = tuple(allowed_images)
+        self._allowed = [parse_pattern(pattern) for pattern in allowed_images]
+        self._allowing = ", ".join(allowed_images)
         self._pull = pull
         self._engine = Engine(engine, cluster, node)
         self._sandboxes = PauseContainers(self._engine, sandbox_image, state_dir.resolve())
+        self._disk = disk
+        self._disk_limited = False
         self._threads = ThreadPoolExecutor(_THREADS, "engine")
         self._starting: set[str] = set()
         self._copiers: dict[str, LogCopier] = {}
@@ -78,6 +84,11 @@ class DockerRuntime:
             self._sandboxes.open()
             if not self._engine.shares_kernel():
                 log.warning("the engine runs on another kernel: the lease is kept by the agent alone")
+            self._disk_limited = container_disk.has_quota(self._engine.client)
+            if not self._disk_limited:
+                log.warning(
+                    "the engine's storage has no quotas: how much workers write to their folders is not limited"
+                )
             for entry in self._engine.list("worker"):
                 if entry["State"] == "created":  # the agent ended before it started: it never ran
                     self._engine.delete(entry["Id"])
@@ -188,7 +199,8 @@ class DockerRuntime:
         sandbox = self._engine.find(worker.allocation)
         if sandbox is None or not sandbox["State"]["Running"]:
             raise RuntimeUnavailable(f"allocation {worker.allocation} has no sandbox yet")
-        image = self._image(worker.image)
+        image, description = self._image(worker.image)
+        folder = container_disk.folder_of(description)
         self._sandboxes.prepare(worker.allocation, outlives_s(worker.disconnect))
         for copier in [self._copiers[key] for key in self._copiers if key.startswith(f"{worker.allocation}.")]:
             copier.join(_LOG_PATIENCE_S)  # the output of earlier incarnations comes first
@@ -207,6 +219,7 @@ class DockerRuntime:
                 name=self._engine.name(worker.key),
                 environment=worker.env,
                 labels={**self._engine.labels, **labels},
+                working_dir=folder,
                 host_config=client.create_host_config(
                     network_mode=f"container:{sandbox['Id']}",
                     pid_mode=f"container:{sandbox['Id']}",
@@ -216,6 +229,7 @@ class DockerRuntime:
                     pids_limit=PIDS,
                     log_config=_ENGINE_LOG,
                     device_requests=gpus,
+                    **container_disk.options(folder, worker.memory, self._disk if self._disk_limited else None),
                     **HARDENED,
                 ),
             )
@@ -225,25 +239,28 @@ class DockerRuntime:
             raise Refused(f"the engine does not accept the worker: {explain(error)}") from error
         return str(made["Id"])
 
-    def _image(self, image: str | None) -> str:
-        """The image, if workers may use it and the engine has it or can pull it. Raises Refused."""
+    def _image(self, image: str | None) -> tuple[str, dict[str, Any]]:
+        """The image's name and description, if workers may use it and the engine has it or can pull it. Raises
+        Refused."""
         if not image:
             raise Refused("the task names no image, which this node needs")
-        if not any(fnmatch.fnmatchcase(image, pattern) for pattern in self._allowed):
-            raise Refused(f"image {image} is not among those that this node allows: {', '.join(self._allowed)}")
+        try:
+            name = parse_image(image)
+        except BadName as error:
+            raise Refused(str(error)) from error
+        if not allowed(name, self._allowed):
+            raise Refused(f"image {image} is not among those that this node allows: {self._allowing}")
+        image = explicit(image, name)
         client = self._engine.client
         with contextlib.suppress(ImageNotFound):
-            client.inspect_image(image)
-            return image
+            return image, client.inspect_image(image)
         problem = "pulling is not allowed here"
         if self._pull:
             try:
-                client.pull(image, tag=None if ":" in image.rpartition("/")[2] else "latest")
-                client.inspect_image(image)
+                client.pull(image)
+                return image, client.inspect_image(image)
             except APIError as error:
                 problem = explain(error)
-            else:
-                return image
         raise Refused(f"image {image} is not known to this node's engine and could not be pulled: {problem}")
 
     def _run(self, container: str, worker: DesiredWorker) -> None:
@@ -253,6 +270,8 @@ class DockerRuntime:
         try:
             if missing:
                 raise Refused(f"{missing}: no such program in image {worker.image}")
+            if detail["Config"]["WorkingDir"] == container_disk.FOLDER:
+                container_disk.make_folder(client, container)
             client.start(container)
         except (APIError, Refused) as error:
             if client.inspect_container(container)["State"]["Status"] == "created":

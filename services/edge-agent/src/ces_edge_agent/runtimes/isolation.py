@@ -1,14 +1,15 @@
-"""Isolation of a worker process: its namespaces and mounts. Standard library only: the shim imports it.
+"""Confinement of a worker process: its namespaces and mounts. Standard library only: the shim imports it.
 
-A worker can read everything, and write its own folder, /tmp and /dev/shm only. Ways out (sockets under /run, the
-agent's own files, device files, kernel settings) are hidden or read-only, since a worker may have to keep user id 0 to
-read its own program.
+A worker sees the host's files as another user would, and can write its own folder, /tmp and /dev/shm only. What could
+hold secrets or lead out (root's home, the agent's files, sockets under /run, device files, kernel settings) is hidden
+or read-only. What it needs to run is shown even where its user could not reach it, as an interpreter in a private home.
 """
 
 from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ces_edge_agent import linux
@@ -17,6 +18,8 @@ from ces_edge_agent.runtimes.record import WorkerRecord
 _PLAIN_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _GPU_DEVICES = ("/dev/nvidia*", "/dev/nvhost*", "/dev/nvmap", "/dev/dri/*", "/dev/kfd")
 _TMP = "/tmp"  # noqa: S108
+_PRIVATE = ("/run", "/root", "/etc/ces")
+_CLOSED, _OPEN = "mode=755", "mode=1777"
 _SCRATCH = linux.MS_NOSUID | linux.MS_NODEV
 _KERNEL = linux.MS_RDONLY | linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
 _READ_ONLY = linux.ATTR_RDONLY | linux.ATTR_NOSUID | linux.ATTR_NODEV
@@ -27,40 +30,73 @@ def private_tmp(program: str, argv: list[str]) -> bool:
     return not any(f"{_TMP}/" in part for part in (program, *argv))
 
 
+def gpu_groups(gpu: bool) -> list[int]:
+    """The groups that may open the machine's GPUs, for a worker that is to use them."""
+    return sorted({os.stat(path).st_gid for path in _gpu_devices()} - {0}) if gpu else []
+
+
 def enter(record: WorkerRecord) -> None:
     """Give the calling process its namespaces and mounts. Needs CAP_SYS_ADMIN."""
-    assert record.netns is not None
-    linux.set_namespace(record.netns, linux.CLONE_NEWNET)
+    if record.netns is not None:
+        linux.set_namespace(record.netns, linux.CLONE_NEWNET)
     linux.unshare(linux.CLONE_NEWNS | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC)
     if record.hostname:
         linux.set_hostname(record.hostname)
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
-    folder = os.open(record.folder, os.O_PATH | os.O_DIRECTORY)
+    shown = {path: os.open(path, os.O_PATH) for path in (*record.show, record.folder) if os.path.exists(path)}
     hosts = os.open(record.hosts, os.O_PATH) if record.hosts else None
     devices = _devices(record.gpu)
     linux.set_mount_attributes("/", on=_READ_ONLY, recursive=True)
     linux.mount("proc", "/proc", "proc", _KERNEL)
-    linux.mount("sysfs", "/sys", "sysfs", _KERNEL)
+    if record.netns is not None:  # it shows the devices of one network
+        linux.mount("sysfs", "/sys", "sysfs", _KERNEL)
     if hosts is not None:
         _bind(hosts, "/etc/hosts")
     _make_dev(devices)
+    covers = dict.fromkeys((*_PRIVATE, *record.hide, *closed_folders(shown)), _CLOSED)
     if private_tmp(record.program, record.argv):
-        linux.mount("tmpfs", _TMP, "tmpfs", _SCRATCH, "mode=1777")
-    hidden = outermost([path for path in ("/run", *record.hide) if os.path.isdir(path)])
-    for path in hidden:
-        linux.mount("tmpfs", path, "tmpfs", _SCRATCH, "mode=755")
+        covers[_TMP] = _OPEN
+    covered = _arrange(covers, shown)
     for path in record.hide:
         if os.path.isfile(path):
             linux.mount("/dev/null", path, flags=linux.MS_BIND)
-    os.makedirs(record.folder, exist_ok=True)
-    _bind(folder, record.folder, off=linux.ATTR_RDONLY)
-    for path in hidden:
-        linux.set_mount_attributes(path, on=linux.ATTR_RDONLY)
+    _bind(shown[record.folder], record.folder, off=linux.ATTR_RDONLY)
+    for path in covered:
+        if covers[path] == _CLOSED:
+            linux.set_mount_attributes(path, on=linux.ATTR_RDONLY)
 
 
-def outermost(paths: list[str]) -> list[str]:
-    """The paths that do not lie within another one of them."""
-    return [path for path in paths if not any(path.startswith(f"{other}/") for other in paths)]
+def closed_folders(paths: Iterable[str]) -> set[str]:
+    """The outermost folder around each path that others than its owner and group cannot enter."""
+    found = set()
+    for path in paths:
+        around = [str(folder) for folder in reversed(Path(path).parents)]
+        found.update([folder for folder in around if not os.stat(folder).st_mode & 0o001][:1])
+    return found
+
+
+def _arrange(covers: Mapping[str, str], shown: Mapping[str, int]) -> list[str]:
+    """Cover folders with empty ones, and show what lies in a covered one; of nested paths the innermost has its way.
+    Returns what was covered."""
+    covered: list[str] = []
+    for path in sorted({*covers, *shown}, key=lambda path: path.count("/")):
+        if path in covers and os.path.isdir(path):
+            linux.mount("tmpfs", path, "tmpfs", _SCRATCH, covers[path])
+            covered.append(path)
+        if path in shown and any(f"{path}/".startswith(f"{cover}/") for cover in covered):
+            _make_point(path, shown[path])
+            linux.mount(f"/proc/self/fd/{shown[path]}", path, flags=linux.MS_BIND)
+    return covered
+
+
+def _make_point(path: str, fd: int) -> None:
+    """Something to mount ``fd`` at."""
+    if os.path.isdir(f"/proc/self/fd/{fd}"):
+        os.makedirs(path, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if not os.path.exists(path):
+            Path(path).touch()
 
 
 def _bind(fd: int, path: str, off: int = 0) -> None:
@@ -70,10 +106,12 @@ def _bind(fd: int, path: str, off: int = 0) -> None:
     os.close(fd)
 
 
+def _gpu_devices() -> list[str]:
+    return [path for pattern in _GPU_DEVICES for path in glob.glob(pattern)]
+
+
 def _devices(gpu: bool) -> dict[str, int]:
-    paths = [f"/dev/{name}" for name in _PLAIN_DEVICES]
-    if gpu:
-        paths += [path for pattern in _GPU_DEVICES for path in glob.glob(pattern)]
+    paths = [f"/dev/{name}" for name in _PLAIN_DEVICES] + (_gpu_devices() if gpu else [])
     return {path: os.open(path, os.O_PATH) for path in paths if os.path.exists(path) and not os.path.isdir(path)}
 
 

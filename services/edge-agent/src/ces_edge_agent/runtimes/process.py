@@ -14,44 +14,55 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import structlog
+
 from ces_common.disconnect import KEEP, outlives_s
 from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_common.names import short_hash
+from ces_common.service import BadSetup
 from ces_edge_agent import linux
 from ces_edge_agent.deadline import deadline_file
 from ces_edge_agent.files import sync
 from ces_edge_agent.ports import Refused, RuntimeUnavailable, SandboxNamespaces
-from ces_edge_agent.runtimes import log_file, record
+from ces_edge_agent.runtimes import log_file, record, syscall_filter
 from ces_edge_agent.runtimes.cgroups import Group, hierarchies
 from ces_edge_agent.runtimes.cpu_meter import CpuMeter
 from ces_edge_agent.runtimes.isolation import private_tmp
 from ces_edge_agent.runtimes.log_folder import LogFolder
 from ces_edge_agent.runtimes.names import check_name
+from ces_edge_agent.runtimes.programs import SEARCH_PATH, closed_to_others, environment, resolve
 from ces_edge_agent.runtimes.sandboxes import Sandboxes
+from ces_edge_agent.runtimes.worker_users import DEFAULT_UIDS, WorkerUsers, parse_uids
 
+log = structlog.get_logger()
 PIDS = 1024
-_SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_PYTHON = ("python", "python3")
+_RESOLVER = "/etc/resolv.conf"  # often a link to /run, which is hidden
 _MARK = "CES_WORKER"
 _KILL_PATIENCE_S = 5.0
-_REASON = 500  # characters
 _SOURCES = str(Path(__file__).parents[2])
 _SHIM = "import sys; sys.path.append(sys.argv[2]); from ces_edge_agent.runtimes.shim import main; main(sys.argv[1])"
 
 
 class ProcessRuntime:
-    """``isolate`` (needs root) gives each allocation a network namespace and each worker mounts and process ids of its
-    own. ``hide``: files and folders that isolated workers do not see, besides ``state_dir``. A worker's image is
-    ignored; ``python`` in its command is this agent's own interpreter."""
+    """``isolate`` (needs root) gives each allocation a network namespace. Workers of root's agent are confined:
+    each has mounts and process ids of its own, and a user of ``uids``. ``hide``: files and folders that they do not
+    see, besides ``state_dir``. A worker's image is ignored; ``python`` in its command is the agent's interpreter."""
 
     def __init__(
-        self, state_dir: Path, node: str, isolate: bool, cluster: str = "ces", hide: Sequence[Path] = ()
+        self,
+        state_dir: Path,
+        node: str,
+        isolate: bool,
+        cluster: str = "ces",
+        hide: Sequence[Path] = (),
+        uids: range = parse_uids(DEFAULT_UIDS),
     ) -> None:
         self._state = state_dir.resolve()
         self._isolate = isolate
         self._hide = [str(self._state), *(str(path.resolve()) for path in hide)]
         self._workers = self._state / "workers"
+        self._users = WorkerUsers(self._state / "work", uids)
         self._sandboxes = Sandboxes(self._state / "sandboxes", f"{cluster}-{node}", isolate)
         self._group_prefix = f"ces/{cluster}-{node}-{short_hash(str(self._state))}"
         self._roots: dict[str, str] = {}
@@ -68,8 +79,15 @@ class ProcessRuntime:
 
     def _open(self) -> None:
         self.logs.create()
-        for folder in (self._workers, self._state / "work"):
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._workers.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._users.open()
+        if self._users.several and (closed := closed_to_others(environment())):
+            raise BadSetup(
+                f"workers run as users of their own, who may not read {closed[0]}, which the agent's Python needs: "
+                f"chmod -R o+rX {closed[0]}"
+            )
+        if not syscall_filter.available():
+            log.warning("no system calls are kept from workers: the kernel has no seccomp, or another architecture")
         self._roots = hierarchies()
         probe = Group(self._roots, f"{self._group_prefix}/probe")
         self.enforced = probe.create(1000, 2**30, PIDS) - {"freezer"}
@@ -164,7 +182,7 @@ class ProcessRuntime:
             rebooted = False  # nothing to end then, and no harm in trying
         reason = "node rebooted"
         if not rebooted:
-            reason = "shim vanished" + _last_line(directory / "shim.log")
+            reason = "shim vanished" + record.last_words(directory)
             group = Group(self._roots, f"{self._group_prefix}/{directory.name}")
             group.kill()
             for pid in linux.carrying(self._mark(directory.name)):
@@ -213,7 +231,7 @@ class ProcessRuntime:
                 return "running"  # another call was faster
             raise
         sync(self._workers)
-        with open(directory / "shim.log", "wb") as errors:
+        with open(record.shim_log(directory), "wb") as errors:
             shim = subprocess.run(
                 [sys.executable, "-I", "-S", "-c", _SHIM, str(directory), _SOURCES],
                 stdin=subprocess.DEVNULL,
@@ -226,16 +244,12 @@ class ProcessRuntime:
         answer = shim.stdout.decode(errors="replace")
         if not answer and (directory / "claim").exists():
             return "running"  # it may have run: it must not be started again
-        return answer or "failed: the shim ended before it began" + _last_line(directory / "shim.log")
+        return answer or "failed: the shim ended before it began" + record.last_words(directory)
 
     def _plan(self, worker: DesiredWorker) -> record.WorkerRecord:
-        folder = self._state / "work" / worker.allocation
-        folder.mkdir(parents=True, exist_ok=True, mode=0o755)
-        owner = os.stat(sys.prefix)  # a user that can read the programs of this environment
-        uid, gid = (owner.st_uid, owner.st_gid) if linux.privileged() else (os.geteuid(), os.getegid())
-        os.chown(folder, uid, gid)
+        folder, uid, gid = self._users.give(worker.allocation)
         env = {
-            "PATH": f"{Path(sys.executable).parent}:{_SEARCH_PATH}",
+            "PATH": f"{Path(sys.executable).parent}:{SEARCH_PATH}",
             "HOME": str(folder),
             "LANG": "C.UTF-8",
             **worker.env,
@@ -244,7 +258,8 @@ class ProcessRuntime:
         env[name] = value
         program, argv = resolve(worker.command, env["PATH"], folder)
         boxes = self._sandboxes if self._isolate else None
-        if boxes and not private_tmp(program, argv):
+        confined = self._users.several or self._isolate
+        if confined and not private_tmp(program, argv):
             env.setdefault("TMPDIR", str(folder))
         return record.WorkerRecord(
             key=worker.key,
@@ -255,7 +270,9 @@ class ProcessRuntime:
             argv=argv,
             env=env,
             folder=str(folder),
+            confined=confined,
             hide=self._hide,
+            show=[*environment(), *([] if boxes else [os.path.realpath(_RESOLVER)])] if confined else [],
             log=str(self.logs.path(worker.allocation)),
             log_limit=log_file.LIMIT,
             uid=uid,
@@ -369,28 +386,3 @@ class ProcessRuntime:
             found.append(WorkerUsage(allocation=directory.name.rpartition(".")[0], cpu=cpu, memory=memory))
         self._cpu.keep(running)
         return found
-
-
-def _last_line(path: Path) -> str:
-    """``": "`` and the last line that is not blank, for the end of a message; empty if there is none."""
-    try:
-        lines = path.read_text(errors="replace").split("\n")
-    except OSError:
-        return ""
-    said = [line.strip() for line in lines if line.strip()]
-    return f": {said[-1][-_REASON:]}" if said else ""
-
-
-def resolve(command: list[str], search_path: str, folder: Path) -> tuple[str, list[str]]:
-    """The program's file and its arguments. Raises Refused if there is no such program."""
-    if not command:
-        raise Refused("the task names no command")
-    name = command[0]
-    if name in _PYTHON:
-        return sys.executable, [sys.executable, *command[1:]]
-    found = str(folder / name) if "/" in name else shutil.which(name, path=search_path)
-    if found is None or not os.path.exists(found):
-        raise Refused(f"{name}: no such program on this node")
-    if os.path.isdir(found) or not os.access(found, os.X_OK):
-        raise Refused(f"{name}: cannot be executed")
-    return found, list(command)

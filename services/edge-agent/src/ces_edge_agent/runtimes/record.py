@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ces_edge_agent.files import sync, write_atomically
 
+_REASON = 500  # characters
 UNKNOWN_EXIT = 255  # exit code of a worker whose shim has vanished
 
 
@@ -32,7 +33,11 @@ class WorkerRecord:
     argv: list[str]
     env: dict[str, str]
     folder: str
+    confined: bool
+    """Whether it gets mounts and process ids of its own."""
     hide: list[str]
+    show: list[str]
+    """What a confined worker sees even where it lies in something hidden, or in a folder closed to its user."""
     log: str
     log_limit: int
     uid: int
@@ -139,3 +144,18 @@ def claimant(directory: Path) -> int | None:
     finally:
         os.close(fd)
     return None
+
+
+def shim_log(directory: Path) -> Path:
+    """What a worker's shim says of its own troubles."""
+    return directory / "shim.log"
+
+
+def last_words(directory: Path) -> str:
+    """``": "`` and the last line of the shim's log, for the end of a message; empty if there is none."""
+    try:
+        lines = shim_log(directory).read_text(errors="replace").split("\n")
+    except OSError:
+        return ""
+    said = [line.strip() for line in lines if line.strip()]
+    return f": {said[-1][-_REASON:]}" if said else ""

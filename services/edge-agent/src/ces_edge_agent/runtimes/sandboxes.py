@@ -53,6 +53,7 @@ class Sandboxes:
         file = folder / "hosts"
         if not file.exists() or file.read_text() != hosts:
             file.write_text(hosts)  # in place: running workers have this file mounted
+            file.chmod(0o644)  # for workers of any user
         namespace = self.namespace(endpoint.allocation) if self._isolate else None
         if namespace is not None and not _is_namespace(namespace):
             make_namespace(namespace)

@@ -1,10 +1,10 @@
 """The shim: one small process per worker that outlives the agent. Standard library only, so that it starts fast.
 
-It claims the worker, starts its program (in the sandbox's network namespace, with mounts, process ids and a control
-group of its own), copies its output to the allocation's log, and records how it ended. The agent controls it by
-signals: SIGTERM asks the program to end, SIGUSR1 kills it, SIGUSR2 applies the ``paused`` mark. When the lease has run
-out, the shim ends the program, whether or not an agent runs. One line on standard output tells the agent how the start
-went: ``running``, ``refused: why`` (the program cannot be executed) or ``failed: why``.
+It claims the worker, starts its program (in the sandbox's network namespace, with mounts, process ids, a user and a
+control group of its own, and fewer system calls), copies its output to the allocation's log, and records how it ended.
+The agent controls it by signals: SIGTERM asks the program to end, SIGUSR1 kills it, SIGUSR2 applies the ``paused``
+mark. When the lease has run out, the shim ends the program, whether or not an agent runs. One line on standard output
+tells the agent how the start went: ``running``, ``refused: why`` (the program cannot be executed) or ``failed: why``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from ces_edge_agent import linux
 from ces_edge_agent.deadline import LAST_GRACE_S, LEASE_OVER, LeaseWatch, boot_clock
-from ces_edge_agent.runtimes import isolation, record
+from ces_edge_agent.runtimes import isolation, record, syscall_filter
 from ces_edge_agent.runtimes.cgroups import Group
 from ces_edge_agent.runtimes.log_file import LogFile
 
@@ -90,7 +90,7 @@ class Shim:
         """Start the program; returns what went wrong, or an empty string."""
         ready, ready_end = os.pipe()
         try:
-            if self._worker.netns is None:
+            if not self._worker.confined:
                 linux.adopt_orphans()
             else:
                 # The init of a new process id namespace: when it ends, the kernel kills everything else in there.
@@ -260,19 +260,22 @@ def _become(worker: record.WorkerRecord, group: Group, output_end: int, ready_en
         group.join()
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("500")  # rather a worker than its shim
-        if worker.netns is not None:
+        os.umask(0o022)
+        groups = isolation.gpu_groups(worker.gpu)
+        if worker.confined:
             isolation.enter(worker)
         null = os.open("/dev/null", os.O_RDONLY)
         os.dup2(null, 0)
         os.dup2(output_end, 1)
         os.dup2(output_end, 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        os.umask(0o022)
-        linux.drop_privileges(worker.uid, worker.gid)
+        linux.drop_privileges(worker.uid, worker.gid, groups)
         linux.die_with_parent(signal.SIGKILL)
         os.chdir(worker.folder)
         for number in (*_SIGNALS, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
+        if syscall_filter.available():
+            syscall_filter.install()
     except BaseException as error:  # in no case may this process go on as a second shim
         os.write(ready_end, f"failed: {error}".encode())
         os._exit(126)

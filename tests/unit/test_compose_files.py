@@ -1,0 +1,86 @@
+"""What docker-compose.yml lets each service see, and the secrets that its first step makes."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+MAKER = "init"
+KNOWN = {
+    "manager": {
+        "admin.token",
+        "agent-signing-key.json",
+        "context.json",
+        "nats.creds",
+        "pgpass",
+        "revocation-key.json",
+    },
+    "migrate": {"pgpass"},
+    "scheduler": {"nats.creds"},
+    "compute-ctl": {"nats.creds"},
+    "network-ctl": {"nats.creds"},
+    "postgres": {"password"},
+    "bootstrap": {"admin.token"},
+}
+
+
+@pytest.fixture
+def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The script with folders of this test's own, where every file stays this user's."""
+    spec = importlib.util.spec_from_file_location("compose_init", ROOT / "deploy" / "compose" / "init.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(os, "chown", lambda *_: None)
+    for name in ("SECRETS", "OWN", "NATS"):
+        monkeypatch.setattr(module, name, tmp_path / name)
+        (tmp_path / name).mkdir()
+    return module
+
+
+def contents(folder: Path) -> dict[str, dict[str, str]]:
+    return {each.name: {file.name: file.read_text() for file in each.iterdir()} for each in folder.iterdir()}
+
+
+def test_no_two_services_mount_one_volume_of_secrets() -> None:
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    mounted: dict[str, list[str]] = {}
+    for name, service in services.items():
+        for mount in service.get("volumes", []):
+            volume, target = mount.split(":")[:2]
+            if target.startswith(("/secrets", "/services")):
+                mounted.setdefault(volume, []).append(name)
+                assert name == MAKER or target == f"/secrets/{name}", mount
+                assert name == MAKER or mount.endswith(":ro"), mount
+    assert mounted.pop("secrets") == [MAKER]
+    assert all(users[0] == MAKER and len(users) == 2 for users in mounted.values()), mounted
+    assert {users[1] for users in mounted.values()} == set(KNOWN)
+
+
+def test_every_service_is_given_what_it_needs_and_keeps_it(init: ModuleType, tmp_path: Path) -> None:
+    init.main()
+    made = contents(tmp_path / "OWN")
+    assert {service: set(files) for service, files in made.items()} == KNOWN
+    assert made["bootstrap"]["admin.token"] == made["manager"]["admin.token"].strip()
+    assert made["postgres"]["password"] in made["migrate"]["pgpass"]
+    for path in (tmp_path / "OWN").rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0, path
+    init.main()
+    assert contents(tmp_path / "OWN") == made
+
+
+def test_a_stack_with_one_volume_for_all_goes_on_with_its_secrets(init: ModuleType, tmp_path: Path) -> None:
+    init.main()
+    made = contents(tmp_path / "OWN")
+    for service in ("manager", "scheduler", "compute-ctl", "network-ctl", "postgres"):  # as they lay before
+        (tmp_path / "OWN" / service).rename(tmp_path / "SECRETS" / service)
+    init.main()
+    assert contents(tmp_path / "OWN") == made
+    assert [each.name for each in (tmp_path / "SECRETS").iterdir()] == ["trust"]
