@@ -23,7 +23,7 @@ from ces_common import subjects
 AWAY_S = float(os.environ.get("CES_OUTAGE_S", "32"))
 DEADLINE_S = 12
 DEADLINES = {f"CES_{state}_DEADLINE_S": str(DEADLINE_S) for state in ("PLANNED", "PREPARING", "STARTING")}
-PATIENCE_S = 240.0
+PATIENCE_S = AWAY_S + 240  # a job that is placed again lives its whole life once more
 REACHED = {"scheduler", "network-ctl", "compute-ctl", "nats"}
 """Those that can be away while users' requests are answered."""
 SERVICES = [*sorted(REACHED), "manager"]
