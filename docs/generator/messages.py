@@ -111,6 +111,7 @@ def _listeners(subject: str) -> list[str]:
 def _queries() -> str:
     rows = [
         (subjects.heartbeat(NODE), "agent", "manager", reports.Heartbeat, reports.LeaseGrant),
+        (subjects.renewal(NODE), "agent", "manager", queries.CredentialQuery, queries.Credential),
         (subjects.rpc("manager", "snapshot"), "every service", "manager", queries.SnapshotQuery, records.Snapshot),
         (subjects.rpc("scheduler", "plan"), "manager", "scheduler", queries.PlanQuery, queries.PlanAnswer),
         (subjects.rpc("scheduler", "queue"), "manager", "scheduler", queries.QueueQuery, queries.QueueAnswer),

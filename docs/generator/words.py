@@ -16,8 +16,10 @@ SETTINGS = {
     "CES_MIGRATE": "Bring the schema up to date at start, waiting for a database that is not there yet.",
     "CES_ADMIN_TOKEN_FILE": "File with the API's bearer token: at least 16 characters, readable by its owner only.",
     "CES_AGENT_SIGNING_KEY_FILE": "File with the key that signs agents' NATS credentials.",
+    "CES_CREDENTIAL_DAYS": "Days for which a node's NATS credential is good; its agent renews it at half of them.",
     "CES_RETENTION_DAYS": "Days for which settled jobs are kept, with their plans and allocations.",
-    "CES_REVOCATION_KEY_FILE": "File with the key by which forgotten nodes are refused; left out, they are not.",
+    "CES_REVOCATION_KEY_FILE": "File with the key by which forgotten nodes and replaced devices are refused; "
+    "left out, they are not.",
     "CES_ADVERTISED_NATS_URLS": "NATS servers that joining agents are told; `CES_NATS_URLS` where left out.",
     "CES_NATS_REPLICAS": "On how many servers of a NATS cluster at least a copy of each stream lies; the manager "
     "[adds copies and takes none away](state.md#streams-that-are-kept).",
@@ -42,7 +44,7 @@ SETTINGS = {
     "CES_RESERVE": "Whether flows get what was planned. `false`: nothing is reserved, and all flows share links alike.",
     # edge-agent
     "CES_NODE": "The node's name: letters, digits, `_` and `-`, at most 63.",
-    "CES_MANAGER_URL": "Where to join; used until the node has joined.",
+    "CES_MANAGER_URL": "Where to join; used until the node has joined, and where its credential has ended.",
     "CES_JOIN_TOKEN": "The one-time token from `ces node token`; needed until the node has joined.",
     "CES_JOIN_TOKEN_FILE": "File with the token, instead; the agent deletes it once the node has joined.",
     "CES_STATE_DIR": "Folder for credentials, desired state, lease, worker records and logs. Keep it across restarts.",
@@ -51,7 +53,8 @@ SETTINGS = {
     "CES_NODE_GPU": "GPUs offered to jobs. Not detected.",
     "CES_NODE_ARCH": "Architecture that tasks may ask for: `amd64`, `arm64`, ...",
     "CES_NODE_LABELS": "Labels that tasks may ask for: `site=roof,floor=3`.",
-    "CES_HOST_ADDRESS": "IP address at which other nodes' hosts reach this one: the end of VXLAN tunnels.",
+    "CES_HOST_ADDRESS": "IP address at which other nodes' hosts reach this one: the end of VXLAN tunnels. A loopback "
+    "address is for nodes on the manager's machine.",
     "CES_RUNTIME": "How workers run.",
     "CES_NETWORK": "`tc` routes, shapes and measures, and needs root; `none` does none of it.",
     "CES_DATA_PLANE": "Name of the network namespace that holds the data plane.",

@@ -5,14 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 
+import httpx
 import pytest
-from rest_api import Api, join
+from rest_api import Api, join, say, signed
 
 from ces_common import subjects
 from ces_common.bus.port import BusUnavailable, Message, RemoteError
 from ces_common.messages.queries import LinkProbe, LinkProbed
 from ces_common.messages.reports import Heartbeat
-from ces_common.natsauth import new_user_key
+from ces_common.natsauth import UserKey, new_user_key
+from ces_common.natsauth.jwt import claims_of
+from ces_manager.api import cluster
+from ces_manager.api.failed_attempts import BURST
+from ces_manager.database import Database
+from ces_manager.nodes.credentials import Issuer
 from ces_manager.timeouts import Timeouts
 
 
@@ -42,6 +48,90 @@ async def test_a_node_with_a_services_name_is_refused_and_the_token_stays_good(a
     assert wrong.status_code == 422
     assert wrong.json()["errors"][0]["field"] == "name"
     assert (await join(api, token)).status_code == 200
+
+
+async def test_a_join_that_somebody_saw_cannot_be_sent_again_with_changes(api: Api) -> None:
+    token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+    key = new_user_key()
+    body = {"token": token, "name": "n1", "public_key": key.public, "cpu": 2000, "memory": 2**30}
+    route, data, headers = signed("join", body, key)
+    admitted = await say(api, route, data, headers)
+    assert admitted.status_code == 200
+    changed = json.dumps(body | {"labels": {"site": "cellar"}, "cpu": 1}).encode()
+    assert (await say(api, route, changed, headers)).status_code == 403
+    unsigned = await say(api, route, changed, {"Content-Type": "application/json"})
+    assert unsigned.status_code in (403, 422)
+    by_another = signed("join", body | {"cpu": 1}, new_user_key())
+    assert (await say(api, *by_another)).status_code == 403
+    again = await say(api, route, data, headers)
+    assert (again.status_code, again.json()["subnet"]) == (200, admitted.json()["subnet"]), "its answer may be lost"
+    (node,) = (await api.http.get("/v1/nodes")).json()["items"]
+    assert (node["cpu"], node["labels"]) == (2000, {})
+
+
+async def test_an_agent_that_does_not_sign_is_told_to_be_upgraded(api: Api) -> None:
+    token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+    body = {"token": token, "name": "n1", "public_key": new_user_key().public, "cpu": 2000, "memory": 2**30}
+    problem = await api.refused("POST", "/v1/nodes/join", 422, json=body)
+    assert problem["errors"][0]["field"] == "header.Ces-Signature"
+    assert "upgrade the agent" in problem["detail"]
+    assert (await join(api, token)).status_code == 200, "the token stays good"
+
+
+async def test_who_has_no_token_costs_no_signature_and_no_turn_of_the_writer(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("too dear for whoever comes along")
+
+    for where, what in ((Database, "requested_write"), (Issuer, "issue"), (cluster, "is_signed")):
+        monkeypatch.setattr(where, what, never)
+    assert (await join(api, "no-such-token")).status_code == 403
+
+
+async def test_an_address_that_fails_again_and_again_must_wait_and_valid_ones_never(api: Api) -> None:
+    for number in range(2 * BURST):
+        token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+        assert (await join(api, token, f"n{number}")).status_code == 200
+    answers = [await join(api, "no-such-token") for _ in range(BURST + 20)]
+    assert {answer.status_code for answer in answers} == {403, 429}
+    refused = next(answer for answer in answers if answer.status_code == 429)
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert "too many attempts" in refused.json()["detail"]
+    assert (await api.http.get("/v1/nodes")).status_code == 200, "of joining alone"
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254", "0.0.0.0", "224.0.0.1", "roof1"])
+async def test_an_address_that_is_no_hosts_is_refused_and_the_token_stays_good(api: Api, address: str) -> None:
+    token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+    wrong = await join(api, token, host_address=address)
+    assert wrong.status_code == 422
+    assert wrong.json()["errors"][0]["field"] == "host_address"
+    assert "CES_HOST_ADDRESS" in wrong.json()["detail"]
+    assert (await join(api, token, host_address="192.0.2.11")).status_code == 200
+
+
+async def test_a_member_gets_another_credential_for_its_own_key_alone(api: Api) -> None:
+    former, key = new_user_key(), new_user_key()
+    for each in (former, key):
+        token = (await api.http.post("/v1/nodes/tokens", json={"node": "n1"})).json()["token"]
+        assert (await join(api, token, key=each)).status_code == 200
+    assert former.public in api.claims.refused
+
+    async def renewed(name: str, by: UserKey, signer: UserKey) -> httpx.Response:
+        return await say(api, *signed("renew", {"name": name, "public_key": by.public}, signer))
+
+    answer = await renewed("n1", key, key)
+    assert answer.status_code == 200
+    claims = claims_of(answer.json()["jwt"])
+    assert (claims["sub"], claims["name"], claims["exp"] - claims["iat"]) == (key.public, "n1", 86400)
+    for wrong, said in (
+        (await renewed("n1", former, former), "ces node token --node n1"),
+        (await renewed("n2", key, key), "no node n2 has joined"),
+        (await renewed("n1", key, former), "has not signed it"),
+    ):
+        assert wrong.status_code == 403
+        assert said in wrong.json()["detail"]
 
 
 async def test_cordon_and_uncordon(api: Api) -> None:
@@ -109,8 +199,8 @@ async def test_a_heartbeat_that_cannot_be_stored_spoils_no_other(api_on_either: 
 
 async def test_a_node_is_forgotten_and_its_name_joins_again_with_another_key(api_on_either: Api) -> None:
     api = api_on_either
-    key, token = new_user_key().public, (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
-    assert (await join(api, token, public_key=key)).status_code == 200
+    key, token = new_user_key(), (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+    assert (await join(api, token, key=key)).status_code == 200
     await api.heard("n1")
     problem = await api.refused("POST", "/v1/nodes/n1/forget", 409)
     assert problem["detail"] == "node n1 is alive: drain it first (ces node drain n1), or end its agent"
@@ -123,12 +213,12 @@ async def test_a_node_is_forgotten_and_its_name_joins_again_with_another_key(api
     with pytest.raises(RemoteError, match="no node n1 has joined"):
         await api.bus.request("ces.v1.hb.n1", Heartbeat(node="n1", boot="b").encode())
     token = (await api.http.post("/v1/nodes/tokens", json={"node": "n1"})).json()["token"]
-    again = await join(api, token, public_key=key)
+    again = await join(api, token, key=key)
     assert again.status_code == 403
     assert "delete the agent's state folder" in again.json()["detail"]
     assert (await join(api, token)).status_code == 200, "the token stays good for another key"
     api.claims.error = None
     await api.http.post("/v1/nodes/n1/drain")
     assert (await api.http.post("/v1/nodes/n1/forget")).json()["credential"] == "revoked"
-    assert key in api.claims.refused, "what could not be told before is told with the next"
+    assert key.public in api.claims.refused, "what could not be told before is told with the next"
     assert len(api.claims.refused) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,14 +12,26 @@ from typing import Any
 
 import httpx
 from memory_bus import MemoryBroker, MemoryBus
+from nats_process import NatsServer
 from sqlalchemy.engine import URL
 
 from ces_common import subjects
-from ces_common.bus.port import BusError
+from ces_common.bus import NatsBus
+from ces_common.bus.nats_claims import AccountClaims
+from ces_common.bus.port import Bus, BusError
 from ces_common.db import UnitOfWork, migrate, new_engine
 from ces_common.health import serve_http
 from ces_common.messages.reports import Heartbeat
-from ces_common.natsauth import init_trust, load_signing_key, new_user_key
+from ces_common.natsauth import (
+    SIGNATURE,
+    UserKey,
+    init_trust,
+    load_revocation_key,
+    load_signing_key,
+    new_user_key,
+    signature_of,
+)
+from ces_common.natsauth.signed_requests import Purpose
 from ces_common.queuefile import QueueFile
 from ces_common.service import run_loops
 from ces_manager.api.app import make_app
@@ -28,7 +41,9 @@ from ces_manager.database import Database
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.handlers import Messaging
 from ces_manager.messaging.relay import Relay
+from ces_manager.messaging.renewals import serve_renewals
 from ces_manager.network.prober import Prober
+from ces_manager.nodes.credentials import Issuer
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.revocation import Revoker
 from ces_manager.queue.live import LiveQueue
@@ -61,7 +76,7 @@ class FakeClaims:
 @dataclass
 class Api:
     http: httpx.AsyncClient
-    bus: MemoryBus
+    bus: Bus
     claims: FakeClaims
 
     async def submit(self, **changes: Any) -> dict[str, Any]:
@@ -94,14 +109,27 @@ class Api:
 
 
 @asynccontextmanager
-async def running_api(folder: Path, url: URL, queue: QueueFile | None = None) -> AsyncIterator[Api]:
+async def running_api(
+    folder: Path,
+    url: URL,
+    queue: QueueFile | None = None,
+    *,
+    broker: NatsServer | None = None,
+    life_s: float = 86400.0,
+) -> AsyncIterator[Api]:
+    """``broker``: one that trusts what lies in ``folder``; else all is in memory. ``life_s``: of credentials."""
     await asyncio.to_thread(migrate, url)
     uow = UnitOfWork(new_engine(url))
     trust = init_trust(folder / "trust")
-    bus = MemoryBus(MemoryBroker())
+    bus: Bus = MemoryBus(MemoryBroker())
+    claims, telling = FakeClaims(), None
+    if broker is not None:
+        bus = NatsBus(broker.url, name="manager", credentials=trust.new_credentials("manager", "manager"))
+        telling = AccountClaims([broker.url], load_revocation_key(trust.revocation_key_file))
     await bus.connect()
+    await bus.provision()
     database, broadcast, timeouts, measurements = Database(uow), Broadcast(), Timeouts(), Measurements()
-    claims, failure_detector = FakeClaims(), FailureDetector(database.clock.steady)
+    failure_detector = FailureDetector(database.clock.steady)
     relay = Relay(uow, bus)
     database.on_commit(relay.hint.set)
     database.on_commit(broadcast.wake)
@@ -111,14 +139,15 @@ async def running_api(folder: Path, url: URL, queue: QueueFile | None = None) ->
         timeouts=timeouts,
         measurements=measurements,
         failure_detector=failure_detector,
-        revoker=Revoker(database, claims),
+        revoker=Revoker(database, telling or claims),
         prober=Prober(database, bus),
         broadcast=broadcast,
         queue=queue or QueueFile(),
         live_queue=LiveQueue(bus, database.clock.steady),
-        agent_signing_key=load_signing_key(trust.signing_key_file("agent")),
-        agents_nats_urls=["nats://127.0.0.1:4222"],
+        issuer=Issuer(load_signing_key(trust.signing_key_file("agent")), life_s),
+        agents_nats_urls=["nats://127.0.0.1:4222"] if broker is None else [broker.url],
     )
+    await serve_renewals(bus, database, context.issuer, "manager")
     await Messaging(database, bus, timeouts, FailureDetector(database.clock.steady), measurements, broadcast).start()
     stop = asyncio.Event()
     loops = asyncio.create_task(run_loops(stop, relay.run()))
@@ -135,7 +164,20 @@ async def running_api(folder: Path, url: URL, queue: QueueFile | None = None) ->
     uow.engine.dispose()
 
 
-async def join(api: Api, token: str, node: str = "n1", **changes: Any) -> httpx.Response:
-    body = {"token": token, "name": node, "public_key": new_user_key().public, "cpu": 2000, "memory": 2**30}
+async def join(api: Api, token: str, node: str = "n1", key: UserKey | None = None, **changes: Any) -> httpx.Response:
+    key = key or new_user_key()
+    body = {"token": token, "name": node, "public_key": key.public, "cpu": 2000, "memory": 2**30} | changes
+    return await say(api, *signed("join", body, key))
+
+
+def signed(purpose: Purpose, body: dict[str, Any], key: UserKey) -> tuple[str, bytes, dict[str, str]]:
+    """A request as an agent sends it: the route, the body, and the headers."""
+    data = json.dumps(body).encode()
+    headers = {"Content-Type": "application/json", SIGNATURE: signature_of(key.seed, purpose, data)}
+    return f"/v1/nodes/{purpose}", data, headers
+
+
+async def say(api: Api, route: str, body: bytes, headers: dict[str, str]) -> httpx.Response:
+    """Send it, without the administrator's token."""
     async with httpx.AsyncClient(base_url=api.http.base_url) as stranger:
-        return await stranger.post("/v1/nodes/join", json=body | changes)
+        return await stranger.post(route, content=body, headers=headers)

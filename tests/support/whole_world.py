@@ -237,13 +237,23 @@ class WholeWorld:
     def join(self, name: str) -> None:
         """The machine joins with a key of its own."""
         self.keys += 1
-        key = "U" + ascii_uppercase[self.keys % 26] * 55
+        key = "U" + ascii_uppercase[self.keys // 26 % 26] * 27 + ascii_uppercase[self.keys % 26] * 28
         token = self.write(lambda tx: membership.create_token(tx, JoinTokenRequest(node=name))).token
         request = JoinRequest(
             token=token, name=name, cpu=self.nodes[name], memory=2**33, runtime="process", network="tc", public_key=key,
             host_address="127.0.0.1", arch="amd64",
         )  # fmt: skip
         self.write(lambda tx: membership.join_node(tx, request))
+
+    def replace(self, name: str) -> None:
+        """Another machine takes the node's place, and knows nothing. The one before goes on as it will, without its
+        agent."""
+        self.kill(name)
+        former = self.machines.pop(name)
+        self.machines[f"{name} before {self.keys}"] = former
+        folder = former.folder.with_name(f"{name}-{self.keys}")
+        self.machines[name] = Machine(name, folder, self.journal, self.loop.time)
+        self.machines[name].reboot()  # whose boot has another name
 
     def wipe(self, name: str) -> None:
         """The machine loses what its agent wrote down, and the records of its workers, none of which is alive."""

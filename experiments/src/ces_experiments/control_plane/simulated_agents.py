@@ -20,7 +20,7 @@ from ces_common.messages.api import JoinAnswer, JoinRequest
 from ces_common.messages.base import Message
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork, DesiredWorker
 from ces_common.messages.reports import Applied, Heartbeat, LeaseGrant, LinkReport, LinkStatus, Status, WorkerStatus
-from ces_common.natsauth import new_user_key
+from ces_common.natsauth import SIGNATURE, new_user_key, signature_of
 from ces_common.repetition import Repetition
 
 REPEAT_S = 2.0
@@ -96,7 +96,9 @@ class SimulatedNode:
             token=token, name=self.name, public_key=key.public, cpu=self.shape.cpu, memory=self.shape.memory,
             arch="simulated", network="tc",
         )  # fmt: skip
-        answer = await http.post("/v1/nodes/join", json=request.model_dump(mode="json"))
+        body = request.model_dump_json().encode()
+        headers = {"Content-Type": "application/json", SIGNATURE: signature_of(key.seed, "join", body)}
+        answer = await http.post("/v1/nodes/join", content=body, headers=headers)
         answer.raise_for_status()
         joined = JoinAnswer.model_validate_json(answer.content)
         self._bus = NatsBus(joined.nats_urls, name=self.name, credentials=Credentials(joined.jwt, key.seed))

@@ -33,6 +33,7 @@ CENTRAL = (NATS, MANAGER, *CONTROLLERS)
 PATIENT = Timing(lease_s=60, unreachable_s=30)
 JOINING = 8  # nodes at a time
 CONNECTING = 32
+LOOK_S = 0.5
 
 
 @contextmanager
@@ -59,7 +60,7 @@ def central_services(
 def connection(cluster: Cluster) -> httpx.AsyncClient:
     """To its API, as its administrator; close it."""
     headers = {"Authorization": f"Bearer {cluster.token}"}
-    limits = httpx.Limits(max_connections=32)
+    limits = httpx.Limits(max_connections=32, keepalive_expiry=2)  # before the manager closes them, after five
     return httpx.AsyncClient(base_url=cluster.url, headers=headers, timeout=60, limits=limits)
 
 
@@ -73,7 +74,15 @@ async def agents(
     answer.raise_for_status()
     connecting, connected = asyncio.Semaphore(CONNECTING), counted(progress, "nodes connected", len(nodes))
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_work(node, connecting, connected)) for node in nodes]
+        tasks: list[asyncio.Task[None]] = []
+
+        async def start(node: SimulatedNode) -> None:
+            async with connecting:
+                await node.connect()
+            tasks.append(group.create_task(node.run()))
+            connected()
+
+        await asyncio.gather(*map(start, nodes))
         await _all_ready(http, len(nodes))
         for node in nodes:
             node.forget()
@@ -94,13 +103,6 @@ async def _all_join(http: httpx.AsyncClient, nodes: Sequence[SimulatedNode], joi
     await asyncio.gather(*(join() for _ in range(JOINING)))
 
 
-async def _work(node: SimulatedNode, connecting: asyncio.Semaphore, connected: Callable[[], None]) -> None:
-    async with connecting:
-        await node.connect()
-    connected()
-    await node.run()
-
-
 async def _all_ready(http: httpx.AsyncClient, count: int) -> None:
     """Raises TimeoutError when no more nodes became ready for as long as all of a small cluster may take."""
     best = 0
@@ -111,9 +113,10 @@ async def _all_ready(http: httpx.AsyncClient, count: int) -> None:
 async def _more_than(http: httpx.AsyncClient, best: int) -> int:
     async with asyncio.timeout(READY_S):
         while True:
-            if (ready := await _ready(http)) > best:
-                return ready
-            await asyncio.sleep(0.2)
+            with suppress(httpx.TransportError):  # a busy manager closes connections that others want to use again
+                if (ready := await _ready(http)) > best:
+                    return ready
+            await asyncio.sleep(LOOK_S)
 
 
 async def _ready(http: httpx.AsyncClient) -> int:

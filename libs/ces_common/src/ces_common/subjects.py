@@ -21,6 +21,7 @@ ALL_DEAD: Final = f"{PREFIX}.dead.>"
 ALL_HEARTBEATS: Final = f"{PREFIX}.hb.*"
 ALL_REPORTS: Final = f"{PREFIX}.agent.*.*"
 ALL_FETCHES: Final = f"{PREFIX}.fetch.*.*"
+ALL_RENEWALS: Final = f"{PREFIX}.renew.*"
 
 DESIRED_BUCKET: Final = "ces_desired"
 DESIRED_STREAM: Final = f"KV_{DESIRED_BUCKET}"
@@ -91,6 +92,17 @@ def parse_fetch(subject: str) -> str:
     key = ".".join(_rest(subject, "fetch", 2))
     parse_desired_key(key)
     return key
+
+
+def renewal(node: str) -> str:
+    """The subject on which a node asks for a credential that ends later."""
+    return f"{PREFIX}.renew.{node_name(node)}"
+
+
+def parse_renewal(subject: str) -> str:
+    """The node that asks. Raises BadName."""
+    (node,) = _rest(subject, "renew", 1)
+    return node_name(node)
 
 
 def report(node: str, kind: ReportKind) -> str:
@@ -171,7 +183,7 @@ def answered_to(subject: str) -> str:
     """How the reply subject of a request on ``subject`` must begin: with the node's own inbox where nodes ask, with
     any inbox where services do."""
     family, _, rest = subject.removeprefix(f"{PREFIX}.").partition(".")
-    return f"{inbox_prefix(rest.partition('.')[0])}." if family in ("hb", "fetch") else "_INBOX."
+    return f"{inbox_prefix(rest.partition('.')[0])}." if family in ("hb", "fetch", "renew") else "_INBOX."
 
 
 def stream_of(subject: str) -> str:

@@ -15,6 +15,7 @@ from ces_common.service import run_loops, run_service
 from ces_edge_agent.agent import Agent, machine_clocks
 from ces_edge_agent.enrolment import ensure_joined
 from ces_edge_agent.ports import Network, Runtime
+from ces_edge_agent.renewal import Renewal
 from ces_edge_agent.settings import AgentSettings
 
 log = structlog.get_logger()
@@ -69,10 +70,12 @@ async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
     await network.open()
     urls = {"nats_urls": membership.urls(), "nats_creds": membership.credentials}
     bus = bus_from(settings.model_copy(update=urls), settings.node)
-    agent = Agent(settings, bus, runtime, network, machine_clocks())
+    clocks = machine_clocks()
+    agent = Agent(settings, bus, runtime, network, clocks)
+    renewal = Renewal(bus, membership, settings.node, settings.manager_url, clocks.steady)
     try:
         async with serve_http(health_app(agent.missing), settings.http_host, settings.http_port):
-            await run_loops(stop, agent.reconcile(), communicate(agent))
+            await run_loops(stop, agent.reconcile(), communicate(agent), renewal.run())
     finally:
         await bus.close()
         agent.close()

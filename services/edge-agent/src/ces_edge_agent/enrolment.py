@@ -10,7 +10,8 @@ import httpx
 import structlog
 
 from ces_common.messages.api import JoinAnswer, JoinRequest
-from ces_common.natsauth import UserKey, credentials_file, new_user_key
+from ces_common.natsauth import SIGNATURE, UserKey, credentials_file, new_user_key, read_credentials, signature_of
+from ces_common.natsauth.credentials import Credentials
 from ces_common.natsauth.keys import public_key
 from ces_common.service import BadSetup
 from ces_edge_agent.files import write_atomically
@@ -37,9 +38,17 @@ class Membership:
     def urls(self) -> list[str]:
         return [str(url) for url in json.loads(self._servers.read_text())]
 
-    def save(self, credentials: str, urls: list[str]) -> None:
+    def held(self) -> Credentials:
+        """Raises OSError, ValueError."""
+        return read_credentials(self.credentials)
+
+    def save(self, credentials: Credentials, urls: list[str]) -> None:
         write_atomically(self._servers, json.dumps(urls))
-        write_atomically(self.credentials, credentials)
+        self.renew(credentials)
+
+    def renew(self, credentials: Credentials) -> None:
+        """Raises OSError."""
+        write_atomically(self.credentials, credentials_file(credentials.jwt, credentials.seed))
 
 
 def _own_key(path: Path) -> UserKey:
@@ -106,10 +115,12 @@ async def _join(settings: AgentSettings, membership: Membership) -> None:
         network=settings.network,
         host_address=settings.host_address,
     )
+    body = request.model_dump_json().encode()
+    headers = {"Content-Type": "application/json", SIGNATURE: signature_of(key.seed, "join", body)}
     async with httpx.AsyncClient(base_url=settings.manager_url, timeout=10) as client:
         while True:
             try:
-                answer = await client.post("/v1/nodes/join", json=request.model_dump(mode="json"))
+                answer = await client.post("/v1/nodes/join", content=body, headers=headers)
             except httpx.TransportError as error:
                 log.info("waiting for the manager", url=settings.manager_url, error=str(error))
                 await asyncio.sleep(RETRY_S)
@@ -121,6 +132,6 @@ async def _join(settings: AgentSettings, membership: Membership) -> None:
             if answer.is_error:
                 raise JoinRefused(f"the manager refused this node: {answer.text}")
             joined = JoinAnswer.model_validate_json(answer.content)
-            membership.save(credentials_file(joined.jwt, key.seed), joined.nats_urls)
+            membership.save(Credentials(joined.jwt, key.seed), joined.nats_urls)
             log.info("joined", node=joined.node, subnet=joined.subnet)
             return

@@ -24,8 +24,10 @@ from ces_manager.measurements import Measurements
 from ces_manager.messaging.controllers import hear_controllers
 from ces_manager.messaging.handlers import SERVICE, Messaging
 from ces_manager.messaging.relay import Relay
+from ces_manager.messaging.renewals import serve_renewals
 from ces_manager.messaging.streams import StreamKeeper
 from ces_manager.network.prober import Prober
+from ces_manager.nodes.credentials import Issuer
 from ces_manager.nodes.expiry import LOST_AT_ONCE, expire
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.hearing import HearingClock
@@ -33,7 +35,7 @@ from ces_manager.nodes.revocation import Revoker
 from ces_manager.queue.live import LiveQueue
 from ces_manager.retention import cutoffs, has_aged, prune
 from ces_manager.settings import ManagerSettings
-from ces_manager.timeouts import Timeouts
+from ces_manager.timeouts import DAY_S, Timeouts
 
 log = structlog.get_logger()
 DATABASE_RETRY_S = 1.0
@@ -48,6 +50,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         signing_key = load_signing_key(settings.agent_signing_key_file)
     except ValueError as error:
         raise BadSetup(f"CES_AGENT_SIGNING_KEY_FILE: {error}") from error
+    issuer = Issuer(signing_key, settings.credential_days * DAY_S)
     claims, queue = claims_from(settings), read_queue(settings.queue)
     if settings.migrate:
         await migrated(settings.database_url)
@@ -72,7 +75,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         broadcast=broadcast,
         queue=queue,
         live_queue=LiveQueue(bus, database.clock.steady),
-        agent_signing_key=signing_key,
+        issuer=issuer,
         agents_nats_urls=settings.agents_nats_urls,
     )
     started = asyncio.Event()
@@ -88,6 +91,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         await bus.connect()
         bus.on_reconnect(revoker.reconnected)
         await hear_controllers(bus, failure_detector)
+        await serve_renewals(bus, database, issuer, SERVICE)
         await messaging.start(streams.made)
         started.set()
         await relay.run()
@@ -118,7 +122,7 @@ def claims_from(settings: ManagerSettings) -> AccountClaims | None:
     """Raises BadSetup where the revocation key cannot be used."""
     path = settings.revocation_key_file
     if path is None:
-        log.warning("CES_REVOCATION_KEY_FILE is not set: the credentials of forgotten nodes stay good")
+        log.warning("CES_REVOCATION_KEY_FILE is not set: credentials of forgotten and replaced devices stay good")
         return None
     read_secret(path, "CES_REVOCATION_KEY_FILE")
     try:

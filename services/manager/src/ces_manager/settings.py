@@ -16,8 +16,9 @@ Seconds = Annotated[float, Field(gt=0)]
 
 class ManagerSettings(QueueSettings):
     """``admin_token_file`` holds the API's bearer token, ``agent_signing_key_file`` the seed of the scoped key that
-    signs agents' credentials, ``revocation_key_file`` what it takes to have a forgotten node's credential refused
-    (which stays good where this is left out). These files must be readable by their owner only."""
+    signs agents' credentials, ``revocation_key_file`` what it takes to have the credential of a forgotten node or a
+    replaced device refused (which stays good until it ends where this is left out). These files must be readable by
+    their owner only."""
 
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8080
     database_url: str = "sqlite:///ces.db"
@@ -36,6 +37,7 @@ class ManagerSettings(QueueSettings):
     max_deadline_misses: Annotated[int, Field(ge=1)] = 3
     tick_s: Seconds = 1.0
     retention_days: Annotated[float, Field(gt=0)] = 30.0  # of settled jobs
+    credential_days: Annotated[float, Field(gt=0, le=3650)] = 30.0  # for which a node's NATS credential is good
 
     @model_validator(mode="before")
     @classmethod

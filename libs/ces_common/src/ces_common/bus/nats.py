@@ -89,6 +89,15 @@ class NatsBus:
     def on_reconnect(self, callback: Callback) -> None:
         self._connection.on_reconnect(callback)
 
+    def on_refused(self, callback: Callback) -> None:
+        """Call back whenever the broker does not let this identity in: its credentials have ended, say."""
+        self._connection.on_refused(callback)
+
+    async def use(self, credentials: Credentials) -> None:
+        """Go on with other credentials of the same identity; neither messages nor subscriptions are lost. Raises
+        AccessRefused, BusUnavailable, and then goes on with the former ones."""
+        await self._connection.use(credentials)
+
     def _js(self) -> JetStreamContext:
         return self._connection.client.jetstream(timeout=STORE_TIMEOUT_S)
 

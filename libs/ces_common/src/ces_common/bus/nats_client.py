@@ -6,14 +6,16 @@ task or the connection, and whoever may publish at all could so make a service d
 
 from __future__ import annotations
 
-from typing import Final
+import random
+from typing import Any, Final
 
 import structlog
-from nats.aio.client import Client
+from nats.aio.client import Client, Server
 from nats.errors import ProtocolError
 from nats.protocol.parser import AWAITING_CONTROL_LINE, HMSG_RE, MSG_RE, Parser
 
 log = structlog.get_logger(__name__)
+MAX_RECONNECT_WAIT_S: Final = 5.0
 LINE_END: Final = b"\r\n"
 MAX_LINE: Final = 1 << 16  # bytes of a message's first line; the server's own limit is far below it
 
@@ -72,3 +74,10 @@ class TolerantClient(Client):
             await super()._process_msg(sid, subject, reply, data, headers)
         except Exception as error:  # whatever its bytes make the library raise
             log.debug("malformed message skipped", subject=subject, error=type(error).__name__)
+
+
+def next_server(pool: list[Server], _info: dict[str, Any]) -> tuple[Server | None, float]:
+    """Each server in turn, with a growing and jittered wait."""
+    server = min(pool, key=lambda each: each.reconnects)
+    wait_s = min(MAX_RECONNECT_WAIT_S, 0.1 * 2.0 ** min(server.reconnects, 16))
+    return server, wait_s * random.uniform(0.5, 1.0)

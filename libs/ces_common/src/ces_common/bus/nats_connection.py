@@ -10,21 +10,22 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Final
 
 import nats.errors
 import structlog
-from nats.aio.client import Client, RawCredentials, Server
+from nats.aio.client import Client, RawCredentials
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription as NatsSubscription
 
 from ces_common import subjects
-from ces_common.bus.nats_client import TolerantClient
+from ces_common.bus.nats_client import MAX_RECONNECT_WAIT_S, TolerantClient, next_server
 from ces_common.bus.nats_errors import check_size, translated
+from ces_common.bus.nats_refusals import Refusals, is_no_entry
+from ces_common.bus.nats_tasks import cancellation_kept, drain, logged, settle, stop
 from ces_common.bus.port import (
     AccessRefused,
     BusError,
@@ -35,15 +36,10 @@ from ces_common.natsauth.credentials import Credentials, credentials_file
 
 log = structlog.get_logger(__name__)
 
-MAX_RECONNECT_WAIT_S: Final = 5.0
 PING_EVERY_S: Final = 5  # with two unanswered pings a silent loss is noticed within 15 s
-DRAIN_S: Final = 3.0
 FLUSH_S: Final = 10
 PENDING_MESSAGES: Final = 16384
 PENDING_BYTES: Final = 64 * 1024 * 1024
-
-_REFUSED = re.compile(r'permissions violation for (publish|subscription) to "([^"]+)"')
-_AUTH = ("authorization violation", "authentication", "user authentication revoked")
 
 RawHandler = Callable[[Msg], Awaitable[None]]
 
@@ -71,7 +67,9 @@ class NatsConnection:
         self._client: Client | None = None
         self._subscriptions: list[LastingSubscription] = []
         self._callbacks: list[Callback] = []
-        self._waiters: dict[asyncio.Future[None], tuple[str, str]] = {}
+        self._when_refused: list[Callback] = []
+        self._asking: dict[asyncio.Task[Msg], Client] = {}
+        self._refusals = Refusals(name)
         self._tasks: set[asyncio.Task[None]] = set()
         self._up = asyncio.Event()
         self._closing = False
@@ -96,6 +94,9 @@ class NatsConnection:
     def on_reconnect(self, callback: Callback) -> None:
         self._callbacks.append(callback)
 
+    def on_refused(self, callback: Callback) -> None:
+        self._when_refused.append(callback)
+
     async def connect(self, deadline_s: float | None) -> None:
         try:
             async with asyncio.timeout(deadline_s):
@@ -119,8 +120,9 @@ class NatsConnection:
                 return await self._attempt()
             except AccessRefused as error:
                 if stop_when_refused:
+                    self._tell(self._when_refused)
                     raise
-                self._say("refused", "the message broker refuses this identity", error=str(error))
+                self._refused(error)
             except BusUnavailable as error:
                 self._say("unreachable", "waiting for the message broker", servers=self._servers, error=str(error))
             await asyncio.sleep(wait_s * random.uniform(0.5, 1.0))
@@ -142,15 +144,17 @@ class NatsConnection:
                 failed.set_result(None)
 
         async def on_reconnected() -> None:
+            if client is not self._client:  # its place was taken
+                return
             log.info("bus reconnected", name=self._name)
             self._came_back()
 
         async def on_disconnected() -> None:
+            if client is not self._client:
+                return
             if not self._closing:
                 log.warning("bus disconnected", name=self._name)
-            for waiter in self._waiters:
-                if not waiter.done():
-                    waiter.set_exception(BusUnavailable("the message broker was lost before it answered"))
+            self._refusals.lost()
 
         async def on_closed() -> None:
             if not self._closing and client is self._client:
@@ -171,7 +175,7 @@ class NatsConnection:
                 closed_cb=on_closed,
                 max_reconnect_attempts=-1,
                 reconnect_time_wait=1,
-                reconnect_to_server_handler=_next_server,
+                reconnect_to_server_handler=next_server,
                 ping_interval=PING_EVERY_S,
                 inbox_prefix=self._inbox_prefix,
                 **options,
@@ -187,10 +191,10 @@ class NatsConnection:
                     return client
         finally:
             if not established and not (connecting.done() and connecting.exception()):
-                await _stop(connecting)
+                await stop(connecting)
                 await client.close()
         reason = errors[-1] if errors else ConnectionResetError("the broker closed the connection at once")
-        if any(word in str(reason).lower() for word in _AUTH):
+        if is_no_entry(reason):
             raise AccessRefused(f"the message broker refuses this identity: {reason}")
         raise BusUnavailable(str(reason) or type(reason).__name__)
 
@@ -207,21 +211,77 @@ class NatsConnection:
         if not client.is_closed:
             self._came_back()
 
+    async def use(self, credentials: Credentials) -> None:
+        """Go on with other credentials of the same identity, over a connection of their own. It is made, and everything
+        subscribed there, before the one that takes its place ends: nothing is lost, and for a moment a message may come
+        twice. Where there is no connection now, the next one is made with them. Raises AccessRefused, BusUnavailable;
+        then all stays as it was."""
+        before, former = self._client, self._credentials
+        self._credentials = credentials
+        if before is None:
+            return
+        if not before.is_connected:  # the library would try the former ones for ever
+            await before.close()
+            return
+        try:
+            client, fresh = await self._second_connection()
+        except BaseException:
+            self._credentials = former
+            raise
+        if self._client is not before:  # lost meanwhile, and made again with these very credentials
+            await client.close()
+            return
+        self._adopt(client)
+        retired = [each.current for each in fresh]
+        for subscription, current in fresh.items():
+            subscription.current = current
+            if subscription not in self._subscriptions:  # closed meanwhile
+                await current.unsubscribe()
+        self._spawn(self._retire(before, [each for each in retired if each is not None]))
+
+    async def _second_connection(self) -> tuple[Client, dict[LastingSubscription, NatsSubscription]]:
+        client = await self._attempt()
+        try:
+            with translated("subscriptions"):
+                fresh = {each: await self._subscribe(client, each) for each in list(self._subscriptions)}
+                await client.flush(FLUSH_S)
+            return client, fresh
+        except BaseException:
+            await client.close()
+            raise
+
+    async def _retire(self, client: Client, subscriptions: Sequence[NatsSubscription]) -> None:
+        """Let what was asked and heard over it come to an end, then close it."""
+        try:
+            await settle([drain(each) for each in subscriptions])
+            asked = [task for task, by in self._asking.items() if by is client]
+            if asked:
+                await asyncio.wait(asked)
+        finally:
+            await client.close()
+
     def _came_back(self) -> None:
         self._up.set()
-        for callback in self._callbacks:
-            self._spawn(_logged(callback))
+        self._tell(self._callbacks)
+
+    def _refused(self, error: Exception) -> None:
+        self._say("refused", "the message broker refuses this identity", error=str(error))
+        self._tell(self._when_refused)
+
+    def _tell(self, callbacks: Sequence[Callback]) -> None:
+        for callback in callbacks:
+            self._spawn(logged(callback))
 
     def _on_error(self, error: Exception) -> None:
-        match = _REFUSED.search(str(error).lower())
-        if match:
-            for waiter, refused in list(self._waiters.items()):
-                if refused == match.groups() and not waiter.done():
-                    waiter.set_result(None)
-            log.warning("bus permission refused", name=self._name, action=match[1], subject=match[2])
-        elif isinstance(error, nats.errors.SlowConsumerError):
+        if self._refusals.told(error):
+            return
+        if isinstance(error, nats.errors.SlowConsumerError):
             self._say("slow", "bus messages dropped: handler too slow", subject=error.subject)
-        elif not self._closing:
+        elif self._closing:
+            return
+        elif is_no_entry(error):
+            self._refused(error)
+        else:
             self._say(type(error).__name__, "bus connection error", error=str(error) or type(error).__name__)
 
     def _say(self, kind: str, text: str, **details: object) -> None:
@@ -231,18 +291,10 @@ class NatsConnection:
             self._quiet_until[kind] = now + 10.0
             log.warning(text, name=self._name, **details)
 
-    @contextmanager
-    def refusal(self, action: str, subject: str) -> Iterator[asyncio.Future[None]]:
+    def refusal(self, action: str, subject: str) -> AbstractContextManager[asyncio.Future[None]]:
         """A future that is done when the broker refuses ``action`` (publish, subscription) on ``subject``, and that
         fails with BusUnavailable when the connection is lost."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters[waiter] = (action, subject.lower())  # the library reports errors in lower case
-        try:
-            yield waiter
-        finally:
-            del self._waiters[waiter]
-            if not waiter.cancel() and not waiter.cancelled():
-                waiter.exception()  # seen, whether or not anybody asked
+        return self._refusals.of(action, subject)
 
     async def subscribe(self, subject: str, handler: RawHandler, *, queue: str = "") -> LastingSubscription:
         """Subscribe and wait until the broker knows of it. Raises AccessRefused, BusUnavailable."""
@@ -255,6 +307,8 @@ class NatsConnection:
                 if refused.done():
                     refused.result()
                     raise AccessRefused(f"may not subscribe to {subject}")
+                if client is not self._client:
+                    raise BusUnavailable("the connection was made anew while subscribing")
             except BaseException:  # the client would keep it, and hand its messages to a handler that nobody waits for
                 with suppress(nats.errors.Error):
                     await current.unsubscribe()
@@ -265,7 +319,7 @@ class NatsConnection:
     async def flush(self) -> None:
         """Wait until the broker has seen what was sent so far. Raises BusUnavailable, RequestTimeout."""
         client = self.client
-        with translated("flush"), _cancellation_kept():
+        with translated("flush"), cancellation_kept():
             # Twice: the library's ping overtakes what waits in its buffer, but then lets it go out.
             await client.flush(FLUSH_S)
             await client.flush(FLUSH_S)
@@ -294,7 +348,7 @@ class NatsConnection:
     ) -> None:
         client = self.client
         check_size(client, subject, data, headers)
-        with translated(subject), _cancellation_kept():
+        with translated(subject), cancellation_kept():
             await client.publish(subject, data, reply=reply, headers=dict(headers) if headers else None)
 
     async def request(self, subject: str, data: bytes, headers: Mapping[str, str] | None, timeout_s: float) -> Msg:
@@ -305,6 +359,8 @@ class NatsConnection:
             asking = asyncio.create_task(
                 client.request(subject, data, timeout=timeout_s, headers=dict(headers) if headers else None)
             )
+            self._asking[asking] = client
+            asking.add_done_callback(self._asking.pop)
             reply: Msg = await self.first(asking, refused, f"may not publish to {subject}")
             return reply
 
@@ -317,7 +373,7 @@ class NatsConnection:
             refused.result()
             raise AccessRefused(otherwise)
         finally:
-            await _stop(doing)
+            await stop(doing)
 
     async def close(self, finishing: Collection[asyncio.Future[Any]] = ()) -> None:
         """Let the handlers and what they started (``finishing``, read late) come to an end, then disconnect."""
@@ -325,13 +381,13 @@ class NatsConnection:
             return
         self._closing = True
         for task in list(self._tasks):
-            await _stop(task)
+            await stop(task)
         client = self._client
         if client is None:
             return
         if client.is_connected:
-            await _settle([_drain(s.current) for s in self._subscriptions if s.current is not None])
-            await _settle(list(finishing))
+            await settle([drain(s.current) for s in self._subscriptions if s.current is not None])
+            await settle(list(finishing))
         self._subscriptions.clear()
         await client.close()
         self._client = None
@@ -340,52 +396,3 @@ class NatsConnection:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _next_server(pool: list[Server], _info: dict[str, Any]) -> tuple[Server | None, float]:
-    """Each server in turn, with a growing and jittered wait."""
-    server = min(pool, key=lambda each: each.reconnects)
-    wait_s = min(MAX_RECONNECT_WAIT_S, 0.1 * 2.0 ** min(server.reconnects, 16))
-    return server, wait_s * random.uniform(0.5, 1.0)
-
-
-async def _logged(callback: Callback) -> None:
-    try:
-        await callback()
-    except Exception:
-        log.exception("a reconnect callback failed")
-
-
-async def _drain(subscription: NatsSubscription) -> None:
-    await subscription.drain()  # type: ignore[no-untyped-call]
-
-
-async def _settle(work: Sequence[Awaitable[Any]]) -> None:
-    """Wait for all of it, but not for ever."""
-    if work:
-        _, late = await asyncio.wait([asyncio.ensure_future(each) for each in work], timeout=DRAIN_S)
-        for each in late:
-            await _stop(each)
-
-
-@contextmanager
-def _cancellation_kept() -> Iterator[None]:
-    """Raises CancelledError if the task was cancelled meanwhile: the library swallows a cancellation that meets it
-    while flushing, and a loop that published would go on for ever."""
-    task = asyncio.current_task()
-    assert task is not None, "only a task can be cancelled"
-    before = task.cancelling()
-    try:
-        yield
-    finally:
-        if task.cancelling() > before:
-            raise asyncio.CancelledError
-
-
-async def _stop(task: asyncio.Future[Any]) -> None:
-    """Cancel until it has ended: the library swallows a cancellation that meets it while flushing."""
-    while not task.done():
-        task.cancel()
-        await asyncio.wait({task}, timeout=0.5)
-    if not task.cancelled():
-        task.exception()

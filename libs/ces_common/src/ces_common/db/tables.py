@@ -50,8 +50,8 @@ class ClusterRow(Base):
 
 
 class NodeRow(Base):
-    """``least_generation``: the version at which the node joined, or was last given up as lost. What it was to run
-    before may run elsewhere."""
+    """``least_generation``: the version at which the node joined, with its present key, or was last given up as lost.
+    What it was to run before may run elsewhere, or is over."""
 
     __tablename__ = "nodes"
     name: Mapped[str] = mapped_column(String(63), primary_key=True)
@@ -264,7 +264,8 @@ class InboxRow(Base):
 
 
 class JoinTokenRow(Base):
-    """``hash``: SHA-256 of the token. ``used_by``: the public key that the token admitted."""
+    """``hash``: SHA-256 of the token. ``used_by``: the public key that the token admitted. ``used_for``: a digest of
+    the request that it admitted."""
 
     __tablename__ = "join_tokens"
     hash: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -272,10 +273,12 @@ class JoinTokenRow(Base):
     expires_at: Mapped[datetime] = mapped_column(UtcTime, index=True)
     used_at: Mapped[datetime | None] = mapped_column(UtcTime)
     used_by: Mapped[str | None] = mapped_column(String(56))
+    used_for: Mapped[str | None] = mapped_column(String(64))
 
 
 class RevokedKeyRow(Base):
-    """A forgotten node's public key: no credential for it is good any more, and it is never admitted again."""
+    """The public key of a node that was forgotten, or of the device in whose place another has joined: no credential
+    for it is good any more, and it is never admitted again."""
 
     __tablename__ = "revoked_keys"
     public_key: Mapped[str] = mapped_column(String(56), primary_key=True)

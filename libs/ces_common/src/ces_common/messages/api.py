@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ces_common.jobfile import DEFAULT_TENANT, Document, FlowMode, NodeName
 from ces_common.messages.base import Message
-from ces_common.messages.bounds import Id
+from ces_common.messages.bounds import Id, PublicKey
 from ces_common.messages.events import JobName, QueueStatusView, Reason
 from ces_common.messages.queries import PlanAnswer
 from ces_common.messages.records import LinkState
@@ -303,11 +303,12 @@ class JoinTokenRequest(Document):
 
 
 class JoinRequest(Document):
-    """``POST /v1/nodes/join`` (authorised by the token): what a node has, and its public NATS user key (nkey U...)."""
+    """``POST /v1/nodes/join`` (authorised by the token, signed with the node's key): what a node has, and its public
+    NATS user key (nkey U...)."""
 
     token: Id
     name: NodeName
-    public_key: Annotated[str, Field(pattern=r"^U[A-Z2-7]{55}$")]
+    public_key: PublicKey
     cpu: Annotated[int, Field(ge=0, le=LARGEST)]  # millicores
     memory: Annotated[int, Field(ge=0, le=LARGEST)]  # bytes
     gpu: Annotated[int, Field(ge=0, le=1024)] = 0
@@ -325,6 +326,13 @@ class JoinAnswer(Message):
     jwt: str
     nats_urls: list[str]
     subnet: str
+
+
+class RenewRequest(Document):
+    """``POST /v1/nodes/renew`` (signed with the node's key): for a member whose credential has ended."""
+
+    name: NodeName
+    public_key: PublicKey
 
 
 class ForgottenNode(Message):

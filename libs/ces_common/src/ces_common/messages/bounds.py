@@ -27,6 +27,8 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 Number = Annotated[float, Field(ge=-1e24, le=1e24, allow_inf_nan=False)]
 Amount = Annotated[float, Field(ge=0, le=1e24, allow_inf_nan=False)]
 Id = Annotated[str, Field(max_length=MAX_ID)]
+PublicKey = Annotated[str, Field(pattern=r"^U[A-Z2-7]{55}$")]
+"""Of a NATS user."""
 Node = Annotated[str, Field(pattern=NODE_NAME)]
 Remark = Annotated[str, BeforeValidator(_cut), Field(max_length=MAX_REASON)]
 """A reason in words. A longer one is cut: what it is about matters more."""

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ces_common.jobfile import JobFile
 from ces_common.messages.base import Message
-from ces_common.messages.bounds import Amount, Count, Id, Node, Number, Small
+from ces_common.messages.bounds import Amount, Count, Id, Node, Number, PublicKey, Small
 from ces_common.messages.events import FlowPlan, PolicyAdvice, QueueStatus, Reason
 
 MAX_LOG = 2**20  # bytes of one answer
@@ -20,6 +20,19 @@ class SnapshotQuery(Message):
 
     since: Count = 0
     epoch: Id = ""
+
+
+class CredentialQuery(Message):
+    """A node asks for a credential that ends later. ``public_key``: its own."""
+
+    public_key: PublicKey
+
+
+class Credential(Message):
+    """A node's NATS credential: a JWT for its own key."""
+
+    node: Node
+    jwt: str
 
 
 class PlanQuery(Message):

@@ -11,6 +11,7 @@ from ces_common.natsauth.credentials import (
 )
 from ces_common.natsauth.jwt import revoking
 from ces_common.natsauth.permissions import AGENT, REVOKER, SERVICES
+from ces_common.natsauth.signed_requests import SIGNATURE, is_signed, signature_of
 from ces_common.natsauth.trust import (
     RevocationKey,
     SigningKey,
@@ -25,6 +26,7 @@ __all__ = [
     "AGENT",
     "REVOKER",
     "SERVICES",
+    "SIGNATURE",
     "Credentials",
     "RevocationKey",
     "SigningKey",
@@ -32,6 +34,7 @@ __all__ = [
     "UserKey",
     "credentials_file",
     "init_trust",
+    "is_signed",
     "issue_user",
     "load_revocation_key",
     "load_signing_key",
@@ -40,4 +43,5 @@ __all__ = [
     "revoking",
     "save_credentials",
     "server_config",
+    "signature_of",
 ]

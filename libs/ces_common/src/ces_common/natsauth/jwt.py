@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -45,9 +46,10 @@ def account(signing_seed: str, account_: str, name: str, scopes: Mapping[str, tu
     return _encode(signing_seed, account_, name, claims)
 
 
-def user(signing_seed: str, public: str, name: str, *, account: str) -> str:
-    """A user of a scoped signing key: it must carry no permissions or limits of its own."""
-    return _encode(signing_seed, public, name, {"type": "user", "issuer_account": account})
+def user(signing_seed: str, public: str, name: str, *, account: str, life_s: float | None) -> str:
+    """A user of a scoped signing key: it must carry no permissions or limits of its own. ``life_s``: None for one that
+    never ends."""
+    return _encode(signing_seed, public, name, {"type": "user", "issuer_account": account}, life_s=life_s)
 
 
 def system_user(account_seed: str, public: str, name: str, permissions: Permissions) -> str:
@@ -96,9 +98,18 @@ def _template(permissions: Permissions) -> dict[str, object]:
     return template
 
 
-def _encode(seed: str, subject: str, name: str, claims: Mapping[str, Any], issued: int | None = None) -> str:
+def _encode(
+    seed: str,
+    subject: str,
+    name: str,
+    claims: Mapping[str, Any],
+    issued: int | None = None,
+    life_s: float | None = None,
+) -> str:
+    issued = int(time.time()) if issued is None else issued
     body = {
-        "iat": int(time.time()) if issued is None else issued,
+        "iat": issued,
+        **({} if life_s is None else {"exp": issued + math.ceil(life_s)}),
         "iss": public_key(seed),
         "name": name,
         "sub": subject,

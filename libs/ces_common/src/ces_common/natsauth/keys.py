@@ -8,6 +8,8 @@ import os
 from enum import Enum
 
 import nkeys
+from nacl.exceptions import BadSignatureError
+from nacl.signing import VerifyKey
 
 
 class Kind(Enum):
@@ -35,6 +37,16 @@ def sign(seed: str, data: bytes) -> bytes:
     """Raises BadKey."""
     signature: bytes = _pair(seed).sign(data)
     return signature
+
+
+def is_signature(public: str, data: bytes, signature: bytes) -> bool:
+    """Whether the user whose public key that is has signed the data. Raises BadKey."""
+    raw = base64.b32decode(check_user_key(public))
+    try:
+        VerifyKey(raw[1:33]).verify(data, signature)
+    except (BadSignatureError, ValueError):  # ValueError: not of a signature's length
+        return False
+    return True
 
 
 def check_user_key(public: str) -> str:

@@ -98,6 +98,7 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
     AGENT: Permissions(
         publish=(
             f"{subjects.PREFIX}.hb.{_ME}",
+            f"{subjects.PREFIX}.renew.{_ME}",
             f"{subjects.PREFIX}.agent.{_ME}.>",
             *(f"{subjects.PREFIX}.fetch.{_ME}.{kind}" for kind in subjects.DESIRED_KINDS),
         ),
@@ -120,7 +121,7 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
             *_consumer(subjects.DEAD_STREAM, "manager"),
             *(f"{_API}.STREAM.{verb}.{name}" for verb in ("CREATE", "UPDATE", "INFO") for name in _STORED),
         ),
-        subscribe=(subjects.ALL_HEARTBEATS, subjects.ALL_REPORTS, subjects.ALL_FETCHES),
+        subscribe=(subjects.ALL_HEARTBEATS, subjects.ALL_REPORTS, subjects.ALL_FETCHES, subjects.ALL_RENEWALS),
     ),
     "scheduler": _follower(
         "scheduler",

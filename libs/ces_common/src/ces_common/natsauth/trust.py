@@ -129,8 +129,9 @@ def load_revocation_key(path: Path) -> RevocationKey:
     return key
 
 
-def issue_user(signing_key: SigningKey, name: str, public: str) -> str:
-    """The JWT that makes the holder of ``public`` the user ``name``, with what the key's role may do.
+def issue_user(signing_key: SigningKey, name: str, public: str, life_s: float | None = None) -> str:
+    """The JWT that makes the holder of ``public`` the user ``name``, with what the key's role may do, for ``life_s``
+    seconds; for ever when left out.
 
     Raises BadName or BadKey: both come from a node that wants to join, and the name becomes part of subjects. It may
     be no service's, whose answers the node would hear.
@@ -138,7 +139,7 @@ def issue_user(signing_key: SigningKey, name: str, public: str) -> str:
     checked = subjects.node_name(name) if signing_key.role == AGENT else subjects.token(name)
     if signing_key.role == AGENT and name in (*SERVICES, REVOKER):
         raise subjects.BadName(f"{name!r} is the name of a service: call the node otherwise")
-    return jwt.user(signing_key.seed, check_user_key(public), checked, account=signing_key.account)
+    return jwt.user(signing_key.seed, check_user_key(public), checked, account=signing_key.account, life_s=life_s)
 
 
 def _revocation_key(path: Path, account: str, system_seed: str) -> RevocationKey:

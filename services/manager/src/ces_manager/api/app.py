@@ -12,6 +12,7 @@ from ces_common.messages.api import Problem
 from ces_manager.api import cluster, jobs, problems
 from ces_manager.api.auth import BearerAuth
 from ces_manager.api.context import Context
+from ces_manager.api.failed_attempts import FailedAttempts
 from ces_manager.api.limits import BodyLimit, ZeroCharacters
 
 DESCRIPTION = "Places distributed-training jobs on edge nodes, with bandwidth and path for every flow."
@@ -33,4 +34,5 @@ def make_app(context: Context, token: str, ready: Ready) -> FastAPI:
     app.add_middleware(BodyLimit)
     app.add_middleware(ZeroCharacters)
     app.add_middleware(BearerAuth, token=token)
+    app.add_middleware(FailedAttempts)
     return app

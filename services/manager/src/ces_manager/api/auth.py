@@ -1,5 +1,5 @@
-"""Authentication by the admin token. Health, metrics, the API's description and joining, which has a token of its own,
-are open."""
+"""Authentication by the admin token. Health, metrics and the API's description are open, and so is what agents ask, who
+prove themselves by a join token or by their keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ces_common.service import BadSetup
 from ces_manager.api.problems import problem
 
-OPEN = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/v1/nodes/join"})
+AGENTS = frozenset({"/v1/nodes/join", "/v1/nodes/renew"})
+OPEN = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"}) | AGENTS
 LEAST_LENGTH = 16
 
 

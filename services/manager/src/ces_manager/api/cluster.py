@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Header, Query, Request
 
 from ces_common.db import WriteTx
 from ces_common.messages.api import (
@@ -19,22 +19,28 @@ from ces_common.messages.api import (
     LinkView,
     NodeView,
     Page,
+    RenewRequest,
     TopologyFile,
     TopologyView,
 )
-from ces_common.natsauth import issue_user
-from ces_common.subjects import BadName
+from ces_common.messages.queries import Credential
+from ces_common.natsauth import SIGNATURE, is_signed
+from ces_common.natsauth.signed_requests import Purpose
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.strict_route import StrictRoute
-from ces_manager.errors import Invalid
+from ces_manager.errors import Forbidden, Invalid
 from ces_manager.network import link_views
 from ces_manager.network.topology import put_topology as replace_topology
 from ces_manager.nodes import membership, node_views, operations
+from ces_manager.nodes.credentials import check_member
 from ces_manager.nodes.heartbeats import unheard
+from ces_manager.nodes.host_address import check_host_address
 from ces_manager.nodes.removal import forget_node
+from ces_manager.nodes.revocation import Outcome
 
 router = APIRouter(prefix="/v1", tags=["cluster"], route_class=StrictRoute)
 Limit = Annotated[int, Query(ge=1, le=500)]
+Signature = Annotated[str | None, Header(alias=SIGNATURE, description="Of the body, by the node's key")]
 
 
 @router.get("/nodes")
@@ -86,22 +92,53 @@ async def create_token(request: Request, body: JoinTokenRequest) -> JoinToken:
 
 
 @router.post("/nodes/join")
-async def join(request: Request, body: JoinRequest) -> JoinAnswer:
+async def join(request: Request, body: JoinRequest, signature: Signature = None) -> JoinAnswer:
     """Join with a one-time token: the node's credential for the bus, signed for the key that it made itself."""
+    context, database = context_of(request), context_of(request).database
+    now = database.clock.now()
+    # Before anything that costs more than a look: whoever has no token takes nobody's turn.
+    joined = await database.read(lambda tx: membership.admitted_before(tx, body, now))
+    await _check_signed(request, "join", body.public_key, signature)
+    if joined is None:
+        check_host_address(body.host_address, request.client.host if request.client else None)
+    jwt = context.issuer.issue(body.name, body.public_key)
+    if joined is None:
+        joined = await database.requested_write(lambda tx: membership.join_node(tx, body))
+        if joined.replaced:
+            await _revoke(context, body.name)
+    return JoinAnswer(node=joined.node, jwt=jwt, nats_urls=context.agents_nats_urls, subnet=joined.subnet)
+
+
+@router.post("/nodes/renew")
+async def renew(request: Request, body: RenewRequest, signature: Signature = None) -> Credential:
+    """Another credential for a member's own key, for an agent that NATS does not let in any more: it was off when its
+    credential ended."""
     context = context_of(request)
+    await context.database.read(lambda tx: check_member(tx, body.name, body.public_key))
+    await _check_signed(request, "renew", body.public_key, signature)
+    return Credential(node=body.name, jwt=context.issuer.issue(body.name, body.public_key))
+
+
+async def _check_signed(request: Request, purpose: Purpose, public_key: str, signature: str | None) -> None:
+    """Raises Invalid, Forbidden."""
+    if signature is None:
+        remedy = "an agent signs this request with its node's key, and this one does not: upgrade the agent"
+        raise Invalid(f"header.{SIGNATURE}", remedy)
     try:
-        jwt = issue_user(context.agent_signing_key, body.name, body.public_key)
-    except BadName as error:
-        raise Invalid("name", str(error)) from error
+        signed = is_signed(public_key, purpose, await request.body(), signature)
     except ValueError as error:
         raise Invalid("public_key", str(error)) from error
-    node = await context.database.requested_write(lambda tx: membership.join_node(tx, body))
-    return JoinAnswer(
-        node=node.name,
-        jwt=jwt,
-        nats_urls=context.agents_nats_urls,
-        subnet=node.subnet,
-    )
+    if not signed:
+        raise Forbidden("the key that this request names has not signed it: somebody has changed it on its way")
+
+
+async def _revoke(context: Context, node: str) -> Outcome:
+    """Tell the broker now, of whatever keys it should refuse; what became of it."""
+    context.measurements.forget_node(node)
+    outcome = await context.revoker.apply()
+    if outcome == "pending":
+        context.revoker.hint.set()
+    return outcome
 
 
 @router.post("/nodes/{node}/cordon")
@@ -135,11 +172,7 @@ async def forget(request: Request, node: str) -> ForgottenNode:
         return forget_node(tx, context.timeouts, age_s, node)
 
     touched = await context.database.requested_write(act)
-    context.measurements.forget_node(node)
-    outcome = await context.revoker.apply()
-    if outcome == "pending":
-        context.revoker.hint.set()
-    return ForgottenNode(node=node, jobs=touched, credential=outcome)
+    return ForgottenNode(node=node, jobs=touched, credential=await _revoke(context, node))
 
 
 async def _operate(context: Context, operation: Callable[[WriteTx, str], str | None], node: str) -> NodeView:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from fastapi import Request
 
 from ces_common.bus.port import Bus
-from ces_common.natsauth import SigningKey
 from ces_common.queuefile import QueueFile
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
 from ces_manager.measurements import Measurements
 from ces_manager.network.prober import Prober
+from ces_manager.nodes.credentials import Issuer
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.revocation import Revoker
 from ces_manager.queue.live import LiveQueue
@@ -32,7 +32,7 @@ class Context:
     broadcast: Broadcast
     queue: QueueFile
     live_queue: LiveQueue
-    agent_signing_key: SigningKey
+    issuer: Issuer
     agents_nats_urls: list[str]
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
 

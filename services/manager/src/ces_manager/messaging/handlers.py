@@ -22,7 +22,7 @@ from ces_common.messages.events import (
     parse_event,
 )
 from ces_common.messages.queries import SnapshotQuery
-from ces_common.messages.reports import MAX_HEARTBEAT, DataReport, LinkReport, Progress, Status
+from ces_common.messages.reports import MAX_HEARTBEAT, DataReport, LinkReport, Status
 from ces_common.queuefile import QueueFile
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
@@ -31,8 +31,9 @@ from ces_manager.jobs.submission import ANYBODY
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.answers import NO_DATABASE, answering
 from ces_manager.messaging.heartbeat_intake import HeartbeatIntake
+from ces_manager.messaging.progress_intake import ProgressIntake
 from ces_manager.messaging.rates import NodeRate
-from ces_manager.messaging.report_intake import IGNORED, ReportIntake
+from ces_manager.messaging.report_intake import ReportIntake
 from ces_manager.messaging.snapshot import Snapshots
 from ces_manager.network import link_states
 from ces_manager.nodes import datasets
@@ -55,8 +56,6 @@ FACTS = {
     ],
 }
 DATABASE_RETRY_S = 1.0
-PROGRESS_LIMIT = 64 * 1024  # bytes; agents pass on lines of at most 16 KiB, which may grow when encoded
-PROGRESS_PER_S, PROGRESS_BURST = 500.0, 5000  # of all of a node's workers
 MAX_FETCH = 0  # bytes: the subject says it all
 FETCHES_PER_S, FETCH_BURST = (
     2.0,
@@ -76,11 +75,10 @@ class Messaging:
         queue: QueueFile = ANYBODY,
     ) -> None:
         self._database, self._bus, self._queue = database, bus, queue
-        self._measurements, self._broadcast = measurements, broadcast
+        self._progress = ProgressIntake(database, measurements, broadcast)
         self._heartbeats = HeartbeatIntake(database, measurements, timeouts, failure_detector)
         self._snapshots = Snapshots()
         self._listening = False  # no heartbeat arrives before
-        self._progress_rate = NodeRate(PROGRESS_PER_S, PROGRESS_BURST)
         self._fetch_rate = NodeRate(FETCHES_PER_S, FETCH_BURST)
         self._statuses = ReportIntake(
             database, "status", Status.model_validate_json, worker_reports.with_news, worker_reports.take_reports
@@ -104,7 +102,7 @@ class Messaging:
         await self._bus.subscribe(subjects.reports("status"), self._statuses.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("links"), self._links.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("data"), self._data.heard, queue=SERVICE)
-        await self._bus.subscribe(subjects.reports("progress"), self._progress)
+        await self._bus.subscribe(subjects.reports("progress"), self._progress.heard)
         if streams_made is not None:
             await streams_made()
         for durable, facts in FACTS.items():
@@ -173,18 +171,3 @@ class Messaging:
         if not self._fetch_rate.allows(key, self._database.clock.steady()):
             raise RemoteError("too-often", "this node asks for its desired state too often")
         return await self._bus.kv_get(key) or b""
-
-    async def _progress(self, message: Message) -> None:
-        try:
-            if len(message.data) > PROGRESS_LIMIT:
-                raise ValueError(f"{len(message.data)} bytes are no line of progress")
-            node, _ = subjects.parse_report(message.subject)
-            if not self._progress_rate.allows(node, self._database.clock.steady()):
-                raise ValueError("too much progress at once")
-            progress = Progress.model_validate_json(message.data)
-        except ValueError:
-            IGNORED.labels("progress").inc()
-            return
-        if progress.node == node:
-            self._measurements.progressed(progress, self._database.clock.now())
-            self._broadcast.progress(progress)

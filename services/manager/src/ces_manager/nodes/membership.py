@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import secrets
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from hashlib import sha256
-from ipaddress import ip_address
 
 from sqlalchemy import select
 
 from ces_common.db.tables import JoinTokenRow, LeaseRow, NodeRow, RevokedKeyRow
-from ces_common.db.uow import WriteTx
+from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
 from ces_common.quantities import show_cpu, show_memory
 from ces_manager.errors import Conflict, Forbidden, Invalid
 from ces_manager.network import link_states
-from ces_manager.nodes.rows import emit_node
+from ces_manager.nodes.rows import emit_node, revoke_key, tasks_on
 from ces_manager.plans.addresses import Exhausted, next_subnet
 from ces_manager.plans.residual import held_on_nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A node that was admitted. ``replaced``: in the place of another device, whose key is revoked."""
+
+    node: str
+    subnet: str
+    replaced: bool
 
 
 def create_token(tx: WriteTx, request: JoinTokenRequest) -> JoinToken:
@@ -28,20 +38,23 @@ def create_token(tx: WriteTx, request: JoinTokenRequest) -> JoinToken:
     return JoinToken(token=token, node=request.node, expires_at=expires_at)
 
 
-def join_node(tx: WriteTx, request: JoinRequest) -> NodeRow:
-    """Add the node, or update one that joins again; it is unreachable until its first heartbeat.
+def join_node(tx: WriteTx, request: JoinRequest) -> Joined:
+    """Add the node, or update one that joins again; it is unreachable until its first heartbeat. The request must be
+    signed by its key.
 
-    A token admits one key once; the same key may use it again, since an answer can be lost. Raises Forbidden, Invalid,
-    Conflict (no subnet left; less than what runs there holds)."""
-    _admit(tx, request)
+    A token admits one request once; the same one may come again, since an answer can be lost, and changes nothing then.
+    A token for the node alone admits another key in place of the one before. Raises Forbidden, Invalid, Conflict (no
+    subnet left; less than what runs there holds; work of the device before)."""
     if not request.arch.isprintable():
         raise Invalid("arch", "must be printable")
-    try:
-        ip_address(request.host_address)
-    except ValueError as error:
-        raise Invalid("host_address", f"{request.host_address!r} is no IP address") from error
+    before = admitted_before(tx, request, tx.now)
+    if before is not None:
+        return before
+    token = tx.session.get_one(JoinTokenRow, _hash(request.token))
+    token.used_at, token.used_by = token.used_at or tx.now, request.public_key
+    token.used_for = _digest(request)
     row = tx.session.get(NodeRow, request.name)
-    joined = row is None
+    joined, replaced = row is None, row is not None and row.public_key != request.public_key
     if row is None:
         cluster = tx.cluster()
         try:
@@ -55,6 +68,8 @@ def join_node(tx: WriteTx, request: JoinRequest) -> NodeRow:
             least_generation=tx.version,
         )  # fmt: skip
         tx.session.add(row)
+    elif replaced:
+        _replace(tx, row)
     else:
         _check_held(tx, row, request)
     row.cpu, row.memory, row.gpu = request.cpu, request.memory, request.gpu
@@ -67,31 +82,56 @@ def join_node(tx: WriteTx, request: JoinRequest) -> NodeRow:
     if row.network == "none":
         link_states.reset_links(tx, row.name)
     emit_node(tx, row, "joined" if joined else "changed")
-    return row
+    return Joined(row.name, row.subnet, replaced)
 
 
-def _admit(tx: WriteTx, request: JoinRequest) -> None:
+def admitted_before(tx: ReadTx, request: JoinRequest, now: datetime) -> Joined | None:
+    """What became of this very request, if it was admitted before; None where it may be admitted now. Raises
+    Forbidden."""
     if tx.session.get(RevokedKeyRow, request.public_key) is not None:
-        raise Forbidden("this key was a forgotten node's: delete the agent's state folder, so that it makes a new one")
+        raise Forbidden(
+            "the node of this key was forgotten, or another device has joined in its place: delete the agent's state "
+            "folder, so that it makes a new one"
+        )
     token = tx.session.get(JoinTokenRow, _hash(request.token))
     if token is None:
         raise Forbidden("this join token is not known")
-    if token.expires_at < tx.now:
+    if token.expires_at < now:
         raise Forbidden("this join token has expired")
     if token.node is not None and token.node != request.name:
         raise Forbidden(f"this join token is not for node {request.name}")
     if token.used_by is not None and token.used_by != request.public_key:
         raise Forbidden("this join token was used by another node")
-    if token.used_by is not None and token.node is None and tx.session.get(NodeRow, request.name) is None:
+    known = tx.session.get(NodeRow, request.name)
+    if token.used_by is not None and token.node is None and known is None:
         raise Forbidden("this join token was used by another node")
-    if token.node is None:
-        known = tx.session.get(NodeRow, request.name)
-        if known is not None and known.public_key != request.public_key:
-            raise Forbidden(
-                f"node {request.name} has joined with another key: to let it join again, make a token for it alone "
-                f"(ces node token --node {request.name})"
-            )
-    token.used_at, token.used_by = token.used_at or tx.now, request.public_key
+    if token.used_for is not None and token.used_for != _digest(request):
+        raise Forbidden(
+            f"this join token has admitted node {request.name} already, with other settings: to change them, make "
+            f"another one (ces node token --node {request.name})"
+        )
+    if token.node is None and known is not None and known.public_key != request.public_key:
+        raise Forbidden(
+            f"node {request.name} has joined with another key: to let it join again, make a token for it alone "
+            f"(ces node token --node {request.name})"
+        )
+    if token.used_for is None or known is None:
+        return None
+    return Joined(known.name, known.subnet, replaced=False)
+
+
+def _replace(tx: WriteTx, row: NodeRow) -> None:
+    """Another device takes the node's place: the key before is good no more, and nothing starts on the new device that
+    the one before was told to run. Raises Conflict where that may still run something."""
+    tasks = tasks_on(tx, row.name)
+    if tasks:
+        raise Conflict(
+            f"node {row.name} has joined with another key, and the device with that key may still run "
+            f"{', '.join(tasks[:5])}: drain the node first (ces node drain {row.name}), or, if that device is gone, "
+            f"wait until the node is lost, or forget it (ces node forget {row.name})"
+        )
+    revoke_key(tx, row)
+    row.least_generation = tx.version
 
 
 def _check_held(tx: WriteTx, row: NodeRow, request: JoinRequest) -> None:
@@ -121,3 +161,7 @@ def _check_held(tx: WriteTx, row: NodeRow, request: JoinRequest) -> None:
 
 def _hash(token: str) -> str:
     return sha256(token.encode()).hexdigest()
+
+
+def _digest(request: JoinRequest) -> str:
+    return _hash(json.dumps(request.model_dump(mode="json"), sort_keys=True))

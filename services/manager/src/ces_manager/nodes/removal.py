@@ -8,14 +8,14 @@ from math import isfinite
 
 from sqlalchemy import delete, select
 
-from ces_common.db.tables import LIVE_STATES, AllocationRow, HopRow, JobRow, NodeRow, ReservationRow, RevokedKeyRow
+from ces_common.db.tables import HopRow, JobRow, NodeRow, ReservationRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.disconnect import outlives_s
 from ces_common.states import JobState
 from ces_manager.errors import Conflict
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.transitions import change
-from ces_manager.nodes.rows import emit_node, jobs_on, node_row
+from ces_manager.nodes.rows import emit_node, jobs_on, node_row, revoke_key, tasks_on
 from ces_manager.timeouts import Timeouts
 
 
@@ -26,7 +26,7 @@ def forget_node(tx: WriteTx, timeouts: Timeouts, age_s: float, name: str) -> lis
 
     Raises NotFound; Conflict where something may still run there."""
     row = node_row(tx, name)
-    reason = _reason_to_keep(row, _tasks_on(tx, name), age_s, _end_s(tx, name, timeouts))
+    reason = _reason_to_keep(row, tasks_on(tx, name), age_s, _end_s(tx, name, timeouts))
     if reason is not None:
         raise Conflict(reason)
     why = f"node {name} was forgotten"
@@ -37,8 +37,7 @@ def forget_node(tx: WriteTx, timeouts: Timeouts, age_s: float, name: str) -> lis
     for job in _jobs_through(tx, name):
         change(tx, job, partial(lifecycle.reschedule, reason=why))
         touched.append(job.id)
-    if tx.session.get(RevokedKeyRow, row.public_key) is None:
-        tx.session.add(RevokedKeyRow(public_key=row.public_key, node=name, revoked_at=tx.now))
+    revoke_key(tx, row)
     emit_node(tx, row, "forgotten")
     tx.session.execute(delete(NodeRow).where(NodeRow.name == name), execution_options={"synchronize_session": False})
     tx.session.expunge(row)
@@ -64,16 +63,6 @@ def _reason_to_keep(row: NodeRow, tasks: Sequence[str], age_s: float, end_s: flo
         left = max(end_s - age_s, 1)
         return f"node {row.name} may still be alive, its work ends in {left:.0f} s at the latest; try again then"
     return None
-
-
-def _tasks_on(tx: ReadTx, node: str) -> Sequence[str]:
-    query = (
-        select(JobRow.name, AllocationRow.task)
-        .join(JobRow, JobRow.id == AllocationRow.job)
-        .where(AllocationRow.node == node, AllocationRow.state.in_(LIVE_STATES))
-        .order_by(JobRow.id, AllocationRow.rank)
-    )
-    return [f"{job}/{task}" for job, task in tx.session.execute(query)]
 
 
 def _jobs_through(tx: ReadTx, node: str) -> Sequence[JobRow]:

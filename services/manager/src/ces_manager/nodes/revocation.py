@@ -1,5 +1,5 @@
 """Revocation: keeps the broker's list of refused users equal to the database's. The broker may have lost it, or was
-away when a node was forgotten."""
+away when a node was forgotten or a device replaced."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class Revoker:
             try:
                 keys = await self._database.read(revoked_keys)
                 if keys and await self._claims.revoke(keys):
-                    log.info("the broker refuses forgotten nodes", keys=len(keys))
+                    log.info("the broker refuses forgotten and replaced devices", keys=len(keys))
             except BusError as error:
-                log.warning("the broker could not be told of forgotten nodes", error=str(error))
+                log.warning("the broker could not be told whom to refuse", error=str(error))
                 return "pending"
             except UNAVAILABLE as error:
                 log.warning("the database does not answer", error=cause_of(error))
@@ -63,5 +63,5 @@ class Revoker:
 
 
 def revoked_keys(tx: ReadTx) -> list[str]:
-    """The public keys of all forgotten nodes."""
+    """The public keys of all nodes that were forgotten, and of devices that were replaced."""
     return list(tx.session.scalars(select(RevokedKeyRow.public_key).order_by(RevokedKeyRow.public_key)))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from sqlalchemy import select
 
-from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, NodeRow
+from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, NodeRow, RevokedKeyRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.events import NodeChanged
 from ces_manager.errors import NotFound
@@ -26,6 +27,23 @@ def jobs_on(tx: ReadTx, node: str) -> list[JobRow]:
     """Jobs with something on the node that holds capacity."""
     live = select(AllocationRow.job).where(AllocationRow.node == node, AllocationRow.state.in_(LIVE_STATES))
     return list(tx.session.scalars(select(JobRow).where(JobRow.id.in_(live)).order_by(JobRow.id)))
+
+
+def tasks_on(tx: ReadTx, node: str) -> Sequence[str]:
+    """Tasks that hold something on the node, as job and task."""
+    query = (
+        select(JobRow.name, AllocationRow.task)
+        .join(JobRow, JobRow.id == AllocationRow.job)
+        .where(AllocationRow.node == node, AllocationRow.state.in_(LIVE_STATES))
+        .order_by(JobRow.id, AllocationRow.rank)
+    )
+    return [f"{job}/{task}" for job, task in tx.session.execute(query)]
+
+
+def revoke_key(tx: WriteTx, row: NodeRow) -> None:
+    """The key by which the node is a member now is never good again, whatever becomes of the node."""
+    if tx.session.get(RevokedKeyRow, row.public_key) is None:
+        tx.session.add(RevokedKeyRow(public_key=row.public_key, node=row.name, revoked_at=tx.now))
 
 
 def emit_node(tx: WriteTx, row: NodeRow, what: Change) -> None:

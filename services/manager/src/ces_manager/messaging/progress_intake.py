@@ -1,0 +1,77 @@
+"""Intake of workers' progress: it passes where the node that speaks has, or had, that task of that job."""
+
+from __future__ import annotations
+
+import structlog
+from sqlalchemy import select
+
+from ces_common import subjects
+from ces_common.bus.port import Message
+from ces_common.db import UNAVAILABLE, ReadTx, cause_of
+from ces_common.db.tables import AllocationRow
+from ces_common.messages.reports import Progress
+from ces_manager.broadcast import Broadcast
+from ces_manager.database import Database
+from ces_manager.measurements import Measurements
+from ces_manager.messaging.rates import NodeRate
+from ces_manager.messaging.report_intake import IGNORED
+
+log = structlog.get_logger()
+LARGEST = 64 * 1024  # bytes; agents pass on lines of at most 16 KiB, which may grow when encoded
+PER_S, BURST = 500.0, 5000  # of all of a node's workers
+WORKER_PER_S, WORKER_BURST = 5.0, 20  # of one worker, of which an agent tells twice a second
+UNKNOWN_PER_S, UNKNOWN_BURST = 10.0, 512  # looks into the database because of one node
+MOST_KNOWN = 65536  # allocations
+Whose = tuple[str, str, str]  # node, job, task
+
+
+class ProgressIntake:
+    def __init__(self, database: Database, measurements: Measurements, broadcast: Broadcast) -> None:
+        self._database, self._measurements, self._broadcast = database, measurements, broadcast
+        self._of_node, self._of_worker = NodeRate(PER_S, BURST), NodeRate(WORKER_PER_S, WORKER_BURST)
+        self._looks = NodeRate(UNKNOWN_PER_S, UNKNOWN_BURST)
+        self._known: dict[str, Whose] = {}  # allocation -> whose it is, which never changes
+
+    async def heard(self, message: Message) -> None:
+        now = self._database.clock.steady()
+        try:
+            if len(message.data) > LARGEST:
+                raise ValueError(f"{len(message.data)} bytes are no line of progress")
+            node, _ = subjects.parse_report(message.subject)
+            if not self._of_node.allows(node, now):
+                raise ValueError("too much progress of one node at once")
+            progress = Progress.model_validate_json(message.data)
+            if progress.node != node or not await self._is_its_own(progress, now):
+                raise ValueError("progress in another's name")
+            if not self._of_worker.allows(progress.allocation, now):
+                raise ValueError("too much progress of one worker at once")
+        except ValueError:
+            IGNORED.labels("progress").inc()
+            return
+        self._measurements.progressed(progress, self._database.clock.now())
+        self._broadcast.progress(progress)
+
+    async def _is_its_own(self, progress: Progress, now: float) -> bool:
+        """Raises BadName for what can be no allocation."""
+        known = self._known.get(progress.allocation)
+        if known is None:
+            subjects.token(progress.allocation, "allocation")
+            if not self._looks.allows(progress.node, now):
+                return False
+            try:
+                known = await self._database.read(lambda tx: _whose(tx, progress.allocation))
+            except UNAVAILABLE as error:
+                log.info("progress is dropped: the database does not answer", error=cause_of(error))
+                return False
+            if known is None:
+                return False
+            if len(self._known) >= MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+            self._known[progress.allocation] = known
+        return known == (progress.node, progress.job, progress.task)
+
+
+def _whose(tx: ReadTx, allocation: str) -> Whose | None:
+    query = select(AllocationRow.node, AllocationRow.job, AllocationRow.task).where(AllocationRow.id == allocation)
+    row = tx.session.execute(query).one_or_none()
+    return None if row is None else (row.node, row.job, row.task)
