@@ -169,7 +169,9 @@ def test_settled_jobs_go_with_all_that_they_had(url: URL) -> None:
         for table in (AllocationRow, PlanRow, ReservationRow):
             assert set(tx.session.scalars(select(table.job))) == left - {late}
     ancient = SnapshotQuery(since=known.version - 30, epoch=known.epoch)
-    assert world.snapshot(ancient).full, "it may not have heard that they ended"
+    told = world.snapshot(ancient.model_copy(update={"removals": True}))
+    assert not told.full
+    assert set(told.removed_jobs) & set(settled) == set(told.removed_jobs) > set(), "it has not heard that they ended"
     assert not world.snapshot(SnapshotQuery(since=known.version, epoch=known.epoch)).full
     world.confirm(held)
     assert world.submit(ring("settled-0", tasks=2), key="key-0") not in settled
@@ -247,7 +249,7 @@ def test_an_event_is_published_once_it_is_marked(uow: UnitOfWork) -> None:
         assert [event.sequence for event in events_after(tx, 0, "01ARZ3NDEKTSV4RRFFQ69G5FAV", 1)] == [2]
     timeouts = Timeouts(prune_rows=1)
     for age, dropped in [(0, 0), (1, 1), (1, 1), (1, 0)]:  # the third is not published
-        cut = Cutoffs(NOW, NOW + timedelta(days=age))
+        cut = Cutoffs(NOW, NOW + timedelta(days=age), NOW)
         with uow.read() as tx:
             assert has_aged(tx, cut) is bool(dropped)
         assert prune(uow, cut, timeouts, NOW) == dropped

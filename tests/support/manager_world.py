@@ -287,7 +287,7 @@ class World:
                 if not retention.has_aged(tx, cut):
                     return dropped
             step = retention.prune(self.uow, cut, self.timeouts, self.now)
-            assert 0 < step <= self.timeouts.prune_jobs + 3 * self.timeouts.prune_rows
+            assert 0 < step <= self.timeouts.prune_jobs + 4 * self.timeouts.prune_rows
             dropped += step
 
     def events(self) -> list[tuple[int, str]]:

@@ -1,19 +1,21 @@
 """Following the manager's state over the bus: snapshots on demand, hints when to look."""
 
 import asyncio
+import threading
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from cluster_state import node, snapshot
 from memory_bus import PENDING_MESSAGES, MemoryBroker, MemoryBus
+from waiting import until
 
 from ces_common import subjects
 from ces_common.bus.port import BusUnavailable, Callback, Message, RemoteError, RequestTimeout
 from ces_common.messages.events import CloudEvent, NodeChanged, new_event
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import Snapshot
-from ces_common.state_reader import LONGEST_ANSWER_S, StateReader
+from ces_common.state_reader import LARGE, LONGEST_ANSWER_S, StateReader
 
 
 class Manager:
@@ -117,6 +119,40 @@ async def test_two_readers_of_one_view_ask_one_after_the_other(bus: MemoryBus, m
     assert await both == [True, True]
     assert manager.asked == [("", 0), ("e", 4)]
     assert reader.view.version == 5
+
+
+async def test_a_large_answer_is_parsed_beside_the_loop_and_merged_in_its_turn(
+    bus: MemoryBus, manager: Manager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of the state takes a second to parse, in which nothing else would be done."""
+    held, threads = threading.Event(), list[threading.Thread]()
+    parse = Snapshot.model_validate_json
+
+    class Slow(Snapshot):
+        @classmethod
+        def model_validate_json(cls, raw: Any, **_: Any) -> Snapshot:  # type: ignore[override]
+            threads.append(threading.current_thread())
+            if len(raw) > LARGE:
+                assert held.wait(60)
+            return parse(raw)
+
+    monkeypatch.setattr("ces_common.state_reader.Snapshot", Slow)
+    names = [f"node-{i}" for i in range(1000)]
+    manager.answers = [
+        snapshot([node("a")], version=4).encode(),
+        Snapshot(epoch="e", version=5, full=False, nodes=[node(name) for name in names]).encode(),
+        Snapshot(epoch="e", version=6, full=False, removed_nodes=names[1:]).encode(),
+    ]
+    reader = StateReader(bus)
+    assert await reader.refresh()
+    both = asyncio.gather(reader.refresh(), reader.refresh())
+    await until(lambda: len(threads) == 2)
+    assert (reader.view.version, set(reader.view.nodes)) == (4, {"a"}), "and the loop goes on"
+    held.set()
+    assert await both == [True, True]
+    assert (reader.view.version, set(reader.view.nodes)) == (6, {"a", names[0]})
+    main = threading.main_thread()
+    assert [thread is main for thread in threads] == [True, False, True]
 
 
 def changed(node: str) -> CloudEvent[Any]:

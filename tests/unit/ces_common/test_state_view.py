@@ -9,6 +9,9 @@ from ces_common.messages.records import JobRecord, NodeRecord, Snapshot, Topolog
 from ces_common.state_view import StateView
 from ces_common.states import JobState
 
+Change = NodeRecord | JobRecord | int | str
+"""A record that is new, the capacity of a wire, or the name of what is removed."""
+
 
 def jobs() -> st.SearchStrategy[JobRecord]:
     """Waiting, running or over; with what is over still held by a worker or not."""
@@ -20,17 +23,19 @@ def jobs() -> st.SearchStrategy[JobRecord]:
     )
 
 
-def changes() -> st.SearchStrategy[list[list[NodeRecord | JobRecord | int]]]:
+def changes() -> st.SearchStrategy[list[list[Change]]]:
     one = st.builds(lambda number, cpu: node(f"n{number}", cpu=cpu), st.integers(0, 3), st.integers(0, 9))
-    return st.lists(st.lists(one | jobs() | st.integers(1, 99), max_size=4), min_size=1, max_size=6)
+    gone = st.sampled_from(["n0", "n1", "n2", "n3", "j0", "j1", "j2", "j3"])
+    return st.lists(st.lists(one | jobs() | st.integers(1, 99) | gone, max_size=4), min_size=1, max_size=6)
 
 
 @given(changes(), st.data())
-def test_changes_add_up_to_the_whole(steps: list[list[NodeRecord | JobRecord | int]], data: st.DataObject) -> None:
+def test_changes_add_up_to_the_whole(steps: list[list[Change]], data: st.DataObject) -> None:
     nodes: dict[str, NodeRecord] = {}
     records: dict[str, JobRecord] = {}
     topology, topology_version = Topology(), 0
     changed_at: dict[str, int] = {}
+    removed_at: dict[str, int] = {}
     view = StateView()
     for version, step in enumerate(steps, 1):
         for item in step:
@@ -40,6 +45,9 @@ def test_changes_add_up_to_the_whole(steps: list[list[NodeRecord | JobRecord | i
             elif isinstance(item, JobRecord):
                 records[item.id] = item
                 changed_at[item.id] = version
+            elif isinstance(item, str):
+                if nodes.pop(item, None) or records.pop(item, None):
+                    removed_at[item] = version
             else:
                 topology = Topology(version=version, links=wire("n0", "n1", item))
                 topology_version = version
@@ -59,6 +67,8 @@ def test_changes_add_up_to_the_whole(steps: list[list[NodeRecord | JobRecord | i
                     nodes=[each for name, each in nodes.items() if changed_at[name] > query.since],
                     jobs=[each for name, each in records.items() if changed_at[name] > query.since],
                     topology=topology if topology_version > query.since else None,
+                    removed_nodes=[name for name, at in removed_at.items() if at > query.since and name[0] == "n"],
+                    removed_jobs=[name for name, at in removed_at.items() if at > query.since and name[0] == "j"],
                 )
             view.merge(Snapshot.model_validate_json(answer.encode()))
             expected = StateView()
@@ -103,3 +113,4 @@ def test_merge_says_whether_anything_changed() -> None:
     assert not view.merge(Snapshot(epoch="e", version=5, full=False))
     assert view.version == 5
     assert view.merge(Snapshot(epoch="e", version=6, full=False, topology=Topology(version=6)))
+    assert view.merge(Snapshot(epoch="e", version=7, full=False, removed_nodes=["a"]))

@@ -146,3 +146,17 @@ async def test_a_database_that_hangs_does_not_answer(database: Database, time: T
     go_on.set()
     await task
     assert database.answers
+
+
+async def test_nobody_waits_for_what_followers_of_the_state_are_told(broken: BrokenDatabase) -> None:
+    """To tell all of it takes seconds, and every service may ask for it at once."""
+    broken.error = None
+    database = Database(cast(UnitOfWork, broken))
+    held = threading.Event()
+    followers = [asyncio.create_task(database.tell(lambda tx: held.wait(60))) for _ in range(9)]
+    try:
+        assert await asyncio.wait_for(database.read(lambda tx: "a report"), 30) == "a report"
+    finally:
+        held.set()
+    assert all(await asyncio.gather(*followers))
+    database.close()

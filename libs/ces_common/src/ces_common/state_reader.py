@@ -23,6 +23,7 @@ log = structlog.get_logger()
 ANSWER_S = 3.0  # a manager that was asked and then died leaves the question unanswered
 LONGEST_ANSWER_S = 30.0  # with ten thousand jobs in the queue all of it takes seconds to tell
 SETTLE_S = 0.01
+LARGE = 64 * 1024  # bytes; more than that is parsed in a thread, since all of thousands of jobs takes a second
 
 
 class StateReader:
@@ -68,7 +69,7 @@ class StateReader:
                 self.view.query().encode(),
                 timeout_s=min(timeout_s * self._patience, LONGEST_ANSWER_S),
             )
-            self.view.merge(Snapshot.model_validate_json(raw))
+            self.view.merge(await _parsed(raw))
         except (BusError, ValueError) as error:
             self._patience = min(2 * self._patience, LONGEST_ANSWER_S) if isinstance(error, RequestTimeout) else 1.0
             if self.fresh:
@@ -88,3 +89,10 @@ class StateReader:
 
     async def _reconnected(self) -> None:
         self.hint.set()
+
+
+async def _parsed(raw: bytes) -> Snapshot:
+    """Raises ValueError."""
+    if len(raw) <= LARGE:
+        return Snapshot.model_validate_json(raw)
+    return await asyncio.to_thread(Snapshot.model_validate_json, raw)

@@ -19,7 +19,7 @@ class StateView:
 
     def query(self) -> SnapshotQuery:
         """What to ask for next."""
-        return SnapshotQuery(since=self.version, epoch=self.epoch)
+        return SnapshotQuery(since=self.version, epoch=self.epoch, removals=True)
 
     def merge(self, snapshot: Snapshot) -> bool:
         """Take in a snapshot; True where anything changed."""
@@ -31,8 +31,13 @@ class StateView:
             self.nodes, self.jobs, self.topology = {}, {}, Topology()
             changed = before != (snapshot.epoch, snapshot.version)
         else:
-            changed = bool(snapshot.nodes or snapshot.jobs or snapshot.topology)
+            parts = (snapshot.nodes, snapshot.jobs, snapshot.topology, snapshot.removed_nodes, snapshot.removed_jobs)
+            changed = any(parts)
         self.version = snapshot.version
+        for name in snapshot.removed_nodes:
+            self.nodes.pop(name, None)
+        for name in snapshot.removed_jobs:
+            self.jobs.pop(name, None)
         self.nodes.update((node.name, node) for node in snapshot.nodes)
         if snapshot.topology is not None:
             self.topology = snapshot.topology

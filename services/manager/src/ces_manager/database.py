@@ -1,5 +1,5 @@
 """The database as the service uses it: writes one after the other in a thread of their own, leases in another one,
-reads beside them."""
+reads beside them, and what followers of the state are told beside these."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ces_manager.clock import Clock
 from ces_manager.errors import Overloaded
 
 T = TypeVar("T")
-READERS = 4
+READERS, TELLERS = 4, 2
 MAX_WAITING = 256  # requests of users that wait for the writer, some seconds' work
 HANGS_S = 5.0  # a transaction that takes longer says that the database does not answer
 
@@ -31,6 +31,7 @@ class Database:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="write")
         self._leases = ThreadPoolExecutor(1, thread_name_prefix="lease")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="read")
+        self._tellers = ThreadPoolExecutor(TELLERS, thread_name_prefix="tell")
         self._requested = 0  # writes that users wait for
         self._callbacks: list[Callable[[], None]] = []
         self._numbers = count()
@@ -78,11 +79,11 @@ class Database:
     async def read(self, look: Callable[[ReadTx], T]) -> T:
         """Run ``look`` on a consistent view of the database."""
 
-        def transact() -> T:
-            with self.uow.read() as tx:
-                return look(tx)
+        return await self._run(self._readers, lambda: self._look(look))
 
-        return await self._run(self._readers, transact)
+    async def tell(self, look: Callable[[ReadTx], T]) -> T:
+        """``read`` for those who follow the state: to tell all of it takes seconds, in which nobody else may wait."""
+        return await self._run(self._tellers, lambda: self._look(look))
 
     async def in_writer(self, call: Callable[[], T]) -> T:
         """Run a call that opens its own transactions in the writing thread."""
@@ -91,6 +92,10 @@ class Database:
     async def in_lease_writer(self, call: Callable[[], T]) -> T:
         """Run a call that renews leases, whatever else is being written."""
         return await self._run(self._leases, call)
+
+    def _look(self, look: Callable[[ReadTx], T]) -> T:
+        with self.uow.read() as tx:
+            return look(tx)
 
     async def _run(self, threads: ThreadPoolExecutor, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(threads, self._observed, call)
@@ -112,3 +117,4 @@ class Database:
         self._writer.shutdown()
         self._leases.shutdown()
         self._readers.shutdown()
+        self._tellers.shutdown()

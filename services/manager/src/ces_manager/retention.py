@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, delete, func, select
+from sqlalchemy import Select, delete, insert, select
 
-from ces_common.db.tables import EventRow, InboxRow, JobRow, JoinTokenRow
+from ces_common.db.tables import JOB, NODE, EventRow, InboxRow, JobRow, JoinTokenRow, RemovalRow
 from ces_common.db.uow import ReadTx, UnitOfWork
 from ces_manager.timeouts import Timeouts
 
@@ -19,15 +19,17 @@ class Cutoffs:
 
     jobs: datetime
     messages: datetime
+    removals: datetime
 
 
 def cutoffs(now: datetime, timeouts: Timeouts) -> Cutoffs:
-    return Cutoffs(now - timedelta(seconds=timeouts.keep_jobs_s), now - timedelta(seconds=timeouts.keep_messages_s))
+    ages_s = (timeouts.keep_jobs_s, timeouts.keep_messages_s, timeouts.keep_removals_s)
+    return Cutoffs(*(now - timedelta(seconds=age_s) for age_s in ages_s))
 
 
 def has_aged(tx: ReadTx, cut: Cutoffs) -> bool:
     """Whether there is anything to drop: an idle look locks nothing."""
-    queries = (_jobs(cut), *(query for _, _, query in _simple(cut)))
+    queries = (_jobs(cut), _removals(cut), *(query for _, _, query in _simple(cut)))
     return any(tx.session.execute(query.limit(1)).first() is not None for query in queries)
 
 
@@ -35,6 +37,7 @@ def prune(uow: UnitOfWork, cut: Cutoffs, timeouts: Timeouts, now: datetime) -> i
     """Drop at most ``timeouts.prune_jobs`` jobs and ``timeouts.prune_rows`` rows of each other kind; returns how many.
     Each kind has a transaction of its own; the version lock is held only to move the horizon."""
     dropped = _prune_jobs(uow, cut, timeouts.prune_jobs, now)
+    dropped += _prune_removals(uow, cut, timeouts.prune_rows, now)
     for table, key, query in _simple(cut):
         with uow.bare_write() as session:
             keys = session.scalars(query.order_by(key).limit(timeouts.prune_rows)).all()
@@ -45,25 +48,40 @@ def prune(uow: UnitOfWork, cut: Cutoffs, timeouts: Timeouts, now: datetime) -> i
 
 
 def _prune_jobs(uow: UnitOfWork, cut: Cutoffs, limit: int, now: datetime) -> int:
-    """Settled jobs; what they were given goes with them."""
-    with uow.read() as tx:
-        ids = list(tx.session.scalars(_jobs(cut).order_by(JobRow.finished_at).limit(limit)))
-        if not ids:
-            return 0
-        newest = tx.session.scalar(select(func.max(JobRow.version)).where(JobRow.id.in_(ids))) or 0
-        behind = tx.cluster().horizon < newest
-    if behind:
-        with uow.write(
-            now
-        ) as writing:  # before they go: a reader that has not heard of their end must read everything again
-            writing.cluster().horizon = max(writing.cluster().horizon, newest)
+    """Settled jobs; what they were given goes with them. Readers that have not heard of their end are told of the
+    removal instead."""
     with uow.bare_write() as session:
-        session.execute(delete(JobRow).where(JobRow.id.in_(ids)), execution_options={"synchronize_session": False})
-    return len(ids)
+        oldest = _jobs(cut).order_by(JobRow.finished_at).limit(limit)
+        gone = {row.id: row.version for row in session.execute(oldest.with_for_update(skip_locked=True))}
+        if gone:
+            rows = [{"kind": JOB, "name": job, "version": at, "removed_at": now} for job, at in gone.items()]
+            session.execute(insert(RemovalRow), rows)
+            session.execute(delete(JobRow).where(JobRow.id.in_(gone)), execution_options={"synchronize_session": False})
+        return len(gone)
 
 
-def _jobs(cut: Cutoffs) -> Select[Any]:
-    return select(JobRow.id).where(JobRow.finished_at < cut.jobs, ~JobRow.live)
+def _prune_removals(uow: UnitOfWork, cut: Cutoffs, limit: int, now: datetime) -> int:
+    """Whoever knows less than the latest that is dropped must read everything again."""
+    with uow.read() as tx:
+        if tx.session.execute(_removals(cut).limit(1)).first() is None:
+            return 0
+    with uow.write(now) as writing:  # nothing is removed meanwhile
+        gone = writing.session.execute(_removals(cut).order_by(RemovalRow.removed_at).limit(limit)).all()
+        cluster = writing.cluster()
+        cluster.horizon = max(cluster.horizon, *(row.version for row in gone))
+        for kind in (NODE, JOB):
+            names = [row.name for row in gone if row.kind == kind]
+            dropped = delete(RemovalRow).where(RemovalRow.kind == kind, RemovalRow.name.in_(names))
+            writing.session.execute(dropped, execution_options={"synchronize_session": False})
+        return len(gone)
+
+
+def _jobs(cut: Cutoffs) -> Select[str, int]:
+    return select(JobRow.id, JobRow.version).where(JobRow.finished_at < cut.jobs, ~JobRow.live)
+
+
+def _removals(cut: Cutoffs) -> Select[str, str, int]:
+    return select(RemovalRow.kind, RemovalRow.name, RemovalRow.version).where(RemovalRow.removed_at < cut.removals)
 
 
 def _simple(cut: Cutoffs) -> list[tuple[Any, Any, Select[Any]]]:

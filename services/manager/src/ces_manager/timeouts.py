@@ -23,6 +23,7 @@ class Timeouts:
     # Events for clients that resume; the ids of consumed messages and join tokens that have ended. Never less than the
     # stream keeps facts, so that whatever it delivers again is recognised.
     keep_messages_s: float = 7 * DAY_S
+    keep_removals_s: float = 3600.0  # what readers are told of nodes and jobs that were removed
     prune_jobs: int = 50  # at once; a job may have thousands of allocations
     prune_rows: int = 500
 

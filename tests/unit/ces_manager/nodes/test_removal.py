@@ -8,9 +8,7 @@ from sqlalchemy import select
 
 from ces_common.db.tables import LeaseRow
 from ces_common.messages.events import FlowPlan
-from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.reports import Status, WorkerStatus
-from ces_common.state_view import StateView
 from ces_common.states import AllocationState, JobState
 from ces_manager.errors import Conflict, NotFound
 from ces_manager.nodes import operations
@@ -104,24 +102,6 @@ def test_a_drained_node_that_is_empty_may_be_forgotten_while_it_lives(world: Wor
         assert "a" not in tx.session.scalars(select(LeaseRow.node)).all()
         assert len(revoked_keys(tx)) == 1
     assert world.beat("a") == {"a"}, "its heartbeats are a stranger's"
-
-
-def test_readers_hear_that_a_node_is_gone(world: World) -> None:
-    """A delta could not tell them."""
-    follower, late = StateView(), StateView()
-    for view in (follower, late):
-        view.merge(world.snapshot(view.query()))
-    silence(world, "b")
-    follower.merge(world.snapshot(follower.query()))
-    world.forget("b")
-    for view in (follower, late):
-        snapshot = world.snapshot(view.query())
-        assert snapshot.full
-        view.merge(snapshot)
-        assert sorted(view.nodes) == ["a", "c", "d"]
-    world.submit(ring(tasks=1))
-    assert not world.snapshot(follower.query()).full
-    assert world.snapshot(SnapshotQuery(since=1, epoch=follower.epoch)).full
 
 
 def test_a_late_report_of_a_forgotten_node_moves_nothing(world: World) -> None:

@@ -15,6 +15,7 @@ from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
 
 LIVE_STATES = tuple(state for state in AllocationState if state not in ALLOCATION_OVER)
 EXPANDED = "expanded"
+NODE, JOB = "node", "job"  # kinds of removals
 _ID = String(26)  # a ULID
 
 
@@ -33,8 +34,8 @@ class Base(DeclarativeBase):
 
 class ClusterRow(Base):
     """The one row that every writer locks first. ``version`` counts changing transactions, ``sequence`` events. Readers
-    that know less than ``horizon`` are told everything: rows that they know of are gone without a trace.
-    ``timeline``: of Postgres, on which ``epoch`` goes on."""
+    that know less than ``horizon`` are told everything: rows that they know of are gone, and no RemovalRow says so any
+    more. ``timeline``: of Postgres, on which ``epoch`` goes on."""
 
     __tablename__ = "cluster"
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
@@ -284,3 +285,14 @@ class RevokedKeyRow(Base):
     public_key: Mapped[str] = mapped_column(String(56), primary_key=True)
     node: Mapped[str] = mapped_column(String(63))
     revoked_at: Mapped[datetime] = mapped_column(UtcTime)
+
+
+class RemovalRow(Base):
+    """A node or job that was removed: those who read the state at an earlier ``version`` may still know it. Kept for as
+    long as readers are told what changed, and moved into ``ClusterRow.horizon`` then."""
+
+    __tablename__ = "removals"
+    kind: Mapped[str] = mapped_column(String(8), primary_key=True)
+    name: Mapped[str] = mapped_column(String(63), primary_key=True)
+    version: Mapped[int] = mapped_column(BigInteger, index=True)
+    removed_at: Mapped[datetime] = mapped_column(UtcTime, index=True)

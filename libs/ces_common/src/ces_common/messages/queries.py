@@ -16,10 +16,12 @@ MAX_LOG = 2**20  # bytes of one answer
 
 
 class SnapshotQuery(Message):
-    """Ask the manager for what changed after ``since`` in database ``epoch``; 0 asks for everything."""
+    """Ask the manager for what changed after ``since`` in database ``epoch``; 0 asks for everything. ``removals``:
+    whether the asker understands removals; services of former releases do not, and are told everything after one."""
 
     since: Count = 0
     epoch: Id = ""
+    removals: bool = False
 
 
 class CredentialQuery(Message):

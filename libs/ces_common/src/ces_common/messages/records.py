@@ -159,8 +159,9 @@ class JobRecord(Message):
 
 
 class Snapshot(Message):
-    """All records (``full``), or the ones that changed after the version asked for. ``epoch`` names the database: a
-    reader that knows another one starts from nothing."""
+    """All records (``full``), or the ones that changed after the version asked for, and the names and ids of those that
+    are no more: first these are removed. ``epoch`` names the database: a reader that knows another one starts from
+    nothing."""
 
     epoch: str
     version: Count
@@ -168,3 +169,5 @@ class Snapshot(Message):
     nodes: list[NodeRecord] = []
     topology: Topology | None = None
     jobs: list[JobRecord] = []
+    removed_nodes: list[str] = []
+    removed_jobs: list[str] = []

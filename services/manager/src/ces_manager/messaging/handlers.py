@@ -115,8 +115,7 @@ class Messaging:
     async def _snapshot(self, message: Message) -> bytes:
         query = SnapshotQuery.model_validate_json(message.data)
         with answering("snapshot"):
-            found = await self._database.read(lambda tx: self._snapshots.of(tx, query))
-        return found.encode()
+            return await self._database.tell(lambda tx: self._snapshots.of(tx, query).encode())
 
     # facts from the scheduler and the network controller
 

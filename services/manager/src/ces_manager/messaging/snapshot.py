@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import ColumnExpressionArgument, bindparam, select
 from sqlalchemy.orm import undefer_group
 
-from ces_common.db.tables import EXPANDED, JobRow, LinkRow, MediumRow, NodeRow
+from ces_common.db.tables import EXPANDED, JOB, NODE, JobRow, LinkRow, MediumRow, NodeRow, RemovalRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import JobRecord, LinkRecord, MediumRecord, NodeRecord, Snapshot, Topology
@@ -13,6 +13,9 @@ from ces_manager.jobs.records import job_records
 
 KEPT = 500  # records
 _CHANGED = select(JobRow.id, JobRow.version).where(JobRow.version > bindparam("since"))
+_REMOVED = (
+    select(RemovalRow.kind, RemovalRow.name).where(RemovalRow.version > bindparam("since")).order_by(RemovalRow.version)
+)
 
 
 class Snapshots:
@@ -26,6 +29,8 @@ class Snapshots:
         """All that counts now, or what changed since the version asked for."""
         cluster = tx.cluster()
         known = query.epoch == cluster.epoch and 0 < query.since <= cluster.version and query.since >= cluster.horizon
+        removed = _removed(tx, query.since) if known else {}
+        known = known and (query.removals or not removed)
         # Sorted here: asked to sort by name, SQLite would walk all rows in that order instead of the few new ones.
         nodes = select(NodeRow).where(NodeRow.version > query.since) if known else select(NodeRow)
         new_topology = not known or cluster.topology_version > query.since
@@ -36,6 +41,8 @@ class Snapshots:
             nodes=sorted((node_record(row) for row in tx.session.scalars(nodes)), key=lambda node: node.name),
             topology=topology(tx) if new_topology else None,
             jobs=self._changed(tx, cluster.epoch, query.since) if known else _records(tx, JobRow.live),
+            removed_nodes=removed.get(NODE, []) if known else [],
+            removed_jobs=removed.get(JOB, []) if known else [],
         )
 
     def _changed(self, tx: ReadTx, epoch: str, since: int) -> list[JobRecord]:
@@ -52,6 +59,14 @@ class Snapshots:
         others = {job: record for job, record in kept.items() if job not in found}
         self._kept = epoch, dict(list((others | found).items())[-KEPT:])
         return [found[job] for job in sorted(found)]
+
+
+def _removed(tx: ReadTx, since: int) -> dict[str, list[str]]:
+    """By kind, what was there at that version and has been removed. A node may have come back since."""
+    found: dict[str, list[str]] = {}
+    for kind, name in tx.session.execute(_REMOVED, {"since": since}):
+        found.setdefault(kind, []).append(name)
+    return found
 
 
 def _records(tx: ReadTx, which: ColumnExpressionArgument[bool]) -> list[JobRecord]:

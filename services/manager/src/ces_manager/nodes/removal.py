@@ -8,7 +8,7 @@ from math import isfinite
 
 from sqlalchemy import delete, select
 
-from ces_common.db.tables import HopRow, JobRow, NodeRow, ReservationRow
+from ces_common.db.tables import NODE, HopRow, JobRow, NodeRow, RemovalRow, ReservationRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.disconnect import outlives_s
 from ces_common.states import JobState
@@ -41,7 +41,7 @@ def forget_node(tx: WriteTx, timeouts: Timeouts, age_s: float, name: str) -> lis
     emit_node(tx, row, "forgotten")
     tx.session.execute(delete(NodeRow).where(NodeRow.name == name), execution_options={"synchronize_session": False})
     tx.session.expunge(row)
-    tx.cluster().horizon = tx.version  # a delta cannot say that something is no more
+    tx.session.merge(RemovalRow(kind=NODE, name=name, version=tx.version, removed_at=tx.now))
     return sorted(set(touched))
 
 
