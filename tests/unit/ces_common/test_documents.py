@@ -44,6 +44,27 @@ def test_equal_keys_of_different_mappings_and_types_pass() -> None:
     assert read_json(b'{"a": {"x": 1}, "b": {"x": 2}}') == {"a": {"x": 1}, "b": {"x": 2}}
 
 
+DEEP = [
+    "[" * 100_000,
+    "[" * 400 + "]" * 400,
+    "{a: " * 400 + "1" + "}" * 400,
+    "".join(f"{' ' * i}a:\n" for i in range(400)),
+]
+
+
+@pytest.mark.parametrize("text", DEEP, ids=["open", "lists", "mappings", "indented"])
+def test_what_lies_too_deep_is_refused_with_its_line(text: str) -> None:
+    with pytest.raises(yaml.MarkedYAMLError, match="more than 64 deep within each other") as refused:
+        read_yaml(text)
+    assert refused.value.problem_mark is not None
+
+
+@pytest.mark.parametrize("text", ["a: " + "9" * 5000, "a: 2001-13-01"])
+def test_a_value_that_no_type_holds_is_refused(text: str) -> None:
+    with pytest.raises(yaml.YAMLError, match="a value cannot be read"):
+        read_yaml(text)
+
+
 def test_what_is_neither_is_refused() -> None:
     with pytest.raises(yaml.YAMLError):
         read_yaml("a: [")

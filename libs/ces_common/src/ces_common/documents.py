@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import yaml
 
 _MERGE = "tag:yaml.org,2002:merge"  # the key <<
+DEEPEST = 64  # lists and mappings within each other; no file of ours has ten
 
 
 class DuplicateKey(yaml.MarkedYAMLError):
@@ -20,6 +21,18 @@ class DuplicateKey(yaml.MarkedYAMLError):
 
 
 class _Loader(yaml.SafeLoader):
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> yaml.Node | None:
+        """While composing, which calls itself for each level, as all later steps do."""
+        self.depth += 1
+        if self.depth > DEEPEST:
+            problem = f"lists and mappings lie more than {DEEPEST} deep within each other"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=self.peek_event().start_mark)
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         """While composing, not while constructing: there merged mappings bring keys that may be overridden."""
         node = super().compose_mapping_node(anchor)
@@ -34,7 +47,10 @@ class _Loader(yaml.SafeLoader):
 
 def read_yaml(text: str) -> Any:
     """The document, which may be JSON. Raises yaml.YAMLError, DuplicateKey among them."""
-    return yaml.load(text, _Loader)  # noqa: S506
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506
+    except ValueError as error:  # thousands of digits, a thirteenth month
+        raise yaml.MarkedYAMLError(problem=f"a value cannot be read: {error}") from error
 
 
 def read_json(text: str | bytes) -> Any:

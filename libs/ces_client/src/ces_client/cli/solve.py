@@ -176,6 +176,8 @@ def _read(file: Path, what: str) -> dict[str, Any]:
         raise ProblemError("file", error.strerror or str(error)) from error
     except ValueError as error:  # not UTF-8, or not JSON
         raise ProblemError("file", f"is not JSON: {error}") from error
+    except RecursionError as error:
+        raise ProblemError("file", "its lists and objects lie too deep within each other") from error
     if not isinstance(data, dict):
         raise ProblemError(what, "must be a JSON object")
     return data
