@@ -12,7 +12,7 @@ from ces_common.messages.api import Problem
 from ces_manager.api import cluster, jobs, problems
 from ces_manager.api.auth import BearerAuth
 from ces_manager.api.context import Context
-from ces_manager.api.limits import BodyLimit, ZeroCharacters
+from ces_manager.api.limits import BodyLimit, StreamLimit, ZeroCharacters
 
 DESCRIPTION = "Places distributed-training jobs on edge nodes, with bandwidth and path for every flow."
 REFUSAL = {"description": "Refused", "content": {problems.MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
@@ -30,6 +30,7 @@ def make_app(context: Context, token: str, ready: Ready) -> FastAPI:
     app.include_router(jobs.router)
     app.include_router(cluster.router)
     app.router.routes.extend(health_routes(ready))
+    app.add_middleware(StreamLimit)  # behind the token's check
     app.add_middleware(BodyLimit)
     app.add_middleware(ZeroCharacters)
     app.add_middleware(BearerAuth, token=token)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -12,7 +12,6 @@ from sse_starlette import EventSourceResponse
 
 from ces_common import subjects
 from ces_common.db import WriteTx
-from ces_common.db.outbox import StoredEvent, events_after
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import JobFlowsView, JobSummary, JobView, Page, PlanForecast, PlanView, QueuePage
 from ces_common.messages.queries import PlanAnswer, PlanQuery
@@ -202,8 +201,4 @@ def _stream(request: Request, after: int | None, header: str | None, job: str | 
         start = last_event_id(header, after)
     except ValueError as error:
         raise Invalid("Last-Event-ID", "give the number of the last event that was received") from error
-
-    def read(after: int, job: str | None, limit: int) -> Awaitable[list[StoredEvent]]:
-        return context.database.read(lambda tx: events_after(tx, after, job, limit))
-
-    return event_stream(context.broadcast, read, start, job, context.stopping)
+    return event_stream(context.broadcast, context.events, start, job, context.stopping)
