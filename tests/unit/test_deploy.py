@@ -23,7 +23,7 @@ INSTALLERS = {"pip", "setuptools", "wheel"}  # as new as in the image that the a
 def installed(text: str) -> list[str]:
     """The packages that a Dockerfile names to pip by themselves, without constraints."""
     found = []
-    for command in re.findall(r"pip install ([^&|;]*)", text.replace("\\\n", " ")):
+    for command in re.findall(r"pip install ([^&|;\n]*)", text.replace("\\\n", " ")):
         if "-c constraints.txt" not in command:
             words = re.sub(r"\$\{[^}]*\}|--target \S+|-r \S+", "", command).split()
             found += [word for word in words if not word.startswith(("-", ".", "/")) and word not in INSTALLERS]
