@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from ces_common import documents
 from ces_common.documents import DuplicateKey, read_json, read_yaml
 
 
@@ -30,8 +31,14 @@ def test_the_yaml_reader_refuses_it_in_json_too() -> None:
 
 
 def test_what_yaml_cannot_print_hides_no_second_key() -> None:
-    with pytest.raises(ValueError, match="a key is given twice"):
+    with pytest.raises(DuplicateKey, match="the key 'a' is given twice: keep one of them"):
         read_json('{"a": "\x7f", "a": 2}')
+
+
+def test_a_large_document_is_not_read_again_for_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "read_yaml", lambda _: pytest.fail("it takes seconds"))
+    with pytest.raises(DuplicateKey, match="the key 'b' is given twice: keep one of them"):
+        read_json(b'{"a": [' + b"1, " * 8000 + b'{"b": 1, "c": 2, "b": 3}]}')
 
 
 def test_merged_mappings_may_be_overridden() -> None:

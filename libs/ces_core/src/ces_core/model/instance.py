@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ces_core.model.errors import ProblemError
 from ces_core.model.problem import EQUAL_WEIGHTS, RESOURCES, Basis, Cluster, Flow, Link, Node, Problem, Task
 
-
 _Number = Annotated[float, Field(ge=-1e24, le=1e24)]  # sums and products of many are still numbers
 
 

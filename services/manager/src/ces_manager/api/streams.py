@@ -10,10 +10,10 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from ces_common.messages.reports import Progress
 from ces_manager.api.event_tail import LOOK_S, EventTail
+from ces_manager.api.parameters import LONGEST_NUMBER
 from ces_manager.broadcast import Broadcast
 
 PING_S = 15
-LONGEST_NUMBER = 18  # digits; what the database can compare with
 
 
 def event_stream(
