@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import httpx
 import pytest
 from httpx_sse import aconnect_sse
 from rest_api import TOKEN, Api
+
+from ces_manager.api import limits
 
 
 @pytest.mark.parametrize("path", ["/v1/jobs", "/v1/nodes", "/v1/events", "/v1/topology", "/v1/queue", "/nowhere"])
@@ -49,6 +52,27 @@ async def sse(api: Api, path: str, count: int, **request: Any) -> list[tuple[str
             if len(found) == count:
                 break
     return found
+
+
+@pytest.mark.parametrize("holder", ["STREAMS_PER_ADDRESS", "STREAMS_PER_TOKEN"])
+async def test_streams_beyond_the_limit_are_refused_until_one_ends(
+    api: Api, holder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, holder, 2)
+    job = (await api.submit())["id"]
+    async with AsyncExitStack() as first, AsyncExitStack() as second:
+        for opened, path in ((first, "/v1/events"), (second, f"/v1/jobs/{job}/logs?follow=true")):
+            answer = await opened.enter_async_context(api.http.stream("GET", path))
+            assert answer.status_code == 200
+        for path in ("/v1/events", f"/v1/jobs/{job}/events", f"/v1/jobs/{job}/logs"):
+            answer = await api.http.get(path)
+            assert (answer.status_code, answer.headers["retry-after"]) == (429, "5")
+            assert "has 2 streams of events and logs open" in answer.json()["detail"]
+        assert (await api.http.get("/v1/jobs")).status_code == 200
+        await first.aclose()
+        async with asyncio.timeout(60):
+            while (await api.http.get(f"/v1/jobs/{job}/logs")).status_code == 429:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
 
 
 async def test_events_are_numbered_and_resume_where_the_client_left_off(api: Api) -> None:

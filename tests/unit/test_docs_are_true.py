@@ -27,7 +27,7 @@ from ces_testbed.topology import Topology
 sys.path.insert(0, str(ROOT / "docs"))
 
 import generate
-from generator import cli, imports, markdown, openapi, settings
+from generator import cli, imports, limits, markdown, openapi, settings
 
 JOB = {"name": "example", "tasks": [{"name": "worker", "replicas": 5, "command": ["python"]}]}
 SOURCES = (
@@ -52,6 +52,30 @@ def test_the_generated_parts_are_current() -> None:
         str(path.relative_to(ROOT)) for path, text in generate.expected_texts().items() if path.read_text() != text
     ]
     assert stale == [], "run `make docs`"
+
+
+BOUNDED = (
+    "jobfile",
+    "queuefile",
+    "quantities",
+    "messages.api",
+    "messages.bounds",
+    "messages.queries",
+    "messages.reports",
+)
+LIMIT = re.compile(r"^((?:MAX|LARGEST|LONGEST|MOST|STREAMS_PER)_?[A-Z_]*|PER_S|BURST)\b.*=", re.MULTILINE)
+
+
+def test_every_limit_of_what_comes_from_outside_is_in_the_table() -> None:
+    modules = {
+        f"ces_common.{name}": ROOT / f"libs/ces_common/src/ces_common/{name.replace('.', '/')}.py" for name in BOUNDED
+    }
+    for path in sorted((ROOT / "services/manager/src/ces_manager/api").glob("*.py")):
+        modules[f"ces_manager.api.{path.stem}"] = path
+    there = {f"{module}.{name}" for module, path in modules.items() for name in LIMIT.findall(path.read_text())}
+    told = {constant for group in limits.GROUPS.values() for _, constant, _, _ in group}
+    assert len(there) > 20
+    assert there - told == {"ces_manager.api.parameters.LONGEST_NUMBER"}, "add them to docs/generator/limits.py"
 
 
 @cache
@@ -241,7 +265,11 @@ def is_defined(dotted: str) -> bool:
             path = path / name if (path / name).is_dir() else path / f"{name}.py"
             continue
         text = (path / "__init__.py" if path.is_dir() else path).read_text()
-        return bool(re.search(rf"^(?:(?:async )?def|class|from .* import.*\b|import) ?{name}\b|^{name}\b", text, re.M))
+        return bool(
+            re.search(
+                rf"^(?:(?:async )?def|class|from .* import.*\b|import) ?{name}\b|^(?:[A-Z_]+, )*{name}\b", text, re.M
+            )
+        )
     return path is not None
 
 

@@ -78,6 +78,17 @@ def test_every_mistake_names_field_and_remedy(tmp_path, text, field, words):
     assert not re.search(r"Input should|Field required|String should|\^\[", said), "plain words, no regular expressions"
 
 
+@pytest.mark.parametrize("load", [load_job, load_topology])
+def test_files_that_lie_too_deep_are_refused_with_the_line(tmp_path, load):
+    path = tmp_path / "deep.yaml"
+    path.write_text("name: a\ntasks: " + "[" * 2000 + "]" * 2000)
+    with pytest.raises(BadInput) as refused:
+        load(path)
+    (wrong,) = refused.value.problem.errors
+    assert wrong["field"].startswith("line 2, column ")
+    assert "deep within each other" in wrong["problem"]
+
+
 def test_files_that_are_no_text_or_not_there(tmp_path):
     for path, words in [(tmp_path / "none.yaml", "No such file"), (tmp_path, "directory")]:
         with pytest.raises(BadInput) as caught:

@@ -82,6 +82,13 @@ def test_a_wrong_file_names_the_field(tmp_path: Path, text: str, said: str) -> N
     assert said in str(refused.value)
 
 
+def test_a_file_that_lies_too_deep_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "queue.yaml"
+    file.write_text("tenants: " + "[" * 2000 + "]" * 2000)
+    with pytest.raises(BadSetup, match=r"queue\.yaml is no YAML: .* deep within each other"):
+        read_queue(file)
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadSetup, match=r"CES_QUEUE: .*queue\.yaml cannot be read: No such file"):
         read_queue(tmp_path / "queue.yaml")

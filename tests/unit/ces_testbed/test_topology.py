@@ -73,6 +73,11 @@ def test_a_wrong_file_is_refused_by_name_and_field(text: str, message: str) -> N
     assert str(caught.value).startswith("file.yaml: ")
 
 
+def test_a_file_that_lies_too_deep_is_refused() -> None:
+    with pytest.raises(BadTopology, match=r"deep\.yaml: no valid YAML: .*deep within each other"):
+        parse_topology("nodes: " + "[" * 2000 + "]" * 2000, "deep.yaml")
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadTopology, match=r"none\.yaml: cannot be read"):
         load_topology(tmp_path / "none.yaml")

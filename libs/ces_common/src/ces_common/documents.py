@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any, NoReturn
 
 import yaml
 
 _MERGE = "tag:yaml.org,2002:merge"  # the key <<
+LINES_WITHIN = 16 * 1024  # characters of JSON in which lines are looked for: the reader that knows them takes its time
+DEEPEST = 64  # lists and mappings within each other; no file of ours has ten
 
 
 class DuplicateKey(yaml.MarkedYAMLError):
-    """A key given twice in one mapping. ``key``, and ``problem``: a sentence with both lines."""
+    """A key given twice in one mapping. ``key``, and ``problem``: a sentence with both lines, where they are known."""
 
-    def __init__(self, key: str, first: yaml.Mark, second: yaml.Mark) -> None:
-        problem = f"the key {key!r} is given twice, on lines {first.line + 1} and {second.line + 1}: keep one of them"
-        super().__init__(problem=problem, problem_mark=second)
+    def __init__(self, key: str, first: yaml.Mark | None = None, second: yaml.Mark | None = None) -> None:
+        where = f", on lines {first.line + 1} and {second.line + 1}" if first and second else ""
+        super().__init__(problem=f"the key {key!r} is given twice{where}: keep one of them", problem_mark=second)
         self.key = key
 
 
 class _Loader(yaml.SafeLoader):
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> yaml.Node | None:
+        """While composing, which calls itself for each level, as all later steps do."""
+        self.depth += 1
+        if self.depth > DEEPEST:
+            problem = f"lists and mappings lie more than {DEEPEST} deep within each other"
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         """While composing, not while constructing: there merged mappings bring keys that may be overridden."""
         node = super().compose_mapping_node(anchor)
@@ -34,31 +50,36 @@ class _Loader(yaml.SafeLoader):
 
 def read_yaml(text: str) -> Any:
     """The document, which may be JSON. Raises yaml.YAMLError, DuplicateKey among them."""
-    return yaml.load(text, _Loader)  # noqa: S506
+    try:
+        return yaml.load(text, _Loader)  # noqa: S506
+    except ValueError as error:  # thousands of digits, a thirteenth month
+        raise yaml.MarkedYAMLError(problem=f"a value cannot be read: {error}") from error
 
 
 def read_json(text: str | bytes) -> Any:
     """The document. Raises ValueError for what is no JSON, DuplicateKey for a key given twice."""
-    repeated = False
+    repeated: str | None = None
 
     def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         nonlocal repeated
         found = dict(pairs)
-        repeated = repeated or len(found) < len(pairs)
+        if repeated is None and len(found) < len(pairs):
+            repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
         return found
 
     document = json.loads(text, object_pairs_hook=collect)
-    if repeated:
-        _refuse_repeated(text.decode() if isinstance(text, bytes) else text)
+    if repeated is not None:
+        _refuse_repeated(repeated, text.decode() if isinstance(text, bytes) else text)
     return document
 
 
-def _refuse_repeated(text: str) -> NoReturn:
+def _refuse_repeated(key: str, text: str) -> NoReturn:
     """JSON is YAML, whose reader knows lines; tabs, which YAML has not, stand only between JSON's values."""
-    try:
-        read_yaml(text.replace("\t", " "))
-    except DuplicateKey:
-        raise
-    except yaml.YAMLError:
-        pass
-    raise ValueError("a key is given twice: keep one of them")
+    if len(text) <= LINES_WITHIN:
+        try:
+            read_yaml(text.replace("\t", " "))
+        except DuplicateKey:
+            raise
+        except yaml.YAMLError:
+            pass
+    raise DuplicateKey(key)

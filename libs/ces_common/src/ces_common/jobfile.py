@@ -15,6 +15,8 @@ from ces_common.names import NODE_MARK, node_end
 from ces_common.quantities import Bandwidth, Cpu, Duration, Memory, format_duration
 
 MAX_TASKS = 512
+MAX_LABELS = 256  # of a node, and those that a task asks for
+MAX_ENV = 1024  # variables of one task
 MAX_DATASETS = 64  # of one input
 MAX_FLOWS = 4096  # a plan and its commitment travel in one message each
 MAX_INPUTS = 120_000  # characters of one task's: Linux lets no variable, so CES_INPUTS, have more than 128 KiB
@@ -75,7 +77,7 @@ class Resources(Document):
 
 class Constraints(Document):
     arch: Annotated[str, StringConstraints(pattern=ARCH)] | None = None
-    labels: dict[Label, Label] = {}
+    labels: Annotated[dict[Label, Label], Field(max_length=MAX_LABELS)] = {}
 
 
 class TaskGroup(Document):
@@ -84,7 +86,9 @@ class TaskGroup(Document):
     image: Annotated[str, StringConstraints(min_length=1, max_length=255), Plain] | None = None
     command: Annotated[list[Annotated[str, StringConstraints(max_length=4096), Plain]], Field(max_length=256)] = []
     script: Annotated[str, StringConstraints(min_length=1, max_length=1024), Plain] | None = None
-    env: dict[EnvName, Annotated[str, StringConstraints(max_length=32768), Plain]] = {}
+    env: Annotated[
+        dict[EnvName, Annotated[str, StringConstraints(max_length=32768), Plain]], Field(max_length=MAX_ENV)
+    ] = {}
     resources: Resources = Resources()
     constraints: Constraints = Constraints()
 
@@ -138,8 +142,8 @@ class Flows(Document):
     direction: Literal["forward", "reverse", "both"] = "forward"
     bandwidth: Range | None = None
     mode: FlowMode = "strict"
-    edges: list[Edge] = []
-    inputs: list[Input] = []
+    edges: Annotated[list[Edge], Field(max_length=MAX_FLOWS)] = []
+    inputs: Annotated[list[Input], Field(max_length=MAX_FLOWS)] = []
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

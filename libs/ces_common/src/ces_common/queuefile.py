@@ -19,6 +19,9 @@ from ces_common.quantities import Duration
 from ces_common.service import BadSetup
 from ces_common.settings import ServiceSettings
 
+LARGEST_WEIGHT = 1e6
+MAX_WAITING = 1_000_000  # jobs that are looked at, or hold a reservation
+MAX_TENANTS = 4096
 SLACK = 1e-9  # sums of shares are of floating-point numbers
 
 
@@ -36,6 +39,12 @@ class QueueSettings(ServiceSettings):
 def _weight(value: float) -> float:
     if not (math.isfinite(value) and value >= 0):
         raise ValueError(f"must be 0 or more, is {value:g}; 0 takes it out of the score")
+    return _weighty(value)
+
+
+def _weighty(value: float) -> float:
+    if value > LARGEST_WEIGHT:
+        raise ValueError(f"must be at most {LARGEST_WEIGHT:g}, is {value:g}")
     return value
 
 
@@ -87,7 +96,7 @@ class TenantEntry(Document):
     """A tenant. What is guaranteed does not count when tenants' shares are compared; a quota is never exceeded."""
 
     name: Name
-    weight: Annotated[float, AfterValidator(_above_zero)] = 1.0
+    weight: Annotated[float, AfterValidator(_above_zero), AfterValidator(_weighty)] = 1.0
     guaranteed: ClusterShares = ClusterShares()
     quota: ClusterShares = ClusterShares()
 
@@ -96,16 +105,16 @@ class QueueFile(Document):
     """``window``, ``overdue``, ``crowded``, ``declined`` and ``preemption``: null is none. Only the named ``tenants``
     may submit; if none is named, any may, with weight 1 and no quota."""
 
-    window: Annotated[int, Field(ge=1)] | None = 8
+    window: Annotated[int, Field(ge=1, le=MAX_WAITING)] | None = 8
     weights: Weights = Weights()
     bound: Annotated[Duration, AfterValidator(_above_zero)] = 14_400
     overdue: Share | None = 0.5
-    reservations: Annotated[int, Field(ge=0)] = 4
+    reservations: Annotated[int, Field(ge=0, le=MAX_WAITING)] = 4
     crowded: Share | None = 0.5
     declined: Share | None = 0.1
     patience: Annotated[Duration, AfterValidator(_not_below_zero)] = 300
     preemption: Annotated[int, Field(ge=1, le=100)] | None = None
-    tenants: list[TenantEntry] = []
+    tenants: Annotated[list[TenantEntry], Field(max_length=MAX_TENANTS)] = []
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -10,8 +10,8 @@ import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from ces_common.documents import read_yaml
-from ces_common.jobfile import Document, Label, NodeName
-from ces_common.messages.api import TopologyFile, TopologyLink, TopologyMedium
+from ces_common.jobfile import MAX_LABELS, Document, Label, NodeName
+from ces_common.messages.api import MAX_LINKS, MAX_MEDIA, TopologyFile, TopologyLink, TopologyMedium
 from ces_common.quantities import Cpu, Memory
 
 DATA_PLANE_SUFFIX = "-dp"
@@ -32,7 +32,7 @@ class TestbedNode(Document):
     cpu: Cpu = 0
     memory: Memory = 0
     gpu: Annotated[int, Field(ge=0, le=64)] = 0
-    labels: dict[Label, Label] = {}
+    labels: Annotated[dict[Label, Label], Field(max_length=MAX_LABELS)] = {}
     datasets: Path | None = None
 
     @field_validator("name")
@@ -65,8 +65,8 @@ class Topology(Document):
     """What a topology file says. Links are directed; one with ``both: true`` is a wire with a link each way."""
 
     nodes: Annotated[list[TestbedNode], Field(min_length=1, max_length=MAX_NODES)]
-    links: list[TopologyLink] = []
-    media: list[TopologyMedium] = []
+    links: Annotated[list[TopologyLink], Field(max_length=MAX_LINKS)] = []
+    media: Annotated[list[TopologyMedium], Field(max_length=MAX_MEDIA)] = []
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -14,9 +14,11 @@ class Broadcast:
     """One queue for each listener. A slow one misses progress, but no event: those it reads from the database."""
 
     def __init__(self) -> None:
+        self.commits = 0  # since the start
         self._listeners: set[asyncio.Queue[Progress | None]] = set()
 
     def wake(self) -> None:
+        self.commits += 1
         self._put(None)
 
     def progress(self, progress: Progress) -> None:

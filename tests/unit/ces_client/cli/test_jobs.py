@@ -93,7 +93,9 @@ def test_a_line_of_a_log_keeps_what_is_no_newline(connected, samples):
     connected.on("GET", path, httpx.Response(200, text=f"worker-0 | {odd}\nworker-1 | b\n"))
     found = [json.loads(line) for line in ces("logs", samples.id, "-o", "json").stdout.split("\n")[:-1]]
     assert found == [{"task": "worker-0", "line": odd}, {"task": "worker-1", "line": "b"}]
-    assert ces("logs", samples.id).stdout == f"worker-0 | {odd}\nworker-1 | b\n"
+    assert ces("logs", samples.id, "--raw").stdout == f"worker-0 | {odd}\nworker-1 | b\n"
+    shown = "10%\\x0d20%\\x0cx\\x85y\\u2028z \\x1b[1mbold\\x1b[0m"
+    assert ces("logs", samples.id).stdout == f"worker-0 | {shown}\nworker-1 | b\n"
 
 
 def test_what_is_so_already_is_not_requested(connected, samples):

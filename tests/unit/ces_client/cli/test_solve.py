@@ -73,6 +73,16 @@ def test_bad_files_are_named_and_the_others_answered(app: typer.Typer, tmp_path:
         assert any(file in line and text in line for line in run.stderr.splitlines())
 
 
+@pytest.mark.parametrize("text", ["[" * 200_000, '{"nodes": ' + "[" * 200_000 + "]" * 200_000 + "}"])
+def test_an_instance_that_lies_too_deep_is_bad_input(app: typer.Typer, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text(text)
+    for command in (["solve", str(path)], ["check", str(path), str(path)]):
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 2
+        assert "deep.json: file: its lists and objects lie too deep within each other" in result.stderr
+
+
 def test_an_unknown_solver_is_bad_input(app: typer.Typer, tmp_path: Path) -> None:
     run = CliRunner().invoke(app, ["solve", _write(tmp_path, "i.json", random_instance()), "--solver", "magic"])
     assert run.exit_code == 2

@@ -10,7 +10,11 @@ from client_views import BERT, NARROW, NEVER, NOW, SOON, lines, node, queue_stat
 
 from ces_client.view.job import job_facts, job_live, job_news, task_progress
 from ces_client.view.lists import node_detail
+from ces_client.view.plan import committed_plan
+from ces_common.messages.api import JobView, PlanView
 from ces_common.messages.events import Reason
+from ces_common.messages.reports import Progress
+from ces_edge_agent.logs import progress_of
 
 
 def test_a_waiting_job_is_described_with_its_queue_status(samples):
@@ -112,6 +116,29 @@ def test_data_of_a_node_has_a_row_of_its_own(samples):
 def test_progress_is_read_as_far_as_it_says_something(line, expected):
     read = task_progress(line)
     assert (read.round, read.rounds, read.loss, read.accuracy) == expected
+
+
+@pytest.mark.parametrize("value", ["9" * 400, "-" + "9" * 400, "1e400", "-1e400", "NaN", "Infinity", "1e300"])
+@pytest.mark.parametrize("key", ["round", "rounds", "loss", "accuracy", "step"])
+def test_a_number_without_measure_breaks_no_picture(samples, key, value):
+    """As a worker prints it, an agent reads it and the manager passes it on."""
+    line = progress_of(f'{{"progress": {{"{key}": {value}}}}}'.encode())
+    assert line is not None
+    told = Progress.model_validate_json(Progress(node="n", allocation="a", job="j", task="t", data=line).encode())
+    view = samples.job("running")
+    view = view.model_copy(
+        update={"placement": [task.model_copy(update={"progress": told.data}) for task in view.placement]}
+    )
+    view = JobView.model_validate_json(view.model_dump_json())
+    for width in (40, 80, 200):
+        assert all(len(line) <= 200 for line in lines(job_live(view, NOW), width))
+
+
+def test_a_plan_with_numbers_without_measure_is_shown(samples):
+    fields = {"plan": "p", "job": "j", "attempt": 1, "solver": "s", "version": 1, "committed_at": samples.submitted}
+    huge = int("9" * 400)
+    plan = PlanView(**fields, considered={"decision_ms": huge, "time_limit_s": huge, "seed": 1})
+    assert wide(committed_plan(plan, "1m"))[0].startswith("decided by s, committed 1m ago")
 
 
 def test_news_tell_what_changed(samples):

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import gzip
+import json
+import re
 from collections.abc import AsyncIterator
+from threading import Event, get_ident
 from typing import Any, cast
 
 import httpx
 import pytest
+from fastapi.routing import APIRoute
 from manager_world import World, ring
 
+from ces_common.jobfile import JobFile
 from ces_common.queuefile import QueueFile
+from ces_manager.api import cluster, jobs, strict_route
 from ces_manager.api.app import make_app
 from ces_manager.api.context import Context
 from ces_manager.database import Database
@@ -78,6 +86,72 @@ async def test_a_key_given_twice_is_named_with_both_lines(http: httpx.AsyncClien
     said = "the key 'name' is given twice, on lines 2 and 3: keep one of them"
     assert problem["errors"] == [{"field": "name", "problem": said}]
     assert not world.snapshot().jobs
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "zstd", "br", "gzip, identity"])
+async def test_a_compressed_body_is_refused(http: httpx.AsyncClient, encoding: str) -> None:
+    headers = JSON | {"Content-Encoding": encoding}
+    problem = await refused(http, "POST", "/v1/jobs", 415, content=gzip.compress(b" " * 10**8), headers=headers)
+    assert problem["detail"] == f"the body is sent as {encoding}; send it as it is, without Content-Encoding"
+    assert (await http.post("/v1/jobs", content=JOB, headers=JSON | {"Content-Encoding": "identity"})).is_success
+
+
+async def test_others_are_answered_while_a_body_is_read(
+    http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered, threads = Event(), list[int]()
+    read, check = strict_route.read_json, JobFile._check_count
+
+    def slowly(body: bytes) -> Any:
+        assert answered.wait(30), "nobody else is answered meanwhile"
+        return read(body)
+
+    def noted(*arguments: Any) -> None:
+        threads.append(get_ident())
+        check(*arguments)
+
+    monkeypatch.setattr(strict_route, "read_json", slowly)
+    monkeypatch.setattr(JobFile, "_check_count", noted)
+    posted = asyncio.create_task(http.post("/v1/jobs", content=JOB, headers=JSON))
+    await asyncio.sleep(0.05)
+    assert (await http.get("/healthz")).status_code == 200
+    answered.set()
+    assert (await posted).status_code == 201
+    assert threads[0] != get_ident(), "it is checked where others would wait"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"flows": {"edges": [{}] * 4096}},
+        {"flows": {"edges": [{}] * 200_000}},
+        {"tasks": [{"name": "w", "command": ["x"], "constraints": {"labels": {str(i): 1 for i in range(50_000)}}}]},
+    ],
+)
+async def test_a_body_full_of_mistakes_gets_a_short_answer(http: httpx.AsyncClient, more: dict[str, Any]) -> None:
+    problem = await refused(http, "POST", "/v1/jobs", 422, json=json.loads(JOB) | more)
+    assert 1 <= len(problem["errors"]) <= 51
+    assert len(str(problem)) < 16_000
+    if len(problem["errors"]) == 51:
+        assert re.fullmatch(r"\d+ more mistakes are not listed", problem["errors"][-1]["problem"])
+
+
+def numbers_and_texts() -> list[Any]:
+    routes = [route for route in (*jobs.router.routes, *cluster.router.routes) if isinstance(route, APIRoute)]
+    assert len(routes) > 20
+    return [
+        pytest.param(field, id=f"{route.path} {field.name}")
+        for route in routes
+        for kind in ("path_params", "query_params", "header_params")
+        for field in getattr(route.dependant, kind)
+    ]
+
+
+@pytest.mark.parametrize("field", numbers_and_texts())
+def test_every_parameter_has_bounds(field: Any) -> None:
+    for value in (10**30, -(10**30), "1e300", "nan", "inf", "a" * 4096):
+        taken, errors = field.validate(str(value))
+        assert errors or (isinstance(taken, str) and len(taken) < 256), f"{str(value)[:20]} is taken"
 
 
 async def test_no_body_where_one_is_needed_is_said(http: httpx.AsyncClient) -> None:

@@ -10,6 +10,7 @@ import typer
 from ces_client import __version__
 from ces_client.cli import audit, cluster, contexts, jobs, machine, session
 from ces_client.cli.bench import BenchGroup
+from ces_client.cli.output import say
 from ces_client.cli.plugins import CesGroup
 from ces_client.cli.retry_notice import RetryNotice
 
@@ -17,7 +18,7 @@ from ces_client.cli.retry_notice import RetryNotice
 def show_version(wanted: bool) -> None:
     """``ces 0.1.0``, and nothing else happens."""
     if wanted:
-        typer.echo(f"ces {__version__}")
+        say(f"ces {__version__}")
         raise typer.Exit
 
 

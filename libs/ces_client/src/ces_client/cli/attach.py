@@ -7,12 +7,11 @@ import time
 from collections.abc import Generator
 from contextlib import closing, suppress
 
-import typer
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from ces_client.cli.output import Output, console, local_now, show, show_json
+from ces_client.cli.output import Output, console, local_now, say, show, show_json
 from ces_client.client import Client
 from ces_client.errors import CesError
 from ces_client.view.job import job_live, job_news, last_lines
@@ -114,7 +113,7 @@ def _lines(client: Client, job: str, screen: Console) -> Generator[JobView]:
     before: JobView | None = None
     for view in client.jobs.watch(job):
         for line in job_news(before, view):
-            typer.echo(f"{local_now():%H:%M:%S} {line}")
+            say(f"{local_now():%H:%M:%S} {line}")
         before = view
         yield view
     if before is not None:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ces_client.cli import completion, session
 from ces_client.cli.live_view import WatchOption, watch_changes
-from ces_client.cli.output import Output, OutputOption, console, local_now, show, show_json, show_json_line, tell
+from ces_client.cli.output import Output, OutputOption, console, local_now, say, show, show_json, show_json_line, tell
 from ces_client.client import Client
 from ces_client.errors import ApiError, bad_field
 from ces_client.files import load_topology
@@ -156,7 +156,7 @@ def token(
     if output == Output.JSON:
         show_json(made)
     else:
-        typer.echo(made.token)
+        say(made.token)
         who = f"node {made.node}" if made.node else "one node"
         console(stderr=True).print(
             Text(f"lets {who} join, once, until {made.expires_at:%Y-%m-%d %H:%M:%S %Z}; it is not shown again")

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from ces_client.cli import session
-from ces_client.cli.output import Output, OutputOption, show, show_json
+from ces_client.cli.output import Output, OutputOption, say, show, show_json
 from ces_client.client import Client
 from ces_client.context import Context, context_path, read_contexts, use_context
 from ces_client.errors import CesError, Unreachable
@@ -57,7 +57,7 @@ def env(output: OutputOption = Output.TABLE) -> None:
     if output == Output.JSON:
         show_json(variables)
         return
-    typer.echo("export " + " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items()))
+    say("export " + " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items()))
 
 
 def _answer(context: Context) -> str:

@@ -13,7 +13,18 @@ from rich.text import Text
 from ces_client.cli import completion, session
 from ces_client.cli.attach import attach, logs_of_failed
 from ces_client.cli.live_view import WatchOption, watch_changes
-from ces_client.cli.output import Output, OutputOption, console, local_now, show, show_json, show_json_line, tell
+from ces_client.cli.output import (
+    Output,
+    OutputOption,
+    console,
+    local_now,
+    say,
+    say_raw,
+    show,
+    show_json,
+    show_json_line,
+    tell,
+)
 from ces_client.client import Client
 from ces_client.errors import ApiError, CesError
 from ces_client.files import load_job
@@ -133,6 +144,9 @@ def logs(
     tail: Annotated[
         int | None, typer.Option("--tail", min=0, help="only the last N lines of each task; all if left out")
     ] = None,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="with colours and all else that steers a terminal; not on a terminal")
+    ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show what a job's workers printed."""
@@ -142,12 +156,14 @@ def logs(
             source, text = (task, line) if task else _split(line)
             if output == Output.JSON:
                 show_json_line({"task": source, "line": text})
+            elif raw:
+                say_raw(line)
             elif task or source is None:
-                typer.echo(line)
+                say(line)
             else:
                 style = TASK_STYLES[sum(source.encode()) % len(TASK_STYLES)]
                 screen.print(Text.assemble((source, style), (" | ", "dim")), end="", soft_wrap=True)
-                typer.echo(text, color=True)  # as the worker printed it
+                say(text)
 
 
 def _split(line: str) -> tuple[str | None, str]:

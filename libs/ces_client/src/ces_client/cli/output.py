@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
@@ -13,9 +13,12 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
+from ces_client.errors import bad_field
+from ces_client.view.plain import plain, plain_json, plain_text
 from ces_common.messages.api import Problem
 
 PIPE_WIDTH = 200  # no terminal to fit into: keep lines whole for whoever reads them
@@ -29,11 +32,21 @@ class Output(StrEnum):
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="table for people, json for scripts")]
 
 
+class PlainConsole(Console):
+    """Whatever is printed on it, no text steers the terminal: only styles do, and the console itself."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        if isinstance(renderable, Text):
+            renderable = plain_text(renderable)  # before it is wrapped
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=plain(segment.text))
+
+
 def console(*, stderr: bool = False) -> Console:
     """Takes text as it is (no markup, no emoji codes, no highlighting)."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    return Console(stderr=stderr, markup=False, emoji=False, highlight=False, width=width)
+    return PlainConsole(stderr=stderr, markup=False, emoji=False, highlight=False, width=width)
 
 
 def local_now() -> datetime:
@@ -46,12 +59,29 @@ def show(renderable: RenderableType) -> None:
     console().print(renderable, soft_wrap=True)
 
 
-Document = BaseModel | dict[str, Any] | Sequence[BaseModel]
+def say(text: str, *, stderr: bool = False) -> None:
+    """Prints a line as it is, not wrapped and without a style."""
+    typer.echo(plain(text), err=stderr)
+
+
+def on_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def say_raw(line: str) -> None:
+    """Prints a line with all that would steer a terminal: only where standard output is none. Raises BadInput."""
+    if on_terminal():
+        problem = "standard output is a terminal, which would obey what is in the text"
+        raise bad_field("Raw text is not shown", "--raw", problem, "send it to a file or another program")
+    typer.echo(line, color=True)
+
+
+Document = BaseModel | dict[str, Any] | Sequence[BaseModel | dict[str, Any]]
 
 
 def show_json(value: Document, indent: int | None = 2) -> None:
-    """One JSON document: a model, an object, or a list of models."""
-    typer.echo(json.dumps(to_jsonable_python(value), indent=indent, ensure_ascii=False))
+    """One JSON document: a model, an object, or a list of them."""
+    typer.echo(plain_json(json.dumps(to_jsonable_python(value), indent=indent, ensure_ascii=False)))
 
 
 def show_json_line(value: Document) -> None:
@@ -83,7 +113,7 @@ def wants_json(arguments: Sequence[str]) -> bool:
 def show_problem(problem: Problem, *, as_json: bool) -> None:
     """An error: on standard error for people, as the one JSON object on standard output for scripts."""
     if as_json:
-        typer.echo(json.dumps({"error": problem.model_dump(mode="json")}, indent=2, ensure_ascii=False))
+        show_json({"error": problem})
         return
     screen = console(stderr=True)
     head = Text("error: ", style="bold red").append(problem.title, style="default not bold")

@@ -15,10 +15,9 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import BaseModel, ValidationError
-from rich.console import Console
 from rich.table import Table
 
-from ces_client.cli.output import Output, OutputOption
+from ces_client.cli.output import Output, OutputOption, console, say, show_json_line
 from ces_common.field_errors import plain_problem
 from ces_core.checker import Violation
 from ces_core.checker import check as broken_rules
@@ -107,7 +106,7 @@ def solve(
         broken = broken or bool(violations)
         if output is Output.JSON:
             answer |= {"solver": solver, "solve_ms": round(elapsed_ms, 3)}
-            typer.echo(json.dumps(answer | (_violations(violations) if violations else {})))
+            show_json_line(answer | (_violations(violations) if violations else {}))
         else:
             _print(file, solver, problem, result, elapsed_ms)
         if violations:
@@ -137,24 +136,24 @@ def check(
         _say_error(output, {"file": str(file), "field": error.field, "message": error.message}, f"{file}: {error}")
         raise typer.Exit(2) from error
     if output is Output.JSON:
-        typer.echo(json.dumps({"instance": str(instance), "answer": str(answer)} | _violations(violations)))
+        show_json_line({"instance": str(instance), "answer": str(answer)} | _violations(violations))
     if violations:
         _say_broken(f"{answer}: the answer", violations)
         raise typer.Exit(1)
     if output is Output.TABLE:
-        typer.echo(f"{answer}: breaks no rule")
+        say(f"{answer}: breaks no rule")
 
 
 def solvers(output: OutputOption = Output.TABLE) -> None:
     """List the solvers that `ces solve --solver` takes."""
     known = {name: _summary(name) for name in available()}
     if output is Output.JSON:
-        typer.echo(json.dumps([{"name": name, "summary": summary} for name, summary in known.items()]))
+        show_json_line([{"name": name, "summary": summary} for name, summary in known.items()])
         return
     table = Table("solver", "what it does")
     for name, summary in known.items():
         table.add_row(name, f"alias of {get_solver().name}, which the service uses" if name == DEFAULT else summary)
-    Console().print(table)
+    console().print(table)
 
 
 def _summary(name: str) -> str:
@@ -177,6 +176,8 @@ def _read(file: Path, what: str) -> dict[str, Any]:
         raise ProblemError("file", error.strerror or str(error)) from error
     except ValueError as error:  # not UTF-8, or not JSON
         raise ProblemError("file", f"is not JSON: {error}") from error
+    except RecursionError as error:
+        raise ProblemError("file", "its lists and objects lie too deep within each other") from error
     if not isinstance(data, dict):
         raise ProblemError(what, "must be a JSON object")
     return data
@@ -197,39 +198,39 @@ def _violations(violations: Sequence[Violation]) -> dict[str, Any]:
 
 
 def _say_broken(what: str, violations: Sequence[Violation]) -> None:
-    typer.echo(f"error: {what} is broken:", err=True)
+    say(f"error: {what} is broken:", stderr=True)
     for violation in violations:
-        typer.echo(f"  {violation}", err=True)
+        say(f"  {violation}", stderr=True)
 
 
 def _say_error(output: Output, details: dict[str, Any], text: str) -> None:
     if output is Output.JSON:
-        typer.echo(json.dumps({"error": details}))
-    typer.echo(f"error: {text}", err=True)
+        show_json_line({"error": details})
+    say(f"error: {text}", stderr=True)
 
 
 def _print(file: Path, solver: str, problem: Problem, result: Result, elapsed_ms: float) -> None:
-    console = Console(highlight=False, markup=False, emoji=False)  # file names are not markup
-    console.print(f"{file}: {problem.name}, solver {solver}, {elapsed_ms:.2f} ms", soft_wrap=True)
+    screen = console()
+    screen.print(f"{file}: {problem.name}, solver {solver}, {elapsed_ms:.2f} ms", soft_wrap=True)
     if result.plan is None or result.metrics is None:
-        console.print(f"  no place: {result.reason.text() if result.reason else ''}", soft_wrap=True)
+        screen.print(f"  no place: {result.reason.text() if result.reason else ''}", soft_wrap=True)
         return
     advice = result.advice
     placed = Table("task", "node", *(["probability"] if advice else []))
     for task, node in result.plan.assignments.items():
         placed.add_row(task, node, *([f"{advice.probabilities[task]:.4f}"] if advice else []))
-    console.print(placed)
+    screen.print(placed)
     if advice:
-        console.print(f"  policy {advice.version}", soft_wrap=True)
+        screen.print(f"  policy {advice.version}", soft_wrap=True)
     if result.plan.flows:
         table = Table("flow", "min", "max", "rate", "path")
         for asked, flow in zip(problem.flows, result.plan.flows, strict=True):
             numbers = (f"{value:g}" for value in (asked.min, asked.max, flow.bandwidth))
             table.add_row(f"{flow.src} -> {flow.dst}", *numbers, " ".join(flow.path))
-        console.print(table)
+        screen.print(table)
     metrics = result.metrics
     bound = "unknown" if result.bound is None else f"{result.bound:.4f}"
-    console.print(
+    screen.print(
         f"  composite {metrics.composite:.4f} (bound {bound}), load imbalance {metrics.load_imbalance:.4f}, "
         f"bandwidth satisfaction {metrics.bandwidth_satisfaction:.4f}",
         soft_wrap=True,

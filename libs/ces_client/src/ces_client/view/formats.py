@@ -12,6 +12,7 @@ from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 DASH = "–"
 SIGNALLED = 128  # a process that a signal ended has this exit code plus the signal's number
 DAYS_OF_A_WEEK = 7
+LARGEST = 10**15  # of a worker's numbers: none that it counts is larger, and a row has room for its digits
 STATE_STYLES = {
     "queued": "yellow",
     "planned": "cyan",
@@ -33,6 +34,13 @@ STATE_STYLES = {
     "cancelled": "dim",
     "stopped": "dim",
 }
+
+
+def number(value: object) -> float | None:
+    """A number that somebody else wrote; None for what is none, or too large to mean anything."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -LARGEST <= value <= LARGEST:
+        return None
+    return float(value)
 
 
 def state_text(state: str | None) -> Text:

@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from ces_client.view.formats import DASH, signal_name, since, span, state_text
+from ces_client.view.formats import DASH, number, signal_name, since, span, state_text
 from ces_client.view.plan import flow_table, unenforced_note
 from ces_client.view.queue_status import reason_text, score_text, waiting_text
 from ces_client.view.tables import fact_list, plain_table
@@ -44,19 +44,15 @@ def task_progress(line: dict[str, Any] | None) -> TaskProgress:
     content = content.get("result") or content.get("progress", content)
     if not isinstance(content, dict):
         return TaskProgress()
-    rounds = _number(content.get("rounds"))
-    done = _number(content.get("round", content.get("rounds")))
+    rounds = number(content.get("rounds"))
+    done = number(content.get("round", content.get("rounds")))
     return TaskProgress(
         None if done is None else int(done),
         None if rounds is None else int(rounds),
-        _number(content.get("loss")),
-        _number(content.get("accuracy")),
+        number(content.get("loss")),
+        number(content.get("accuracy")),
         {str(key): value for key, value in content.items() if key not in KNOWN},
     )
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def job_live(view: JobView, now: datetime, *, reasons: bool = True) -> RenderableType:

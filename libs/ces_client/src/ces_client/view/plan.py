@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from ces_client.view.formats import DASH, path_text, rate, rate_range
+from ces_client.view.formats import DASH, number, path_text, rate, rate_range
 from ces_client.view.queue_status import forecast_text, reason_text, reservable_share
 from ces_client.view.tables import plain_table
 from ces_common.jobfile import JobFile
@@ -137,8 +137,8 @@ def committed_plan(plan: PlanView, age: str) -> RenderableType:
     policy = _advice(considered.pop("policy", None))
     sparing = considered.pop("sparing", None)
     seed, limit_s = considered.pop("seed", None), considered.pop("time_limit_s", None)
-    if isinstance(decision_ms, int | float):
-        head.append(f" in {decision_ms:.1f} ms")
+    if (took_ms := number(decision_ms)) is not None:
+        head.append(f" in {took_ms:.1f} ms")
     head.append(f", committed {age} ago (attempt {plan.attempt}, for version {plan.version} of the cluster)")
     parts: list[RenderableType] = [head, Text(metrics_text(plan.metrics, bound if isinstance(bound, float) else None))]
     if sparing is True:
@@ -152,7 +152,8 @@ def committed_plan(plan: PlanView, age: str) -> RenderableType:
     if refused:
         parts += [Text(), _refused_table(refused)]
     if seed is not None:
-        limit = f"stopped after {limit_s:g} s at the latest; " if isinstance(limit_s, int | float) else ""
+        within_s = number(limit_s)
+        limit = "" if within_s is None else f"stopped after {within_s:g} s at the latest; "
         parts.append(Text(f"{limit}seed {seed}: the same seed gives the same plan", style="dim"))
     if considered:
         parts += [Text(), _tree("other details", considered)]

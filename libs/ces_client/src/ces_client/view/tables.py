@@ -13,6 +13,8 @@ from rich.segment import Segment
 from rich.table import Column, Table
 from rich.text import Text
 
+from ces_client.view.plain import plain, plain_text
+
 GAP = 2  # spaces between columns
 UNBOUNDED = 10_000
 LEAST = 16  # characters that a wrapped column is left with
@@ -25,7 +27,7 @@ class PlainTable(Table):
     optional: tuple[str, ...] = ()
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-        super().add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), **options)
+        super().add_row(*map(_cell, cells), **options)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         fitting, width = self._fitting(console, options)
@@ -70,10 +72,17 @@ def plain_table(
     return table
 
 
+def _cell(cell: RenderableType | None) -> RenderableType | None:
+    """As it will be shown, so that its column is as wide as that."""
+    if isinstance(cell, str):
+        return Text(plain(cell))
+    return plain_text(cell) if isinstance(cell, Text) else cell
+
+
 def fact_list(facts: Sequence[tuple[str, str]]) -> RenderableType:
     """Names and values, a pair a line; values stay whole, so that they can be copied."""
     width = max(len(name) for name, _ in facts) + GAP
-    return Group(*(Text.assemble((name.ljust(width), "bold"), value) for name, value in facts))
+    return Group(*(Text.assemble((name.ljust(width), "bold"), plain(value)) for name, value in facts))
 
 
 def _least_width(column: Column, console: Console, unbounded: ConsoleOptions) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from ces_common.db.tables import EventRow
@@ -48,3 +48,8 @@ def events_after(tx: ReadTx, sequence: int, job: str | None, limit: int) -> list
     if job is not None:
         query = query.where(EventRow.job == job)
     return [StoredEvent(*row) for row in tx.session.execute(query.order_by(EventRow.sequence).limit(limit))]
+
+
+def latest_event(tx: ReadTx) -> int:
+    """The number of the last event; 0 where there is none."""
+    return tx.session.scalar(select(func.max(EventRow.sequence))) or 0

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from ces_common.jobfile import DEFAULT_TENANT, Document, FlowMode, NodeName
+from ces_common.jobfile import DEFAULT_TENANT, MAX_LABELS, Document, FlowMode, NodeName
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Id, PublicKey
 from ces_common.messages.events import JobName, QueueStatusView, Reason
@@ -18,7 +18,8 @@ from ces_common.runtime import RuntimeKind
 from ces_common.states import AllocationState, JobState
 
 T = TypeVar("T")
-MAX_LABELS = 256  # of one node
+MAX_LINKS = 65536  # in a topology file
+MAX_MEDIA = 4096
 
 
 class Page(Message, Generic[T]):
@@ -283,8 +284,8 @@ class TopologyMedium(Document):
 class TopologyFile(Document):
     """``PUT /v1/topology``: the whole set of links and media."""
 
-    links: list[TopologyLink] = []
-    media: list[TopologyMedium] = []
+    links: Annotated[list[TopologyLink], Field(max_length=MAX_LINKS)] = []
+    media: Annotated[list[TopologyMedium], Field(max_length=MAX_MEDIA)] = []
 
 
 class JoinToken(Message):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ces_core.model.errors import ProblemError
 from ces_core.model.problem import EQUAL_WEIGHTS, RESOURCES, Basis, Cluster, Flow, Link, Node, Problem, Task
+
+_Number = Annotated[float, Field(ge=-1e24, le=1e24)]  # sums and products of many are still numbers
 
 
 class _Part(BaseModel):
@@ -18,35 +20,35 @@ class _Part(BaseModel):
 
 class _Node(_Part):
     name: str
-    cpu: float = 0.0
-    memory: float = 0.0
-    gpu: float = 0.0
-    cpu_used: float = 0.0
-    memory_used: float = 0.0
-    gpu_used: float = 0.0
+    cpu: _Number = 0.0
+    memory: _Number = 0.0
+    gpu: _Number = 0.0
+    cpu_used: _Number = 0.0
+    memory_used: _Number = 0.0
+    gpu_used: _Number = 0.0
 
 
 class _Link(_Part):
     src: str
     dst: str
-    bandwidth: float
-    bandwidth_used: float = 0.0
+    bandwidth: _Number
+    bandwidth_used: _Number = 0.0
     medium: str | None = None
 
 
 class _Task(_Part):
     name: str
-    cpu: float = 0.0
-    memory: float = 0.0
-    gpu: float = 0.0
+    cpu: _Number = 0.0
+    memory: _Number = 0.0
+    gpu: _Number = 0.0
     allowed: list[str] | None = None
 
 
 class _Flow(_Part):
     src: str
     dst: str
-    min: float = 0.0
-    max: float
+    min: _Number = 0.0
+    max: _Number
 
 
 class _Job(_Part):
@@ -61,9 +63,9 @@ class _Instance(BaseModel):
 
     nodes: list[_Node]
     links: list[_Link] = Field(default_factory=list)
-    media: dict[str, float] = Field(default_factory=dict)
+    media: dict[str, _Number] = Field(default_factory=dict)
     job: _Job
-    weights: list[float] = Field(default_factory=lambda: list(EQUAL_WEIGHTS))
+    weights: list[_Number] = Field(default_factory=lambda: list(EQUAL_WEIGHTS))
 
 
 def read_instance(data: Mapping[str, Any], *, basis: Basis = "system", paths: int | None = None) -> Problem:

@@ -12,8 +12,9 @@ from ces_common.messages.api import Problem
 from ces_manager.api import cluster, jobs, problems
 from ces_manager.api.auth import BearerAuth
 from ces_manager.api.context import Context
+from ces_manager.api.description_page import description_route
 from ces_manager.api.failed_attempts import FailedAttempts
-from ces_manager.api.limits import BodyLimit, ZeroCharacters
+from ces_manager.api.limits import BodyLimit, StreamLimit, ZeroCharacters
 
 DESCRIPTION = "Places distributed-training jobs on edge nodes, with bandwidth and path for every flow."
 REFUSAL = {"description": "Refused", "content": {problems.MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
@@ -24,13 +25,20 @@ TOKEN = Depends(HTTPBearer(auto_error=False, description="The admin token"))
 
 def make_app(context: Context, token: str, ready: Ready) -> FastAPI:
     app = FastAPI(
-        title="CES", version="1", description=DESCRIPTION, redoc_url=None, responses=REFUSALS, dependencies=[TOKEN]
+        title="CES",
+        version="1",
+        description=DESCRIPTION,
+        docs_url=None,  # the framework's pages load programs from elsewhere
+        redoc_url=None,
+        responses=REFUSALS,
+        dependencies=[TOKEN],
     )
     app.state.context = context
     problems.install(app)
     app.include_router(jobs.router)
     app.include_router(cluster.router)
-    app.router.routes.extend(health_routes(ready))
+    app.router.routes.extend([*health_routes(ready), description_route(app.openapi)])
+    app.add_middleware(StreamLimit)  # behind the token's check
     app.add_middleware(BodyLimit)
     app.add_middleware(ZeroCharacters)
     app.add_middleware(BearerAuth, token=token)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Header, Request
 
 from ces_common.db import WriteTx
 from ces_common.messages.api import (
@@ -27,6 +27,7 @@ from ces_common.messages.queries import Credential
 from ces_common.natsauth import SIGNATURE, is_signed
 from ces_common.natsauth.signed_requests import Purpose
 from ces_manager.api.context import Context, context_of
+from ces_manager.api.parameters import Cursor, Limit, PathName
 from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Forbidden, Invalid
 from ces_manager.network import link_views
@@ -39,12 +40,11 @@ from ces_manager.nodes.removal import forget_node
 from ces_manager.nodes.revocation import Outcome
 
 router = APIRouter(prefix="/v1", tags=["cluster"], route_class=StrictRoute)
-Limit = Annotated[int, Query(ge=1, le=500)]
-Signature = Annotated[str | None, Header(alias=SIGNATURE, description="Of the body, by the node's key")]
+Signature = Annotated[str | None, Header(alias=SIGNATURE, max_length=256, description="Of the body, by the node's key")]
 
 
 @router.get("/nodes")
-async def nodes(request: Request, limit: Limit = 100, cursor: str | None = None) -> Page[NodeView]:
+async def nodes(request: Request, limit: Limit = 100, cursor: Cursor = None) -> Page[NodeView]:
     """Nodes with what they have, what is allocated and what was last measured."""
     context = context_of(request)
     return await context.database.read(
@@ -53,7 +53,7 @@ async def nodes(request: Request, limit: Limit = 100, cursor: str | None = None)
 
 
 @router.get("/links")
-async def links(request: Request, limit: Limit = 100, cursor: str | None = None) -> Page[LinkView]:
+async def links(request: Request, limit: Limit = 100, cursor: Cursor = None) -> Page[LinkView]:
     """Directed links with capacity, reservations and what was last measured."""
     context = context_of(request)
     return await context.database.read(
@@ -62,7 +62,7 @@ async def links(request: Request, limit: Limit = 100, cursor: str | None = None)
 
 
 @router.post("/links/{src}/{dst}/probe")
-async def probe(request: Request, src: str, dst: str, body: LinkProbeRequest | None = None) -> LinkProbeView:
+async def probe(request: Request, src: PathName, dst: PathName, body: LinkProbeRequest | None = None) -> LinkProbeView:
     """Fill what is idle of a link for a moment, to measure its capacity; a measured one counts where it is lower than
     configured. Reserved flows keep their rates, unless the wire carries less than is configured."""
     seconds = (body or LinkProbeRequest()).seconds
@@ -142,25 +142,25 @@ async def _revoke(context: Context, node: str) -> Outcome:
 
 
 @router.post("/nodes/{node}/cordon")
-async def cordon(request: Request, node: str) -> NodeView:
+async def cordon(request: Request, node: PathName) -> NodeView:
     """No new tasks go to the node; those that run stay."""
     return await _operate(context_of(request), operations.cordon, node)
 
 
 @router.post("/nodes/{node}/uncordon")
-async def uncordon(request: Request, node: str) -> NodeView:
+async def uncordon(request: Request, node: PathName) -> NodeView:
     """New tasks may go to the node again."""
     return await _operate(context_of(request), operations.uncordon, node)
 
 
 @router.post("/nodes/{node}/drain", status_code=202)
-async def drain(request: Request, node: str) -> NodeView:
+async def drain(request: Request, node: PathName) -> NodeView:
     """Cordon the node and have its jobs rescheduled elsewhere."""
     return await _operate(context_of(request), operations.drain, node)
 
 
 @router.post("/nodes/{node}/forget")
-async def forget(request: Request, node: str) -> ForgottenNode:
+async def forget(request: Request, node: PathName) -> ForgottenNode:
     """Remove a lost node for good: its jobs are placed again, its credential is refused. One that is alive must be
     drained first. The name may join again, with a new token and a new key."""
     context = context_of(request)

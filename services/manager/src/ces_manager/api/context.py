@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from fastapi import Request
 
 from ces_common.bus.port import Bus
+from ces_common.db.outbox import events_after, latest_event
 from ces_common.queuefile import QueueFile
+from ces_manager.api.event_tail import EventTail
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
 from ces_manager.measurements import Measurements
@@ -35,6 +37,15 @@ class Context:
     issuer: Issuer
     agents_nats_urls: list[str]
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    events: EventTail = field(init=False)
+
+    def __post_init__(self) -> None:
+        database = self.database
+        self.events = EventTail(
+            lambda after, job, limit: database.read(lambda tx: events_after(tx, after, job, limit)),
+            lambda: database.read(latest_event),
+            self.broadcast,
+        )
 
 
 def context_of(request: Request) -> Context:

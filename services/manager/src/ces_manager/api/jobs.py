@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime
 from sse_starlette import EventSourceResponse
 
 from ces_common import subjects
 from ces_common.db import WriteTx
-from ces_common.db.outbox import StoredEvent, events_after
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import JobFlowsView, JobSummary, JobView, Page, PlanForecast, PlanView, QueuePage
+from ces_common.messages.bounds import MAX_ID
 from ces_common.messages.queries import PlanAnswer, PlanQuery
 from ces_common.states import JOB_PLACED, JOB_WAITS, JobState
 from ces_manager import paging
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.logs import follow_logs
-from ces_manager.api.streams import LONGEST_NUMBER, event_stream, last_event_id
+from ces_manager.api.parameters import Cursor, EventNumber, Limit, Lines, PathName, QueryName
+from ces_manager.api.streams import event_stream, last_event_id
 from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Invalid
 from ces_manager.jobs import commands, job_views, submission
@@ -30,8 +31,6 @@ from ces_manager.queue.page import queue_page
 from ces_manager.queue.status import job_names, with_holder_names
 
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
-Limit = Annotated[int, Query(ge=1, le=500)]
-EventNumber = Annotated[int | None, Query(ge=0, lt=10**LONGEST_NUMBER)]
 PLAN_TIMEOUT_S = 30.0
 
 
@@ -58,9 +57,9 @@ async def submit(
 async def list_jobs(
     request: Request,
     state: JobState | None = None,
-    name: str | None = None,
+    name: QueryName = None,
     limit: Limit = 100,
-    cursor: str | None = None,
+    cursor: Cursor = None,
 ) -> Page[JobSummary]:
     """Jobs, newest first."""
     return await context_of(request).database.read(
@@ -69,7 +68,7 @@ async def list_jobs(
 
 
 @router.get("/jobs/{job}")
-async def get_job(request: Request, job: str) -> JobView:
+async def get_job(request: Request, job: PathName) -> JobView:
     """A job with its placement, its flows and what was last measured of them."""
     context = context_of(request)
     view = await _view(context, job)
@@ -83,13 +82,13 @@ async def get_job(request: Request, job: str) -> JobView:
 
 
 @router.get("/jobs/{job}/plan")
-async def get_plan(request: Request, job: str) -> PlanView:
+async def get_plan(request: Request, job: PathName) -> PlanView:
     """The committed plan of the job's current attempt, with what was considered."""
     return await context_of(request).database.read(lambda tx: job_views.plan_view(tx, job))
 
 
 @router.get("/jobs/{job}/flows")
-async def get_flows(request: Request, job: str, since: AwareDatetime | None = None) -> JobFlowsView:
+async def get_flows(request: Request, job: PathName, since: AwareDatetime | None = None) -> JobFlowsView:
     """A job's flows: asked, given and carried, link by link, from `since` on: the last minute if left out, the last
     five at most."""
     context = context_of(request)
@@ -98,19 +97,19 @@ async def get_flows(request: Request, job: str, since: AwareDatetime | None = No
 
 
 @router.delete("/jobs/{job}", status_code=202)
-async def cancel(request: Request, job: str) -> JobView:
+async def cancel(request: Request, job: PathName) -> JobView:
     """Cancel a job: its workers are stopped, everything is released."""
     return await _command(request, commands.cancel_job, job)
 
 
 @router.post("/jobs/{job}/pause")
-async def pause(request: Request, job: str) -> JobView:
+async def pause(request: Request, job: PathName) -> JobView:
     """Freeze a running job's workers; it keeps what it holds."""
     return await _command(request, commands.pause_job, job)
 
 
 @router.post("/jobs/{job}/resume")
-async def resume(request: Request, job: str) -> JobView:
+async def resume(request: Request, job: PathName) -> JobView:
     """Let a paused job run on. One that is suspended runs on by itself, as soon as there is room."""
     return await _command(request, commands.resume_job, job)
 
@@ -118,10 +117,10 @@ async def resume(request: Request, job: str) -> JobView:
 @router.get("/jobs/{job}/logs", response_class=StreamingResponse)
 async def logs(
     request: Request,
-    job: str,
-    task: str | None = None,
+    job: PathName,
+    task: QueryName = None,
     follow: bool = False,
-    tail: Annotated[int | None, Query(ge=0)] = None,
+    tail: Lines = None,
 ) -> StreamingResponse:
     """What a job's workers printed, as plain text; lines are prefixed by their task unless one is named. `tail`: only
     the last N lines of each task, and with `follow` what comes after them."""
@@ -136,9 +135,9 @@ async def logs(
 @router.get("/jobs/{job}/events", response_class=EventSourceResponse)
 async def job_events(
     request: Request,
-    job: str,
+    job: PathName,
     after: EventNumber = None,
-    last_event_id_header: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+    last_event_id_header: Annotated[str | None, Header(alias="Last-Event-ID", max_length=MAX_ID)] = None,
 ) -> EventSourceResponse:
     """A job's events and progress as server-sent events; resumes after `Last-Event-ID`."""
     view = await _view(context_of(request), job)
@@ -149,7 +148,7 @@ async def job_events(
 async def events(
     request: Request,
     after: EventNumber = None,
-    last_event_id_header: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+    last_event_id_header: Annotated[str | None, Header(alias="Last-Event-ID", max_length=MAX_ID)] = None,
 ) -> EventSourceResponse:
     """All events as server-sent events; resumes after `Last-Event-ID`."""
     return _stream(request, after, last_event_id_header, None)
@@ -171,7 +170,7 @@ async def dry_run(request: Request, job: JobFile) -> PlanForecast:
 
 
 @router.get("/queue")
-async def queue(request: Request, limit: Limit = 100, cursor: str | None = None) -> QueuePage:
+async def queue(request: Request, limit: Limit = 100, cursor: Cursor = None) -> QueuePage:
     """Waiting jobs, first in line first, each with its score, what it waits for, and when it is expected to start.
     Where the scheduler does not answer within a second, `remark` says so, and what it last told is shown."""
     context, after = context_of(request), paging.cursor_number(cursor)
@@ -202,8 +201,4 @@ def _stream(request: Request, after: int | None, header: str | None, job: str | 
         start = last_event_id(header, after)
     except ValueError as error:
         raise Invalid("Last-Event-ID", "give the number of the last event that was received") from error
-
-    def read(after: int, job: str | None, limit: int) -> Awaitable[list[StoredEvent]]:
-        return context.database.read(lambda tx: events_after(tx, after, job, limit))
-
-    return event_stream(context.broadcast, read, start, job, context.stopping)
+    return event_stream(context.broadcast, context.events, start, job, context.stopping)

@@ -1,7 +1,10 @@
-"""Limits of every request: the size of its body, no zero characters."""
+"""Limits of every request: the size of its body, no zero characters, streams that are open at once."""
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections import Counter
 from urllib.parse import parse_qsl
 
 from starlette.exceptions import HTTPException
@@ -10,6 +13,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ces_manager.api.problems import problem
 
 MAX_BODY = 1024 * 1024
+STREAMS_PER_ADDRESS = 128
+STREAMS_PER_TOKEN = 512
+STREAM_AGAIN_S = 5
+STREAMS = re.compile(r"/v1/events|/v1/jobs/[^/]+/(events|logs)")
 
 
 class BodyLimit:
@@ -53,3 +60,44 @@ class ZeroCharacters:
                 await problem(422, f"{errors[0]['field']}: {errors[0]['problem']}", errors)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+class StreamLimit:
+    """Counts the streams of events and logs that each token and each address has open, and refuses further ones: each
+    has a connection and looks again and again."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._open: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or STREAMS.fullmatch(scope["path"]) is None:
+            await self._app(scope, receive, send)
+            return
+        holders = _holders(scope)
+        for holder, (what, most) in holders.items():
+            if self._open[holder] >= most:
+                detail = (
+                    f"{what} has {most} streams of events and logs open, which is all that it may: end some of them"
+                )
+                answer = problem(429, detail, headers={"Retry-After": str(STREAM_AGAIN_S)})
+                await answer(scope, receive, send)
+                return
+        self._open.update(holders.keys())
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._open.subtract(holders.keys())
+            for holder in holders:
+                if self._open[holder] == 0:
+                    del self._open[holder]
+
+
+def _holders(scope: Scope) -> dict[str, tuple[str, int]]:
+    """Whom a stream counts for, each with how it is called and how many it may have."""
+    token = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+    address = scope["client"][0] if scope.get("client") else ""
+    return {
+        f"token {hashlib.sha256(token).hexdigest()}": ("this token", STREAMS_PER_TOKEN),
+        f"address {address}": (f"the address {address}", STREAMS_PER_ADDRESS),
+    }

@@ -51,6 +51,7 @@ _STATUS: dict[type[ManagerError], int] = {
     Invalid: 422,
     Overloaded: 429,
 }
+MOST_ERRORS = 50  # that an answer names
 RETRY_AFTER_S = 1  # of one that is refused for want of room
 
 
@@ -64,9 +65,11 @@ def problem(
 def field_errors(errors: Sequence[Any]) -> list[dict[str, str]]:
     """pydantic's findings as field and problem; the values themselves are not echoed."""
     found = []
-    for error in errors:
+    for error in errors[:MOST_ERRORS]:
         path = ".".join(str(part) for part in error["loc"] if part != "body")
         found.append({"field": path or "body", "problem": plain_problem(error)})
+    if len(errors) > MOST_ERRORS:
+        found.append({"field": "body", "problem": f"{len(errors) - MOST_ERRORS} more mistakes are not listed"})
     return found
 
 

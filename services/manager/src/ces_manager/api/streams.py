@@ -4,28 +4,25 @@ progress between them, without numbers."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
-from ces_common.db.outbox import StoredEvent
 from ces_common.messages.reports import Progress
+from ces_manager.api.event_tail import LOOK_S, EventTail
+from ces_manager.api.parameters import LONGEST_NUMBER
 from ces_manager.broadcast import Broadcast
 
-BATCH = 200
-LOOK_S = 1.0
 PING_S = 15
-LONGEST_NUMBER = 18  # digits; what the database can compare with
-ReadEvents = Callable[[int, str | None, int], Awaitable[list[StoredEvent]]]  # after, job, limit
 
 
 def event_stream(
-    broadcast: Broadcast, read: ReadEvents, after: int, job: str | None, stopping: asyncio.Event
+    broadcast: Broadcast, tail: EventTail, after: int, job: str | None, stopping: asyncio.Event
 ) -> EventSourceResponse:
     """The events after a number, then those to come, until the client leaves or the manager stops."""
 
     async def body() -> AsyncIterator[ServerSentEvent]:
-        last = after
+        seen = after
         async for progress in _first_look(broadcast):
             if stopping.is_set():
                 return
@@ -33,10 +30,12 @@ def event_stream(
                 if job is None or progress.job == job:
                     yield ServerSentEvent(event="progress", data=progress.model_dump_json())
                 continue
-            while events := await read(last, job, BATCH):
+            while True:
+                events, seen = await tail.after(seen, job)
                 for event in events:
-                    last = event.sequence
                     yield ServerSentEvent(id=str(event.sequence), event=event.type, data=event.body)
+                if not events:
+                    break
 
     return EventSourceResponse(body(), ping=PING_S, headers={"Cache-Control": "no-store"})
 

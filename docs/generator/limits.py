@@ -1,0 +1,160 @@
+"""Every limit with its value and place, read from the constants that set it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from ces_common.quantities import format_duration
+from generator.markdown import code, table
+
+Show = Callable[[float], str]
+
+
+def size(value: float) -> str:
+    for unit, factor in (("MiB", 2**20), ("KiB", 2**10)):
+        if value and value % factor == 0:
+            return f"{value // factor:g} {unit}"
+    return f"{value:,.0f} bytes"
+
+
+def number(value: float) -> str:
+    return f"{value:,.0f}" if value < 1e15 else f"{value:g}"
+
+
+def characters(value: float) -> str:
+    return f"{number(value)} characters"
+
+
+def rate(value: float) -> str:
+    return f"{value:g} a second"
+
+
+def duration(value: float) -> str:
+    return format_duration(int(value))
+
+
+FILE = "refused, with the field"
+UNHEARD = "not heard, counted in `ces_messages_ignored_total`"
+C, M, A = "ces_common", "ces_manager", "ces_edge_agent"
+
+# What is limited, the constant, how its value is written, what happens beyond it.
+GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
+    "Requests to the API": [
+        ("body of a request, which may not be compressed", f"{M}.api.limits.MAX_BODY", size, "413"),
+        ("bodies that are read at once, of one route", f"{M}.api.strict_route.AT_ONCE", number, "the next one waits"),
+        ("mistakes that an answer lists", f"{M}.api.problems.MOST_ERRORS", number, "the others are counted"),
+        (
+            "streams of events and logs, of one address",
+            f"{M}.api.limits.STREAMS_PER_ADDRESS",
+            number,
+            "429 with `Retry-After`",
+        ),
+        (
+            "streams of events and logs, with one token",
+            f"{M}.api.limits.STREAMS_PER_TOKEN",
+            number,
+            "429 with `Retry-After`",
+        ),
+        (
+            "attempts to join or renew that fail, from one address",
+            f"{M}.api.failed_attempts.FAILURES_PER_S",
+            rate,
+            "429 with `Retry-After`",
+        ),
+        (
+            "such attempts at once",
+            f"{M}.api.failed_attempts.BURST",
+            number,
+            "429 with `Retry-After`",
+        ),
+        (
+            "addresses whose failures are counted",
+            f"{M}.api.failed_attempts.MOST_ADDRESSES",
+            number,
+            "the one that failed longest ago is forgotten",
+        ),
+        ("changes that wait for the database", f"{M}.database.MAX_WAITING", number, "429 with `Retry-After`"),
+        ("progress that waits for a slow stream", f"{M}.broadcast.QUEUED", number, "left out; events never are"),
+        ("a name, id or cursor in an address", f"{C}.messages.bounds.MAX_ID", characters, "422"),
+        ("lists and mappings in a YAML file, in each other", f"{C}.documents.DEEPEST", number, "refused with its line"),
+        ("a job or topology file", "ces_client.files.LARGEST_FILE", size, "refused before it is sent"),
+    ],
+    "Jobs": [
+        ("tasks", f"{C}.jobfile.MAX_TASKS", number, FILE),
+        ("flows, inputs among them", f"{C}.jobfile.MAX_FLOWS", number, FILE),
+        ("datasets of one input", f"{C}.jobfile.MAX_DATASETS", number, FILE),
+        ("all that one task reads, written out", f"{C}.jobfile.MAX_INPUTS", characters, FILE),
+        ("variables of one task", f"{C}.jobfile.MAX_ENV", number, FILE),
+        ("labels that a task asks for, or a node has", f"{C}.jobfile.MAX_LABELS", number, FILE),
+        ("name of a task", f"{C}.jobfile.LONGEST_NAME", characters, FILE),
+        ("`duration`", f"{C}.jobfile.LONGEST_RUN", duration, FILE),
+        ("`disconnect`", f"{C}.disconnect.LONGEST", duration, FILE),
+        ("any CPU (millicores), memory (bytes) or bandwidth (bit/s)", f"{C}.quantities.LARGEST", number, FILE),
+        ("reason of a job", f"{M}.jobs.lifecycle.MAX_REASON", characters, "cut"),
+    ],
+    "Topology and queue": [
+        ("links in a topology file", f"{C}.messages.api.MAX_LINKS", number, FILE),
+        ("media in a topology file", f"{C}.messages.api.MAX_MEDIA", number, FILE),
+        ("`window` and `reservations`", f"{C}.queuefile.MAX_WAITING", number, "the service does not start"),
+        ("any weight", f"{C}.queuefile.LARGEST_WEIGHT", number, "the service does not start"),
+        ("tenants", f"{C}.queuefile.MAX_TENANTS", number, "the service does not start"),
+    ],
+    "What one node's agent may say": [
+        ("a heartbeat, expanded", f"{C}.messages.reports.MAX_HEARTBEAT", size, "refused, so no lease"),
+        ("heartbeats", f"{M}.messaging.heartbeat_intake.PER_S", rate, "refused, so no lease"),
+        ("heartbeats at once", f"{M}.messaging.heartbeat_intake.BURST", number, "refused, so no lease"),
+        ("any other report, as sent", f"{M}.messaging.report_intake.LARGEST", size, UNHEARD),
+        ("reports of each kind", f"{M}.messaging.report_intake.PER_S", rate, UNHEARD),
+        ("reports of each kind at once", f"{M}.messaging.report_intake.BURST", number, UNHEARD),
+        ("a line of progress, encoded", f"{M}.messaging.progress_intake.LARGEST", size, UNHEARD),
+        ("lines of progress", f"{M}.messaging.progress_intake.PER_S", rate, UNHEARD),
+        ("lines of progress at once", f"{M}.messaging.progress_intake.BURST", number, UNHEARD),
+        ("lines of progress, of one worker", f"{M}.messaging.progress_intake.WORKER_PER_S", rate, UNHEARD),
+        ("looks for whose a worker is", f"{M}.messaging.progress_intake.UNKNOWN_PER_S", rate, UNHEARD),
+        ("requests to renew its credential", f"{M}.messaging.renewals.PER_S", rate, "refused"),
+        ("questions for desired documents, of each kind", f"{M}.messaging.handlers.FETCHES_PER_S", rate, "refused"),
+        ("such questions at once", f"{M}.messaging.handlers.FETCH_BURST", number, "refused"),
+        ("workers or links in a report", f"{C}.messages.bounds.MAX_ITEMS", number, UNHEARD),
+        ("flows in a heartbeat", f"{C}.messages.reports.MAX_FLOWS", number, "refused, so no lease"),
+        ("jobs whose network is in place", f"{C}.messages.bounds.MAX_ATTEMPTS", number, UNHEARD),
+        ("datasets that it offers", f"{C}.messages.reports.MAX_OFFERED", number, UNHEARD),
+        ("a reason", f"{C}.messages.bounds.MAX_REASON", characters, "cut"),
+    ],
+    "Messages of all": [
+        ("a message on NATS", f"{C}.natsauth.config.MAX_PAYLOAD", size, "NATS ends the connection"),
+        ("a request, or the answer of an agent, expanded", f"{C}.bus.port.LARGEST_REQUEST", size, "refused"),
+        ("an answer of a service, expanded", f"{C}.bus.port.LARGEST_ANSWER", size, "refused"),
+        ("a desired document, expanded", f"{C}.bus.codec.LARGEST_DOCUMENT", size, "not followed"),
+        ("requests that are served at once, of one subject", f"{C}.bus.nats.SERVED_AT_ONCE", number, "the next waits"),
+        ("senders whose messages wait for one reader", f"{C}.latest.MOST", number, "dropped"),
+        ("all that waits for one reader", f"{C}.latest.MOST_BYTES", size, "dropped"),
+    ],
+    "Workers' output and data": [
+        ("a log", f"{A}.runtimes.log_file.LIMIT", size, "the middle is dropped, and a line says so"),
+        ("a line that is read as progress", f"{A}.logs.LINE_LIMIT", size, "not read as progress"),
+        ("a piece of a log in one answer", f"{C}.messages.queries.MAX_LOG", size, "comes in several"),
+        ("connections of one reader of data", f"{A}.inputs.server.MAX_EACH", number, "503 with `Retry-After`"),
+        ("connections of all readers of data", f"{A}.inputs.server.MAX_TOTAL", number, "503, but for a reader's first"),
+        ("entries of a folder that are listed", f"{A}.inputs.store.MAX_LISTED", number, "left out, and said"),
+    ],
+    "What the manager keeps in memory, of one node": [
+        ("reports of its flows", f"{M}.measurements.MAX_REPORTS", number, "the oldest go"),
+        ("samples of its flows", f"{M}.measurements.MAX_SAMPLES", number, "the oldest go"),
+        ("workers whose progress is remembered", f"{M}.measurements.MAX_PROGRESS", number, "the silent ones go"),
+    ],
+}
+
+
+def value_of(constant: str) -> float:
+    module, _, name = constant.rpartition(".")
+    value: float = getattr(import_module(module), name)
+    return value
+
+
+def tables() -> str:
+    parts = []
+    for heading, limits in GROUPS.items():
+        rows = [(what, show(value_of(place)), code(place), beyond) for what, place, show, beyond in limits]
+        parts.append(f"## {heading}\n\n{table(('what', 'at most', 'set in', 'beyond it'), rows)}")
+    return "\n\n".join(parts)

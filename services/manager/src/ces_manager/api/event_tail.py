@@ -1,0 +1,53 @@
+"""The last events, read from the database once for all streams that have seen those before."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from ces_common.db.outbox import StoredEvent
+from ces_manager.broadcast import Broadcast
+
+BATCH = 200
+KEPT = 500  # events
+LOOK_S = 1.0  # after which what another manager may have committed is looked for
+ReadEvents = Callable[[int, str | None, int], Awaitable[list[StoredEvent]]]  # after, job, limit
+Latest = Callable[[], Awaitable[int]]
+
+
+class EventTail:
+    def __init__(self, read: ReadEvents, latest: Latest, broadcast: Broadcast) -> None:
+        self._read, self._latest, self._broadcast = read, latest, broadcast
+        self._kept: deque[StoredEvent] = deque()
+        self._before = 0  # all events above it are kept, up to the last
+        self._last: int | None = None
+        self._looked: tuple[int, float] | None = None  # at the last look: commits so far, and when it was
+        self._lock = asyncio.Lock()
+
+    async def after(self, seen: int, job: str | None) -> tuple[list[StoredEvent], int]:
+        """Some events above number ``seen``, of a job or all, in order; and the number up to which there is no other.
+        No events where there is none yet."""
+        last = await self._look()
+        if seen >= self._before:
+            found = [event for event in self._kept if event.sequence > seen and job in (None, event.job)]
+            return found, max(seen, last)
+        found = await self._read(seen, job, BATCH)
+        return found, max(found[-1].sequence if found else seen, last if len(found) < BATCH else 0)
+
+    async def _look(self) -> int:
+        """The last number that is known, of now."""
+        async with self._lock:
+            commits, now = self._broadcast.commits, time.monotonic()
+            if self._last is None:
+                self._before = self._last = await self._latest()
+            elif self._looked is not None and self._looked[0] == commits and now - self._looked[1] < LOOK_S:
+                return self._last
+            while events := await self._read(self._last, None, BATCH):
+                self._kept.extend(events)
+                self._last = events[-1].sequence
+                while len(self._kept) > KEPT:
+                    self._before = self._kept.popleft().sequence
+            self._looked = commits, now
+            return self._last
