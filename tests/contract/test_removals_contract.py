@@ -4,6 +4,8 @@ remembered that they were there."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -11,10 +13,12 @@ from databases import KINDS, new_database
 from manager_world import World, full_mesh, ring
 from sqlalchemy import select, update
 
+from ces_common.db import WriteTx
 from ces_common.db.tables import EventRow, RemovalRow
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import Snapshot
 from ces_common.state_view import StateView
+from ces_manager import retention
 
 NODES = ["a", "b", "c", "d"]
 
@@ -109,6 +113,23 @@ def test_who_comes_later_than_removals_are_kept_is_told_everything(world: World)
     world.submit(ring(tasks=1))
     assert not follow(world, follower).full, "it has heard of it"
     assert follow(world, late).full
+
+
+def test_two_managers_drop_the_same_removals(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have seen that there is something to drop, and one is first."""
+    forget(world, "b")
+    world.wait(world.timeouts.keep_removals_s + 1)
+    cut = retention.cutoffs(world.clock.dated(), world.timeouts)
+    write, dropped = world.uow.write, []
+
+    def later(now: datetime) -> AbstractContextManager[WriteTx]:
+        monkeypatch.undo()
+        dropped.append(retention.prune(world.uow, cut, world.timeouts, now))
+        return write(now)
+
+    monkeypatch.setattr(world.uow, "write", later)
+    dropped.append(retention.prune(world.uow, cut, world.timeouts, world.now))
+    assert dropped == [1, 0]
 
 
 def test_what_is_removed_again_is_remembered_for_as_long_again(world: World) -> None:

@@ -68,7 +68,7 @@ def _prune_removals(uow: UnitOfWork, cut: Cutoffs, limit: int, now: datetime) ->
     with uow.write(now) as writing:  # nothing is removed meanwhile
         gone = writing.session.execute(_removals(cut).order_by(RemovalRow.removed_at).limit(limit)).all()
         cluster = writing.cluster()
-        cluster.horizon = max(cluster.horizon, *(row.version for row in gone))
+        cluster.horizon = max([cluster.horizon, *(row.version for row in gone)])  # none, if another manager was here
         for kind in (NODE, JOB):
             names = [row.name for row in gone if row.kind == kind]
             dropped = delete(RemovalRow).where(RemovalRow.kind == kind, RemovalRow.name.in_(names))

@@ -79,6 +79,32 @@ def test_each_stream_gets_all_of_its_events_once_in_order(steps: list[tuple[str,
     asyncio.run(history())
 
 
+async def test_after_a_promoted_standby_with_fewer_events_new_streams_get_the_new_ones() -> None:
+    log = Log()
+    for _ in range(10):
+        log.add("a")
+    tail = log.tail()
+    assert await tail.after(0, None) == (log.events, 10)
+    del log.events[5:]
+    log.broadcast.wake()
+    found, seen = await tail.after(0, None)
+    assert ([event.sequence for event in found], seen) == ([1, 2, 3, 4, 5], 5)
+    log.add("a")
+    found, seen = await tail.after(seen, None)
+    assert ([event.sequence for event in found], seen) == ([6], 6)
+
+
+async def test_who_comes_after_a_quiet_time_makes_nobody_read_what_happened_meanwhile() -> None:
+    log = Log()
+    tail = log.tail()
+    await tail.after(0, None)
+    for _ in range(20 * event_tail.KEPT):
+        log.add("a")
+    log.reads = 0
+    assert await tail.after(len(log.events), None) == ([], len(log.events))
+    assert log.reads <= 2
+
+
 async def test_a_hundred_streams_read_each_commit_once() -> None:
     log, stopping = Log(), asyncio.Event()
     log.add("a")

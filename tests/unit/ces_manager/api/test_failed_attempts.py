@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ces_manager.api import failed_attempts
-from ces_manager.api.failed_attempts import FailureCounts
+from ces_manager.api.auth import AGENTS
+from ces_manager.api.failed_attempts import FailedAttempts, FailureCounts
 
 
 def test_who_fails_too_often_waits_and_then_may_try_again() -> None:
@@ -26,3 +29,26 @@ def test_addresses_that_come_and_go_fill_no_memory() -> None:
         counts.failed(str(number), 0.0)
     assert counts.wait_s("0", 0.0) == 0, "the first are forgotten"
     assert counts.wait_s(str(failed_attempts.MOST_ADDRESSES + 9), 0.0) > 0
+
+
+async def test_an_address_of_the_old_kind_is_itself_however_it_is_written() -> None:
+    """Behind a proxy, all of them would share one network of the new kind."""
+    answers: dict[str, int] = {}
+
+    async def refuses(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 403, "headers": []})
+
+    async def ask(address: str) -> None:
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                answers[address] = message["status"]
+
+        path = next(iter(AGENTS))
+        await limited({"type": "http", "path": path, "method": "POST", "client": (address, 1)}, None, send)
+
+    limited = FailedAttempts(refuses)
+    for _ in range(failed_attempts.BURST + 1):
+        await ask("::ffff:192.0.2.1")
+    await ask("192.0.2.1")
+    await ask("::ffff:192.0.2.2")
+    assert answers == {"::ffff:192.0.2.1": 429, "192.0.2.1": 429, "::ffff:192.0.2.2": 403}

@@ -242,9 +242,12 @@ class NatsConnection:
     async def _second_connection(self) -> tuple[Client, dict[LastingSubscription, NatsSubscription]]:
         client = await self._attempt()
         try:
+            fresh: dict[LastingSubscription, NatsSubscription] = {}
             with translated("subscriptions"):
-                fresh = {each: await self._subscribe(client, each) for each in list(self._subscriptions)}
-                await client.flush(FLUSH_S)
+                # Others may subscribe meanwhile, on the connection that ends. After the last look nobody can.
+                while missing := [each for each in self._subscriptions if each not in fresh]:
+                    fresh |= {each: await self._subscribe(client, each) for each in missing}
+                    await client.flush(FLUSH_S)
             return client, fresh
         except BaseException:
             await client.close()

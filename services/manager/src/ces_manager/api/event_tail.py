@@ -40,11 +40,15 @@ class EventTail:
         """The last number that is known, of now."""
         async with self._lock:
             commits, now = self._broadcast.commits, time.monotonic()
-            if self._last is None:
-                self._before = self._last = await self._latest()
-            elif self._looked is not None and self._looked[0] == commits and now - self._looked[1] < LOOK_S:
+            looked = self._looked
+            if self._last is not None and looked is not None and looked[0] == commits and now - looked[1] < LOOK_S:
                 return self._last
-            while events := await self._read(self._last, None, BATCH):
+            latest = await self._latest()
+            # Fewer than before: a standby was promoted. Many more: nobody has looked for long.
+            if self._last is None or latest < self._last or latest - self._last > KEPT:
+                self._kept.clear()
+                self._before = self._last = latest
+            while self._last < latest and (events := await self._read(self._last, None, BATCH)):
                 self._kept.extend(events)
                 self._last = events[-1].sequence
                 while len(self._kept) > KEPT:

@@ -72,4 +72,7 @@ def _network_of(address: str) -> str:
         network = ip_network(address)
     except ValueError:
         return address
-    return str(network.supernet(new_prefix=64)) if isinstance(network.network_address, IPv6Address) else address
+    if not isinstance(network.network_address, IPv6Address):
+        return address
+    mapped = network.network_address.ipv4_mapped
+    return str(network.supernet(new_prefix=64)) if mapped is None else str(mapped)
