@@ -25,6 +25,7 @@ from ces_manager.api.app import make_app
 from ces_manager.api.context import Context
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
+from ces_manager.duties import PROBE, Duties
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.handlers import Messaging
 from ces_manager.messaging.relay import Relay
@@ -102,7 +103,7 @@ async def running_api(folder: Path, url: URL, queue: QueueFile | None = None) ->
     await bus.connect()
     database, broadcast, timeouts, measurements = Database(uow), Broadcast(), Timeouts(), Measurements()
     claims, failure_detector = FakeClaims(), FailureDetector(database.clock.steady)
-    relay = Relay(uow, bus)
+    relay, duties = Relay(uow, bus), Duties(database, "here")
     database.on_commit(relay.hint.set)
     database.on_commit(broadcast.wake)
     context = Context(
@@ -112,7 +113,7 @@ async def running_api(folder: Path, url: URL, queue: QueueFile | None = None) ->
         measurements=measurements,
         failure_detector=failure_detector,
         revoker=Revoker(database, claims),
-        prober=Prober(database, bus),
+        prober=Prober(database, bus, lambda: duties.turn(PROBE)),
         broadcast=broadcast,
         queue=queue or QueueFile(),
         live_queue=LiveQueue(bus, database.clock.steady),

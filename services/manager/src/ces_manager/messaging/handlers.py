@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import structlog
@@ -31,6 +31,7 @@ from ces_manager.jobs.submission import ANYBODY
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.answers import NO_DATABASE, answering
 from ces_manager.messaging.heartbeat_intake import HeartbeatIntake
+from ces_manager.messaging.peers import Beat
 from ces_manager.messaging.rates import NodeRate
 from ces_manager.messaging.report_intake import IGNORED, ReportIntake
 from ces_manager.messaging.snapshot import Snapshots
@@ -65,6 +66,8 @@ FETCHES_PER_S, FETCH_BURST = (
 
 
 class Messaging:
+    """``share``: called with the heartbeats that this manager has taken in."""
+
     def __init__(
         self,
         database: Database,
@@ -74,10 +77,11 @@ class Messaging:
         measurements: Measurements,
         broadcast: Broadcast,
         queue: QueueFile = ANYBODY,
+        share: Callable[[Sequence[Beat]], None] = lambda _: None,
     ) -> None:
         self._database, self._bus, self._queue = database, bus, queue
         self._measurements, self._broadcast = measurements, broadcast
-        self._heartbeats = HeartbeatIntake(database, measurements, timeouts, failure_detector)
+        self._heartbeats = HeartbeatIntake(database, measurements, timeouts, failure_detector, share)
         self._snapshots = Snapshots()
         self._listening = False  # no heartbeat arrives before
         self._progress_rate = NodeRate(PROGRESS_PER_S, PROGRESS_BURST)
