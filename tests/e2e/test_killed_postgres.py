@@ -6,19 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 from fault_cluster import FaultCluster, recorded_job, running, star, wait_for
-from postgres_container import Server
+from postgres_container import Server, postgres_server
 
 pytestmark = pytest.mark.needs("postgres")
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    server = Server()
-    server.start()
-    try:
+    with postgres_server() as server:
         yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture(scope="module")

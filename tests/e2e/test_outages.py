@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
 import pytest
 from fault_cluster import FaultCluster, recorded_job, running, star
-from postgres_container import Server
+from postgres_container import postgres_server
 from waiting import wait_for
 
 from ces_common import subjects
@@ -74,21 +73,11 @@ def test_a_service_is_away(tmp_path: Path, service: str) -> None:
         )
 
 
-@contextmanager
-def postgres() -> Iterator[Server]:
-    server = Server()
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-
-
 @pytest.mark.timeout(2 * AWAY_S + 600)
 @pytest.mark.needs("postgres")
 def test_the_database_is_away(tmp_path: Path) -> None:
     with (
-        postgres() as server,
+        postgres_server() as server,
         running("outdb", tmp_path, star(3), network="none", settings=DEADLINES, database_url=server.url) as cluster,
     ):
         outlives_an_outage(cluster, server.kill, server.start_again, asks=False)

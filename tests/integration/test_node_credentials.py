@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ from structlog.testing import capture_logs
 
 from ces_common import subjects
 from ces_common.bus import NatsBus
-from ces_common.bus.port import AccessRefused, BusError, BusUnavailable, Message
+from ces_common.bus.nats_client import TolerantClient
+from ces_common.bus.port import AccessRefused, BusError, BusUnavailable, Message, Subscription
 from ces_common.messages.reports import Heartbeat
 from ces_common.natsauth import Credentials, init_trust, issue_user, server_config
 from ces_common.natsauth.jwt import claims_of
@@ -160,6 +162,45 @@ async def test_a_credential_is_renewed_and_nothing_is_lost_on_the_way(tmp_path: 
         await until(lambda: heard >= {str(number).encode() for number in range(1, told + 1)})
         assert not await is_let_in(site, first), "it has ended"
         assert await is_let_in(site, membership.held())
+        await bus.close()
+        await controller.close()
+
+
+async def test_who_subscribes_while_the_credential_changes_goes_on_hearing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the connection that ends, after all others were moved to the one that takes its place."""
+    async with running_site(tmp_path, LONG_S) as site:
+        membership = await site.join("device")
+        bus, heard = site.bus(membership), list[bytes]()
+        await bus.connect(deadline_s=SOON)
+        flush, late = TolerantClient.flush, list[Subscription]()
+
+        async def took(_: str, value: bytes | None) -> None:
+            heard.append(value or b"")
+
+        async def flushed_later(client: TolerantClient, timeout: int = 10) -> None:
+            monkeypatch.undo()
+            late.append(await bus.kv_subscribe(NODE, took))
+            await flush(client, timeout)
+
+        async def echo(message: Message) -> bytes:
+            return message.data
+
+        await bus.serve(subjects.agent_rpc(NODE, "logs"), echo)
+        monkeypatch.setattr(TolerantClient, "flush", flushed_later)
+        await bus.use(membership.held())
+        assert len(late) == 1
+        trust = init_trust(site.folder / "trust")
+        controller = NatsBus(
+            site.server.url, name="compute-ctl", credentials=trust.new_credentials("compute-ctl", "compute-ctl")
+        )
+        await controller.connect(deadline_s=SOON)
+        async with asyncio.timeout(SOON):
+            for number in count():  # the connection before may hear the first of them
+                if b"99" in heard:
+                    break
+                await controller.kv_put(subjects.desired_key(NODE, "compute"), str(min(number, 99)).encode())
         await bus.close()
         await controller.close()
 

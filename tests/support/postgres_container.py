@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import socket
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import psycopg
 from databases import IMAGE
@@ -41,3 +42,14 @@ class Server:
 
     def stop(self) -> None:
         self._container.stop()
+
+
+@contextmanager
+def postgres_server() -> Iterator[Server]:
+    """A started server, gone at the end."""
+    server = Server()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()

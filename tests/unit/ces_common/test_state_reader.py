@@ -130,7 +130,7 @@ async def test_a_large_answer_is_parsed_beside_the_loop_and_merged_in_its_turn(
 
     class Slow(Snapshot):
         @classmethod
-        def model_validate_json(cls, raw: Any, **_: Any) -> Snapshot:  # type: ignore[override]
+        def model_validate_json(cls, raw: Any, **_: Any) -> Snapshot:
             threads.append(threading.current_thread())
             if len(raw) > LARGE:
                 assert held.wait(60)

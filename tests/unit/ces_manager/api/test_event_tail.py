@@ -60,7 +60,7 @@ def test_each_stream_gets_all_of_its_events_once_in_order(steps: list[tuple[str,
             for number in range(before):
                 log.add(JOBS[number % 3])
             tail = log.tail()
-            seen, got = [0, 0, 0], [[], [], []]  # type: ignore[var-annotated]
+            seen, got = [0, 0, 0], [[], [], []]
 
             async def look(stream: int) -> None:
                 while True:
@@ -113,7 +113,7 @@ async def test_a_hundred_streams_read_each_commit_once() -> None:
     async def follow(job: str | None) -> None:
         response = event_stream(log.broadcast, tail, 1, job, stopping)
         async for event in response.body_iterator:
-            got.append((job, event.id))  # type: ignore[union-attr]
+            got.append((job, event.id))
 
     streams = [asyncio.create_task(follow(job)) for job in JOBS for _ in range(40)]
     await asyncio.sleep(0.05)

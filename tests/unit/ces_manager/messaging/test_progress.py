@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+import pytest
 from manager_world import World, ring
 from memory_bus import MemoryBroker, MemoryBus
 
@@ -96,7 +97,9 @@ async def test_one_worker_crowds_out_no_other(world: World) -> None:
         assert len(passed) <= WORKER_BURST + 1
 
 
-async def test_a_node_that_invents_allocations_has_few_of_them_looked_up(world: World) -> None:
+async def test_a_node_that_invents_allocations_has_few_of_them_looked_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job = world.submit(ring(tasks=1))
     world.run(job, ["b"])
     (real,) = world.job(job).allocations
@@ -109,7 +112,7 @@ async def test_a_node_that_invents_allocations_has_few_of_them_looked_up(world: 
             looks += 1
             return read()
 
-        world.uow.read = counted  # type: ignore[method-assign, assignment]
+        monkeypatch.setattr(world.uow, "read", counted)
         for number in range(2 * UNKNOWN_BURST):
             invented = line(real, job, node="a", allocation=f"x{number}")
             await bus.publish(subjects.report("a", "progress"), invented.encode())
@@ -117,4 +120,4 @@ async def test_a_node_that_invents_allocations_has_few_of_them_looked_up(world: 
             await bus.publish(subjects.report("b", "progress"), line(real, job).encode())
         await until(lambda: len(passed) == 5)
         assert looks <= UNKNOWN_BURST + 1, "and what is known is looked up once"
-        world.uow.read = read  # type: ignore[method-assign]
+        monkeypatch.undo()

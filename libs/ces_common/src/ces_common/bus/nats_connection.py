@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from ces_common import subjects
 from ces_common.bus.nats_client import MAX_RECONNECT_WAIT_S, TolerantClient, next_server
 from ces_common.bus.nats_errors import check_size, translated
 from ces_common.bus.nats_refusals import Refusals, is_no_entry
+from ces_common.bus.nats_subscription import LastingSubscription, RawHandler
 from ces_common.bus.nats_tasks import cancellation_kept, drain, logged, settle, stop
 from ces_common.bus.port import (
     AccessRefused,
@@ -40,22 +41,6 @@ PING_EVERY_S: Final = 5  # with two unanswered pings a silent loss is noticed wi
 FLUSH_S: Final = 10
 PENDING_MESSAGES: Final = 16384
 PENDING_BYTES: Final = 64 * 1024 * 1024
-
-RawHandler = Callable[[Msg], Awaitable[None]]
-
-
-class LastingSubscription:
-    """A subscription that outlives the client it was made with."""
-
-    def __init__(self, connection: NatsConnection, subject: str, queue: str, handler: RawHandler) -> None:
-        self.subject = subject
-        self.queue = queue
-        self.handler = handler
-        self.current: NatsSubscription | None = None
-        self._connection = connection
-
-    async def close(self) -> None:
-        await self._connection.unsubscribe(self)
 
 
 class NatsConnection:
@@ -301,7 +286,7 @@ class NatsConnection:
 
     async def subscribe(self, subject: str, handler: RawHandler, *, queue: str = "") -> LastingSubscription:
         """Subscribe and wait until the broker knows of it. Raises AccessRefused, BusUnavailable."""
-        subscription = LastingSubscription(self, subject, queue, handler)
+        subscription = LastingSubscription(subject, queue, handler, self.unsubscribe)
         client = self.client
         with self.refusal("subscription", subject) as refused, translated(subject):
             current = subscription.current = await self._subscribe(client, subscription)

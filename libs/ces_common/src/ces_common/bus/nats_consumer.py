@@ -15,8 +15,9 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
 
 from ces_common import subjects
-from ces_common.bus.nats_connection import LastingSubscription, NatsConnection
+from ces_common.bus.nats_connection import NatsConnection
 from ces_common.bus.nats_errors import translated
+from ces_common.bus.nats_subscription import LastingSubscription
 from ces_common.bus.port import (
     DEAD_DELIVERIES,
     DEAD_DURABLE,
