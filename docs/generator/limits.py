@@ -112,7 +112,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("lines of progress at once", f"{M}.messaging.progress_intake.BURST", number, UNHEARD),
         ("lines of progress, of one worker", f"{M}.messaging.progress_intake.WORKER_PER_S", rate, UNHEARD),
         ("looks for whose a worker is", f"{M}.messaging.progress_intake.UNKNOWN_PER_S", rate, UNHEARD),
-        ("requests to renew its credential", f"{M}.messaging.renewals.PER_S", rate, "refused"),
+        ("requests to renew its credential", f"{M}.nodes.credentials.RENEWALS_PER_S", rate, "refused"),
         ("questions for desired documents, of each kind", f"{M}.messaging.handlers.FETCHES_PER_S", rate, "refused"),
         ("such questions at once", f"{M}.messaging.handlers.FETCH_BURST", number, "refused"),
         ("workers or links in a report", f"{C}.messages.bounds.MAX_ITEMS", number, UNHEARD),

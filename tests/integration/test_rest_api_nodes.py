@@ -18,7 +18,7 @@ from ces_common.natsauth.jwt import claims_of
 from ces_manager.api import cluster
 from ces_manager.api.failed_attempts import BURST
 from ces_manager.database import Database
-from ces_manager.nodes.credentials import Issuer
+from ces_manager.nodes.credentials import RENEWAL_BURST, Issuer
 from ces_manager.timeouts import Timeouts
 
 
@@ -132,6 +132,17 @@ async def test_a_member_gets_another_credential_for_its_own_key_alone(api: Api) 
     ):
         assert wrong.status_code == 403
         assert said in wrong.json()["detail"]
+
+
+async def test_a_member_that_asks_for_credentials_without_end_is_told_to_wait(api: Api) -> None:
+    key = new_user_key()
+    token = (await api.http.post("/v1/nodes/tokens", json={"node": "n1"})).json()["token"]
+    assert (await join(api, token, key=key)).status_code == 200
+    request = signed("renew", {"name": "n1", "public_key": key.public}, key)
+    answers = [await say(api, *request) for _ in range(2 * RENEWAL_BURST)]
+    assert answers[0].status_code == 200
+    refused = next(answer for answer in answers if answer.status_code != 200)
+    assert (refused.status_code, "Retry-After" in refused.headers) == (429, True)
 
 
 async def test_cordon_and_uncordon(api: Api) -> None:

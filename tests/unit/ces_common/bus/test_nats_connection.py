@@ -10,6 +10,7 @@ import nats.errors
 import pytest
 
 from ces_common.bus.nats_connection import NatsConnection
+from ces_common.bus.nats_refusals import is_no_entry
 from ces_common.bus.port import BusError
 
 
@@ -76,3 +77,16 @@ async def test_a_cancellation_that_meets_the_library_while_flushing_is_kept(monk
     done, _ = await asyncio.wait({publishing}, timeout=60)
     assert done == {publishing}
     assert publishing.cancelled()
+
+
+@pytest.mark.parametrize(
+    ("said", "refused"),
+    [
+        ("nats: 'Authorization Violation'", True),
+        ("nats: 'User Authentication Revoked'", True),
+        ("nats: 'User Authentication Expired'", True),
+        ("nats: 'Authentication Timeout'", False),
+    ],
+)
+def test_a_broker_that_had_no_time_refuses_nobody(said: str, refused: bool) -> None:
+    assert is_no_entry(Exception(said)) is refused

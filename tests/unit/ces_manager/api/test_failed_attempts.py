@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from ces_manager.api import failed_attempts
@@ -52,3 +53,30 @@ async def test_an_address_of_the_old_kind_is_itself_however_it_is_written() -> N
     await ask("192.0.2.1")
     await ask("::ffff:192.0.2.2")
     assert answers == {"::ffff:192.0.2.1": 429, "192.0.2.1": 429, "::ffff:192.0.2.2": 403}
+
+
+async def test_no_more_attempts_are_under_way_than_may_fail() -> None:
+    go, inside, answers = asyncio.Event(), 0, list[int]()
+
+    async def refuses(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal inside
+        inside += 1
+        await go.wait()
+        await send({"type": "http.response.start", "status": 403, "headers": []})
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            answers.append(message["status"])
+
+    async def ask() -> None:
+        scope = {"type": "http", "path": next(iter(AGENTS)), "method": "POST", "client": ("192.0.2.1", 1)}
+        await limited(scope, None, send)
+
+    limited = FailedAttempts(refuses)
+    asking = [asyncio.create_task(ask()) for _ in range(3 * failed_attempts.BURST)]
+    for _ in asking:
+        await asyncio.sleep(0)
+    assert inside == failed_attempts.BURST
+    go.set()
+    await asyncio.gather(*asking)
+    assert sorted(answers) == [403] * failed_attempts.BURST + [429] * 2 * failed_attempts.BURST

@@ -19,7 +19,8 @@ _AUTH = ("authorization violation", "authentication", "user authentication revok
 
 def is_no_entry(error: Exception) -> bool:
     """Whether it says that the broker does not let this identity in."""
-    return any(word in str(error).lower() for word in _AUTH)
+    said = str(error).lower()
+    return "timeout" not in said and any(word in said for word in _AUTH)  # a busy broker gives up, and refuses nobody
 
 
 class Refusals:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated
 
+import structlog
 from fastapi import APIRouter, Header, Request
 
 from ces_common.db import WriteTx
@@ -29,7 +30,7 @@ from ces_common.natsauth.signed_requests import Purpose
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.parameters import Cursor, Limit, PathName
 from ces_manager.api.strict_route import StrictRoute
-from ces_manager.errors import Forbidden, Invalid
+from ces_manager.errors import Forbidden, Invalid, Overloaded
 from ces_manager.network import link_views
 from ces_manager.network.topology import put_topology as replace_topology
 from ces_manager.nodes import membership, node_views, operations
@@ -39,6 +40,7 @@ from ces_manager.nodes.host_address import check_host_address
 from ces_manager.nodes.removal import forget_node
 from ces_manager.nodes.revocation import Outcome
 
+log = structlog.get_logger()
 router = APIRouter(prefix="/v1", tags=["cluster"], route_class=StrictRoute)
 Signature = Annotated[str | None, Header(alias=SIGNATURE, max_length=256, description="Of the body, by the node's key")]
 
@@ -104,8 +106,8 @@ async def join(request: Request, body: JoinRequest, signature: Signature = None)
     jwt = context.issuer.issue(body.name, body.public_key)
     if joined is None:
         joined = await database.requested_write(lambda tx: membership.join_node(tx, body))
-        if joined.replaced:
-            await _revoke(context, body.name)
+        if joined.replaced and (outcome := await _revoke(context, body.name)) != "revoked":
+            log.error("the device before can still speak for the node", node=body.name, its_key=outcome)
     return JoinAnswer(node=joined.node, jwt=jwt, nats_urls=context.agents_nats_urls, subnet=joined.subnet)
 
 
@@ -114,8 +116,10 @@ async def renew(request: Request, body: RenewRequest, signature: Signature = Non
     """Another credential for a member's own key, for an agent that NATS does not let in any more: it was off when its
     credential ended."""
     context = context_of(request)
+    await _check_signed(request, "renew", body.public_key, signature)  # before the database is asked
+    if not context.renewals.allows(body.public_key, context.database.clock.steady()):
+        raise Overloaded("this key asks for another credential too often")
     await context.database.read(lambda tx: check_member(tx, body.name, body.public_key))
-    await _check_signed(request, "renew", body.public_key, signature)
     return Credential(node=body.name, jwt=context.issuer.issue(body.name, body.public_key))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from ipaddress import IPv6Address, ip_network
 from typing import Final
 
@@ -40,20 +41,22 @@ class FailureCounts:
 
 class FailedAttempts:
     """Has those wait who failed too often, before anything of what they send is read. What succeeds counts for nothing,
-    however often: many agents may share an address."""
+    however often: many agents may share an address. Nobody has more under way than may fail at once."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._counts = FailureCounts(FAILURES_PER_S, BURST)
+        self._under_way: Counter[str] = Counter()  # by address; each may fail yet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] not in AGENTS:
             await self._app(scope, receive, send)
             return
         address = _network_of(scope["client"][0]) if scope.get("client") else ""
-        wait_s = self._counts.wait_s(address, time.monotonic())
+        wait_s, text = self._counts.wait_s(address, time.monotonic()), "too many attempts from this address have failed"
+        if self._under_way[address] >= BURST:
+            wait_s, text = max(wait_s, 1.0), "too many attempts from this address are under way"
         if wait_s > 0:
-            text = "too many attempts from this address have failed; those that are to come wait"
             answer = problem(429, text, headers={"Retry-After": str(math.ceil(wait_s))})
             await answer(scope, receive, send)
             return
@@ -63,7 +66,13 @@ class FailedAttempts:
                 self._counts.failed(address, time.monotonic())
             await send(message)
 
-        await self._app(scope, receive, counted)
+        self._under_way[address] += 1
+        try:
+            await self._app(scope, receive, counted)
+        finally:
+            self._under_way[address] -= 1
+            if not self._under_way[address]:
+                del self._under_way[address]
 
 
 def _network_of(address: str) -> str:

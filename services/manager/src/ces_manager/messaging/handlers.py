@@ -32,7 +32,6 @@ from ces_manager.measurements import Measurements
 from ces_manager.messaging.answers import NO_DATABASE, answering
 from ces_manager.messaging.heartbeat_intake import HeartbeatIntake
 from ces_manager.messaging.progress_intake import ProgressIntake
-from ces_manager.messaging.rates import NodeRate
 from ces_manager.messaging.report_intake import ReportIntake
 from ces_manager.messaging.snapshot import Snapshots
 from ces_manager.network import link_states
@@ -40,6 +39,7 @@ from ces_manager.nodes import datasets
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.plans import commit, preemption, revision
 from ces_manager.plans.refusal import note_refusal
+from ces_manager.rates import NodeRate
 from ces_manager.timeouts import Timeouts
 
 log = structlog.get_logger()

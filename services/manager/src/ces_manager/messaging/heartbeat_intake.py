@@ -17,10 +17,10 @@ from ces_common.messages.reports import OTHER_MACHINE, Heartbeat, LeaseGrant
 from ces_manager.database import Database
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.answers import answering, failure, problem_of, salvage
-from ces_manager.messaging.rates import NodeRate
 from ces_manager.messaging.report_intake import IGNORED
 from ces_manager.nodes import heartbeats
 from ces_manager.nodes.failure_detector import FailureDetector
+from ces_manager.rates import NodeRate
 from ces_manager.timeouts import Timeouts
 
 log = structlog.get_logger()

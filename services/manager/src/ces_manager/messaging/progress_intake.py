@@ -13,8 +13,8 @@ from ces_common.messages.reports import Progress
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
 from ces_manager.measurements import Measurements
-from ces_manager.messaging.rates import NodeRate
 from ces_manager.messaging.report_intake import IGNORED
+from ces_manager.rates import NodeRate
 
 log = structlog.get_logger()
 LARGEST = 64 * 1024  # bytes; agents pass on lines of at most 16 KiB, which may grow when encoded

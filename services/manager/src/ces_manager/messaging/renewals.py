@@ -8,15 +8,14 @@ from ces_common.messages.queries import Credential, CredentialQuery
 from ces_manager.database import Database
 from ces_manager.errors import Forbidden, Invalid
 from ces_manager.messaging.answers import answering, problem_of
-from ces_manager.messaging.rates import NodeRate
-from ces_manager.nodes.credentials import Issuer, check_member
+from ces_manager.nodes.credentials import RENEWAL_BURST, RENEWALS_PER_S, Issuer, check_member
+from ces_manager.rates import NodeRate
 
 LARGEST = 1024  # bytes
-PER_S, BURST = 1.0, 10
 
 
 async def serve_renewals(bus: Bus, database: Database, issuer: Issuer, queue: str) -> None:
-    rate = NodeRate(PER_S, BURST)
+    rate = NodeRate(RENEWALS_PER_S, RENEWAL_BURST)
 
     async def renew(message: Message) -> bytes:
         try:

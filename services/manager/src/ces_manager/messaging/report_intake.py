@@ -15,7 +15,7 @@ from ces_common.db import UNAVAILABLE, ReadTx, WriteTx, cause_of
 from ces_common.latest import LatestBatches
 from ces_manager.database import Database
 from ces_manager.messaging.answers import problem_of, salvage
-from ces_manager.messaging.rates import NodeRate
+from ces_manager.rates import NodeRate
 
 log = structlog.get_logger()
 IGNORED = Counter("ces_messages_ignored_total", "Malformed or forged messages ignored", ["kind"])

@@ -8,6 +8,8 @@ from ces_common.natsauth import SigningKey, issue_user
 from ces_common.subjects import BadName
 from ces_manager.errors import Forbidden, Invalid
 
+RENEWALS_PER_S, RENEWAL_BURST = 1.0, 10  # of one node, or of one key
+
 
 class Issuer:
     """``life_s``: for how long a credential is good."""
