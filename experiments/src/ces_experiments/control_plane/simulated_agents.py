@@ -118,7 +118,7 @@ class SimulatedNode:
         return self._bus
 
     def forget(self) -> None:
-        """Begin to count anew."""
+        """Start all counts at zero again."""
         self.beats.clear()
         self.unanswered = self.lease.lapses = 0
 

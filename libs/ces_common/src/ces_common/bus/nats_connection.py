@@ -296,7 +296,7 @@ class NatsConnection:
                     refused.result()
                     raise AccessRefused(f"may not subscribe to {subject}")
                 if client is not self._client:
-                    raise BusUnavailable("the connection was made anew while subscribing")
+                    raise BusUnavailable("the connection was replaced while subscribing")
             except BaseException:  # the client would keep it, and hand its messages to a handler that nobody waits for
                 with suppress(nats.errors.Error):
                     await current.unsubscribe()
