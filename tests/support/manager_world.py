@@ -11,14 +11,14 @@ from itertools import count, pairwise
 from pathlib import Path
 from typing import TypeVar
 
-from sqlalchemy import delete, insert, select, text
+from sqlalchemy import delete, insert, select, text, update
 from sqlalchemy.engine import URL
 
 from ces_client.audit import Inventory
 from ces_client.audit_inputs import judge, request_of
 from ces_common.db import UnitOfWork, WriteTx, migrate, new_engine
 from ces_common.db.outbox import events_after
-from ces_common.db.tables import Base, ClusterRow, JobRow, LeaseRow, NodeRow
+from ces_common.db.tables import Base, ClusterRow, DutyRow, JobRow, LeaseRow, NodeRow
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import TopologyFile
 from ces_common.messages.events import (
@@ -87,7 +87,9 @@ class World:
         """Empty all tables, and found the cluster anew."""
         with self.uow.engine.begin() as connection:
             for table in reversed(Base.metadata.sorted_tables):
-                connection.execute(delete(table))
+                if table is not DutyRow.__table__:
+                    connection.execute(delete(table))
+            connection.execute(update(DutyRow).values(holder="", process=""))
             connection.execute(insert(ClusterRow).values(id=1, epoch="00000000-0000-0000-0000-000000000001"))
 
     def restart(self) -> None:

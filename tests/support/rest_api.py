@@ -38,6 +38,7 @@ from ces_manager.api.app import make_app
 from ces_manager.api.context import Context
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
+from ces_manager.duties import PROBE, Duties
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.handlers import Messaging
 from ces_manager.messaging.relay import Relay
@@ -130,7 +131,7 @@ async def running_api(
     await bus.provision()
     database, broadcast, timeouts, measurements = Database(uow), Broadcast(), Timeouts(), Measurements()
     failure_detector = FailureDetector(database.clock.steady)
-    relay = Relay(uow, bus)
+    relay, duties = Relay(uow, bus), Duties(database, "here")
     database.on_commit(relay.hint.set)
     database.on_commit(broadcast.wake)
     context = Context(
@@ -140,7 +141,7 @@ async def running_api(
         measurements=measurements,
         failure_detector=failure_detector,
         revoker=Revoker(database, telling or claims),
-        prober=Prober(database, bus),
+        prober=Prober(database, bus, lambda: duties.turn(PROBE)),
         broadcast=broadcast,
         queue=queue or QueueFile(),
         live_queue=LiveQueue(bus, database.clock.steady),

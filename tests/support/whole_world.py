@@ -40,13 +40,15 @@ from ces_edge_agent.settings import AgentSettings
 from ces_manager.broadcast import Broadcast
 from ces_manager.clock import Clock
 from ces_manager.database import Database
+from ces_manager.duties import RELAY, TIME, Duties
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.controllers import hear_controllers
 from ces_manager.messaging.handlers import Messaging
+from ces_manager.messaging.peers import Peers
 from ces_manager.messaging.relay import Relay
 from ces_manager.messaging.snapshot import Snapshots
 from ces_manager.nodes import membership, removal
-from ces_manager.nodes.expiry import expire
+from ces_manager.nodes.expiry import expire, observe
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.timeouts import Timeouts
 from ces_network_ctl.service import NetworkController
@@ -63,9 +65,13 @@ SCHEDULERS = ["scheduler-1", "scheduler-2"]
 
 
 class WholeWorld:
-    """``nodes``: name -> millicores. ``rates``: name -> how fast that machine's clock runs."""
+    """``nodes``: name -> millicores. ``rates``: name -> how fast that machine's clock runs. ``shared``: one manager at
+    a time has a duty; else each has all of them, as if every one took itself for their holder."""
 
-    def __init__(self, folder: Path, engine: Engine, nodes: dict[str, int], rates: dict[str, float]) -> None:
+    def __init__(
+        self, folder: Path, engine: Engine, nodes: dict[str, int], rates: dict[str, float], *, shared: bool
+    ) -> None:
+        self.shared = shared
         self.loop = SteppedLoop()
         self.loop.set_exception_handler(self._unforeseen)
         self.post, self.broker, self.journal = PostOffice(), MemoryBroker(), Journal()
@@ -80,6 +86,9 @@ class WholeWorld:
         self.detectors: dict[str, FailureDetector] = {}
         self.databases: dict[str, MortalUnitOfWork] = {}
         self.readers: dict[str, StateReader] = {}
+        self.writers: dict[str, Database] = {}  # of managers
+        self.duties: dict[str, Duties] = {}
+        self.measurements: dict[str, Measurements] = {}
         self.keys = 0
         for name in nodes:
             self.machines[name] = Machine(name, folder / name, self.journal, self.loop.time, rates.get(name, 1.0))
@@ -152,7 +161,16 @@ class WholeWorld:
             return
         self.processes.kill(name)
         self.loop.create_task(bus.kill(), context=NOBODY.copy())
-        for part in (self.agents, self.detectors, self.databases, self.readers):
+        parts = (
+            self.agents,
+            self.detectors,
+            self.databases,
+            self.readers,
+            self.writers,
+            self.duties,
+            self.measurements,
+        )
+        for part in parts:
             part.pop(name, None)  # type: ignore[attr-defined]
 
     def heal(self, name: str) -> None:
@@ -167,20 +185,31 @@ class WholeWorld:
         clock = Clock(self.now, self.loop.time)
         database, measurements, broadcast = Database(uow, clock), Measurements(), Broadcast()
         detector = self.detectors[name] = FailureDetector(clock.steady)
-        relay = Relay(uow, bus)
-        database.on_commit(relay.hint.set)
-        messaging = Messaging(database, bus, TIMEOUTS, detector, measurements, broadcast)
+        duties, peers = Duties(database, name), Peers(bus, name, clock.steady)
+        self.writers[name], self.duties[name], self.measurements[name] = database, duties, measurements
+
+        def does(duty: str) -> bool:
+            return not self.shared or duties.holds(duty)
+
+        relay = Relay(uow, bus, lambda: does(RELAY))
+        for hint in (relay.hint.set, peers.hint.set):
+            database.on_commit(hint)
+        duties.on_taken(relay.hint.set)
+        messaging = Messaging(database, bus, TIMEOUTS, detector, measurements, broadcast, share=peers.share)
 
         async def expire_repeatedly() -> None:
             while True:
-                if await database.in_writer(lambda: expire(uow, TIMEOUTS, detector, clock)):
+                if not does(TIME):
+                    await database.in_writer(lambda: observe(uow, TIMEOUTS, detector))
+                elif await database.in_writer(lambda: expire(uow, TIMEOUTS, detector, clock)):
                     database.committed()
                 await asyncio.sleep(TICK_S)
 
         await bus.connect()
         await hear_controllers(bus, detector)
+        await peers.start(relay.hint.set, lambda beat: measurements.heard(beat, clock.now()))
         await messaging.start()
-        await asyncio.gather(relay.run(), expire_repeatedly())
+        await asyncio.gather(relay.run(), peers.run(), expire_repeatedly(), *([duties.run()] if self.shared else []))
 
     async def _agent(self, name: str, bus: UnrulyBus) -> None:
         machine = self.machines[name]

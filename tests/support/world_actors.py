@@ -27,8 +27,6 @@ from ces_manager.nodes import operations
 NODES = {"a": 1000, "b": 1000, "c": 500}  # millicores: a task takes 500
 RATES = [0.999, 1.0, 1.001]  # of machines' clocks; a bad crystal is ten times better
 PROCESSES = [*CONTROLLERS, *MANAGERS, *SCHEDULERS, *NODES]
-RATES = [0.999, 1.0, 1.001]  # of machines' clocks; a bad crystal is ten times better
-PROCESSES = [*CONTROLLERS, *MANAGERS, *SCHEDULERS, *NODES]
 SITES = [CONTROLLERS, *([name] for name in CONTROLLERS + MANAGERS), SCHEDULERS]
 DISCONNECT = ["stop", "stop", "5s", "keep"]
 FOR_LONG = [35, 50]  # seconds: beyond a lease, and beyond lease and margin of any job but those that keep on
@@ -60,13 +58,14 @@ def memory_folder() -> str | None:
 class Faults(RuleBasedStateMachine):
     """Jobs come, processes and machines fail and return."""
 
-    @initialize(rates=st.tuples(*[st.sampled_from(RATES)] * len(NODES)))
-    def build(self, rates: tuple[float, ...]) -> None:
+    @initialize(rates=st.tuples(*[st.sampled_from(RATES)] * len(NODES)), shared=st.booleans())
+    def build(self, rates: tuple[float, ...], shared: bool = False) -> None:
         self.sound = True  # as far as it was checked
         self.folder = tempfile.TemporaryDirectory(dir=memory_folder())
         database().wipe()
         engine = database().uow.engine
-        self.world = WholeWorld(Path(self.folder.name), engine, NODES, dict(zip(NODES, rates, strict=True)))
+        known = dict(zip(NODES, rates, strict=True))
+        self.world = WholeWorld(Path(self.folder.name), engine, NODES, known, shared=shared)
         for node in NODES:
             self.world.join(node)
         self.world.write(lambda tx: topology.put_topology(tx, full_mesh(list(NODES))))

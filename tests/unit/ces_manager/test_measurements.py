@@ -82,6 +82,15 @@ def test_progress_is_forgotten_after_a_while() -> None:
     assert (measurements.progress("n1", "old"), measurements.progress("n1", "new")) == (None, {"round": 0})
 
 
+def test_what_a_node_measured_is_forgotten_with_it_also_by_the_manager_that_was_not_asked_to() -> None:
+    measurements = Measurements()
+    measurements.heard(Heartbeat(node="gone", boot="b"), START)
+    measurements.heard(Heartbeat(node="here", boot="b"), START + timedelta(minutes=50))
+    measurements.forget_old(START + timedelta(minutes=70))
+    assert measurements.beat("gone") is None
+    assert measurements.beat("here") is not None
+
+
 @pytest.mark.parametrize("number", [-1, 0, 2**31, 10**30])
 def test_a_flow_has_a_number_that_the_database_can_hold(number: int) -> None:
     with pytest.raises(ValidationError, match="number"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 
 import structlog
@@ -20,15 +21,17 @@ from ces_manager.api.context import Context
 from ces_manager.broadcast import Broadcast
 from ces_manager.clock import Clock
 from ces_manager.database import Database
+from ces_manager.duties import HISTORY, PROBE, RELAY, TIME, Duties
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.controllers import hear_controllers
 from ces_manager.messaging.handlers import SERVICE, Messaging
+from ces_manager.messaging.peers import Peers
 from ces_manager.messaging.relay import Relay
 from ces_manager.messaging.renewals import serve_renewals
 from ces_manager.messaging.streams import StreamKeeper
 from ces_manager.network.prober import Prober
 from ces_manager.nodes.credentials import Issuer
-from ces_manager.nodes.expiry import LOST_AT_ONCE, expire
+from ces_manager.nodes.expiry import LOST_AT_ONCE, expire, observe
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.hearing import HearingClock
 from ces_manager.nodes.revocation import Revoker
@@ -60,24 +63,6 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     streams = StreamKeeper(bus, settings.tick_s)
     database, broadcast, measurements, hearing = Database(uow), Broadcast(), Measurements(), HearingClock()
     failure_detector = FailureDetector(hearing.seconds)
-    relay, revoker = Relay(uow, bus), Revoker(database, claims)
-    database.on_commit(relay.hint.set)
-    database.on_commit(broadcast.wake)
-    messaging = Messaging(database, bus, timeouts, failure_detector, measurements, broadcast, queue)
-    context = Context(
-        database=database,
-        bus=bus,
-        timeouts=timeouts,
-        measurements=measurements,
-        failure_detector=failure_detector,
-        revoker=revoker,
-        prober=Prober(database, bus),
-        broadcast=broadcast,
-        queue=queue,
-        live_queue=LiveQueue(bus, database.clock.steady),
-        issuer=issuer,
-        agents_nats_urls=settings.agents_nats_urls,
-    )
     started = asyncio.Event()
 
     def missing() -> str | None:
@@ -87,14 +72,47 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
             return "the database"
         return None if bus.connected else "the bus"
 
+    duties = Duties(database, f"{socket.gethostname()}:{settings.http_port}", lambda: missing() is None)
+    relay, revoker = Relay(uow, bus, lambda: duties.holds(RELAY)), Revoker(database, claims)
+    peers = Peers(bus, duties.me.process, database.clock.steady)
+    for hint in (relay.hint.set, broadcast.wake, peers.hint.set):
+        database.on_commit(hint)
+    duties.on_taken(relay.hint.set)
+    messaging = Messaging(database, bus, timeouts, failure_detector, measurements, broadcast, queue, peers.share)
+    context = Context(
+        database=database,
+        bus=bus,
+        timeouts=timeouts,
+        measurements=measurements,
+        failure_detector=failure_detector,
+        revoker=revoker,
+        prober=Prober(database, bus, lambda: duties.turn(PROBE)),
+        broadcast=broadcast,
+        queue=queue,
+        live_queue=LiveQueue(bus, database.clock.steady),
+        issuer=issuer,
+        agents_nats_urls=settings.agents_nats_urls,
+    )
+
+    def news() -> None:
+        """Another manager may have committed something."""
+        relay.hint.set()
+        broadcast.wake()
+
+    async def reconnected() -> None:
+        await revoker.reconnected()
+        duties.hint.set()
+
     async def work() -> None:
         await bus.connect()
-        bus.on_reconnect(revoker.reconnected)
+        bus.on_reconnect(reconnected)
         await hear_controllers(bus, failure_detector)
         await serve_renewals(bus, database, issuer, SERVICE)
+        await peers.start(news, lambda beat: measurements.heard(beat, database.clock.now()))
         await messaging.start(streams.made)
         started.set()
-        await relay.run()
+        duties.hint.set()
+        await asyncio.gather(relay.run(), peers.run())
 
     async def keep_streams() -> None:
         await started.wait()
@@ -108,12 +126,14 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
                 work(),
                 keep_streams(),
                 listen(hearing, messaging.hears, database.clock),
-                expire_repeatedly(database, timeouts, failure_detector, measurements, settings.tick_s),
+                duties.run(),
+                expire_repeatedly(database, timeouts, failure_detector, measurements, duties, settings.tick_s),
                 revoker.run(),
             )
         finally:
             context.stopping.set()
             broadcast.wake()
+    await duties.give_up()
     await bus.close()
     database.close()
 
@@ -154,18 +174,25 @@ async def expire_repeatedly(
     timeouts: Timeouts,
     failure_detector: FailureDetector,
     measurements: Measurements,
+    duties: Duties,
     every_s: float,
 ) -> None:
-    """Let time have its effects: silent nodes, ended leases, missed deadlines, old history."""
+    """Let time have its effects: silent nodes, ended leases, missed deadlines, old history. A manager that does not
+    hold these duties observes all the same: by what it has seen it judges once it has taken them over."""
     while True:
         try:
-            due = await database.in_writer(lambda: expire(database.uow, timeouts, failure_detector, database.clock))
-            if due:
-                log.warning("due", silent=due.silent, lost=due.lost, late={job: it.why for job, it in due.late.items()})
-                database.committed()
-            if len(due.lost) == LOST_AT_ONCE:  # there may be more
-                continue
-            await drop_history(database, timeouts, every_s * PRUNING_SHARE)
+            if duties.holds(TIME):
+                due = await database.in_writer(lambda: expire(database.uow, timeouts, failure_detector, database.clock))
+                if due:
+                    late = {job: it.why for job, it in due.late.items()}
+                    log.warning("due", silent=due.silent, lost=due.lost, late=late)
+                    database.committed()
+                if len(due.lost) == LOST_AT_ONCE:  # there may be more
+                    continue
+            else:
+                await database.in_writer(lambda: observe(database.uow, timeouts, failure_detector))
+            if duties.holds(HISTORY):
+                await drop_history(database, timeouts, every_s * PRUNING_SHARE)
         except UNAVAILABLE as error:
             log.warning("the database does not answer", error=cause_of(error))
         measurements.forget_old(database.clock.now())

@@ -117,6 +117,7 @@ class Measurements:
             del known[next(iter(known))]
 
     def forget_old(self, now: datetime) -> None:
+        self._beats = {node: kept for node, kept in self._beats.items() if now - kept[0] < KEEP}
         for node, known in list(self._progress.items()):
             self._progress[node] = {key: kept for key, kept in known.items() if now - kept[0] < KEEP}
         for node, flows in list(self._flows.items()):

@@ -296,3 +296,15 @@ class RemovalRow(Base):
     name: Mapped[str] = mapped_column(String(63), primary_key=True)
     version: Mapped[int] = mapped_column(BigInteger, index=True)
     removed_at: Mapped[datetime] = mapped_column(UtcTime, index=True)
+
+
+class DutyRow(Base):
+    """What one manager at a time does for all. ``holder``: where that manager is (host and port), ``process``: which
+    start of it; empty where nobody has it. ``renewed`` grows while it is held: by it the others tell, each on its own
+    clock, for how long the holder has given no sign."""
+
+    __tablename__ = "duties"
+    name: Mapped[str] = mapped_column(String(16), primary_key=True)
+    holder: Mapped[str] = mapped_column(String(300))
+    process: Mapped[str] = mapped_column(String(32))
+    renewed: Mapped[int] = mapped_column(BigInteger)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import structlog
@@ -31,6 +31,7 @@ from ces_manager.jobs.submission import ANYBODY
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.answers import NO_DATABASE, answering
 from ces_manager.messaging.heartbeat_intake import HeartbeatIntake
+from ces_manager.messaging.peers import Beat
 from ces_manager.messaging.progress_intake import ProgressIntake
 from ces_manager.messaging.report_intake import ReportIntake
 from ces_manager.messaging.snapshot import Snapshots
@@ -64,6 +65,8 @@ FETCHES_PER_S, FETCH_BURST = (
 
 
 class Messaging:
+    """``share``: called with the heartbeats that this manager has taken in."""
+
     def __init__(
         self,
         database: Database,
@@ -73,10 +76,11 @@ class Messaging:
         measurements: Measurements,
         broadcast: Broadcast,
         queue: QueueFile = ANYBODY,
+        share: Callable[[Sequence[Beat]], None] = lambda _: None,
     ) -> None:
         self._database, self._bus, self._queue = database, bus, queue
         self._progress = ProgressIntake(database, measurements, broadcast)
-        self._heartbeats = HeartbeatIntake(database, measurements, timeouts, failure_detector)
+        self._heartbeats = HeartbeatIntake(database, measurements, timeouts, failure_detector, share)
         self._snapshots = Snapshots()
         self._listening = False  # no heartbeat arrives before
         self._fetch_rate = NodeRate(FETCHES_PER_S, FETCH_BURST)

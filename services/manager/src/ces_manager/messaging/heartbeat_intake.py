@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 import structlog
@@ -17,6 +17,7 @@ from ces_common.messages.reports import OTHER_MACHINE, Heartbeat, LeaseGrant
 from ces_manager.database import Database
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.answers import answering, failure, problem_of, salvage
+from ces_manager.messaging.peers import Beat
 from ces_manager.messaging.report_intake import IGNORED
 from ces_manager.nodes import heartbeats
 from ces_manager.nodes.failure_detector import FailureDetector
@@ -32,9 +33,17 @@ PER_S, BURST = 10.0, 20
 
 
 class HeartbeatIntake:
+    """``share``: called with the heartbeats that were taken in, for the other managers."""
+
     def __init__(
-        self, database: Database, measurements: Measurements, timeouts: Timeouts, failure_detector: FailureDetector
+        self,
+        database: Database,
+        measurements: Measurements,
+        timeouts: Timeouts,
+        failure_detector: FailureDetector,
+        share: Callable[[Sequence[Beat]], None],
     ) -> None:
+        self._share = share
         self._database, self._measurements = database, measurements
         self._timeouts, self._failure_detector = timeouts, failure_detector
         self._rate = NodeRate(PER_S, BURST)
@@ -61,11 +70,19 @@ class HeartbeatIntake:
             raise
         finally:
             self._since = None
-        now = self._database.clock.now()
-        for node, answer in renewed.items():
-            if isinstance(answer, bytes):
-                self._measurements.heard(good[node], now)
-                HEARTBEATS.inc()
+        now, renewals = (
+            self._database.clock.now(),
+            {node for node, answer in renewed.items() if isinstance(answer, bytes)},
+        )
+        for node in renewals:
+            self._measurements.heard(good[node], now)
+            HEARTBEATS.inc()
+        sent = {
+            beat.node: message.data
+            for message, beat in zip(messages, beats, strict=True)
+            if isinstance(beat, Heartbeat)
+        }
+        self._share([Beat(node, sent[node]) for node in renewals])
         return [self._answer_to(beat, good, renewed) if isinstance(beat, Heartbeat) else beat for beat in beats]
 
     def _answer_to(

@@ -1,12 +1,14 @@
 """The outbox relay: publishes committed events in order, and marks them once the broker has stored them.
 
 A crash between the two publishes an event again; its message id lets the stream drop it. Several are on their way at a
-time, so after a failure an event may be stored behind one that came after it: to readers events are hints.
+time, so after a failure an event may be stored behind one that came after it: to readers events are hints. Of several
+managers one relays; should two do so for a moment, the stream drops what the second one publishes as well.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 from prometheus_client import Counter, Gauge
@@ -28,14 +30,17 @@ RETRY_S = 0.5
 
 
 class Relay:
-    """``hint`` it after each commit."""
+    """``hint`` it after each commit, and when its turn has come. ``holds``: whether it is this manager's turn."""
 
-    def __init__(self, uow: UnitOfWork, bus: Bus) -> None:
-        self._uow, self._bus = uow, bus
+    def __init__(self, uow: UnitOfWork, bus: Bus, holds: Callable[[], bool] = lambda: True) -> None:
+        self._uow, self._bus, self._holds = uow, bus, holds
         self.hint = Hint()
 
     async def run(self) -> None:
         while True:
+            if not self._holds():
+                await self.hint.wait(LOOK_S)
+                continue
             try:
                 full = await self.step()
             except (BusError, *UNAVAILABLE) as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
 from ces_common import subjects
@@ -40,15 +42,18 @@ def capacity_found(configured: int, before: int | None, sent: float, received: f
 
 
 class Prober:
-    """One link at a time, so that no probe measures another."""
+    """One link at a time, so that no probe measures another. ``turn``: held while one is measured, by one manager of
+    all."""
 
-    def __init__(self, database: Database, bus: Bus) -> None:
-        self._database, self._bus = database, bus
+    def __init__(
+        self, database: Database, bus: Bus, turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    ) -> None:
+        self._database, self._bus, self._turn = database, bus, turn
         self._busy = asyncio.Lock()
 
     async def probe(self, src: str, dst: str, seconds: float) -> LinkProbeView:
         """Raises NotFound, Conflict, BusError."""
-        async with self._busy:
+        async with self._busy, self._turn():
             ends = await self._database.read(lambda tx: ends_of(tx, src, dst))
             sent, received = await self._both(src, dst, seconds)
             if not received.rate:

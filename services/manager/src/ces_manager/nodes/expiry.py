@@ -60,6 +60,12 @@ def expire(uow: UnitOfWork, timeouts: Timeouts, failure_detector: FailureDetecto
     return due
 
 
+def observe(uow: UnitOfWork, timeouts: Timeouts, failure_detector: FailureDetector) -> None:
+    """Look, and leave it to another manager to carry out what is due."""
+    with uow.read() as tx:
+        what_is_due(tx, timeouts, failure_detector)
+
+
 def what_is_due(tx: ReadTx, timeouts: Timeouts, failure_detector: FailureDetector) -> Due:
     """Look at everything that can expire, and return what has."""
     nodes = {row.node: row for row in tx.session.execute(_HEARD)}
