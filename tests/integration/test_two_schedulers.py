@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from databases import KINDS, new_database
-from fault_cluster import FaultCluster, running, star, wait_for
+from fault_cluster import running, star, wait_for
 
 from ces_common.states import JOB_OVER
-from ces_testbed import services
-from ces_testbed.spec import free_port
 
 JOBS = 40
 
@@ -28,21 +25,10 @@ def small_job(number: int) -> dict[str, object]:
     }
 
 
-def add_scheduler(cluster: FaultCluster, name: str) -> None:
-    layout = cluster.cluster.layout
-    usual = services.controller_service(layout, "scheduler")
-    port = str(free_port(layout.host, set()))
-    again = replace(usual, name=name, env={**usual.env, "CES_HTTP_PORT": port}, log=layout.files.log(name))
-    cluster.cluster.supervisor.add(again)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_schedulers_never_overbook(kind: str, tmp_path: Path) -> None:
     url = new_database(kind, tmp_path).render_as_string(hide_password=False)
-    with running("two", tmp_path / "cluster", star(4), database_url=url, network="none") as cluster:
-        add_scheduler(cluster, "scheduler-2")
-        log = cluster.cluster.files.log("scheduler-2")
-        wait_for(lambda: "following" in log.read_text(), "the second scheduler is at work")
+    with running("two", tmp_path / "cluster", star(4), database_url=url, network="none", schedulers=2) as cluster:
         for number in range(JOBS):
             cluster.submit(small_job(number))
         wait_for(

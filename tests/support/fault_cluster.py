@@ -296,6 +296,8 @@ def running(
     database_url: str | None = None,
     network: str | None = None,
     settings: Mapping[str, str] = MappingProxyType({}),
+    managers: int = 1,
+    schedulers: int = 1,
     underlay: Callable[[Cluster], AbstractContextManager[object]] = nullcontext,
 ) -> Iterator[FaultCluster]:
     """A cluster of its own, taken away at the end; its logs are shown where the test failed to start it. ``underlay``:
@@ -311,6 +313,8 @@ def running(
             "database_url": database_url,
             "save_context": False,
             "settings": dict(settings),
+            "managers": managers,
+            "schedulers": schedulers,
         }
     )
     cluster = Cluster(spec, Files(folder))

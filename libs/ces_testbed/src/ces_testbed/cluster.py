@@ -25,7 +25,7 @@ from ces_testbed.errors import Interrupted, StartFailed
 from ces_testbed.logs import reasons
 from ces_testbed.processes import Records, end
 from ces_testbed.readiness import READY_S, Patience, ReadyProbe, accepts
-from ces_testbed.services import CONTROLLERS, MANAGER, NATS, Layout, agent_name
+from ces_testbed.services import CONTROLLERS, MANAGER, NATS, SCHEDULER, Layout, agent_name, alike
 from ces_testbed.spec import LOCALHOST, Addresses, ClusterSpec, Files, choose_ports, port_is_free
 from ces_testbed.supervisor import Supervisor
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ces_testbed.hosts import Hosts
 
 MANY_STARTS = 4
-CENTRAL = 2 + len(CONTROLLERS)
 LOOK_S = 0.05
 ORPHAN_STEPS = ((signal.SIGTERM, 10.0), (signal.SIGKILL, 5.0))
 
@@ -91,6 +90,11 @@ class Cluster:
         return self.layout.api_url
 
     @property
+    def _central(self) -> int:
+        """How many central services there are, with NATS."""
+        return 1 + len(self.layout.managers) + len(self.layout.controllers)
+
+    @property
     def token(self) -> str:
         """The admin token."""
         return self._token
@@ -125,7 +129,7 @@ class Cluster:
         self._layout = self._lay_out()
         self._start_central()
         with self.client() as client:
-            for name in CONTROLLERS:
+            for name in self.layout.controllers:
                 self.supervisor.add(services.controller_service(self.layout, name))
             if self._with_agents:
                 if self._addresses is None:
@@ -143,7 +147,8 @@ class Cluster:
         it; returns what could not be removed."""
         agents = [name for name in self.supervisor.names() if name.startswith("agent-")]
         self._report("stopping", 0, 3)
-        self.supervisor.stop(agents, [*CONTROLLERS, MANAGER], [NATS])
+        central = [name for name in self.supervisor.names() if name not in (*agents, NATS)]
+        self.supervisor.stop(agents, central, [NATS])
         self._report("stopping", 1, 3)
         containers = self.spec.runtime == RuntimeKind.DOCKER
         remove_remains(self.spec.name, self.files, containers=containers)
@@ -180,7 +185,8 @@ class Cluster:
             raise StartFailed(f"its services listened on {had.host}, which is not to be had again: {host} is now")
         if not port_is_free(host, self.spec.api_port):
             raise StartFailed(f"port {self.spec.api_port} on {host} is in use")
-        ports = had.ports if had is not None else choose_ports(host, self.spec.api_port)
+        more = [*alike(MANAGER, self.spec.managers)[1:], *alike(SCHEDULER, self.spec.schedulers)[1:]]
+        ports = had.ports if had is not None else choose_ports(host, self.spec.api_port, more)
         return Layout(self.spec, self.files, ports, host)
 
     def _save_context(self) -> None:
@@ -210,19 +216,20 @@ class Cluster:
                 monitor_port=layout.ports.nats_monitor,
             )
         )
-        self._report("services", 0, CENTRAL)
+        self._report("services", 0, self._central)
         self.supervisor.add(services.nats_service(layout, program, config))
         self._await([NATS], lambda: accepts(layout.host, layout.ports.nats))
-        self._report("services", 1, CENTRAL)
-        # The others need the streams that the manager makes.
-        self.supervisor.add(services.manager_service(layout, trust))
-        self._await_answer(MANAGER)
-        self._report("services", 2, CENTRAL)
+        self._report("services", 1, self._central)
+        # The others need the streams that the manager makes, and further managers the tables.
+        for done, name in enumerate(layout.managers, start=2):
+            self.supervisor.add(services.manager_service(layout, trust, name))
+            self._await_answer(name)
+            self._report("services", done, self._central)
 
     def _await_controllers(self) -> None:
-        for done, name in enumerate(CONTROLLERS, start=3):
+        for done, name in enumerate(self.layout.controllers, start=2 + len(self.layout.managers)):
             self._await_answer(name)
-            self._report("services", done, CENTRAL)
+            self._report("services", done, self._central)
 
     def _start_agents(self, client: Client) -> None:
         self._report("agents", 0, len(self.spec.topology.nodes))

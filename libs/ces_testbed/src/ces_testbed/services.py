@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -67,6 +68,16 @@ def agent_name(node: str) -> str:
     return f"agent-{node}"
 
 
+def alike(kind: str, count: int) -> list[str]:
+    """The names of so many services of a kind, side by side: ``manager``, ``manager-2``, and so on."""
+    return [kind if number == 1 else f"{kind}-{number}" for number in range(1, count + 1)]
+
+
+def kind_of(service: str) -> str:
+    """Which kind a central service is of."""
+    return re.sub(r"-\d+$", "", service)
+
+
 @dataclass(frozen=True)
 class Layout:
     """A cluster with everything that is decided when it starts. ``host``: where its central services listen."""
@@ -77,8 +88,26 @@ class Layout:
     host: str = LOCALHOST
 
     @property
+    def managers(self) -> list[str]:
+        return alike(MANAGER, self.spec.managers)
+
+    @property
+    def controllers(self) -> list[str]:
+        """The central services but the managers, in the order in which they start."""
+        return [name for kind in CONTROLLERS for name in alike(kind, self.spec.schedulers if kind == SCHEDULER else 1)]
+
+    @property
     def api_url(self) -> str:
-        return f"http://{self.host}:{self.ports.api}"
+        return self.url(MANAGER)
+
+    def url(self, service: str) -> str:
+        return f"http://{self.host}:{self.port(service)}"
+
+    def port(self, service: str) -> int:
+        """On which a central service listens."""
+        ports = self.ports
+        own: int = ports.api if service == MANAGER else getattr(ports, service.replace("-", "_"), 0)
+        return ports.more.get(service, own)
 
     @property
     def nats_url(self) -> str:
@@ -86,11 +115,10 @@ class Layout:
 
     def ready_url(self, service: str) -> str:
         """Where a central service says whether it is ready."""
-        port: int = self.ports.api if service == MANAGER else getattr(self.ports, service.replace("-", "_"))
-        return f"http://{self.host}:{port}/readyz"
+        return f"{self.url(service)}/readyz"
 
     def credentials(self, service: str) -> Path:
-        return self.files.credentials / f"{service}.creds"
+        return self.files.credentials / f"{kind_of(service)}.creds"
 
 
 def base_env(layout: Layout, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -106,7 +134,7 @@ def nats_service(layout: Layout, binary: Path, config: Path) -> Service:
     return Service(NATS, (str(binary), "--config", str(config)), base_env(layout), layout.files.log(NATS))
 
 
-def manager_service(layout: Layout, trust: Trust) -> Service:
+def manager_service(layout: Layout, trust: Trust, name: str = MANAGER) -> Service:
     timing = layout.spec.timing
     clocks = {
         "CES_LEASE_S": str(timing.lease_s),
@@ -114,7 +142,7 @@ def manager_service(layout: Layout, trust: Trust) -> Service:
         "CES_UNREACHABLE_S": str(timing.unreachable_s),
     }
     env = {
-        "CES_HTTP_PORT": str(layout.ports.api),
+        "CES_HTTP_PORT": str(layout.port(name)),
         "CES_DATABASE_URL": layout.spec.database_url or f"sqlite:///{layout.files.database}",
         "CES_MIGRATE": "true",
         "CES_ADMIN_TOKEN_FILE": str(layout.files.token),
@@ -122,12 +150,12 @@ def manager_service(layout: Layout, trust: Trust) -> Service:
         "CES_REVOCATION_KEY_FILE": str(trust.revocation_key_file),
         "CES_ADVERTISED_NATS_URLS": layout.nats_url,
     }
-    return _central(layout, MANAGER, clocks | layout.spec.settings | env | _queue(layout))
+    return _central(layout, name, clocks | layout.spec.settings | env | _queue(layout))
 
 
 def controller_service(layout: Layout, name: str) -> Service:
-    env = {"CES_HTTP_PORT": str(getattr(layout.ports, name.replace("-", "_")))}
-    return _central(layout, name, env | (_queue(layout) if name == SCHEDULER else {}))
+    env = {"CES_HTTP_PORT": str(layout.port(name))}
+    return _central(layout, name, env | (_queue(layout) if kind_of(name) == SCHEDULER else {}))
 
 
 def _queue(layout: Layout) -> dict[str, str]:
@@ -141,7 +169,7 @@ def _central(layout: Layout, name: str, env: Mapping[str, str]) -> Service:
         "CES_NATS_CREDS": str(layout.credentials(name)),
     }
     whole = base_env(layout) | common | dict(env)
-    return Service(name, (sys.executable, "-m", MODULES[name]), whole, layout.files.log(name))
+    return Service(name, (sys.executable, "-m", MODULES[kind_of(name)]), whole, layout.files.log(name))
 
 
 def agent_service(layout: Layout, node: TestbedNode, token: str | None, address: str) -> Service:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -23,6 +23,7 @@ API_PORT = 8080
 # Below the ports that the system hands out to clients, so that none of those is in the way after a restart.
 _PORTS = range(20000, 32000)
 _TRIES = 200
+MOST_ALIKE = 5  # managers, or schedulers, side by side
 
 
 class Timing(Document):
@@ -42,6 +43,8 @@ class ClusterSpec(Document):
     network: Network = "none"
     api_port: Annotated[int, Field(ge=1, le=65535)] = API_PORT
     timing: Timing = Timing()
+    managers: Annotated[int, Field(ge=1, le=MOST_ALIKE)] = 1
+    schedulers: Annotated[int, Field(ge=1, le=MOST_ALIKE)] = 1
     database_url: str | None = None  # SQLite among the cluster's files when left out
     save_context: bool = True  # make `ces` commands of this user talk to it
     queue: Path | None = None  # the file of the queue's parameters and tenants; all defaults when left out
@@ -61,7 +64,7 @@ class ClusterSpec(Document):
 
 
 class Ports(Message):
-    """Where this cluster's services listen on this machine."""
+    """Where this cluster's services listen on this machine. ``more``: those beyond the first of their kind, by name."""
 
     nats: int
     nats_monitor: int
@@ -69,6 +72,7 @@ class Ports(Message):
     scheduler: int
     compute_ctl: int
     network_ctl: int
+    more: dict[str, int] = {}
 
 
 class Addresses(Message):
@@ -151,7 +155,8 @@ def free_port(host: str, taken: set[int]) -> int:
     raise OSError(f"no free port found on {host}")
 
 
-def choose_ports(host: str, api_port: int) -> Ports:
+def choose_ports(host: str, api_port: int, more: Iterable[str] = ()) -> Ports:
+    """``more``: services beyond the first of their kind."""
     taken = {api_port}
     return Ports(
         nats=free_port(host, taken),
@@ -160,4 +165,5 @@ def choose_ports(host: str, api_port: int) -> Ports:
         scheduler=free_port(host, taken),
         compute_ctl=free_port(host, taken),
         network_ctl=free_port(host, taken),
+        more={name: free_port(host, taken) for name in more},
     )

@@ -9,6 +9,10 @@ from typing import Final
 from ces_common.natsauth.trust import Trust
 
 MAX_PAYLOAD: Final = 8 * 1024 * 1024  # bytes
+# A client that hangs is given up within 15 s, as clients give up a server; until then its share of what several managers
+# divide among them is lost. One that says something meanwhile is not asked.
+PING_EVERY_S: Final = 5
+UNANSWERED_PINGS: Final = 2
 
 
 def server_config(
@@ -25,6 +29,8 @@ def server_config(
         f"port: {port}",
         *([f"http: {json.dumps(f'{host}:{monitor_port}')}"] if monitor_port is not None else []),
         f"max_payload: {MAX_PAYLOAD}",
+        f'ping_interval: "{PING_EVERY_S}s"',
+        f"ping_max: {UNANSWERED_PINGS}",
         f"jetstream {{ store_dir: {json.dumps(str(store_dir))} }}",
         f"operator: {trust.operator_jwt}",
         f"system_account: {trust.system_account}",

@@ -1,0 +1,81 @@
+"""Two managers side by side: when one is killed or hangs the other goes on with what one does for both, and either
+knows what nodes measured."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+
+import psutil
+import pytest
+from fault_cluster import FaultCluster, recorded_job, running, star
+from waiting import answers, wait_for
+
+from ces_client import Client
+
+MANAGERS = ["manager", "manager-2"]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
+    with running("man", tmp_path_factory.mktemp("man"), star(2), managers=2) as made:
+        yield made
+        made.check()
+
+
+def asked(cluster: FaultCluster, manager: str) -> Client:
+    return Client(cluster.cluster.layout.url(manager), cluster.cluster.token)
+
+
+def look(cluster: FaultCluster, query: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(f"file:{cluster.cluster.files.database}?mode=ro", uri=True)) as file:
+        return file.execute(query).fetchall()
+
+
+def relaying(cluster: FaultCluster) -> str:
+    """Which manager relays events."""
+    ports = {cluster.cluster.layout.port(name): name for name in MANAGERS}
+    [(holder,)] = look(cluster, "SELECT holder FROM duties WHERE name = 'relay'")
+    return ports[int(str(holder).rpartition(":")[2] or 0)]
+
+
+def all_published(cluster: FaultCluster) -> bool:
+    return look(cluster, "SELECT count(*) FROM events WHERE NOT published") == [(0,)]
+
+
+@pytest.mark.parametrize("how", ["killed", "hangs"])
+def test_the_other_manager_goes_on_relaying(cluster: FaultCluster, how: str) -> None:
+    first = relaying(cluster)
+    [second] = [name for name in MANAGERS if name != first]
+    process = psutil.Process(cluster.cluster.supervisor.pid(first))
+    if how == "killed":
+        cluster.cluster.kill(first, stay_down=True)
+    else:
+        process.suspend()
+    try:
+        with asked(cluster, second) as client:
+            job = client.jobs.submit(recorded_job(f"relayed-{how}", 1, replicas=2)).id
+            wait_for(lambda: all_published(cluster), "events flow again")
+            assert relaying(cluster) == second
+            wait_for(lambda: client.jobs.get(job).state == "succeeded", "the job is done")
+    finally:
+        if how == "killed":
+            cluster.cluster.restart(first)
+        else:
+            process.resume()
+    wait_for(lambda: answers(cluster.cluster.layout.ready_url(first)), f"{first} is ready")
+    with asked(cluster, first) as client:
+        again = client.jobs.submit(recorded_job(f"back-{how}", 1, replicas=2)).id
+        wait_for(lambda: client.jobs.get(again).state == "succeeded", "the job is done")
+    assert relaying(cluster) == second
+
+
+def test_either_knows_what_every_node_measured(cluster: FaultCluster) -> None:
+    for name in MANAGERS:
+        with asked(cluster, name) as client:
+
+            def measured(client: Client = client) -> bool:
+                return all(node.memory_used for node in client.nodes.list())
+
+            wait_for(measured, f"{name} knows of all nodes")
