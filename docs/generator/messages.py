@@ -11,6 +11,7 @@ from ces_common.natsauth.permissions import PERMISSIONS
 from ces_common.sign_of_life import SUBJECT
 from ces_compute_ctl.service import EVENTS as COMPUTE_HEARS
 from ces_manager.messaging.handlers import FACTS as MANAGER_HEARS
+from ces_manager.messaging.peers import MEASURED, NEWS
 from ces_network_ctl.service import EVENTS as NETWORK_HEARS
 from ces_scheduler.service import EVENTS as SCHEDULER_HEARS
 from generator.markdown import anchor, code, default_text, docstring, remarks, table, type_text
@@ -97,10 +98,11 @@ def _reports() -> str:
         (_subject(subjects.report(NODE, kind)), ", ".join(_listeners(subjects.report(NODE, kind))), _link(models[kind]))
         for kind in subjects.REPORT_KINDS
     ]
-    sign = (_subject(SUBJECT), ", ".join(_listeners(SUBJECT)), _link(reports.Alive))
+    others = {SUBJECT: _link(reports.Alive), NEWS: "empty", MEASURED: f"a list of {_link(reports.Heartbeat)}"}
+    rows += [(_subject(subject), ", ".join(_listeners(subject)), what) for subject, what in others.items()]
     return (
-        "\n## Reports\n\nAn agent's, about its own node; and the controllers' signs of life. Not stored.\n\n"
-        + table(("subject", "may be heard by", "report"), [*rows, sign])
+        "\n## Reports\n\nAn agent's, about its own node; the controllers' signs of life; what managers tell each other."
+        " Not stored.\n\n" + table(("subject", "may be heard by", "report"), rows)
     )
 
 

@@ -86,3 +86,23 @@ def test_what_a_cluster_decides_itself_cannot_be_set(tmp_path: Path) -> None:
 def test_an_agent_that_has_joined_needs_no_token(tmp_path: Path) -> None:
     agent = services.agent_service(layout(tmp_path), default_topology().nodes[0], None, "198.18.0.2")
     assert "CES_JOIN_TOKEN" not in agent.env
+
+
+def test_services_of_a_kind_run_side_by_side_each_with_a_port_and_a_log_of_its_own(tmp_path: Path) -> None:
+    spec = ClusterSpec(name="lab", topology=default_topology(), managers=2, schedulers=3)
+    ports = PORTS.model_copy(update={"more": {"manager-2": 7, "scheduler-2": 8, "scheduler-3": 9}})
+    told, trust = Layout(spec, Files(tmp_path), ports, "198.18.0.1"), init_trust(tmp_path / "trust")
+    assert told.managers == ["manager", "manager-2"]
+    assert told.controllers == ["scheduler", "scheduler-2", "scheduler-3", "compute-ctl", "network-ctl"]
+    made = [
+        *(services.manager_service(told, trust, name) for name in told.managers),
+        *(services.controller_service(told, name) for name in told.controllers),
+    ]
+    assert [each.env["CES_HTTP_PORT"] for each in made] == ["2", "7", "3", "8", "9", "4", "5"]
+    assert len({each.log for each in made}) == len(made)
+    assert {each.env["CES_DATABASE_URL"] for each in made[:2]} == {f"sqlite:///{tmp_path / 'ces.db'}"}
+    for each in made:
+        kind = services.kind_of(each.name)
+        assert each.command[-1] == services.MODULES[kind]
+        assert each.env["CES_NATS_CREDS"] == str(tmp_path / "credentials" / f"{kind}.creds")
+    assert told.ready_url("manager-2") == "http://198.18.0.1:7/readyz"

@@ -9,6 +9,8 @@ from ces_experiments.common import options
 from ces_experiments.common.command import Option, command
 
 DATABASE = Option("database", str | None, None, "a postgresql:// URL; SQLite when left out")
+MANAGERS = Option("managers", int, 1, "managers side by side", more=options.between(1, 5))
+SCHEDULERS = Option("schedulers", int, 1, "schedulers side by side", more=options.between(1, 5))
 SEED = Option("seed", int, 1, "same seed, same jobs")
 
 
@@ -27,6 +29,8 @@ control_plane = command(
         Option("tasks", int, 5, "tasks of each job, in a ring", more=options.between(1, 100)),
         Option("rate", float, 0.0, "jobs offered per second; 0: all at once", more=options.at_least(0)),
         Option("run_s", float, 10.0, "how long each worker runs, seconds", more=options.at_least(0)),
+        MANAGERS,
+        SCHEDULERS,
         DATABASE,
         SEED,
     ],
@@ -38,8 +42,15 @@ queue = command(
     "control_plane.queue.report:QUEUE",
     [
         Option("nodes", int, 50, "simulated agents", more=options.between(8, 1000)),
-        Option("jobs", int, 1000, "jobs, all submitted at once", more=options.between(1, 100_000)),
+        Option("jobs", int, 1000, "jobs in all", more=options.between(1, 100_000)),
+        Option("rate", float, 0.0, "jobs submitted per second; 0: all at once", more=options.at_least(0)),
         Option("run_s", float, 8.0, "how long jobs run on average, seconds", more=options.at_least(0.1)),
+        MANAGERS,
+        SCHEDULERS,
+        Option(
+            "kills", float, 0.0, "seconds between two kills of a manager, a scheduler or a controller; 0: none",
+            more=options.at_least(0),
+        ),
         DATABASE,
         Option(
             "parameters", Path | None, None, "a file of the queue's parameters; all defaults when left out",

@@ -27,7 +27,9 @@ from ces_experiments.control_plane.load import (
 )
 from ces_experiments.control_plane.simulated_agents import SimulatedNode
 from ces_experiments.control_plane.simulated_cluster import (
+    ALONE,
     CENTRAL,
+    Alike,
     agents,
     central_services,
     connection,
@@ -46,17 +48,19 @@ class Question:
 
     load: Load
     database: str | None
+    alike: Alike = ALONE
 
     @staticmethod
-    def of(*, database: str | None, **load: Any) -> Question:
-        return Question(Load(**load), database)
+    def of(*, database: str | None, managers: int, schedulers: int, **load: Any) -> Question:
+        return Question(Load(**load), database, Alike(managers, schedulers))
 
 
 def measure(question: Question, progress: Progress) -> Found:
     """Start a cluster without agents, and put the load on it."""
-    with central_services(question.database) as cluster:
+    with central_services(question.database, alike=question.alike) as cluster:
         found = asyncio.run(drive(cluster, question.load, progress))
-    return Found({"load": asdict(question.load), "database": scheme(question.database)} | found)
+    asked = {"load": asdict(question.load), "alike": asdict(question.alike), "database": scheme(question.database)}
+    return Found(asked | found)
 
 
 async def drive(cluster: Cluster, load: Load, progress: Progress) -> dict[str, Any]:

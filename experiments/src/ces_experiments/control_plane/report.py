@@ -35,7 +35,9 @@ def tables(results: Mapping[str, Any]) -> list[Grid]:
     times = {"submit to running, ms": results["submit_to_running_ms"]}
     times |= {f"{stage}, ms": found for stage, found in stages.items()}
     times |= {"API submission, ms": results["api_submit_ms"], "heartbeat round trip, ms": results["heartbeat_ms"]}
+    alike = results["alike"]
     others = {
+        "managers / schedulers": f"{alike['managers']} / {alike['schedulers']}",
         "jobs brought to running per second": f"{results['jobs_per_s']:g}",
         "jobs running / succeeded": f"{results['running']} / {results['succeeded']}",
         "events per job": f"{results['events_per_job']:g}",

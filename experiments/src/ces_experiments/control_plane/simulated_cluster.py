@@ -6,8 +6,10 @@ import asyncio
 import json
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,10 @@ from ces_common.messages.api import TopologyFile
 from ces_common.states import JOB_OVER
 from ces_experiments.common.console import counted
 from ces_experiments.common.interruption import ended_tidily
+from ces_experiments.control_plane.any_manager import AnyManager
 from ces_experiments.control_plane.simulated_agents import SimulatedNode
 from ces_testbed.cluster import Cluster
-from ces_testbed.services import CONTROLLERS, MANAGER, NATS
+from ces_testbed.services import CONTROLLERS, MANAGER, NATS, kind_of
 from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
 from ces_testbed.topology import TestbedNode, Topology
 
@@ -36,9 +39,20 @@ CONNECTING = 32
 LOOK_S = 0.5
 
 
+@dataclass(frozen=True)
+class Alike:
+    """How many managers, and schedulers, run side by side."""
+
+    managers: int = 1
+    schedulers: int = 1
+
+
+ALONE = Alike()
+
+
 @contextmanager
 def central_services(
-    database_url: str | None = None, queue: Path | None = None, timing: Timing = PATIENT
+    database_url: str | None = None, queue: Path | None = None, timing: Timing = PATIENT, alike: Alike = ALONE
 ) -> Iterator[Cluster]:
     """A cluster without agents, in a folder that goes with it. ``queue``: the file of the queue's parameters."""
     placeholder = Topology(nodes=[TestbedNode(name="unused", cpu=1000, memory=2**30)])
@@ -52,16 +66,18 @@ def central_services(
             log_level="warning",
             database_url=database_url,
             queue=queue,
+            managers=alike.managers,
+            schedulers=alike.schedulers,
         )
         with Cluster(spec, Files(Path(folder) / "cluster"), agents=False) as cluster:
             yield cluster
 
 
 def connection(cluster: Cluster) -> httpx.AsyncClient:
-    """To its API, as its administrator; close it."""
+    """To the API of any of its managers, as its administrator; close it."""
     headers = {"Authorization": f"Bearer {cluster.token}"}
-    limits = httpx.Limits(max_connections=32, keepalive_expiry=2)  # before the manager closes them, after five
-    return httpx.AsyncClient(base_url=cluster.url, headers=headers, timeout=60, limits=limits)
+    transport = AnyManager([cluster.layout.url(name) for name in cluster.layout.managers])
+    return httpx.AsyncClient(base_url=cluster.url, headers=headers, timeout=60, transport=transport)
 
 
 @asynccontextmanager
@@ -144,7 +160,8 @@ async def submit(
             if rate:
                 await asyncio.sleep(max(0.0, start + index / rate - time.monotonic()))
             sent = time.monotonic()
-            (await http.post("/v1/jobs", json=job.model_dump(mode="json"))).raise_for_status()
+            again = {"Idempotency-Key": job.name}  # where the answer is lost with its manager, the job is the same
+            (await http.post("/v1/jobs", json=job.model_dump(mode="json"), headers=again)).raise_for_status()
             took.append(time.monotonic() - sent)
             progress.advance(bar)
 
@@ -156,11 +173,8 @@ async def until_over(http: httpx.AsyncClient, count: int, progress: Progress, li
     """The log's events from its beginning until ``count`` jobs are over, or the time is up."""
     events, over = [], counted(progress, "jobs over", count)
     with suppress(TimeoutError):
-        async with asyncio.timeout(limit_s), http.stream("GET", "/v1/events", timeout=None) as stream:
-            async for line in stream.aiter_lines():
-                event = json.loads(line[6:]) if line.startswith("data: {") else {}
-                if "sequence" not in event:
-                    continue
+        async with asyncio.timeout(limit_s), aclosing(_events(http)) as log:
+            async for event in log:
                 events.append(event)
                 if event["type"] in OVER:
                     over()
@@ -170,11 +184,25 @@ async def until_over(http: httpx.AsyncClient, count: int, progress: Progress, li
     return events
 
 
+async def _events(http: httpx.AsyncClient) -> AsyncGenerator[dict[str, Any], None]:
+    """The log's events, without end, also where the manager that tells them is killed."""
+    last = 0
+    while True:
+        with suppress(httpx.TransportError):
+            async with http.stream("GET", "/v1/events", params={"after": last}, timeout=None) as stream:
+                stream.raise_for_status()
+                async for line in stream.aiter_lines():
+                    event = json.loads(line[6:]) if line.startswith("data: {") else {}
+                    if "sequence" in event:
+                        last = event["sequence"]
+                        yield event
+
+
 def cpu_seconds(cluster: Cluster) -> dict[str, float]:
-    """CPU seconds that each central service has used."""
-    used = {}
-    for name in CENTRAL:
+    """CPU seconds that the central services of each kind have used."""
+    used: Counter[str] = Counter()
+    for name in (NATS, *cluster.layout.managers, *cluster.layout.controllers):
         with suppress(psutil.Error):
             times = psutil.Process(cluster.supervisor.pid(name)).cpu_times()
-            used[name] = times.user + times.system
-    return used
+            used[kind_of(name)] += times.user + times.system
+    return dict(used)

@@ -1,6 +1,8 @@
 """What follows from the rates that the two ends of a link measured."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -43,13 +45,41 @@ class _Bus:
 
     def __init__(self) -> None:
         self.refused, self.measured = asyncio.Event(), asyncio.Event()
+        self.asked: list[str] = []
 
     async def request(self, subject: str, *_: object, **__: object) -> bytes:
+        self.asked.append(subject)
         if subject == subjects.agent_rpc("a", "probe"):
             self.refused.set()
             raise BusError("refused")
         await self.measured.wait()
         return LinkProbed(rate=1.0).encode()
+
+
+async def test_a_link_is_measured_while_it_is_this_managers_turn() -> None:
+    bus: Any = _Bus()
+    database: Any = _Desk()
+    may, over = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def turn() -> AsyncIterator[None]:
+        await may.wait()
+        try:
+            yield
+        finally:
+            over.set()
+
+    probe = asyncio.create_task(Prober(database, bus, turn).probe("a", "b", 0.5))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not bus.asked
+    may.set()
+    await bus.refused.wait()
+    assert not over.is_set()
+    bus.measured.set()
+    with pytest.raises(BusError, match="refused"):
+        await probe
+    assert over.is_set()
 
 
 async def test_a_probe_that_failed_at_one_end_is_over_once_the_other_has_measured() -> None:

@@ -18,12 +18,13 @@ LINK = 100_000_000  # bit/s
 
 @dataclass(frozen=True)
 class QueueLoad:
-    """``run_s``: how long jobs run on average, seconds."""
+    """``run_s``: how long jobs run on average, seconds. ``rate``: jobs submitted per second; 0: all at once."""
 
     nodes: int = 50
     jobs: int = 1000
     run_s: float = 8.0
     seed: int = 1
+    rate: float = 0.0
 
 
 def job(load: QueueLoad, index: int) -> JobFile:

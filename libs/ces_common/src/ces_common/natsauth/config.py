@@ -9,8 +9,8 @@ from typing import Final
 from ces_common.natsauth.trust import Trust
 
 MAX_PAYLOAD: Final = 8 * 1024 * 1024  # bytes
-# A client that hangs is given up within 15 s, as clients give up a server; until then its share of what several managers
-# divide among them is lost. One that says something meanwhile is not asked.
+# A client that hangs is given up within 15 s, as clients give up a server; until then its share of what several
+# managers divide among them is lost. One that says something meanwhile is not asked.
 PING_EVERY_S: Final = 5
 UNANSWERED_PINGS: Final = 2
 
