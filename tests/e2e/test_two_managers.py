@@ -71,11 +71,24 @@ def test_the_other_manager_goes_on_relaying(cluster: FaultCluster, how: str) -> 
     assert relaying(cluster) == second
 
 
-def test_either_knows_what_every_node_measured(cluster: FaultCluster) -> None:
-    for name in MANAGERS:
-        with asked(cluster, name) as client:
+@pytest.mark.needs("root")
+def test_either_knows_all_that_was_measured_of_a_flow(cluster: FaultCluster) -> None:
+    """Each report comes to one of them alone."""
+    job = cluster.submit(recorded_job("measured", 600, "hang", replicas=2))
+    with asked(cluster, "manager") as one, asked(cluster, "manager-2") as two:
 
-            def measured(client: Client = client) -> bool:
-                return all(node.memory_used for node in client.nodes.list())
+        def samples(client: Client) -> set[tuple[str, str, int]]:
+            """By their flow and link and the second in which they came."""
+            return {
+                (flow.src, f"{hop.src}-{hop.dst}", round(sample.at.timestamp()))
+                for flow in client.jobs.flows(job).flows
+                for hop in flow.hops
+                for sample in hop.samples
+            }
 
-            wait_for(measured, f"{name} knows of all nodes")
+        try:
+            wait_for(lambda: len(samples(one)) >= 30, "much was reported")
+            counts = [len(samples(client)) for client in (one, two)]
+        finally:
+            one.jobs.cancel(job)
+        assert min(counts) > 0.8 * max(counts), counts

@@ -70,19 +70,13 @@ class HeartbeatIntake:
             raise
         finally:
             self._since = None
-        now, renewals = (
-            self._database.clock.now(),
-            {node for node, answer in renewed.items() if isinstance(answer, bytes)},
-        )
-        for node in renewals:
+        now, held = self._database.clock.now(), [node for node, answer in renewed.items() if isinstance(answer, bytes)]
+        for node in held:
             self._measurements.heard(good[node], now)
             HEARTBEATS.inc()
-        sent = {
-            beat.node: message.data
-            for message, beat in zip(messages, beats, strict=True)
-            if isinstance(beat, Heartbeat)
-        }
-        self._share([Beat(node, sent[node]) for node in renewals])
+        read = zip(beats, messages, strict=True)
+        sent = {beat.node: message.data for beat, message in read if isinstance(beat, Heartbeat)}
+        self._share([Beat(node, sent[node]) for node in held])
         return [self._answer_to(beat, good, renewed) if isinstance(beat, Heartbeat) else beat for beat in beats]
 
     def _answer_to(

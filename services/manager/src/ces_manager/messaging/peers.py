@@ -70,8 +70,10 @@ class Peers:
         """Give signs of life, and tell of commits while somebody hears."""
         while True:
             await self._say(NEWS, b"")
-            while await self.hint.wait(SIGN_OF_LIFE_S) and not self._present():
-                pass
+            told = self._clock()
+            while await self.hint.wait(SIGN_OF_LIFE_S):  # else nothing was committed all the while
+                if self._present() or self._clock() - told >= SIGN_OF_LIFE_S:
+                    break
 
     def share(self, beats: Sequence[Beat]) -> None:
         """Tell the others what nodes measured; of each node's heartbeats that wait to be sent, the newest."""
