@@ -173,7 +173,7 @@ async def until_over(http: httpx.AsyncClient, count: int, progress: Progress, li
     """The log's events from its beginning until ``count`` jobs are over, or the time is up."""
     events, over = [], counted(progress, "jobs over", count)
     with suppress(TimeoutError):
-        async with asyncio.timeout(limit_s), aclosing(_events(http)) as log:
+        async with asyncio.timeout(limit_s), aclosing(events_of(http)) as log:
             async for event in log:
                 events.append(event)
                 if event["type"] in OVER:
@@ -184,7 +184,7 @@ async def until_over(http: httpx.AsyncClient, count: int, progress: Progress, li
     return events
 
 
-async def _events(http: httpx.AsyncClient) -> AsyncGenerator[dict[str, Any], None]:
+async def events_of(http: httpx.AsyncClient) -> AsyncGenerator[dict[str, Any], None]:
     """The log's events, without end, also where the manager that tells them is killed."""
     last = 0
     while True:

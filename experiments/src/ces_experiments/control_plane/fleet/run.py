@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any
@@ -31,6 +30,7 @@ from ces_experiments.control_plane.simulated_cluster import (
     central_services,
     connection,
     cpu_seconds,
+    events_of,
     submit,
 )
 from ces_testbed.cluster import Cluster
@@ -197,14 +197,12 @@ class _Run:
 
     async def _follow(self, http: httpx.AsyncClient) -> None:
         over, left = counted(self.progress, "jobs over", self.fleet.jobs), self.fleet.jobs
-        async with http.stream("GET", "/v1/events", timeout=None) as stream:
-            async for line in stream.aiter_lines():
-                event = json.loads(line[6:]) if line.startswith("data: {") else {}
-                if "sequence" in event:
-                    self.events.append(event)
-                    if event["type"] in OVER:
-                        over()
-                        left -= 1
+        async with aclosing(events_of(http)) as log:
+            async for event in log:
+                self.events.append(event)
+                if event["type"] in OVER:
+                    over()
+                    left -= 1
                 if not left:
                     self.over.set()
 

@@ -76,7 +76,7 @@ def measure(question: Question, progress: Progress) -> Found:
     findings. Those make it a failure, and so do a proposal without an answer and a second set of victims."""
     load = question.load
     jobs = {file.name: file for file in (job(load, index) for index in range(load.jobs))}
-    with central_services(question.database, question.parameters, question.alike) as cluster:
+    with central_services(question.database, question.parameters, alike=question.alike) as cluster:
         driven = asyncio.run(drive(cluster, load, jobs, progress, question.kills))
     events = driven.events
     asked = {name: request_of(file) for name, file in jobs.items()}
