@@ -4,7 +4,9 @@ it."""
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import re
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,18 +21,31 @@ MS_RDONLY = 0x1
 MS_NOSUID = 0x2
 MS_NODEV = 0x4
 MS_NOEXEC = 0x8
+MS_REMOUNT = 0x20
 MS_BIND = 0x1000
 MS_REC = 0x4000
 MS_PRIVATE = 0x40000
 MS_SHARED = 0x100000
 MNT_DETACH = 0x2
 
+# The same bits as MS_RDONLY, MS_NOSUID and MS_NODEV.
 ATTR_RDONLY = 0x1
 ATTR_NOSUID = 0x2
 ATTR_NODEV = 0x4
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 _SYS_MOUNT_SETATTR = 442  # one number on every architecture since Linux 5.12
+
+_OPTIONS = {
+    "ro": MS_RDONLY,
+    "nosuid": MS_NOSUID,
+    "nodev": MS_NODEV,
+    "noexec": MS_NOEXEC,
+    "noatime": 0x400,
+    "nodiratime": 0x800,
+    "relatime": 0x200000,
+}
+_OUT_OF_REACH = {errno.EINVAL, errno.ENOENT, errno.ENOTDIR}  # where another mount lies over one
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_SECCOMP = 22
@@ -68,7 +83,7 @@ def set_namespace(path: str, kind: int) -> None:
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, data: str = "") -> None:
-    result = _libc.mount(source.encode(), target.encode(), kind.encode(), ctypes.c_ulong(flags), data.encode())
+    result = _libc.mount(source.encode(), os.fsencode(target), kind.encode(), ctypes.c_ulong(flags), data.encode())
     _check(result, f"mount {target}")
 
 
@@ -77,16 +92,44 @@ def unmount(target: str) -> None:
 
 
 def set_mount_attributes(target: str, on: int = 0, off: int = 0, recursive: bool = False) -> None:
+    """Change attributes of the mount at ``target``, or of all in it as well (mount_setattr(2))."""
     attributes = struct.pack("QQQQ", on, off, 0, 0)
     result = _libc.syscall(
         ctypes.c_long(_SYS_MOUNT_SETATTR),
         ctypes.c_int(_AT_FDCWD),
-        target.encode(),
+        os.fsencode(target),
         ctypes.c_uint(_AT_RECURSIVE if recursive else 0),
         attributes,
         ctypes.c_size_t(len(attributes)),
     )
-    _check(result, f"mount_setattr {target}")
+    if result != 0 and ctypes.get_errno() == errno.ENOSYS:
+        _remount(os.path.realpath(target), on, off, recursive)
+    else:
+        _check(result, f"mount_setattr {target}")
+
+
+def _remount(target: str, on: int, off: int, recursive: bool) -> None:
+    """The same, mount by mount, for kernels before 5.12: Jetsons have those for long."""
+    within = target.rstrip("/") + "/"
+    mounts = {path: flags for path, flags in _mounts().items() if path == target or path.startswith(within)}
+    if target not in mounts:
+        raise OSError(errno.EINVAL, f"{target} is not where something is mounted")
+    for path, flags in mounts.items() if recursive else [(target, mounts[target])]:
+        try:
+            mount("none", path, flags=MS_REMOUNT | MS_BIND | (flags | on) & ~off)
+        except OSError as error:
+            if path == target or error.errno not in _OUT_OF_REACH:
+                raise
+
+
+def _mounts() -> dict[str, int]:
+    """Where something is mounted -> the flags of what lies on top there (proc_pid_mountinfo(5))."""
+    found = {}
+    for line in Path("/proc/self/mountinfo").read_bytes().splitlines():
+        fields = line.decode(errors="surrogateescape").split(" ")
+        path = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4])
+        found[path] = sum(_OPTIONS.get(option, 0) for option in fields[5].split(","))
+    return found
 
 
 def _prctl(option: int, *arguments: int) -> None:

@@ -61,6 +61,18 @@ thread.join()
 found["program"] = subprocess.run(["echo", "done"], capture_output=True, text=True).stdout.strip()
 print(json.dumps(found))
 """
+MOUNTS = """
+import json, os, re, sys
+mounts = {}
+for line in open("/proc/self/mountinfo", "rb"):
+    fields = line.decode().split(" ")
+    mounts[re.sub(r"\\\\040", " ", fields[4])] = fields[5].split(",")
+open("mine", "w").write("own folder")
+print(json.dumps(mounts), flush=True)
+"""
+BEFORE_5_12 = (
+    "import sys; sys.path.append(sys.argv[2]); from ces_edge_agent import linux; linux._SYS_MOUNT_SETATTR = 9999\n"
+)
 ALONE, NETWORKED = pytest.param(False, id="host network"), pytest.param(True, id="own network")
 
 
@@ -131,6 +143,32 @@ async def test_two_allocations_are_two_users_and_neither_sees_the_others_folder(
     uids = [(node.folder / "work" / allocation).stat().st_uid for allocation in ("a1", "a2")]
     assert len({*uids, 0}) == 3
     assert seen["uid"] == [uids[0]] * 3
+
+
+@pytest.mark.parametrize("kernel", ["", pytest.param(BEFORE_5_12, id="before 5.12")])
+@pytest.mark.parametrize("isolate", [ALONE, NETWORKED])
+async def test_nothing_but_its_folder_and_scratch_can_be_written(
+    node: Node, isolate: bool, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_SHIM", kernel + process._SHIM)
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="ces rt ") as crowded:
+        linux.mount("tmpfs", crowded, "tmpfs", linux.MS_NOEXEC)
+        try:
+            runtime = await node.restart(isolate=isolate)
+            await runtime.ensure_sandbox(ENDPOINT)
+            await runtime.start(worker("python", "-c", MOUNTS))
+            assert (await node.ended()).exit_code == 0, node.log()
+        finally:
+            linux.unmount(crowded)
+    mounts = json.loads(node.log().splitlines()[-1])
+    assert {"noexec", "ro"} <= set(mounts[crowded])
+    devices = {path for path in mounts if path.startswith("/dev/")}
+    assert {path for path, options in mounts.items() if "rw" in options} - devices == {
+        "/tmp",
+        str(node.folder / "work" / "a1"),
+    }
+    loose = {path for path, options in mounts.items() if not {"nosuid", "nodev"} <= set(options)}
+    assert loose - devices == {"/dev"}
 
 
 async def test_a_restarted_worker_finds_what_it_left(node: Node) -> None:
