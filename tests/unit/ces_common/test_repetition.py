@@ -48,3 +48,11 @@ def test_nobody_waits_for_a_report_longer_than_the_longest_time_and_a_look(
         assert due or (what == text and now < said + max(LONGEST_S, interval_s))
         if due:
             said, text = now, what
+
+
+@given(st.floats(0.1, 30), st.floats(0, 60))
+def test_what_was_said_is_due_when_the_time_that_was_told_is_over(interval_s: float, later_s: float) -> None:
+    repetition = Repetition(interval_s)
+    repetition.due(0.0, "same")
+    left_s = repetition.left_s(later_s)
+    assert repetition.due(later_s, "same") == (left_s == 0)

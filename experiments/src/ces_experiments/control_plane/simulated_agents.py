@@ -200,9 +200,10 @@ class SimulatedNode:
                     await self._publish(bus, kind, report)
             if self.peers and links.due(now):
                 await self._say_links(bus)
-            next_end = min((end - now for end in self._ends.values() if end > now), default=self.interval_s)
+            next_end = min((end - now for end in self._ends.values() if end > now), default=math.inf)
+            due = repetition.left_s(now), links.left_s(now) if self.peers else math.inf
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(next_end, self.interval_s)):
+                async with asyncio.timeout(min(next_end, *due)):
                     await self._wake.wait()
                     repetition.restart()
 

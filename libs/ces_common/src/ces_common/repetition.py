@@ -30,3 +30,7 @@ class Repetition:
             self._wait_s = min(2 * self._wait_s, self._longest_s)
         self._due = now + self._wait_s
         return True
+
+    def left_s(self, now: float) -> float:
+        """Until what was said is due again, if it does not change."""
+        return max(0.0, self._due - now)
