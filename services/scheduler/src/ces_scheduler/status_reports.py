@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 import structlog
@@ -28,10 +28,15 @@ class StatusReports:
         self._bus, self._source, self._now = bus, source, now
         self._last: dict[str, LastReport] = {}
 
-    def settle(self, queued: Iterable[JobRecord]) -> None:
-        """Forget the reports of all jobs but those in ``queued``, and of jobs that wait in another attempt by now."""
-        attempts = {job.id: job.attempt for job in queued}
-        self._last = {job: last for job, last in self._last.items() if attempts.get(job) == last.attempt}
+    def settle(self, queued: Mapping[str, JobRecord], changed: Sequence[str] | None) -> None:
+        """Forget the reports of all jobs but those in ``queued``, and of jobs that wait in another attempt by now.
+        ``changed``: the jobs that may not be as they were at the last call; None: all."""
+        if changed is None or len(self._last) > len(queued):  # a report may have been made when its job had just left
+            changed = list(self._last)
+        for job in changed:
+            last = self._last.get(job)
+            if last is not None and (job not in queued or queued[job].attempt != last.attempt):
+                del self._last[job]
 
     def forget(self, job: str) -> None:
         """Forget the report of a job (by its id) for which a plan was proposed: if it waits again, that is news."""
