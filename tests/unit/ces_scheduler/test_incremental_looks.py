@@ -14,6 +14,7 @@ from scheduler_steps import Clock, scheduler_on
 
 from ces_common.messages.records import JobRecord, NodeRecord, Snapshot, Topology
 from ces_common.state_view import StateView
+from ces_common.states import AllocationState, JobState
 from ces_scheduler.cycle_input import is_queued
 from ces_scheduler.holders import Holders
 from ces_scheduler.offer import Offer, offer_of
@@ -160,6 +161,30 @@ async def test_a_step_looks_at_no_job_that_has_not_changed(bus: MemoryBus, monke
     assert [plan.job for plan in manager.told("plan.proposed")] == ["new"]
     monkeypatch.undo()
     await scheduler.reader.close()
+
+
+async def test_no_cycle_is_held_while_nobody_waits(bus: MemoryBus) -> None:
+    """Where workers end, nothing follows for an empty queue; a job that has left it is said to wait no more."""
+    manager, held = FakeManager(bus), list[int]()
+    await manager.open()
+    runs = [job(f"r{i}", ["n0", "n1"]) for i in range(3)]
+    large = job("large", tasks=1, task={"cpu": 64_000})
+    manager.change(nodes=[node("n0"), node("n1", 1)], links=wire("n0", "n1"), jobs=[*runs, large])
+    scheduler = scheduler_on(bus, Clock(), record=lambda state, *_: held.append(len(state.waiting)))
+    await scheduler.step()
+    manager.change(jobs=[large.model_copy(update={"state": JobState.CANCELLED})])
+    await scheduler.step()
+    assert held == [1, 0]
+    for run in runs:
+        over = [each.model_copy(update={"state": AllocationState.SUCCEEDED}) for each in run.allocations]
+        manager.change(jobs=[run.model_copy(update={"state": JobState.SUCCEEDED, "allocations": over})])
+        assert await scheduler.step() > 0
+    assert held == [1, 0]
+    manager.change(jobs=[job("new", tasks=1)])
+    await scheduler.step()
+    await manager.settled()
+    assert held == [1, 0, 1]
+    assert [plan.job for plan in manager.told("plan.proposed")] == ["new"]
 
 
 def _refuse_to_look(*_: object) -> Any:

@@ -87,6 +87,11 @@ class LastCycle:
     running: frozenset[str]
     more: bool
 
+    @property
+    def done(self) -> bool:
+        """Whether nobody waited any more after it, and nothing is kept for anybody."""
+        return not (self.entries or self.memory.reservations or self.more)
+
 
 @dataclass(frozen=True, eq=False)
 class CycleInput:

@@ -189,6 +189,9 @@ class Scheduler:
         """Hold a cycle if it may decide otherwise than the last one, and announce what it decided; returns how many
         jobs it starts. ``version``: of the state that the jobs and the offer are of; the view may have moved on.
         Raises BusError."""
+        if not (waiting or self._preemptions) and self._last is not None and self._last.done:
+            self._cycle_due = self._clock() + self._resync_s
+            return 0
         placing = replace(self._placing, parameters=self._preemptions.admitted(self._placing.parameters))
         began, proposed, preempting = time.perf_counter(), self._proposals.in_flight, self._preemptions.awaited
         asked = _Question(waiting, offer, proposed, placing.parameters, self._last, preempting)
