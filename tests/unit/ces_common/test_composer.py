@@ -81,3 +81,21 @@ def test_nodes_come_and_go() -> None:
     counting.composer.compose(ground, BASES, [])
     documents = counting.composer.compose(ground, {"d": DesiredCompute(node="d", generation=1)}, [])
     assert set(documents) == {"d"}
+
+
+def test_a_record_that_asks_the_same_is_not_looked_into_again() -> None:
+    counting, ground = Counting(), object()
+    counting.composer = Composer(
+        counting.share, counting.make, alike=lambda before, now: before.allocations == now.allocations
+    )
+    first = counting.composer.compose(ground, BASES, [job("1", ["a", "b"])])
+    counting.made()
+    paused, moved = job("1", ["a", "b"], state="paused", attempt=2), job("1", ["a", "c"])
+    again = counting.composer.compose(ground, BASES, [paused])
+    assert counting.made() == ([], [])
+    assert all(again[name] is first[name] for name in BASES)
+    assert counting.composer.nodes_of(paused) == {"a", "b"}
+    counting.composer.compose(ground, BASES, [moved])
+    assert counting.made() == (["1"], ["a", "b", "c"])
+    counting.composer.compose(object(), BASES, [moved])
+    assert counting.made()[0] == ["1"], "another context"

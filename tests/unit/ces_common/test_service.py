@@ -1,12 +1,13 @@
 """Hints, and loops that live and die together."""
 
 import asyncio
+import gc
 import json
 import sys
 
 import pytest
 
-from ces_common.service import Hint, run_loops, run_service
+from ces_common.service import COLLECT_AFTER, Hint, run_loops, run_service
 from ces_common.settings import ServiceSettings
 
 
@@ -93,3 +94,22 @@ def test_a_service_says_which_settings_it_reads_and_what_is_wrong_and_starts_not
     told = json.loads(capsys.readouterr().out)
     assert {"CES_TOKEN_FILE", "CES_RESYNC_S", "CES_LOG_LEVEL"} <= set(told["settings"])
     assert told["wrong"] == ["CES_RESYNC_S: Input should be greater than 0"]
+
+
+def test_a_service_seldom_looks_for_garbage_in_what_lives_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[tuple[int, int]] = []
+
+    async def main(settings: ServiceSettings, stop: asyncio.Event) -> None:
+        found.append((gc.get_threshold()[0], gc.get_freeze_count()))
+
+    monkeypatch.setattr(sys, "argv", ["ces_any"])
+    monkeypatch.setattr("ces_common.service.configure_logging", lambda *_: None)
+    before = gc.get_threshold()
+    try:
+        run_service("any", ServiceSettings, main)
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+    ((threshold, frozen),) = found
+    assert threshold == COLLECT_AFTER > before[0]
+    assert frozen > 0

@@ -70,12 +70,21 @@ def test_changes_add_up_to_the_whole(steps: list[list[Change]], data: st.DataObj
                     removed_nodes=[name for name, at in removed_at.items() if at > query.since and name[0] == "n"],
                     removed_jobs=[name for name, at in removed_at.items() if at > query.since and name[0] == "j"],
                 )
+            before, marks = (dict(view.jobs), dict(view.nodes)), (view.changed_jobs.mark, view.changed_nodes.mark)
             view.merge(Snapshot.model_validate_json(answer.encode()))
+            for then, now, mark, log in zip(
+                before, (view.jobs, view.nodes), marks, (view.changed_jobs, view.changed_nodes), strict=True
+            ):
+                changed = log.since(mark)
+                assert (changed is None) is answer.full
+                others = (then.keys() | now.keys()) - set(changed or then.keys() | now.keys())
+                assert all(now[name] is then[name] for name in others)  # type: ignore[index]
             expected = StateView()
             expected.merge(whole)
-            assert vars(view) == vars(expected)
+            assert all(getattr(view, name) == getattr(expected, name) for name in SEEN)
 
 
+SEEN = ("epoch", "version", "nodes", "topology", "jobs")
 OVER = {"succeeded", "failed", "cancelled"}
 
 

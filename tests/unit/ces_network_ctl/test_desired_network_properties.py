@@ -207,6 +207,9 @@ def test_the_same_state_gives_the_same_documents_in_whatever_order(world: World,
     assert Planner().plan(shuffled.view()) == Planner().plan(world.view())
 
 
+STEPS = ["end", "states", "released", "attempt", "rates", "moved", "node", "topology", "everything"]
+
+
 @given(worlds(), worlds(), st.data())
 @settings(max_examples=40, deadline=None)
 def test_what_a_planner_remembers_never_shows(first: World, second: World, data: st.DataObject) -> None:
@@ -214,12 +217,21 @@ def test_what_a_planner_remembers_never_shows(first: World, second: World, data:
     planner, view = Planner(), first.view()
     for version in range(2, 6):
         assert _unstamped(planner.plan(view)) == _unstamped(Planner().plan(view))
-        step = data.draw(st.sampled_from(["end", "states", "node", "topology", "everything"]))
+        step = data.draw(st.sampled_from(STEPS))
         change: dict[str, object] = {"epoch": view.epoch, "version": version, "full": False}
         if step == "end" and view.jobs:
             change["jobs"] = [_over(data.draw(st.sampled_from(list(view.jobs.values()))))]
         elif step == "states":
             change["jobs"] = [each.model_copy(update={"state": JobState.PREPARING}) for each in view.jobs.values()]
+        elif step == "released":
+            over = [_over(each) for each in view.jobs.values()]
+            change["jobs"] = [each.model_copy(update={"state": JobState.RESCHEDULING}) for each in over]
+        elif step == "attempt":
+            change["jobs"] = [each.model_copy(update={"attempt": each.attempt + 1}) for each in view.jobs.values()]
+        elif step == "rates":
+            change["jobs"] = [_slower(each) for each in view.jobs.values()]
+        elif step == "moved":
+            change["jobs"] = [_moved(each) for each in view.jobs.values()]
         elif step == "node":
             some = data.draw(st.sampled_from(list(view.nodes.values())))
             other = "none" if some.network == "tc" else "tc"
@@ -236,6 +248,18 @@ def test_what_a_planner_remembers_never_shows(first: World, second: World, data:
 def _over(record: JobRecord) -> JobRecord:
     allocations = [each.model_copy(update={"state": "stopped"}) for each in record.allocations]
     return record.model_copy(update={"state": JobState.CANCELLED, "allocations": allocations})
+
+
+def _slower(record: JobRecord) -> JobRecord:
+    return record.model_copy(
+        update={"reserved": [each.model_copy(update={"rate": each.rate // 2}) for each in record.reserved]}
+    )
+
+
+def _moved(record: JobRecord) -> JobRecord:
+    """Within the subnets of its nodes."""
+    allocations = [each.model_copy(update={"address": f"{each.address}1"}) for each in record.allocations]
+    return record.model_copy(update={"allocations": allocations})
 
 
 def _unstamped(documents: dict[str, DesiredNetwork]) -> dict[str, DesiredNetwork]:

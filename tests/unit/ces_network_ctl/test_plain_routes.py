@@ -38,3 +38,10 @@ def test_what_a_change_does_not_touch_is_not_worked_out_again() -> None:
     after = PlainRoutes(links([*chain, ("e", "f")]), before, {*NAMES})
     assert after._trees.keys() == {*"abcde"}, "only ways to f are new"
     assert PlainRoutes(links(chain[:2]), before, {*NAMES})._trees.keys() == {*"abc", "f"}
+
+
+@given(st.lists(st.sampled_from(PAIRS), unique=True), st.sets(st.sampled_from(NAMES)), st.sampled_from(NAMES))
+def test_the_hops_to_a_node_are_those_of_all_ways_to_it(ends: Ends, sources: set[str], dst: str) -> None:
+    routes = PlainRoutes(links(ends))
+    ways = [routes.path(src, dst) or [] for src in sources]
+    assert routes.hops(sources, dst) == {at: via for way in ways for at, via in itertools.pairwise(way)}

@@ -20,7 +20,7 @@ from ces_core.model.plan import Result
 from ces_core.model.problem import Problem
 from ces_core.queue.parameters import Parameters
 from ces_core.registry import get_solver
-from ces_scheduler.cycle_input import STARTS, LastCycle, Proposed, cycle_input, proposed_on, queued
+from ces_scheduler.cycle_input import STARTS, LastCycle, Proposed, cycle_input, is_queued, proposed_on
 from ces_scheduler.cycle_run import run_cycle
 from ces_scheduler.offer import Offer, offer_of
 from ces_scheduler.proposals import Proposals
@@ -51,9 +51,10 @@ class Desk:
 
     def round(self) -> list[str]:
         """The jobs that are proposed."""
-        waiting = queued(self.jobs.values())
+        waiting = {name: job for name, job in self.jobs.items() if is_queued(job)}
         self.proposals.settle(waiting)
-        due, now = self.proposals.due(waiting), SOON + timedelta(seconds=self.now)
+        due = [job for name, job in waiting.items() if name not in self.proposals.absent]
+        now = SOON + timedelta(seconds=self.now)
         look = cycle_input(due, self.offer(), self.proposals.in_flight, now, self.parameters, self.past)
         played = run_cycle(1, look, placing(GREEDY, self.parameters))
         self.past = played.last

@@ -10,10 +10,12 @@ from queue_looks import placing
 from scheduler_steps import Clock, proposals, refusals, scheduler_on, step, waiting
 
 from ces_common.bus.port import BusUnavailable
+from ces_common.messages.events import Reason
 from ces_core.model.plan import Result
 from ces_core.model.problem import Problem
 from ces_core.registry import DEFAULT, get_solver
 from ces_scheduler.service import RETRY_S, Scheduler
+from ces_scheduler.status_reports import StatusReports
 
 
 async def test_a_refusal_is_said_once_per_reason(scheduler: Scheduler, wired: FakeManager) -> None:
@@ -66,3 +68,16 @@ async def test_a_job_without_a_place_is_not_tried_until_something_is_freed(
     await step(scheduler, wired)
     assert solved == ["q", "q"]
     assert [plan.job for plan in proposals(wired)] == ["q"]
+
+
+async def test_a_report_of_a_job_that_has_just_left_is_forgotten(bus: MemoryBus, clock: Clock) -> None:
+    """A dry run looks at the state while a cycle goes on, and the cycle's reports come after that look."""
+    reports = StatusReports(bus, "scheduler", clock.time)
+    gone, other = waiting("gone"), waiting("other")
+    why = Reason(code="packing", text="")
+    reports.settle({"gone": gone}, ["gone"])
+    reports.settle({"other": other}, ["gone", "other"])
+    assert await reports.report(gone, why, None, 1)
+    reports.settle({"other": other}, [])
+    assert await reports.report(gone, why, None, 2), "it waits again"
+    assert not await reports.report(gone, why, None, 2)

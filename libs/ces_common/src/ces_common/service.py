@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import signal
 import sys
@@ -18,6 +19,7 @@ from ces_common.logs import configure_logging
 from ces_common.settings import ServiceSettings
 
 log = structlog.get_logger()
+COLLECT_AFTER = 20_000  # objects that may be garbage; Python's default is 700
 S = TypeVar("S", bound=ServiceSettings)
 
 
@@ -69,6 +71,7 @@ def run_service(name: str, settings_type: type[S], main: Callable[[S, asyncio.Ev
     try:
         settings = settings_type()
         configure_logging(name, settings.log_level)
+        collect_seldom()
         asyncio.run(_until_told(settings, main))
     except ValidationError as error:
         for wrong in error.errors():
@@ -77,6 +80,14 @@ def run_service(name: str, settings_type: type[S], main: Callable[[S, asyncio.Ev
     except BadSetup as error:
         print(error, file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def collect_seldom() -> None:
+    """Look for garbage in cycles less often than Python does unasked. What services hold, mostly records, lives long
+    and forms no cycles: looking through it took a fifth of a busy service's time, and longer than parsing a large
+    snapshot."""
+    gc.freeze()  # what was imported stays
+    gc.set_threshold(COLLECT_AFTER)
 
 
 async def _until_told(settings: S, main: Callable[[S, asyncio.Event], Awaitable[None]]) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from ces_common.change_log import ChangeLog
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import JobRecord, NodeRecord, Snapshot, Topology
 from ces_common.states import JOB_OVER
 
 
 class StateView:
-    """Nodes, topology and the jobs that still hold or want something, as of ``version``. No I/O."""
+    """Nodes, topology and the jobs that still hold or want something, as of ``version``. No I/O.
+
+    ``changed_jobs`` and ``changed_nodes`` know which of them came, changed or left since a moment, by id and by name:
+    who remembers the moment of a look need not look at all jobs the next time."""
 
     def __init__(self) -> None:
         self.epoch = ""
@@ -16,6 +20,7 @@ class StateView:
         self.nodes: dict[str, NodeRecord] = {}
         self.topology = Topology()
         self.jobs: dict[str, JobRecord] = {}
+        self.changed_jobs, self.changed_nodes = ChangeLog(), ChangeLog()
 
     def query(self) -> SnapshotQuery:
         """What to ask for next."""
@@ -29,6 +34,8 @@ class StateView:
             before = (self.epoch, self.version)
             self.epoch = snapshot.epoch
             self.nodes, self.jobs, self.topology = {}, {}, Topology()
+            self.changed_jobs.begin()
+            self.changed_nodes.begin()
             changed = before != (snapshot.epoch, snapshot.version)
         else:
             parts = (snapshot.nodes, snapshot.jobs, snapshot.topology, snapshot.removed_nodes, snapshot.removed_jobs)
@@ -46,4 +53,6 @@ class StateView:
                 self.jobs.pop(job.id, None)
             else:
                 self.jobs[job.id] = job
+        self.changed_nodes.note((*snapshot.removed_nodes, *(node.name for node in snapshot.nodes)))
+        self.changed_jobs.note((*snapshot.removed_jobs, *(job.id for job in snapshot.jobs)))
         return changed

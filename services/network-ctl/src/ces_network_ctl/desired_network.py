@@ -18,7 +18,15 @@ from ces_common.messages.records import JobRecord, LinkRecord, MediumRecord, Nod
 from ces_common.names import link_device, router_address
 from ces_common.shares import best_effort_rate, fitted
 from ces_common.state_view import StateView
-from ces_network_ctl.job_network import Addressing, NetworkContext, Parts, ends_of, share_of, surely_asks_the_same
+from ces_network_ctl.job_network import (
+    Addressing,
+    NetworkContext,
+    Parts,
+    asks_alike,
+    ends_of,
+    share_of,
+    surely_asks_the_same,
+)
 from ces_network_ctl.plain_routes import PlainRoutes
 
 LARGEST_VNI = (1 << 24) - 1
@@ -30,7 +38,9 @@ class Planner:
     takes seconds: not for an event loop."""
 
     def __init__(self) -> None:
-        self._composer = Composer[NetworkContext, Parts, DesiredNetwork](share_of, self._document, surely_asks_the_same)
+        self._composer = Composer[NetworkContext, Parts, DesiredNetwork](
+            share_of, self._document, surely_asks_the_same, asks_alike
+        )
         self._context: NetworkContext | None = None
 
     def plan(self, view: StateView) -> dict[str, DesiredNetwork]:

@@ -86,6 +86,21 @@ def surely_asks_the_same(job: JobRecord, before: NetworkContext, now: NetworkCon
     )
 
 
+def asks_alike(before: JobRecord, now: JobRecord) -> bool:
+    """Whether two records of one job ask the same of the network: most changes are of its workers' states."""
+    return (
+        before.key == now.key
+        and needs_network(before) == needs_network(now)
+        and _places(before) == _places(now)
+        and before.reserved == now.reserved
+        and before.flows == now.flows
+    )
+
+
+def _places(job: JobRecord) -> list[tuple[str, str, str, str]]:
+    return [(each.id, each.task, each.node, each.address) for each in job.allocations]
+
+
 def share_of(job: JobRecord, context: NetworkContext) -> dict[str, Parts]:
     """Node -> what the job asks of it; empty where it needs no network, or a node of it is unknown."""
     if not (needs_network(job) and job.allocations and involved_nodes(job) <= context.nodes.keys()):
@@ -198,8 +213,7 @@ class _JobNetwork:
         crossed have a way to both ends, too: a packet that is too large for the next link must be answered."""
         ends, routes = {*self._ends.values()}, self._context.routes
         crossed = {at for path in self._paths.values() for at in path} | ends
-        ways = [(dst, routes.path(src, dst) or []) for src in sorted(crossed) for dst in ends]
-        wanted = {(at, dst, via) for dst, way in ways for at, via in pairwise(way)}
+        wanted = {(at, dst, via) for dst in ends for at, via in routes.hops(crossed, dst).items()}
         for at, dst, via in sorted(wanted):
             if self._context.nodes[at].network == "tc" and (subnet := self._context.nodes[dst].subnet):
                 self._parts[at].subnets.append(SubnetRoute(job=self._job.key, subnet=subnet, via=via))

@@ -64,6 +64,15 @@ class PlainRoutes:
             path.append(step)
         return path
 
+    def hops(self, sources: Iterable[str], dst: str) -> dict[str, str]:
+        """Every node on the ways from ``sources`` to one destination, and the neighbour that it sends to."""
+        next_hop, found = self._tree(dst).next_hop, dict[str, str]()
+        for at in sources:
+            while at not in found and (step := next_hop.get(at)) is not None:
+                found[at] = step
+                at = step
+        return found
+
     def _tree(self, target: str) -> _Tree:
         known = self._trees.get(target)
         if known is not None:

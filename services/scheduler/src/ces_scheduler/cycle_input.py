@@ -87,6 +87,11 @@ class LastCycle:
     running: frozenset[str]
     more: bool
 
+    @property
+    def done(self) -> bool:
+        """Whether nobody waited any more after it, and nothing is kept for anybody."""
+        return not (self.entries or self.memory.reservations or self.more)
+
 
 @dataclass(frozen=True, eq=False)
 class CycleInput:
@@ -116,15 +121,15 @@ class CycleInput:
         return LastCycle(offer, entries, decisions.memory, self.state.freed, running, decisions.more)
 
 
-def queued(jobs: Iterable[JobRecord]) -> list[JobRecord]:
-    """The jobs that wait for a place and hold none any more, and suspended ones, which wait for what they gave up."""
-    return [
-        job for job in jobs if job.state is JobState.SUSPENDED or (job.state is JobState.QUEUED and not job.allocations)
-    ]
+def is_queued(job: JobRecord) -> bool:
+    """Whether the job waits for a place and holds none any more, or is suspended and waits for what it gave up."""
+    return job.state is JobState.SUSPENDED or (job.state is JobState.QUEUED and not job.allocations)
 
 
-def proposed_on(offer: Offer, proposed: Iterable[Proposed]) -> Offer:
+def proposed_on(offer: Offer, proposed: Sequence[Proposed]) -> Offer:
     """What proposed plans leave of an offer."""
+    if not proposed:
+        return offer
     topology = offer.cluster.topology
     return offer.less(
         {each.job.id: cells_of_plan(asked_by(each.job), each.assignments, each.flows, topology) for each in proposed}

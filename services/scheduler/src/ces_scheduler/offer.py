@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from ces_common.change_log import Mark
 from ces_common.jobfile import Task
 from ces_common.messages.events import FlowPlan
 from ces_common.messages.records import FlowRecord, JobRecord, NodeRecord, tunnelled_media
@@ -37,13 +38,14 @@ class Offer:
     """The core's cluster with everything held in use, and the records behind its columns.
 
     ``held``: what each job holds (a suspended one: what it keeps), by the name under which the core knows it;
-    ``records``: of those jobs whose plan is committed."""
+    ``records``: of those jobs whose plan is committed; ``made``: of which moments of its jobs and nodes it is."""
 
     cluster: Cluster
     nodes: dict[str, NodeRecord]
     topology: TopologyRecord
     held: dict[str, Cells] = field(default_factory=dict)
     records: dict[str, JobRecord] = field(default_factory=dict)
+    made: tuple[Mark, Mark] = field(default_factory=lambda: (Mark(), Mark()))
     _barred: dict[object, Barred] = field(default_factory=dict, init=False)  # each row is worked out once
 
     def less(self, proposed: Mapping[str, Cells]) -> Offer:
@@ -61,7 +63,7 @@ class Offer:
             and np.array_equal(now.node_capacity, then.node_capacity)
             and np.array_equal(now.link_capacity, then.link_capacity)
             and np.array_equal(now.medium_capacity, then.medium_capacity)
-            and filters_of(self.nodes) == filters_of(other.nodes)
+            and (self.nodes is other.nodes or filters_of(self.nodes) == filters_of(other.nodes))
         )
 
     def nothing_freed_since(self, earlier: Offer) -> bool:
@@ -83,19 +85,36 @@ class Offer:
 def offer_of(view: StateView, earlier: Offer | None = None) -> Offer:
     """The cluster as committed. A link is part of it only while it is up and between nodes that are within reach.
 
-    Where nodes and links are those of an ``earlier`` offer, only jobs that have changed are computed again: with ten
-    thousand nodes that is what makes a change cheap.
+    Where nodes and links are those of an ``earlier`` offer, only jobs that have changed since are looked at: with ten
+    thousand nodes or jobs that is what makes a change cheap. Amounts are whole numbers, so nothing is lost by adding
+    them up and down.
     """
-    same = earlier is not None and _same_cluster(earlier, view)
-    cluster = earlier.cluster if earlier is not None and same else _cluster_of(view)
-    records = {holder_of(job): job for job in view.jobs.values() if not job.released}
+    made = view.changed_jobs.mark, view.changed_nodes.mark
+    same_nodes = earlier is not None and earlier.made[1] == made[1]
+    if earlier is not None and same_nodes and earlier.made[0] == made[0] and earlier.topology is view.topology:
+        return earlier
+    same_cluster = earlier is not None and _same_cluster(earlier, view, same_nodes)
+    changed = view.changed_jobs.since(earlier.made[0]) if earlier is not None and same_cluster else None
+    cluster = earlier.cluster if earlier is not None and same_cluster else _cluster_of(view)
+    records: dict[str, JobRecord] = {}
     held: dict[str, Cells] = {}
     nodes, links = np.zeros_like(cluster.node_used), np.zeros_like(cluster.link_used)
-    for name, job in records.items():
-        known = earlier is not None and same and earlier.records.get(name) is job
-        held[name] = earlier.held[name] if earlier is not None and known else _cells_of(job, cluster.topology)
-        _add(held[name], nodes, links)
-    return Offer(cluster.with_used(nodes, links), dict(view.nodes), view.topology, held, records)
+    if earlier is not None and changed is not None:
+        records, held = dict(earlier.records), dict(earlier.held)
+        nodes, links = cluster.node_used.copy(), cluster.link_used.copy()
+    for job in view.jobs if changed is None else changed:
+        record = view.jobs.get(job)
+        holder = None if record is None or record.released else holder_of(record)
+        for name in (job, kept_by(job)):
+            if name in held:
+                _add(held[name], nodes, links, -1)
+                if name != holder:
+                    del records[name], held[name]
+        if record is not None and holder is not None:
+            records[holder], held[holder] = record, _cells_of(record, cluster.topology)
+            _add(held[holder], nodes, links)
+    known = earlier.nodes if earlier is not None and same_nodes else dict(view.nodes)
+    return Offer(cluster.with_used(nodes, links), known, view.topology, held, records, made)
 
 
 def holder_of(job: JobRecord) -> str:
@@ -145,18 +164,21 @@ def _links(path: list[str], topology: Topology) -> list[int]:
     return [link for link in links if link is not None]
 
 
-def _add(cells: Cells, nodes: Floats, links: Floats) -> None:
+def _add(cells: Cells, nodes: Floats, links: Floats, times: int = 1) -> None:
     for (resource, index), amount in cells.items():
         if resource == LINK:
-            links[index] += amount
+            links[index] += times * amount
         else:
-            nodes[resource, index] += amount
+            nodes[resource, index] += times * amount
 
 
-def _same_cluster(earlier: Offer, view: StateView) -> bool:
-    """Whether the earlier offer was of the same nodes, as far as the core sees them, and of the same links."""
-    if earlier.topology is not view.topology or earlier.nodes.keys() != view.nodes.keys():
+def _same_cluster(earlier: Offer, view: StateView, same_nodes: bool) -> bool:
+    """Whether the earlier offer was of the same nodes, as far as the core sees them, and of the same links.
+    ``same_nodes``: nothing of them has changed."""
+    if earlier.topology is not view.topology or (not same_nodes and earlier.nodes.keys() != view.nodes.keys()):
         return False
+    if same_nodes:
+        return True
     pairs = ((node, earlier.nodes[name]) for name, node in view.nodes.items())
     return all(now is then or _static(now) == _static(then) for now, then in pairs)
 

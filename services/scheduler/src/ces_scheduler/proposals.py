@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ces_common.messages.events import PlanRejected
@@ -51,22 +51,25 @@ class Proposals:
         """The proposals without an answer."""
         return [entry.proposed for entry in self._in_flight.values()]
 
-    def settle(self, queued: Iterable[JobRecord]) -> None:
-        """Forget what is answered by the state, or lost."""
-        attempts = {job.id: job.attempt for job in queued}
+    def settle(self, queued: Mapping[str, JobRecord]) -> None:
+        """Forget what is answered by the state, or lost. ``queued``: by id."""
         now = self._clock()
         self._in_flight = {
             job: entry
             for job, entry in self._in_flight.items()
-            if attempts.get(job) == entry.proposed.job.attempt and now < entry.until
+            if job in queued and queued[job].attempt == entry.proposed.job.attempt and now < entry.until
         }
-        self._rejected = {job: entry for job, entry in self._rejected.items() if attempts.get(job) == entry.attempt}
+        self._rejected = {
+            job: entry
+            for job, entry in self._rejected.items()
+            if job in queued and queued[job].attempt == entry.attempt
+        }
 
-    def due(self, queued: Iterable[JobRecord]) -> list[JobRecord]:
-        """The queued jobs that may be proposed now."""
+    @property
+    def absent(self) -> frozenset[str]:
+        """The queued jobs that may not be proposed now."""
         now = self._clock()
-        backing_off = {job for job, entry in self._rejected.items() if now < entry.until}
-        return [job for job in queued if job.id not in self._in_flight and job.id not in backing_off]
+        return frozenset(self._in_flight) | {job for job, entry in self._rejected.items() if now < entry.until}
 
     def made(self, plan: str, proposed: Proposed) -> None:
         self._in_flight[proposed.job.id] = _InFlight(plan, proposed, self._clock() + IN_FLIGHT_S)

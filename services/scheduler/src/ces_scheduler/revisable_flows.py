@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ces_common.change_log import Mark
 from ces_common.messages.events import FlowPlan, JobRevision
 from ces_common.messages.records import FlowRecord, JobRecord, Topology
 from ces_common.state_view import StateView
@@ -37,9 +38,8 @@ def revisable_flows(view: StateView, offer: Offer) -> RevisableFlows:
     topology = offer.cluster.topology
     found, broken = [], False
     used = offer.cluster.link_used.copy()
-    for job in sorted(view.jobs.values(), key=lambda job: (-job.priority, job.submitted_at, job.id)):
-        if job.state not in JOB_PLACED or job.state is JobState.SUSPENDED or job.released:
-            continue
+    placed = (job for job in offer.records.values() if job.state in JOB_PLACED and job.state is not JobState.SUSPENDED)
+    for job in sorted(placed, key=lambda job: (-job.priority, job.submitted_at, job.id)):
         for flow in job.reserved:
             links = links_of(flow, topology)
             whole = all(hop in up for hop in pairwise(flow.path))
@@ -63,23 +63,26 @@ class Soundness:
     def __init__(self) -> None:
         self._topology: Topology | None = None
         self._up: frozenset[tuple[str, str]] = frozenset()
-        self._sound: dict[str, JobRecord] = {}  # jobs without a broken path
+        self._broken: set[str] = set()  # jobs with a broken path
+        self._looked = Mark()  # at the jobs, over these links
 
     def holds(self, view: StateView, offer: Offer) -> bool:
         if view.topology is not self._topology:
             up = frozenset((link.src, link.dst) for link in view.topology.links if link.up)
             if up != self._up:
-                self._up, self._sound = up, {}
+                self._up, self._looked = up, Mark()
             self._topology = view.topology
-        broken = False
-        sound = {}
-        for name, job in offer.records.items():
-            if self._sound.get(name) is job or self._is_whole(job):
-                sound[name] = job
+        changed = view.changed_jobs.since(self._looked)
+        if changed is None:
+            self._broken.clear()
+        for name in view.jobs if changed is None else changed:
+            job = view.jobs.get(name)
+            if job is None or job.released or self._is_whole(job):
+                self._broken.discard(name)
             else:
-                broken = True
-        self._sound = sound
-        return not (broken or _crowded(offer.cluster))
+                self._broken.add(name)
+        self._looked = view.changed_jobs.mark
+        return not (self._broken or _crowded(offer.cluster))
 
     def _is_whole(self, job: JobRecord) -> bool:
         return all(hop in self._up for flow in job.reserved if flow.rate for hop in pairwise(flow.path))

@@ -24,6 +24,7 @@ from ces_common.messages.events import (
 from ces_common.state_view import StateView
 from ces_core.bandwidth.reroute import reoptimise, reroute
 from ces_core.model.topology import Topology
+from ces_scheduler.holders import Holders
 from ces_scheduler.offer import Offer
 from ces_scheduler.proposals import Clock, backoff_s
 from ces_scheduler.revisable_flows import RevisableFlows, Settle, Soundness, revisable_flows, revise
@@ -33,14 +34,6 @@ ANSWERS = [subjects.events("plan", "revised"), subjects.events("revision", "reje
 ANSWER_S = 5.0  # after this long without an answer a revision counts as lost
 REVISION = Histogram("ces_revision_seconds", "Time to work out one revision of running jobs", ["cause"])
 PROPOSED = Counter("ces_revisions_proposed_total", "Revisions of running jobs proposed", ["cause"])
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """What re-optimisation is triggered by. Rates and paths are no part of it, so no revision causes another."""
-
-    holding: frozenset[str]  # attempts that hold bandwidth
-    topology: Topology | None  # of the nodes within reach, so it is another one too when a node comes back
 
 
 @dataclass(frozen=True)
@@ -68,9 +61,11 @@ class Revisions:
         self._soundness = Soundness()
         self._awaited: _Awaited | None = None
         self._rejected: dict[RevisionCause, _Rejected] = {}  # by cause: re-optimising must not delay rerouting
-        self._seen = _Seen(frozenset(), None)
+        self._holders = Holders()
+        self._topology: Topology | None = None  # of the nodes within reach: another one too when a node comes back
         self._room = True  # whether capacity may have been freed since the last re-optimisation; unknown at the start
         self._filled_at = -math.inf
+        self._without_flows: Offer | None = None  # what was committed when there was nothing to re-optimise
 
     async def reroute(self, view: StateView, offer: Offer) -> float:
         """Propose other paths and rates for flows whose path is broken or overfull; returns after how many seconds to
@@ -102,8 +97,11 @@ class Revisions:
         wait_s = max([self._filled_at + self._refill_s, *rejected]) - now
         if wait_s > 0:
             return wait_s
+        if offer is self._without_flows:
+            return math.inf
         flows = revisable_flows(view, offer)
         if not flows.flows:
+            self._without_flows = offer
             return math.inf
         self._room, self._filled_at = False, now
         await self._propose("room", view.version, flows, reoptimise)
@@ -130,14 +128,13 @@ class Revisions:
         self._awaited = None
 
     def _note(self, view: StateView, offer: Offer) -> None:
-        holding = frozenset(job.key for job in view.jobs.values() if job.allocations and not job.released)
+        """What re-optimisation is triggered by. Rates and paths are no part of it, so no revision causes another."""
         topology = offer.cluster.topology
-        if self._seen.topology is not topology:
+        if self._holders.given_back(view):
             self._room = True
+        if self._topology is not topology:
+            self._room, self._topology = True, topology
             self._rejected.clear()
-        elif self._seen.holding - holding:
-            self._room = True
-        self._seen = _Seen(holding, topology)
 
     async def _propose(self, cause: RevisionCause, version: int, flows: RevisableFlows, settle: Settle) -> None:
         started = time.perf_counter()

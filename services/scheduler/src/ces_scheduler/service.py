@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import structlog
@@ -32,10 +32,11 @@ from ces_common.messages.records import JobRecord
 from ces_common.state_reader import StateReader
 from ces_common.states import ALLOCATION_OVER, JOB_OVER, JOB_WAITS
 from ces_core.compiled.jit import COMPILED
+from ces_core.queue.parameters import Parameters
 from ces_core.queue.record import Record
 from ces_core.solver import with_lookahead
 from ces_core.warm_up import warm_up
-from ces_scheduler.cycle_input import NO_NODES, LastCycle, Proposed, cycle_input, next_look_s, proposed_on, queued
+from ces_scheduler.cycle_input import NO_NODES, LastCycle, Proposed, cycle_input, next_look_s, proposed_on
 from ces_scheduler.cycle_run import CycleRun, Placing, run_cycle
 from ces_scheduler.decision import Decision
 from ces_scheduler.dry_run import answer_for, guest_of
@@ -44,6 +45,7 @@ from ces_scheduler.preemptions import Preemptions
 from ces_scheduler.proposals import Clock, Proposals
 from ces_scheduler.revisions import ANSWERS, Revisions
 from ces_scheduler.status_reports import StatusReports
+from ces_scheduler.waiting_jobs import WaitingJobs
 
 log = structlog.get_logger()
 SERVICE = "scheduler"
@@ -73,6 +75,25 @@ def wall_clock() -> datetime:
     return datetime.now(UTC)
 
 
+@dataclass(frozen=True)
+class _Question:
+    """All that decides whether a cycle may decide otherwise than the last one, but for the passing of time."""
+
+    waiting: list[JobRecord]
+    offer: Offer
+    proposed: list[Proposed]
+    parameters: Parameters
+    last: LastCycle | None
+    preempting: Collection[str]
+
+    def same_as(self, other: _Question | None) -> bool:
+        """Whether both are of the very same state. May say no where they are."""
+        if other is None or self.waiting is not other.waiting or self.offer is not other.offer:
+            return False
+        one, two = ((each.proposed, each.parameters, each.last, each.preempting) for each in (self, other))
+        return one == two
+
+
 class Scheduler:
     """``refill_s``: see Revisions. ``now``: the time of day, by which jobs have waited and running ones end.
     ``record``: called after each cycle."""
@@ -96,6 +117,8 @@ class Scheduler:
         self._last: LastCycle | None = None
         self._run: CycleRun | None = None  # the latest one
         self._cycle_due = -math.inf
+        self._unchanged: _Question | None = None  # one to which the last look brought nothing new
+        self._queued = WaitingJobs()
         self._proposals = Proposals(clock)
         self._reports = StatusReports(bus, SERVICE, now)
         self._revisions = Revisions(bus, SERVICE, clock, refill_s)
@@ -151,10 +174,10 @@ class Scheduler:
 
     def _waiting(self) -> list[JobRecord]:
         """The queued jobs that may be proposed now; what is settled is forgotten."""
-        waiting = queued(self.reader.view.jobs.values())
-        self._proposals.settle(waiting)
-        self._reports.settle(waiting)
-        return self._proposals.due(waiting)
+        changed = self._queued.look(self.reader.view)
+        self._proposals.settle(self._queued.jobs)
+        self._reports.settle(self._queued.jobs, changed)
+        return self._queued.but(self._proposals.absent)
 
     async def _without_nodes(self, waiting: list[JobRecord], version: int) -> None:
         """Raises BusError."""
@@ -166,11 +189,18 @@ class Scheduler:
         """Hold a cycle if it may decide otherwise than the last one, and announce what it decided; returns how many
         jobs it starts. ``version``: of the state that the jobs and the offer are of; the view may have moved on.
         Raises BusError."""
+        if not (waiting or self._preemptions) and self._last is not None and self._last.done:
+            self._cycle_due = self._clock() + self._resync_s
+            return 0
         placing = replace(self._placing, parameters=self._preemptions.admitted(self._placing.parameters))
         began, proposed, preempting = time.perf_counter(), self._proposals.in_flight, self._preemptions.awaited
+        asked = _Question(waiting, offer, proposed, placing.parameters, self._last, preempting)
+        if asked.same_as(self._unchanged) and self._clock() < self._cycle_due:
+            return 0
         question = (waiting, offer, proposed, self._now(), placing.parameters, self._last, placing.paths)
         given = await asyncio.to_thread(cycle_input, *question, preempting)
         if not given.news and self._clock() < self._cycle_due:
+            self._unchanged = asked
             return 0
         for name in given.lost:
             log.info("room is no longer kept: the plan is not possible any more", job=name)

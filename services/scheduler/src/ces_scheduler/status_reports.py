@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 import structlog
@@ -27,11 +27,16 @@ class StatusReports:
     def __init__(self, bus: Bus, source: str, now: Callable[[], datetime]) -> None:
         self._bus, self._source, self._now = bus, source, now
         self._last: dict[str, LastReport] = {}
+        self._unsettled: list[str] = []  # reported since the last call of settle, by when they may have left
 
-    def settle(self, queued: Iterable[JobRecord]) -> None:
-        """Forget the reports of all jobs but those in ``queued``, and of jobs that wait in another attempt by now."""
-        attempts = {job.id: job.attempt for job in queued}
-        self._last = {job: last for job, last in self._last.items() if attempts.get(job) == last.attempt}
+    def settle(self, queued: Mapping[str, JobRecord], changed: Sequence[str] | None) -> None:
+        """Forget the reports of all jobs but those in ``queued``, and of jobs that wait in another attempt by now.
+        ``changed``: the jobs that may not be as they were at the last call; None: all."""
+        doubtful, self._unsettled = self._unsettled, []
+        for job in list(self._last) if changed is None else (*changed, *doubtful):
+            last = self._last.get(job)
+            if last is not None and (job not in queued or queued[job].attempt != last.attempt):
+                del self._last[job]
 
     def forget(self, job: str) -> None:
         """Forget the report of a job (by its id) for which a plan was proposed: if it waits again, that is news."""
@@ -50,5 +55,6 @@ class StatusReports:
         event = new_event(self._source, "plan", "refused", job.id, refused, now)
         await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
         self._last[job.id] = report  # only now: a report that failed must be made again
+        self._unsettled.append(job.id)
         log.info("no place for a job", job=job.id, version=version, reason=reason.text)
         return True

@@ -166,6 +166,16 @@ def test_a_job_that_was_to_be_suspended_and_starts_again_is_stopped() -> None:
     assert desk.at(11).preempted == {"urgent": Preempted(stopped=("low",))}
 
 
+def test_a_job_that_is_to_be_suspended_may_be_about_to_end_when_another_wants_room() -> None:
+    cluster, low = chain()
+    desk = Desk(cluster, PREEMPTING)
+    desk.run(low, preemption="suspend")
+    desk.run(wants(cluster, "third", 0, memory=1, priority=0, lasts=5000), preemption="stop")
+    desk.at(10, wants(cluster, "urgent", 2, memory=3, submitted=10, priority=90))
+    decided = desk.at(995, wants(cluster, "other", 4, memory=3, submitted=995, priority=90))
+    assert decided.preempted == {"urgent": Preempted(suspended=("low",))}, "what it gives up is enough for both"
+
+
 def test_room_that_is_on_its_way_is_still_kept_when_nobody_is_to_be_preempted_any_more() -> None:
     desk = desk_of(("low", 8, 0))
     desk.at(10, wants(desk.cluster, "urgent", 9, submitted=10, priority=90))

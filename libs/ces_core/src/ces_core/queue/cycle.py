@@ -334,7 +334,7 @@ class _Cycle:
             self._preemptions_left -= 1
             kept = self._reservations.take(job)
             held, solve = self._ledger.held, self._solve
-            soon = starts_soon(self._outlook, job, self._state.running, held, solve)
+            soon = starts_soon(self._outlook, job, self._state.running, solve)
             found = None if soon else preempt(self._outlook, job, victims, held, solve)
             if found is not None and not self._over_quota(job, found.plan):
                 self._reservations.keep(job, found)

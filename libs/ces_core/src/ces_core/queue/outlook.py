@@ -99,6 +99,15 @@ class Outlook:
             other._running[name] = other._running[name].less(*self._flat(cells))
         return other
 
+    def after(self, ended: Iterable[str]) -> Outlook:
+        """The outlook as if these running jobs had ended. Of one that was told to give something up only that is gone:
+        nobody knows when it will go on."""
+        other = copy(self)
+        gone = frozenset(ended)
+        other._running = {name: holder for name, holder in self._running.items() if name not in gone}
+        other._reserved = dict(self._reserved)
+        return other
+
     def give_up(self, name: str, cells: Mapping[Cell, float]) -> None:
         """Record that the running job gives this up as soon as it is told to, and keeps the rest."""
         places, amounts = self._flat(cells)

@@ -35,12 +35,12 @@ def names_of(jobs: Iterable[RunningJob]) -> tuple[str, ...]:
     return tuple(job.name for job in jobs)
 
 
-def starts_soon(outlook: Outlook, job: WaitingJob, running: Iterable[RunningJob], held: Held, solve: Solve) -> bool:
+def starts_soon(outlook: Outlook, job: WaitingJob, running: Iterable[RunningJob], solve: Solve) -> bool:
     """Whether the job fits within moments without preemption, once leaving jobs are gone and jobs about to end have
     ended. A job past its stated end may go on."""
     now = outlook.now[1]
-    going = {each.name: held(each.name) for each in running if each.leaving or _ends_soon(each, now)}
-    others = outlook.without(going)
+    going = [each.name for each in running if each.leaving or _ends_soon(each, now)]
+    others = outlook.after(going)
     use = others.use(others.now, end_of(now, job.expected_s))
     return bool(going) and solve(job, others.cluster(use)).plan is not None
 

@@ -36,7 +36,7 @@ class Recorder:
         self._file = path.open("a", encoding="utf-8")
         self._cluster: Cluster | None = None
         self._parameters: Parameters | None = None
-        self._memory: Memory | None = None
+        self._memory = Memory()
         self._jobs: dict[str, tuple[WaitingJob, int]] = {}
         self._held: dict[str, tuple[RunningJob, Mapping[Cell, float]]] = {}
 
@@ -44,8 +44,7 @@ class Recorder:
         line: Line = {"now_s": state.now_s, "freed": state.freed}
         if state.changed:
             line["changed"] = sorted(state.changed)
-        if state.memory is not self._memory:
-            line["memory"] = "carried" if state.memory.reservations else "empty"
+        line |= _memory_line(state.memory, self._memory)
         if self._cluster is None or not _same(self._cluster, state.ledger.base):
             line["cluster"] = _cluster_line(state.ledger.base)
             self._cluster = state.ledger.base
@@ -72,7 +71,8 @@ class Recorder:
 @dataclass(frozen=True, eq=False)
 class Recorded:
     """One cycle of a record. ``state`` has an empty memory; :meth:`with_memory` gives it the real one. ``starts`` has
-    the format of :func:`start_line`, ``preempted`` that of :func:`preempted_line`."""
+    the format of :func:`start_line`, ``preempted`` that of :func:`preempted_line`. ``reserved``: jobs whose reservation
+    still stood, where not all of the previous cycle's did."""
 
     state: State
     parameters: Parameters
@@ -80,15 +80,18 @@ class Recorded:
     starts: Sequence[Line]
     memory: Literal["same", "carried", "empty"]
     preempted: Line
+    reserved: Sequence[str] | None = None
 
     def with_memory(self, before: Memory) -> State:
         """The state with the memory that the previous cycle left (``before``)."""
-        match self.memory:
-            case "same":
-                return replace(self.state, memory=before)
-            case "carried":
-                return replace(self.state, memory=carried(before, self.state.waiting, self.state.ledger.base))
-        return self.state
+        if self.memory == "empty":
+            return self.state
+        if self.memory == "carried":
+            before = carried(before, self.state.waiting, self.state.ledger.base)
+        if self.reserved is not None:
+            standing = tuple(each for each in before.reservations if each.job in self.reserved)
+            before = replace(before, reservations=standing)
+        return replace(self.state, memory=before)
 
 
 def read_record(path: Path) -> Iterator[Recorded]:
@@ -120,9 +123,9 @@ def read_record(path: Path) -> Iterator[Recorded]:
             waiting, running = [jobs[name] for name in line["waiting"]], [held[name][0] for name in line["running"]]
             changed = frozenset(line.get("changed", ()))
             state = State(line["now_s"], ledger, waiting, running, line["freed"], changed=changed)
-            yield Recorded(
-                state, parameters, dict(seeds), line["starts"], line.get("memory", "same"), line.get("preempted", {})
-            )
+            memory, reserved = line.get("memory", "same"), line.get("reserved")
+            preempted = line.get("preempted", {})
+            yield Recorded(state, parameters, dict(seeds), line["starts"], memory, preempted, reserved)
 
 
 def start_line(start: Start) -> Line:
@@ -134,6 +137,18 @@ def start_line(start: Start) -> Line:
 def preempted_line(preempted: Mapping[str, Preempted]) -> Line:
     """Waiting job -> the jobs that make way for it."""
     return {job: {"suspended": [*each.suspended], "stopped": [*each.stopped]} for job, each in preempted.items()}
+
+
+def _memory_line(now: Memory, before: Memory) -> Line:
+    """How what a cycle remembers differs from what the one before left. Who makes room may have changed its mind since:
+    then only reservations are fewer, and what was refused stays known."""
+    line: Line = {}
+    reserved = [each.job for each in now.reservations]
+    if now.refusals is not before.refusals or now.unmoved is not before.unmoved:
+        line["memory"] = "carried" if reserved else "empty"
+    if reserved != [each.job for each in before.reservations]:
+        line["reserved"] = reserved
+    return line
 
 
 def _same(one: Cluster, other: Cluster) -> bool:
