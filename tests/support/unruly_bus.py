@@ -43,17 +43,23 @@ class Letter:
 
 
 class PostOffice:
-    """``modes``: what happens to what a process sends or hears. ``held``: letters that have not arrived yet."""
+    """``modes``: what happens to what a process sends or hears. ``held``: letters that have not arrived yet.
+    ``proposals``: those that the stream has, in order."""
 
     def __init__(self) -> None:
+        self.proposals: list[bytes] = []
         self.modes: dict[tuple[str, Way], Mode] = {}
+        self.stalled: set[tuple[str, str]] = set()  # processes, and subjects of which they get nothing yet
         self.held: list[Letter] = []
 
     def mode(self, process: str, way: Way) -> Mode:
         return self.modes.get((process, way), "open")
 
     def send(self, process: str, way: Way, subject: str, arrive: Callable[[], None]) -> None:
-        match self.mode(process, way):
+        mode = self.mode(process, way)
+        if mode == "open" and way == "in" and (process, subject) in self.stalled:
+            mode = "held"
+        match mode:
             case "open":
                 arrive()
             case "held":
@@ -77,6 +83,7 @@ class PostOffice:
     def open(self, process: str) -> None:
         """What was held up arrives, and from now on everything does at once."""
         self.modes = {key: mode for key, mode in self.modes.items() if key[0] != process}
+        self.stalled = {each for each in self.stalled if each[0] != process}
         mine = [letter for letter in self.held if letter.process == process]
         self.held = [letter for letter in self.held if letter.process != process]
         for letter in mine:
@@ -114,8 +121,15 @@ class UnrulyBus(MemoryBus):
     async def publish_fact(
         self, subject: str, data: bytes, *, message_id: str, headers: Mapping[str, str] | None = None
     ) -> bool:
-        store = super().publish_fact
-        return await self._to_broker(subject, lambda: store(subject, data, message_id=message_id, headers=headers))
+        put = super().publish_fact
+
+        async def store() -> bool:
+            first = await put(subject, data, message_id=message_id, headers=headers)
+            if first and wire.matches("ces.v1.evt.*.proposed.*", subject):
+                self._post.proposals.append(data)
+            return first
+
+        return await self._to_broker(subject, store)
 
     async def request(
         self, subject: str, data: bytes = b"", *, timeout_s: float = DEFAULT_TIMEOUT_S, largest: int = LARGEST_ANSWER
