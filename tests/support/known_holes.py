@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -17,8 +17,17 @@ from ces_manager.jobs import lifecycle
 from ces_manager.messaging import heartbeat_intake
 from ces_manager.nodes import expiry
 from ces_manager.plans import preemption
+from ces_manager.timeouts import Timeouts
 
-Hole = tuple[Any, str, Callable[..., Any]]
+
+@dataclass(frozen=True)
+class Hole:
+    """``name`` of ``where`` is what closes it, ``opened`` what stands in its place. ``found``: what an auditor says."""
+
+    where: Any
+    name: str
+    opened: object
+    found: str
 
 
 def _without_generation(lease_s: float, epoch: str, least_generation: int) -> LeaseGrant:
@@ -31,17 +40,24 @@ def _again(tx: WriteTx, message_id: str) -> bool:
     return True
 
 
-HOLES: dict[str, Hole] = {
-    "a lease begins again by any document": (StoredDocument, "check_reached", lambda *_: None),
-    "a grant names no generation": (heartbeat_intake, "LeaseGrant", _without_generation),
-    "what was prepared starts whatever has changed": (WorkerReconciler, "_still_starts", lambda *_: True),
-    "places are free before agents confirm": (lifecycle, "_confirmed", lambda *_: True),
-    "places are free when a lease may still hold": (expiry, "_gone", lambda *_: True),
-    "nobody remembers what was started": (Starts, "by_worker", property(lambda _: {}, lambda *_: None)),  # type: ignore[dict-item]
-    "a second set of victims goes before the first is gone": (preemption, "_check_earlier", lambda *_: None),
-    "a message that comes again counts again": (WriteTx, "first_time", _again),
+def _silent(age_s: float, timeouts: Timeouts, longer_s: float = 0.0) -> bool:
+    return age_s > timeouts.unreachable_after_s
+
+
+TWICE = "runs twice|started twice|given away|and runs"
+FORGETFUL = property(lambda _: {}, lambda *_: None)
+HOLES = {
+    "a lease begins again by any document": Hole(StoredDocument, "check_reached", lambda *_: None, TWICE),
+    "a grant names no generation": Hole(heartbeat_intake, "LeaseGrant", _without_generation, TWICE),
+    "what was prepared starts whatever has changed": Hole(WorkerReconciler, "_still_starts", lambda *_: True, TWICE),
+    "places are free before agents confirm": Hole(lifecycle, "_confirmed", lambda *_: True, TWICE),
+    "places are free while a lease may hold": Hole(expiry, "is_lost", _silent, TWICE),
+    "nobody remembers what was started": Hole(Starts, "by_worker", FORGETFUL, "started twice"),
+    "others go before those sent first are gone": Hole(preemption, "_check_earlier", lambda *_: None, "sent away"),
+    "a message that comes again counts again": Hole(WriteTx, "first_time", _again, "answered 2 times"),
 }
 
 
 def open_again(hole: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(*HOLES[hole], raising=False)
+    each = HOLES[hole]
+    monkeypatch.setattr(each.where, each.name, each.opened, raising=False)

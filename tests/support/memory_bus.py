@@ -186,7 +186,7 @@ class _LaneResponder:
     def __init__(self, broker: MemoryBroker, pattern: str, handler: BatchHandler, largest: int) -> None:
         self.pattern = pattern
         self._broker = broker
-        self._lane = Lane(handler, largest)
+        self._lane = Lane(handler, largest, asyncio.get_running_loop().time)
         broker.responders.append(self)
 
     async def answer(self, message: Message, timeout_s: float) -> bytes:

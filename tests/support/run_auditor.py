@@ -43,7 +43,7 @@ class Room:
 
 @dataclass
 class Journal:
-    """Everything that ever ran. ``freed``: place -> when it was given away; ``lent``: place -> since when and until when
+    """Everything that ever ran. ``freed``: place -> when it was given away; ``lent``: place -> from when until when
     others might use it. ``asked``: the proposals that were made, ``answers``: how often each was answered; ``rooms``:
     who had to make room for whom, in order."""
 

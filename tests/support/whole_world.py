@@ -71,6 +71,12 @@ def warm_once() -> None:
     warm_up(ObligingSolver())
 
 
+@cache
+def agent_settings() -> AgentSettings:
+    """Of any node; to read the environment takes longer than most of what an agent does."""
+    return AgentSettings(node="any", heartbeat_s=HEARTBEAT_S, resync_s=RESYNC_S, stop_grace_s=5)
+
+
 class WholeWorld:
     """``nodes``: name -> millicores. ``rates``: name -> how fast that machine's clock runs. ``solvers``: scheduler ->
     what decides for it."""
@@ -208,9 +214,7 @@ class WholeWorld:
     async def _agent(self, name: str, bus: UnrulyBus) -> None:
         machine = self.machines[name]
         machine.folder.mkdir(exist_ok=True)
-        settings = AgentSettings(
-            node=name, state_dir=machine.folder, heartbeat_s=HEARTBEAT_S, resync_s=RESYNC_S, stop_grace_s=5
-        )
+        settings = agent_settings().model_copy(update={"node": name, "state_dir": machine.folder})
         agent = Agent(settings, bus, JournaledRuntime(machine), machine.network, machine.clocks())
         self.agents[name] = agent
         await asyncio.gather(agent.reconcile(), agent.communicate())

@@ -9,7 +9,7 @@ from typing import Any
 
 from founded_cluster import founded_cluster, memory_folder
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize
 from manager_world import audit, ring
 from run_auditor import judge, unanswered
 from unruly_bus import Mode, Way
@@ -19,7 +19,8 @@ from ces_common import subjects as wire
 from ces_manager.jobs import commands, submission
 from ces_manager.nodes import operations
 
-NODES = {"a": 1000, "b": 500, "c": 500}  # millicores: a task takes 500
+TASK = 500  # millicores
+NODES = {"a": 2 * TASK, "b": TASK, "c": TASK}
 RATES = [0.999, 1.0, 1.001]  # of machines' clocks; a bad crystal is ten times better
 PROCESSES = [*CONTROLLERS, *MANAGERS, *SCHEDULERS, *NODES]
 FOR_LONG = [35, 50]  # seconds: beyond a lease, and beyond lease and margin of any job but those that keep on
@@ -29,10 +30,7 @@ OVER = ("succeeded", "failed", "cancelled")
 ON_THE_WAY = ("planned", "preparing", "starting", "rescheduling")
 pick = st.sampled_from([0, 0, 1, 2, 3])
 places = st.lists(st.sampled_from(sorted(NODES)), min_size=1, max_size=3, unique=True)
-who = st.sampled_from(["site", "site", "agent", "agent", "controllers", "controller", "manager", "scheduler"])
 WAYS: dict[str, list[Way]] = {"both": ["out", "in"], "out": ["out"], "in": ["in"]}
-ways = st.sampled_from(["both", "both", "out", "in"])
-gone = st.sampled_from([50, 50, 50, 35, 5, None])  # None: until it returns by another rule
 gang = st.fixed_dictionaries(
     {
         "tasks": st.sampled_from([1, 1, 2, 3]),
@@ -41,14 +39,12 @@ gang = st.fixed_dictionaries(
         "priority": st.sampled_from([10, 10, 50, 90, 90]),
         "preemption": st.sampled_from(["stop", "suspend"]),
         "where": st.tuples(places, places),
-        "fetch_s": st.sampled_from([40, 0, 40]),
-        "stubborn": st.booleans(),
+        "fetch_s": st.sampled_from([46, 0, 46]),
+        "stubborn": st.sampled_from([True, True, False]),
     }
 )
 Gang = Mapping[str, Any]
 LANES = [wire.MANAGER_PLANS, wire.MANAGER_PLANS, wire.MANAGER_NETWORKS, wire.MANAGER_REFUSALS]
-new = st.one_of(gang, st.none(), gang)  # a job that comes just before
-meanwhile = st.sampled_from(["nothing", "cordon", "silence", "link"])
 
 
 class Faults(RuleBasedStateMachine):
@@ -61,37 +57,31 @@ class Faults(RuleBasedStateMachine):
         for name in PROCESSES:
             self.world.start(name)
         self.world.flow(0.5)
-        for job in first:
-            self.submit(job)
+        self.bring(*first)
 
-    @rule(job=gang)
-    def submit(self, job: Gang) -> None:
-        """``where``: each of the schedulers would like it at other nodes. Programs take long to fetch, or to end."""
-        live = [job for job, state, _ in self.jobs() if state not in OVER]
-        if len(live) > MANY:
-            self.world.write(lambda tx: commands.cancel_job(tx, live[0]))
-        for scheduler, liked in zip(SCHEDULERS, job["where"], strict=True):
-            self.world.solvers[scheduler].liked = liked
-        for machine in self.world.machines.values():
-            machine.fetch_s, machine.stubborn = job["fetch_s"], job["stubborn"]
-        more = {key: job[key] for key in ("disconnect", "priority", "preemption")}
-        file = ring(tasks=job["tasks"], restart={"scope": job["scope"], "max": 2}, **more)
-        self.world.write(lambda tx: submission.submit_job(tx, file, None))
-        self.world.flow(2.0)
+    def bring(self, *jobs: Gang) -> None:
+        """``where``: each of the schedulers would like them at other nodes. Programs take long to fetch, or to end."""
+        for job in jobs:
+            live = [job for job, state, _ in self.jobs() if state not in OVER]
+            if len(live) > MANY:
+                self.world.write(lambda tx, oldest=live[0]: commands.cancel_job(tx, oldest))
+            for scheduler, liked in zip(SCHEDULERS, job["where"], strict=True):
+                self.world.solvers[scheduler].liked = liked
+            for machine in self.world.machines.values():
+                machine.fetch_s, machine.stubborn = job["fetch_s"], job["stubborn"]
+            more = {key: job[key] for key in ("disconnect", "priority", "preemption")}
+            file = ring(tasks=job["tasks"], restart={"scope": job["scope"], "max": 2}, **more)
+            self.world.write(lambda tx, file=file: submission.submit_job(tx, file, None))
+        if jobs:
+            self.world.flow(1.0)
 
-    def submit_one(self, job: Gang | None) -> None:
-        if job is not None:
-            self.submit(job)
+    def pass_time(self, seconds: int, hop_s: float) -> None:
+        """In hops, in which no process runs but what watches workers."""
+        self.world.wait(seconds, hop_s)
 
-    @rule(seconds=st.sampled_from([1, 5, 15, *FOR_LONG]), held_up=st.booleans())
-    def pass_time(self, seconds: int, held_up: bool) -> None:
-        """``held_up``: no process runs all the while, but what watches workers."""
-        self.world.wait(seconds, hop_s=seconds if held_up else HOP_S)
-
-    @rule(job=new, who=who, which=pick, way=ways, mode=st.sampled_from(["cut", "held"]), seconds=gone)
-    def cut_off(self, job: Gang | None, who: str, which: int, way: str, mode: Mode, seconds: int | None) -> None:
+    def cut_off(self, job: Sequence[Gang], who: str, which: int, way: str, mode: Mode, seconds: int | None) -> None:
         """What processes say or hear is lost or waits, for a while or for longer."""
-        self.submit_one(job)
+        self.bring(*job)
         names = self.processes(who, which)
         for name in names:
             for each in WAYS[way]:
@@ -100,10 +90,19 @@ class Faults(RuleBasedStateMachine):
             self.world.wait(seconds)
             self.come_back(*names)
 
-    @rule(job=new, who=who, which=pick, reboot=st.booleans(), seconds=gone, last_first=st.booleans())
-    def away(self, job: Gang | None, who: str, which: int, reboot: bool, seconds: int | None, last_first: bool) -> None:
-        """Processes, or all of their machine, are gone for a while or for longer."""
-        self.submit_one(job)
+    def away(
+        self,
+        job: Sequence[Gang],
+        who: str,
+        which: int,
+        reboot: bool,
+        seconds: int | None,
+        last_first: bool,
+        prune: bool,
+    ) -> None:
+        """Processes, or all of their machine, are gone for a while or for longer. Somebody may remove the records of
+        workers that have ended meanwhile."""
+        self.bring(*job)
         names = self.processes(who, which)
         for name in names:
             self.world.kill(name)
@@ -111,33 +110,45 @@ class Faults(RuleBasedStateMachine):
                 self.world.machines[name].reboot()
         if seconds is not None:
             self.world.wait(seconds)
+            if prune:
+                self.prune()
             self.come_back(*(reversed(names) if last_first else names))
 
-    @rule(
-        lane=st.sampled_from(LANES),
-        jobs=st.lists(gang, min_size=1, max_size=2),
-        change=meanwhile,
-        which=pick,
-        seconds=st.sampled_from([0, 10, 35]),
-    )
-    def stall(self, lane: str, jobs: Sequence[Gang], change: str, which: int, seconds: int) -> None:
-        """The managers are late with what others propose or say, and with nothing else. Meanwhile something changes on
-        a node."""
+    def prune(self) -> None:
+        for machine in self.world.machines.values():
+            machine.prune()
+
+    def lose(self, job: Gang, who: str, which: int, how: str, seconds: int | None, odd: bool) -> None:
+        """A job has just come to a node, which goes alone or together with the controllers; they return one by one."""
+        if how in ("kill", "reboot"):
+            self.away([job], who, which, how == "reboot", seconds, last_first=odd, prune=odd)
+        else:
+            self.cut_off([job], who, which, "both", "cut" if how == "cut" else "held", seconds)
+
+    def stall(self, lane: str, jobs: Sequence[Gang], seconds: int) -> None:
+        """The managers are late with what others propose or say, and with nothing else."""
         self.world.post.stalled |= {(name, lane) for name in MANAGERS}
-        for job in jobs:
-            self.submit(job)
-        node = self.node(which)
+        self.bring(*jobs)
+        self.world.wait(seconds)
+        self.come_back(*MANAGERS)
+
+    def outbid(self, job: Gang, seconds: int, change: str) -> None:
+        """All is given away when an urgent job comes, while the managers are late with plans. Meanwhile the node of
+        whoever would make room for it may be cordoned or fall silent."""
+        least = {**job, "tasks": 1, "priority": 10, "fetch_s": 0}
+        self.bring(*[least] * self.free())
+        self.world.post.stalled |= {(name, wire.MANAGER_PLANS) for name in MANAGERS}
+        self.bring({**least, "priority": 90})
+        latest = self.world.books.ask(_LATEST)
+        node = latest[0][0] if latest else self.node(0)
         if change == "cordon" and self.joined(node):
             self.world.write(lambda tx: operations.cordon(tx, node))
         elif change == "silence":
             self.world.post.set(node, "out", "cut")
             self.world.wait(15)
-        elif change == "link":
-            self.world.machines[node].link(*NODES.keys() - {node}, up=False)
         self.world.wait(seconds)
         self.come_back(*MANAGERS)
 
-    @rule(who=who, which=pick)
     def return_(self, who: str, which: int) -> None:
         self.come_back(*self.processes(who, which))
 
@@ -147,7 +158,7 @@ class Faults(RuleBasedStateMachine):
             if name not in NODES or self.joined(name):
                 self.world.heal(name)
                 self.world.start(name)
-                self.world.flow(1.0)
+                self.world.flow(0.6)
 
     # who and what is meant
 
@@ -168,13 +179,19 @@ class Faults(RuleBasedStateMachine):
         return busy[which % len(busy)]
 
     def job(self, which: int) -> tuple[str, str] | None:
-        """One that is not over, and its state."""
+        """One that is not over, first those that run, and its state."""
         jobs = [(job, state) for job, state, _ in self.jobs() if state not in OVER]
+        jobs.sort(key=lambda each: each[1] != "running")
         return jobs[which % len(jobs)] if jobs else None
 
     def jobs(self) -> list[tuple[str, str, str]]:
         """Those that hold something or wait: id, state, and why it waits."""
         return self.world.books.ask("SELECT id, state, coalesce(waiting, '') FROM jobs WHERE live ORDER BY id")
+
+    def free(self) -> int:
+        """How many tasks there is room for."""
+        ((taken,),) = self.world.books.ask(_TAKEN)
+        return sum(NODES.values()) // TASK - taken
 
     def joined(self, node: str) -> bool:
         return bool(self.world.books.ask("SELECT 1 FROM nodes WHERE name = ?", node))
@@ -202,7 +219,9 @@ class Faults(RuleBasedStateMachine):
             if not self.joined(node):
                 self.world.wipe(node)
                 self.world.join(node)
-            self.world.machines[node].link(*NODES.keys() - {node}, up=True)
+            machine = self.world.machines[node]
+            machine.fetch_s, machine.stubborn = 0.0, False
+            machine.link(*NODES.keys() - {node}, up=True)
         for database in self.world.databases.values():
             database.lives = None
         for process in PROCESSES:
@@ -251,6 +270,11 @@ class Faults(RuleBasedStateMachine):
 _BUSY = """
     SELECT node FROM allocations WHERE state IN ('pending', 'running', 'stopping')
     GROUP BY node ORDER BY max(state = 'pending') DESC, node
+"""
+_TAKEN = "SELECT count(*) FROM allocations WHERE state IN ('pending', 'running', 'stopping')"
+_LATEST = """
+    SELECT node FROM allocations JOIN jobs ON jobs.id = job WHERE allocations.state IN ('pending', 'running')
+    ORDER BY priority, placed_at DESC, jobs.id
 """
 _SAID = """
     SELECT allocations.id, incarnation, jobs.state, allocations.state
