@@ -1,5 +1,5 @@
-"""Histories that are drawn anew each time. Of seven, hypothesis makes six of an earlier one, with parts of it in place of
-others: that seldom leads to what three events in a row do."""
+"""Histories that are drawn anew each time. Hypothesis by itself draws one in seven and makes the others of it, with
+parts of it in place of others, which seldom leads to what takes three different events in a row."""
 
 from __future__ import annotations
 
