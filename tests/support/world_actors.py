@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from whole_world import HOP_S, MANAGERS
-from world_faults import FOR_LONG, LANES, Faults, gang, pick
+from world_faults import BEYOND_S, FOR_LONG, LANES, Faults, gang, pick
 
 from ces_manager.errors import Conflict
 from ces_manager.jobs import commands
@@ -19,7 +19,7 @@ OF_JOBS = ["cancel_job", "cancel_job", "pause_job", "resume_job"]
 OF_NODES = ["drain", "cordon", "uncordon", "uncordon", "forget"]
 new = st.lists(gang, max_size=1)  # a job that comes just before
 who = st.sampled_from(["site", "agent", "controllers", "controller", "manager", "scheduler"])
-gone = st.sampled_from([50, 50, 35, 5, None])  # seconds; None: until it returns by another event
+gone = st.sampled_from([BEYOND_S, BEYOND_S, 35, 5, None])  # seconds; None: until it returns by another event
 yes = st.booleans()
 Event = tuple[str, dict[str, Any]]
 
@@ -42,7 +42,7 @@ EVENTS = weighted(
                    "change": st.sampled_from(["cordon", "silence", "nothing"])}),
     (1, "stall", {"lane": st.sampled_from(LANES), "jobs": new, "seconds": st.sampled_from([10, 35, 0])}),
     (1, "return_", {"who": who, "which": pick}),
-    (2, "pass_time", {"seconds": st.sampled_from([1, 15, *FOR_LONG]), "hop_s": st.sampled_from([HOP_S, HOP_S, 50.0])}),
+    (2, "pass_time", {"seconds": st.sampled_from([1, 15, *FOR_LONG]), "hop_s": st.sampled_from([HOP_S, HOP_S, BEYOND_S])}),
     (3, "command", {"which": pick, "what": st.sampled_from([*OF_JOBS, *OF_NODES])}),
     (3, "mishap", {"which": pick, "what": st.sampled_from(["is pruned", "fails", "ends", "link", "doom"]),
                    "count": st.integers(1, 4)}),

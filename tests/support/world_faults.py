@@ -23,7 +23,9 @@ TASK = 500  # millicores
 NODES = {"a": 2 * TASK, "b": TASK, "c": TASK}
 RATES = [0.999, 1.0, 1.001]  # of machines' clocks; a bad crystal is ten times better
 PROCESSES = [*CONTROLLERS, *MANAGERS, *SCHEDULERS, *NODES]
-FOR_LONG = [35, 50]  # seconds: beyond a lease, and beyond lease and margin of any job but those that keep on
+BEYOND_S = 55  # longer than lease, margin and the hop in which that is noticed, for any job but those that keep on
+FOR_LONG = [35, BEYOND_S]  # seconds: beyond a lease, and beyond all of it
+FETCH_S = 51  # what is fetched is there when all of that is nearly over
 PATIENCE = 30  # hops
 MANY = 4  # jobs; of more the oldest is cancelled
 OVER = ("succeeded", "failed", "cancelled")
@@ -39,11 +41,21 @@ gang = st.fixed_dictionaries(
         "priority": st.sampled_from([10, 10, 50, 90, 90]),
         "preemption": st.sampled_from(["stop", "suspend"]),
         "where": st.tuples(places, places),
-        "fetch_s": st.sampled_from([46, 0, 46]),
+        "fetch_s": st.sampled_from([FETCH_S, 0, FETCH_S]),
         "stubborn": st.sampled_from([True, True, False]),
     }
 )
 Gang = Mapping[str, Any]
+SLOW_JOB: Gang = {
+    "tasks": 1,
+    "disconnect": "stop",
+    "scope": "gang",
+    "priority": 10,
+    "preemption": "stop",
+    "where": (["c"], ["c"]),
+    "fetch_s": FETCH_S,
+    "stubborn": True,
+}
 LANES = [wire.MANAGER_PLANS, wire.MANAGER_PLANS, wire.MANAGER_NETWORKS, wire.MANAGER_REFUSALS]
 
 

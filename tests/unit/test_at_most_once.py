@@ -9,7 +9,7 @@ from hypothesis.stateful import invariant, run_state_machine_as_test
 from known_holes import HOLES, open_again
 from run_auditor import judge
 from world_actors import Actors
-from world_faults import NODES
+from world_faults import BEYOND_S, NODES, SLOW_JOB
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 STEPS = 4
@@ -37,18 +37,6 @@ def test_random_histories_find_a_hole_that_is_opened_again(hole: str, monkeypatc
         run_state_machine_as_test(Histories, settings=same)
 
 
-SLOW_JOB = {
-    "tasks": 1,
-    "disconnect": "stop",
-    "scope": "gang",
-    "priority": 10,
-    "preemption": "stop",
-    "where": (["c"], ["c"]),
-    "fetch_s": 46,
-    "stubborn": True,
-}
-
-
 @pytest.mark.parametrize(
     "hole", [None, "a lease begins again by any document", "what was prepared starts whatever has changed"]
 )
@@ -67,8 +55,8 @@ def test_two_short_histories_go_well_unless_there_is_a_hole(hole: str | None, mo
 
 
 def _a_site_returns_node_first(histories: Histories) -> None:
-    histories.lose(SLOW_JOB, "site", 0, "kill", 50, odd=False)
+    histories.lose(SLOW_JOB, "site", 0, "kill", BEYOND_S, odd=False)
 
 
 def _a_node_is_cut_off(histories: Histories) -> None:
-    histories.cut_off([SLOW_JOB], "agent", 0, "both", "cut", 50)
+    histories.cut_off([SLOW_JOB], "agent", 0, "both", "cut", BEYOND_S)
