@@ -6,6 +6,7 @@ A process is killed between any two of its steps, and may be started again. What
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import shutil
 from collections.abc import Callable, Mapping, MutableMapping
@@ -67,8 +68,10 @@ SCHEDULERS = ["scheduler-1", "scheduler-2"]
 
 @cache
 def warm_once() -> None:
-    """What it makes ready stays so in this process."""
+    """What it makes ready stays so in this process, and garbage is not looked for in it."""
     warm_up(ObligingSolver())
+    gc.collect()
+    gc.freeze()
 
 
 @cache
@@ -84,6 +87,7 @@ class WholeWorld:
     def __init__(
         self, folder: Path, cluster: FoundedCluster, nodes: Mapping[str, int], rates: Mapping[str, float]
     ) -> None:
+        gc.disable()  # until the end, when nearly all of it is garbage
         self.loop = SteppedLoop()
         self.loop.set_exception_handler(self._unforeseen)
         self.post, self.broker, self.journal = PostOffice(), MemoryBroker(), Journal()
@@ -121,6 +125,7 @@ class WholeWorld:
         self.books.close()
         self._undo.close()
         structlog.configure(**self._logging)
+        gc.enable()
 
     def _unforeseen(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if "handle" in context:  # the rest tells when Python tidies up, of tasks that were killed
@@ -181,8 +186,9 @@ class WholeWorld:
             return
         self.processes.kill(name)
         self.loop.create_task(bus.kill(), context=NOBODY.copy())
-        for part in (self.agents, self.detectors, self.databases):
-            part.pop(name, None)  # type: ignore[attr-defined]
+        parts: list[dict[str, Any]] = [self.agents, self.detectors, self.databases]
+        for part in parts:
+            part.pop(name, None)
 
     def heal(self, name: str) -> None:
         """The process's messages pass again. What was lost is not sent again, of which it is told."""
