@@ -22,7 +22,8 @@ class Processes:
     def __init__(self, loop: asyncio.AbstractEventLoop, failed: Callable[[str], None]) -> None:
         self._loop, self._failed = loop, failed
         self._tasks: dict[str, dict[asyncio.Task[Any], None]] = {}  # in the order in which they were made
-        loop.set_task_factory(self._make)  # type: ignore[arg-type]
+        make: Any = self._make
+        loop.set_task_factory(make)
 
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         def ended(task: asyncio.Task[None]) -> None:

@@ -55,7 +55,14 @@ class Letter:
 class Said(bytes):
     """An answer of a process. ``lost``: it was never asked."""
 
-    process: str
+    process = ""
+    lost = False
+
+
+class SaidNo(RemoteError):
+    """A refusal of a process."""
+
+    process = ""
     lost = False
 
 
@@ -268,8 +275,8 @@ class UnrulyBus(MemoryBus):
         return handled
 
     def _said(self, result: bytes | RemoteError, lost: bool = False) -> Any:
-        said = Said(result) if isinstance(result, bytes) else RemoteError(result.code, result.message)
-        said.process, said.lost = self._process, lost  # type: ignore[union-attr]
+        said = Said(result) if isinstance(result, bytes) else SaidNo(result.code, result.message)
+        said.process, said.lost = self._process, lost
         return said
 
     async def _arrives(self, subject: str) -> bool:
@@ -290,7 +297,8 @@ class UnrulyBus(MemoryBus):
         async def run(*args: Any) -> T:
             loop = self._loop
             if not self._dead:
-                call: asyncio.Task[T] = loop.create_task(handler(*args), context=context.copy())  # type: ignore[arg-type]
+                work: Any = handler(*args)
+                call: asyncio.Task[T] = loop.create_task(work, context=context.copy())
                 await asyncio.wait({call})
                 if not (self._dead or call.cancelled()):
                     return call.result()
