@@ -13,6 +13,7 @@ from math import inf
 from typing import Any
 
 AT_LEAST_S = 1e-6  # that time moves on from timer to timer
+MOST_ROUNDS = 100_000  # at one instant; a few hundred are many
 
 
 class _NoSockets:
@@ -29,21 +30,26 @@ class SteppedLoop(asyncio.BaseEventLoop):
     def __init__(self) -> None:
         super().__init__()
         self._selector = _NoSockets()
-        self._now = 0.0
+        self._clock_resolution = 0.0  # else what is due within a nanosecond would run again and again, in no time
+        self._now, self._rounds = 0.0, 0
 
     def time(self) -> float:
         return self._now
 
     def settle(self) -> None:
         """Run whatever is due at this instant, and whatever follows from it."""
+        self._rounds = 0
         self.call_soon(self._go_on)
         self.run_forever()
 
     def _go_on(self) -> None:
-        if self._ready:
+        self._rounds += 1
+        if self._ready and self._rounds < MOST_ROUNDS:
             self.call_soon(self._go_on)
-        else:
-            self.stop()
+            return
+        if self._ready:
+            self.call_exception_handler({"message": "it never comes to rest", "handle": self._ready[0]})
+        self.stop()
 
     def leap(self, seconds: float) -> None:
         """Let time pass during which nothing runs, as if every process were held up."""
