@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+
 import pytest
 from fresh_histories import BACKEND
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import invariant, run_state_machine_as_test
 from known_holes import HOLES, open_again
 from run_auditor import judge
 from world_actors import Actors
 from world_faults import BEYOND_S, NODES, SLOW_JOB
 
+HISTORIES = int(os.environ.get("CES_HISTORIES", "100"))
+SEED = os.environ.get("CES_SEED")  # the number of the first history; a random one where it is not given
+AT_ONCE = 50  # histories that are drawn from one seed, so that several workers share them out
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-STEPS = 4
+DRAWN = settings(backend=BACKEND, stateful_step_count=4, max_examples=AT_ONCE, suppress_health_check=SLOW)
+FILE = "tests/unit/test_at_most_once.py"
 ENOUGH = 200  # random histories in which a hole is found: a tenth of it is, wherever they begin
 
 
@@ -22,19 +29,20 @@ class Histories(Actors):
         self.check()
 
 
-TestHistories = Histories.TestCase
-TestHistories.settings = settings(backend=BACKEND, stateful_step_count=STEPS, suppress_health_check=SLOW)
+@pytest.mark.parametrize("first", range(0, HISTORIES, AT_ONCE))
+def test_random_histories(first: int) -> None:
+    number = secrets.randbits(32) if SEED is None else int(SEED) + first
+    print(f"drawn again by: CES_SEED={number} CES_HISTORIES={AT_ONCE} pytest -k test_random_histories {FILE}")
+    run_state_machine_as_test(seed(number)(Histories), settings=DRAWN)
 
 
 @pytest.mark.parametrize("hole", HOLES)
 def test_random_histories_find_a_hole_that_is_opened_again(hole: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same ones each time, until the first in which something is wrong."""
     open_again(hole, monkeypatch)
-    same = settings(
-        TestHistories.settings, max_examples=ENOUGH, derandomize=True, database=None, phases=[Phase.generate]
-    )
+    until_found = settings(DRAWN, max_examples=ENOUGH, database=None, phases=[Phase.generate])
     with pytest.raises(AssertionError, match=HOLES[hole].found):
-        run_state_machine_as_test(Histories, settings=same)
+        run_state_machine_as_test(seed(int(SEED or 0))(Histories), settings=until_found)
 
 
 @pytest.mark.parametrize(
