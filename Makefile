@@ -119,7 +119,7 @@ bench-check: install
 	@test -n "$(BASE)" || { echo "error: name the commit to compare with: make bench-check BASE=main" >&2; exit 2; }
 	PYTHONPATH=tests $(BIN)/python -m bench_check $(BASE) $(CHECK_FLAGS)
 
-# The same SEED draws the same histories again. A dot stands for fifty; where one fails, it says how to draw its fifty alone.
+# The same SEED draws the same histories again. A dot stands for 25; where one fails, it says how to draw its 25 alone.
 HISTORIES ?= 10000
 SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 histories: install

@@ -16,10 +16,11 @@ from world_faults import BEYOND_S, NODES, SLOW_JOB
 
 HISTORIES = int(os.environ.get("CES_HISTORIES", "100"))
 SEED = os.environ.get("CES_SEED")  # the number of the first history; a random one where it is not given
-AT_ONCE = 50  # histories that are drawn from one seed, so that several workers share them out
+AT_ONCE = 25  # histories that are drawn from one seed, so that several workers share them out
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 DRAWN = settings(backend=BACKEND, stateful_step_count=4, max_examples=AT_ONCE, suppress_health_check=SLOW)
 FILE = "tests/unit/test_at_most_once.py"
+LONGEST_S = 1800  # some seconds of CPU each, on a machine that may be very busy
 ENOUGH = 200  # random histories in which a hole is found: a tenth of it is, wherever they begin
 
 
@@ -29,6 +30,7 @@ class Histories(Actors):
         self.check()
 
 
+@pytest.mark.timeout(LONGEST_S)
 @pytest.mark.parametrize("first", range(0, HISTORIES, AT_ONCE))
 def test_random_histories(first: int) -> None:
     number = secrets.randbits(32) if SEED is None else int(SEED) + first
@@ -36,6 +38,7 @@ def test_random_histories(first: int) -> None:
     run_state_machine_as_test(seed(number)(Histories), settings=DRAWN)
 
 
+@pytest.mark.timeout(LONGEST_S)
 @pytest.mark.parametrize("hole", HOLES)
 def test_random_histories_find_a_hole_that_is_opened_again(hole: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same ones each time, until the first in which something is wrong."""
