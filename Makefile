@@ -5,6 +5,7 @@
 #   make unit                  the tests that need neither broker nor cluster, in less than two minutes
 #   make install-train         adds torch; TORCH_INDEX=URL names a package index with other builds of it
 #   make bench-check BASE=COMMIT  whether control plane, placement or network became slower since that commit, in pairs of runs
+#   make histories             ten thousand random histories; HISTORIES says how many, SEED which
 #   make soak ROUNDS=10        ten thousand random histories, services away for ten minutes, and the tests that kill things,
 #                              over and over, until one fails
 #   make unchanged BASE=COMMIT whether every answer is the same, bit for bit, as at that commit; needs torch for training
@@ -15,7 +16,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install install-train demo unit test compiled unchanged bench-check soak lint docs images clean
+.PHONY: help install install-train demo unit test compiled unchanged bench-check histories soak lint docs images clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -118,13 +119,19 @@ bench-check: install
 	@test -n "$(BASE)" || { echo "error: name the commit to compare with: make bench-check BASE=main" >&2; exit 2; }
 	PYTHONPATH=tests $(BIN)/python -m bench_check $(BASE) $(CHECK_FLAGS)
 
-# A fault that shows once in ten times is a fault. First come ten thousand random histories, an hour and a half of one core,
-# and six clusters beside each other, each of which misses one of its services for ten minutes.
+# The same SEED draws the same histories again. A dot stands for 25; where one fails, it says how to draw its 25 alone.
+HISTORIES ?= 10000
+SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+histories: install
+	@seed=$(SEED); echo "$(HISTORIES) random histories from SEED=$$seed"; \
+	CES_HISTORIES=$(HISTORIES) CES_SEED=$$seed $(BIN)/pytest -q -n $(CORES) --timeout 0 tests/unit/test_at_most_once.py
+
+# A fault that shows once in ten times is a fault. First come ten thousand random histories, and six clusters beside each
+# other, each of which misses one of its services for ten minutes.
 ROUNDS ?= 10
 SOAK := tests/e2e/test_killed_services.py tests/e2e/test_killed_points.py tests/e2e/test_killed_postgres.py \
 	tests/e2e/test_lost_broker.py tests/e2e/test_partition.py tests/e2e/test_worker_restarts.py
-soak: install
-	$(BIN)/pytest -q --hypothesis-profile soak --timeout 0 tests/unit/test_at_most_once.py
+soak: histories
 	CES_OUTAGE_S=600 $(BIN)/pytest -q -n 6 tests/e2e/test_outages.py
 	@for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; $(BIN)/pytest -q $(SOAK); done
 

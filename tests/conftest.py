@@ -22,7 +22,6 @@ from worker_groups import Scheduler, put_in_order
 
 # Timings decide no test: a busy machine, or the first use of something, is no failure.
 settings.register_profile("ces", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("soak", settings.get_profile("ces"), max_examples=10_000)  # pytest --hypothesis-profile soak
 settings.load_profile("ces")
 
 

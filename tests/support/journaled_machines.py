@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 
+from agent_parts import FakeNetwork
 from run_auditor import Journal, Run
 
 from ces_common.disconnect import outlives_s
 from ces_common.messages.desired import DesiredWorker, Endpoint
-from ces_common.messages.reports import WorkerStatus, WorkerUsage
+from ces_common.messages.reports import LinkStatus, WorkerStatus, WorkerUsage
 from ces_edge_agent.deadline import LAST_GRACE_S, deadline_file, read_deadline
 from ces_edge_agent.lease import Clocks
 from ces_edge_agent.ports import LogChunk, RuntimeUnavailable, SandboxNamespaces
@@ -38,7 +39,7 @@ class Worker:
 class Machine:
     """``now``: true time, which nothing on the machine can read; its own steady clock runs at ``rate``, from a number
     of its own since the last boot. ``fetch_s``: how long it takes to fetch what a worker needs, which goes on without
-    the agent. ``stubborn``: programs end by SIGKILL only."""
+    the agent. ``stubborn``: programs end by SIGKILL only. ``network``: its data plane, which also goes on."""
 
     def __init__(self, name: str, folder: Path, journal: Journal, now: Callable[[], float], rate: float = 1.0) -> None:
         self.name, self.folder, self.journal, self._now, self._rate = name, folder, journal, now, rate
@@ -47,6 +48,7 @@ class Machine:
         self._fetched: dict[str, float] = {}  # worker -> when what it needs will be there
         self.workers: dict[str, Worker] = {}
         self.sandboxes: dict[str, Endpoint] = {}
+        self.network = FakeNetwork()
 
     @property
     def boot(self) -> str:
@@ -95,6 +97,16 @@ class Machine:
             end = max(end, worker.run.began) + (LOOK_S + LAST_GRACE_S) / self._rate
             if end <= self._now():
                 self.end(worker, 143, "the lease has run out", lapsed=True, at=end)
+
+    def link(self, *peers: str, up: bool) -> None:
+        """The links to these go down, or come up."""
+        others = [each for each in self.network.states if each.peer not in peers]
+        self.network.states = [*others, *(LinkStatus(peer=peer, state="up" if up else "down") for peer in peers)]
+        self.network.links_changed.set()
+
+    def prune(self) -> None:
+        """Somebody removes the records of workers that have ended."""
+        self.workers = {key: worker for key, worker in self.workers.items() if worker.alive}
 
     def reboot(self) -> None:
         """What ran has ended, of which records are left; the steady clock starts again."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Final
 
 import structlog
@@ -45,6 +46,7 @@ MAX_PAYLOAD: Final = 8 * 1024 * 1024
 PENDING_MESSAGES: Final = 16384
 SERVED_AT_ONCE: Final = 32
 CLOSING_S: Final = 3.0
+matches = lru_cache(65536)(wire.matches)  # each message is compared with each listener
 
 Deliver = Callable[[Message], None]
 
@@ -88,7 +90,7 @@ class MemoryBroker:
         """To every listener, but to one member of each queue, in turn."""
         groups: dict[str, list[_Listener]] = {}
         for listener in list(self.listeners):
-            if wire.matches(listener.pattern, message.subject):
+            if matches(listener.pattern, message.subject):
                 if listener.queue is None:
                     listener.deliver(message)
                 else:
@@ -98,7 +100,7 @@ class MemoryBroker:
             members[self._turn % len(members)].deliver(message)
 
     def responder(self, subject: str) -> _Responder | _LaneResponder | None:
-        those = [each for each in self.responders if wire.matches(each.pattern, subject)]
+        those = [each for each in self.responders if matches(each.pattern, subject)]
         self._turn += 1
         return those[self._turn % len(those)] if those else None
 
@@ -184,7 +186,7 @@ class _LaneResponder:
     def __init__(self, broker: MemoryBroker, pattern: str, handler: BatchHandler, largest: int) -> None:
         self.pattern = pattern
         self._broker = broker
-        self._lane = Lane(handler, largest)
+        self._lane = Lane(handler, largest, asyncio.get_running_loop().time)
         broker.responders.append(self)
 
     async def answer(self, message: Message, timeout_s: float) -> bytes:

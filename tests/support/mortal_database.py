@@ -14,8 +14,8 @@ from ces_common.db import UnitOfWork, WriteTx
 
 
 class MortalUnitOfWork(UnitOfWork):
-    """``committed`` is called after each transaction that wrote. ``lives``: for how many more of them the process
-    lives, None for ever; then ``die`` is called."""
+    """``committed`` is called after each numbered transaction. ``lives``: for how many more transactions that write the
+    process lives, None for ever; then ``die`` is called."""
 
     def __init__(self, engine: Engine, committed: Callable[[], None], die: Callable[[], None]) -> None:
         super().__init__(engine)
@@ -26,6 +26,7 @@ class MortalUnitOfWork(UnitOfWork):
     def write(self, now: datetime) -> Iterator[WriteTx]:
         with super().write(now) as tx:
             yield tx
+        self._committed()
         self._passed()
 
     @contextmanager
@@ -35,7 +36,6 @@ class MortalUnitOfWork(UnitOfWork):
         self._passed()
 
     def _passed(self) -> None:
-        self._committed()
         if self.lives is not None:
             self.lives -= 1
             if self.lives <= 0:

@@ -21,8 +21,9 @@ class Processes:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, failed: Callable[[str], None]) -> None:
         self._loop, self._failed = loop, failed
-        self._tasks: dict[str, set[asyncio.Task[Any]]] = {}
-        loop.set_task_factory(self._make)  # type: ignore[arg-type]
+        self._tasks: dict[str, dict[asyncio.Task[Any], None]] = {}  # in the order in which they were made
+        make: Any = self._make
+        loop.set_task_factory(make)
 
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         def ended(task: asyncio.Task[None]) -> None:
@@ -38,14 +39,14 @@ class Processes:
         return self._loop.create_task(work, context=context)
 
     def kill(self, name: str) -> None:
-        for task in self._tasks.pop(name, set()):
+        for task in self._tasks.pop(name, {}):
             task.cancel()
 
     def _make(self, loop: asyncio.AbstractEventLoop, work: Any, **more: Any) -> asyncio.Task[Any]:
         task = asyncio.Task(work, loop=loop, **more)
         context = more.get("context")
         name = PROCESS.get() if context is None else context.get(PROCESS, "")
-        mine = self._tasks.setdefault(name, set())
-        mine.add(task)
-        task.add_done_callback(mine.discard)
+        mine = self._tasks.setdefault(name, {})
+        mine[task] = None
+        task.add_done_callback(lambda ended: mine.pop(ended, None))
         return task

@@ -29,12 +29,30 @@ class Run:
         return f"{self.start} of {self.task} on {self.node} [{self.began:.2f}, {self.ended:.2f})"
 
 
+@dataclass(eq=False)
+class Room:
+    """Others were told to make room for a task's owner. ``made``, ``seen``: the states of the books that this led to,
+    and that they were chosen from; ``victims``: owner -> the state in which it first held nothing."""
+
+    owner: str
+    attempt: int
+    made: int
+    seen: int
+    victims: dict[str, float]
+
+
 @dataclass
 class Journal:
-    """Everything that ever ran, and when each place was given away as freed."""
+    """Everything that ever ran. ``freed``: place -> when it was given away; ``lent``: place -> from when until when
+    others might use it. ``asked``: the proposals that were made, ``answers``: how often each was answered; ``rooms``:
+    who had to make room for whom, in order."""
 
     runs: list[Run] = field(default_factory=list)
     freed: dict[str, float] = field(default_factory=dict)
+    lent: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    answers: dict[str, int] = field(default_factory=dict)
+    rooms: list[Room] = field(default_factory=list)
 
     def began(self, now: float, node: str, task: str, place: str, start: str, amount: int) -> Run:
         run = Run(node, task, place, start, amount, now)
@@ -48,8 +66,15 @@ def judge(journal: Journal, capacities: Mapping[str, int]) -> list[str]:
         *_twice_at_a_time(journal.runs),
         *_started_again(journal.runs),
         *_after_it_was_freed(journal),
-        *_overbooked(journal.runs, capacities),
+        *_overbooked(journal, capacities),
+        *(f"answered {times} times: {each}" for each, times in journal.answers.items() if times > 1),
+        *_sent_away_twice(journal.rooms),
     ]
+
+
+def unanswered(journal: Journal) -> list[str]:
+    """What was asked and is still without an answer."""
+    return [each for each in journal.asked if each not in journal.answers]
 
 
 def _twice_at_a_time(runs: Iterable[Run]) -> list[str]:
@@ -77,11 +102,15 @@ def _after_it_was_freed(journal: Journal) -> list[str]:
     ]
 
 
-def _overbooked(runs: Iterable[Run], capacities: Mapping[str, int]) -> list[str]:
+def _overbooked(journal: Journal, capacities: Mapping[str, int]) -> list[str]:
     changes: dict[str, list[tuple[float, int]]] = defaultdict(list)
-    for run in runs:
+    for run in journal.runs:
         if run.began < run.ended:
             changes[run.node] += [(run.began, run.amount), (run.ended, -run.amount)]
+        for since, until in journal.lent.get(run.place, ()):
+            since, until = max(since, run.began), min(until, run.ended)
+            if since < until:
+                changes[run.node] += [(since, -run.amount), (until, run.amount)]
     found = []
     for node, each in sorted(changes.items()):
         used = 0
@@ -90,4 +119,21 @@ def _overbooked(runs: Iterable[Run], capacities: Mapping[str, int]) -> list[str]
             if used > capacities[node]:
                 found.append(f"{node} has {capacities[node]} and runs {used} at {at:.2f}")
                 break
+    return found
+
+
+def _sent_away_twice(rooms: Iterable[Room]) -> list[str]:
+    """Whoever is sent away for somebody must have been chosen after all those sent before had given what they held."""
+    last: dict[tuple[str, int], Room] = {}
+    found = []
+    for room in rooms:
+        before = last.get((room.owner, room.attempt))
+        if before is not None:
+            found += [
+                f"{sorted(room.victims)} were sent away for {room.owner} at {room.made}, chosen from {room.seen}: "
+                f"{victim}, sent away at {before.made}, held what it had until {gave}"
+                for victim, gave in before.victims.items()
+                if gave > room.seen
+            ]
+        last[room.owner, room.attempt] = room
     return found

@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context
+from math import inf
 from typing import Any
 
 AT_LEAST_S = 1e-6  # that time moves on from timer to timer
+MOST_ROUNDS = 100_000  # at one instant; a few hundred are many
 
 
 class _NoSockets:
@@ -21,23 +24,32 @@ class _NoSockets:
 
 
 class SteppedLoop(asyncio.BaseEventLoop):
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[asyncio.TimerHandle]  # a heap
+
     def __init__(self) -> None:
         super().__init__()
         self._selector = _NoSockets()
-        self._now, self._called = 0.0, 0
-        self._timers: list[float] = []  # when something may be due; some of it was cancelled
+        self._clock_resolution = 0.0  # else what is due within a nanosecond would run again and again, in no time
+        self._now, self._rounds = 0.0, 0
 
     def time(self) -> float:
         return self._now
 
     def settle(self) -> None:
         """Run whatever is due at this instant, and whatever follows from it."""
-        while True:
-            before = self._called
-            self.call_soon(self.stop)
-            self.run_forever()
-            if self._called == before + 1:
-                return
+        self._rounds = 0
+        self.call_soon(self._go_on)
+        self.run_forever()
+
+    def _go_on(self) -> None:
+        self._rounds += 1
+        if self._ready and self._rounds < MOST_ROUNDS:
+            self.call_soon(self._go_on)
+            return
+        if self._ready:
+            self.call_exception_handler({"message": "it never comes to rest", "handle": self._ready[0]})
+        self.stop()
 
     def leap(self, seconds: float) -> None:
         """Let time pass during which nothing runs, as if every process were held up."""
@@ -47,22 +59,22 @@ class SteppedLoop(asyncio.BaseEventLoop):
         """Let time pass, with everything at its time."""
         until = self._now + seconds
         self.settle()
-        while self._timers and self._timers[0] <= until:
-            self._now = max(self._now, heapq.heappop(self._timers)) + AT_LEAST_S
+        while (due := self._next_timer()) <= until:
+            self._now = max(self._now, due) + AT_LEAST_S
             self.settle()
         self._now = max(self._now, until)
+
+    def _next_timer(self) -> float:
+        while self._scheduled and self._scheduled[0].cancelled():
+            heapq.heappop(self._scheduled)
+        return self._scheduled[0].when() if self._scheduled else inf
 
     # What asyncio asks of a loop
 
     def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> asyncio.Handle:
-        self._called += 1
-        return super().call_soon(callback, *args, context=context)
-
-    def call_at(
-        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
-    ) -> asyncio.TimerHandle:
-        heapq.heappush(self._timers, when)
-        return super().call_at(when, callback, *args, context=context)
+        handle = asyncio.Handle(callback, args, self, context)  # without the checks of loops that have threads
+        self._ready.append(handle)
+        return handle
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
         future = self.create_future()

@@ -25,41 +25,73 @@ from ces_common.bus.port import (
     Delivery,
     Entry,
     Message,
+    RemoteError,
     RequestTimeout,
+    Retry,
     Subscription,
 )
 
+AGAIN_S = 5.0  # after which the stream delivers again what was lost
 Way = Literal["out", "in"]
 Mode = Literal["open", "held", "cut"]
 T = TypeVar("T")
 
 
+def nothing() -> None:
+    """Nobody is told."""
+
+
 @dataclass(eq=False)
 class Letter:
+    """``lost``: called in place of ``arrive`` where it never does."""
+
     process: str
     way: Way
     subject: str
     arrive: Callable[[], None]
+    lost: Callable[[], None] = nothing
+
+
+class Said(bytes):
+    """An answer of a process. ``lost``: it was never asked."""
+
+    process = ""
+    lost = False
+
+
+class SaidNo(RemoteError):
+    """A refusal of a process."""
+
+    process = ""
+    lost = False
 
 
 class PostOffice:
-    """``modes``: what happens to what a process sends or hears. ``held``: letters that have not arrived yet."""
+    """``modes``: what happens to what a process sends or hears. ``held``: letters that have not arrived yet.
+    ``proposals``: those that the stream has, in order."""
 
     def __init__(self) -> None:
+        self.proposals: list[bytes] = []
         self.modes: dict[tuple[str, Way], Mode] = {}
+        self.stalled: set[tuple[str, str]] = set()  # processes, and subjects of which they get nothing yet
         self.held: list[Letter] = []
 
     def mode(self, process: str, way: Way) -> Mode:
         return self.modes.get((process, way), "open")
 
-    def send(self, process: str, way: Way, subject: str, arrive: Callable[[], None]) -> None:
-        match self.mode(process, way):
+    def send(
+        self, process: str, way: Way, subject: str, arrive: Callable[[], None], lost: Callable[[], None] = nothing
+    ) -> None:
+        mode = self.mode(process, way)
+        if mode == "open" and way == "in" and (process, subject) in self.stalled:
+            mode = "held"
+        match mode:
             case "open":
                 arrive()
             case "held":
-                self.held.append(Letter(process, way, subject, arrive))
+                self.held.append(Letter(process, way, subject, arrive, lost))
             case "cut":
-                pass
+                lost()
 
     def set(self, process: str, way: Way, mode: Mode) -> None:
         """Letters that were held up stay so until ``deliver`` or ``drop``."""
@@ -73,10 +105,12 @@ class PostOffice:
 
     def drop(self, letter: Letter) -> None:
         self.held.remove(letter)
+        letter.lost()
 
     def open(self, process: str) -> None:
         """What was held up arrives, and from now on everything does at once."""
         self.modes = {key: mode for key, mode in self.modes.items() if key[0] != process}
+        self.stalled = {each for each in self.stalled if each[0] != process}
         mine = [letter for letter in self.held if letter.process == process]
         self.held = [letter for letter in self.held if letter.process != process]
         for letter in mine:
@@ -114,8 +148,15 @@ class UnrulyBus(MemoryBus):
     async def publish_fact(
         self, subject: str, data: bytes, *, message_id: str, headers: Mapping[str, str] | None = None
     ) -> bool:
-        store = super().publish_fact
-        return await self._to_broker(subject, lambda: store(subject, data, message_id=message_id, headers=headers))
+        put = super().publish_fact
+
+        async def store() -> bool:
+            first = await put(subject, data, message_id=message_id, headers=headers)
+            if first and wire.matches("ces.v1.evt.*.proposed.*", subject):
+                self._post.proposals.append(data)
+            return first
+
+        return await self._to_broker(subject, store)
 
     async def request(
         self, subject: str, data: bytes = b"", *, timeout_s: float = DEFAULT_TIMEOUT_S, largest: int = LARGEST_ANSWER
@@ -169,7 +210,8 @@ class UnrulyBus(MemoryBus):
         own = self._own(handler)
 
         async def handled(delivery: Delivery) -> None:
-            await self._passes("in", durable)
+            if not await self._arrives(durable):
+                raise Retry(AGAIN_S, "it was lost on its way")
             await own(delivery)
 
         return await super().consume(durable, subjects, handled, **more)
@@ -197,7 +239,17 @@ class UnrulyBus(MemoryBus):
                 result: T | BusError = await ask()
             except BusError as error:
                 result = error
-            self._post.send(self._process, "in", subject, lambda: answer(result))
+
+            def hear() -> None:
+                self._post.send(self._process, "in", subject, lambda: answer(result))
+
+            if getattr(result, "lost", False):
+                return
+            by = getattr(result, "process", None)
+            if by is None:
+                hear()
+            else:
+                self._post.send(by, "out", subject, hear)
 
         self._post.send(self._process, "out", subject, lambda: self._spawn(arrived()))
         try:
@@ -206,19 +258,37 @@ class UnrulyBus(MemoryBus):
         except TimeoutError as error:
             raise RequestTimeout(f"no answer on {subject} in time") from error
 
-    def _heard(self, subject: str, handler: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
-        async def handled(*args: Any) -> T:
-            await self._passes("in", subject)
-            result = await handler(*args)
-            await self._passes("out", subject)
-            return result
+    def _heard(self, subject: str, handler: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        """A handler of requests, or of batches of them. Whether they arrive is decided here; whether the answers do
+        where they were asked for, since a process that is cut off does not wait for what it said to be heard."""
+
+        async def handled(messages: Message | list[Message]) -> Any:
+            several = isinstance(messages, list)
+            if not await self._arrives(subject):
+                return [self._said(b"", lost=True) for _ in messages] if several else self._said(b"", lost=True)
+            try:
+                result = await handler(messages)
+            except RemoteError as error:
+                raise self._said(error) from error
+            return [self._said(each) for each in result] if several else self._said(result)
 
         return handled
 
-    async def _passes(self, way: Way, subject: str) -> None:
-        passed = self._loop.create_future()
-        self._post.send(self._process, way, subject, lambda: passed.done() or passed.set_result(None))
-        await passed
+    def _said(self, result: bytes | RemoteError, lost: bool = False) -> Any:
+        said = Said(result) if isinstance(result, bytes) else SaidNo(result.code, result.message)
+        said.process, said.lost = self._process, lost
+        return said
+
+    async def _arrives(self, subject: str) -> bool:
+        """Wait for something that this process is to hear; returns whether it comes."""
+        passed: asyncio.Future[bool] = self._loop.create_future()
+
+        def pass_on(arrived: bool) -> None:
+            if not passed.done():
+                passed.set_result(arrived)
+
+        self._post.send(self._process, "in", subject, lambda: pass_on(True), lambda: pass_on(False))
+        return await passed
 
     def _own(self, handler: Callable[..., Awaitable[T]]) -> Callable[..., Awaitable[T]]:
         """The handler as part of this process. Where that ends meanwhile, no answer ever comes."""
@@ -227,7 +297,8 @@ class UnrulyBus(MemoryBus):
         async def run(*args: Any) -> T:
             loop = self._loop
             if not self._dead:
-                call: asyncio.Task[T] = loop.create_task(handler(*args), context=context.copy())  # type: ignore[arg-type]
+                work: Any = handler(*args)
+                call: asyncio.Task[T] = loop.create_task(work, context=context.copy())
                 await asyncio.wait({call})
                 if not (self._dead or call.cancelled()):
                     return call.result()

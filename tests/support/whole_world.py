@@ -1,40 +1,41 @@
-"""CES as a whole in one process, on time that is told to pass: managers on one SQLite file, both controllers, an agent
-on each machine and what proposes plans, all with their real code, over a bus that may be unruly.
+"""CES as a whole in one process, on time that is told to pass: managers on one SQLite file, both controllers,
+schedulers and an agent on each machine, all with their real code, over a bus that may be unruly.
 
 A process is killed between any two of its steps, and may be started again. What ran when is in ``journal``."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import shutil
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import ExitStack
 from datetime import datetime, timedelta
+from functools import cache
+from itertools import count
 from pathlib import Path
-from string import ascii_uppercase
 from typing import Any
+from unittest.mock import patch
 
 import structlog
-from agent_parts import FakeNetwork
+import ulid
+from founded_cluster import FoundedCluster, join
+from journaled_books import JournaledBooks
 from journaled_machines import JournaledRuntime, Machine
 from manager_world import START
 from memory_bus import MemoryBroker
 from mortal_database import MortalUnitOfWork
+from obliging_solver import ObligingSolver
 from processes import NOBODY, Processes
 from run_auditor import Journal
-from sqlalchemy import Engine, select
 from stepped_loop import SteppedLoop
 from unruly_bus import PostOffice, UnrulyBus
 
 from ces_common.db import UnitOfWork, WriteTx
-from ces_common.db.tables import LIVE_STATES, AllocationRow
-from ces_common.messages.api import JoinRequest, JoinTokenRequest
-from ces_common.messages.events import FlowPlan, PlanProposed, new_event
-from ces_common.messages.queries import SnapshotQuery
-from ces_common.messages.records import JobRecord, Snapshot
-from ces_common.state_reader import StateReader
-from ces_common.states import JobState
+from ces_common.queuefile import QueueFile
 from ces_compute_ctl.service import ComputeController
+from ces_core.warm_up import warm_up
 from ces_edge_agent.agent import Agent
 from ces_edge_agent.settings import AgentSettings
 from ces_manager.broadcast import Broadcast
@@ -46,14 +47,17 @@ from ces_manager.messaging.controllers import hear_controllers
 from ces_manager.messaging.handlers import Messaging
 from ces_manager.messaging.peers import Peers
 from ces_manager.messaging.relay import Relay
-from ces_manager.messaging.snapshot import Snapshots
-from ces_manager.nodes import membership, removal
+from ces_manager.nodes import removal
 from ces_manager.nodes.expiry import expire, observe
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.timeouts import Timeouts
 from ces_network_ctl.service import NetworkController
+from ces_scheduler import service
+from ces_scheduler.cycle_input import parameters_of
+from ces_scheduler.cycle_run import Placing
 
 TIMEOUTS = Timeouts(unreachable_after_s=12.0)
+QUEUE = QueueFile(preemption=10)
 HEARTBEAT_S = 5.0
 TICK_S = 2.0
 RESYNC_S = 60.0
@@ -64,13 +68,35 @@ CONTROLLERS = ["compute-ctl", "network-ctl"]
 SCHEDULERS = ["scheduler-1", "scheduler-2"]
 
 
+@cache
+def warm_once() -> None:
+    """What it makes ready stays so in this process, and garbage is not looked for in it."""
+    warm_up(ObligingSolver())
+    gc.collect()
+    gc.freeze()
+
+
+@cache
+def agent_settings() -> AgentSettings:
+    """Of any node; to read the environment takes longer than most of what an agent does."""
+    return AgentSettings(node="any", heartbeat_s=HEARTBEAT_S, resync_s=RESYNC_S, stop_grace_s=5)
+
+
 class WholeWorld:
-    """``nodes``: name -> millicores. ``rates``: name -> how fast that machine's clock runs. ``shared``: one manager at
-    a time has a duty; else each has all of them, as if every one took itself for their holder."""
+    """``nodes``: name -> millicores. ``rates``: name -> how fast that machine's clock runs. ``solvers``: scheduler ->
+    what decides for it. ``shared``: one manager at a time has a duty; else each has all of them, as if every one took
+    itself for their holder."""
 
     def __init__(
-        self, folder: Path, engine: Engine, nodes: dict[str, int], rates: dict[str, float], *, shared: bool
+        self,
+        folder: Path,
+        cluster: FoundedCluster,
+        nodes: Mapping[str, int],
+        rates: Mapping[str, float],
+        *,
+        shared: bool,
     ) -> None:
+        gc.disable()  # until the end, when nearly all of it is garbage
         self.shared = shared
         self.loop = SteppedLoop()
         self.loop.set_exception_handler(self._unforeseen)
@@ -79,17 +105,26 @@ class WholeWorld:
         self.processes = Processes(self.loop, self.errors.append)
         self._logging = structlog.get_config()
         structlog.configure([self._logged], structlog.make_filtering_bound_logger(logging.ERROR))
-        self.engine, self.uow, self.nodes = engine, UnitOfWork(engine), nodes
+        self._undo = ExitStack()
+        numbers = count(1)
+        ids = ulid.ULIDGenerator(
+            lambda: round(self.now().timestamp() * 1000), lambda _: next(numbers).to_bytes(10, "big")
+        )
+        self._undo.enter_context(patch.object(ulid, "default_generator", ids))
+        self._undo.enter_context(patch.object(service, "warm_up", lambda _: warm_once()))
+        cluster.restore()
+        self.engine, self.uow, self.nodes = cluster.engine, UnitOfWork(cluster.engine), nodes
+        self.books = JournaledBooks(cluster.file, self.journal, self.post.proposals, self.loop.time)
+        self.solvers = {name: ObligingSolver() for name in SCHEDULERS}
         self.machines: dict[str, Machine] = {}
         self.buses: dict[str, UnrulyBus] = {}  # of the processes that live
         self.agents: dict[str, Agent] = {}
         self.detectors: dict[str, FailureDetector] = {}
         self.databases: dict[str, MortalUnitOfWork] = {}
-        self.readers: dict[str, StateReader] = {}
         self.writers: dict[str, Database] = {}  # of managers
         self.duties: dict[str, Duties] = {}
         self.measurements: dict[str, Measurements] = {}
-        self.keys = 0
+        self.keys = cluster.keys
         for name in nodes:
             self.machines[name] = Machine(name, folder / name, self.journal, self.loop.time, rates.get(name, 1.0))
 
@@ -100,7 +135,10 @@ class WholeWorld:
         self.processes.kill("")  # what waits for messages that were lost
         self.settle()
         self.loop.close()
+        self.books.close()
+        self._undo.close()
         structlog.configure(**self._logging)
+        gc.enable()
 
     def _unforeseen(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if "handle" in context:  # the rest tells when Python tidies up, of tasks that were killed
@@ -161,17 +199,16 @@ class WholeWorld:
             return
         self.processes.kill(name)
         self.loop.create_task(bus.kill(), context=NOBODY.copy())
-        parts = (
+        parts: list[dict[str, Any]] = [
             self.agents,
             self.detectors,
             self.databases,
-            self.readers,
             self.writers,
             self.duties,
             self.measurements,
-        )
+        ]
         for part in parts:
-            part.pop(name, None)  # type: ignore[attr-defined]
+            part.pop(name, None)
 
     def heal(self, name: str) -> None:
         """The process's messages pass again. What was lost is not sent again, of which it is told."""
@@ -181,7 +218,7 @@ class WholeWorld:
             self.buses[name].reconnected()
 
     async def _manager(self, name: str, bus: UnrulyBus) -> None:
-        uow = self.databases[name] = MortalUnitOfWork(self.engine, self.note_freed, lambda: self.kill(name))
+        uow = self.databases[name] = MortalUnitOfWork(self.engine, self.books.note, lambda: self.kill(name))
         clock = Clock(self.now, self.loop.time)
         database, measurements, broadcast = Database(uow, clock), Measurements(), Broadcast()
         detector = self.detectors[name] = FailureDetector(clock.steady)
@@ -195,7 +232,7 @@ class WholeWorld:
         for hint in (relay.hint.set, peers.hint.set):
             database.on_commit(hint)
         duties.on_taken(relay.hint.set)
-        messaging = Messaging(database, bus, TIMEOUTS, detector, measurements, broadcast, share=peers.share)
+        messaging = Messaging(database, bus, TIMEOUTS, detector, measurements, broadcast, QUEUE, peers.share)
 
         async def expire_repeatedly() -> None:
             while True:
@@ -214,10 +251,8 @@ class WholeWorld:
     async def _agent(self, name: str, bus: UnrulyBus) -> None:
         machine = self.machines[name]
         machine.folder.mkdir(exist_ok=True)
-        settings = AgentSettings(
-            node=name, state_dir=machine.folder, heartbeat_s=HEARTBEAT_S, resync_s=RESYNC_S, stop_grace_s=5
-        )
-        agent = Agent(settings, bus, JournaledRuntime(machine), FakeNetwork(), machine.clocks())
+        settings = agent_settings().model_copy(update={"node": name, "state_dir": machine.folder})
+        agent = Agent(settings, bus, JournaledRuntime(machine), machine.network, machine.clocks())
         self.agents[name] = agent
         await asyncio.gather(agent.reconcile(), agent.communicate())
 
@@ -230,49 +265,20 @@ class WholeWorld:
 
     async def _scheduler(self, name: str, bus: UnrulyBus) -> None:
         await bus.connect()
-        self.readers[name] = StateReader(bus)
-        await asyncio.Event().wait()
-
-    # What schedulers do
-
-    def look(self, name: str) -> None:
-        """The scheduler reads the manager's state, sooner or later."""
-        if name in self.readers:
-            self.processes.within(name, self._look(self.readers[name]))
-
-    async def _look(self, reader: StateReader) -> None:
-        await reader.refresh()
-
-    def propose(self, name: str, which: int, places: Sequence[str]) -> None:
-        """A plan for one of the jobs that waited when the scheduler looked last."""
-        reader = self.readers.get(name)
-        queued = [] if reader is None else [job for job in reader.view.jobs.values() if job.state is JobState.QUEUED]
-        if reader is not None and queued:
-            plan = _plan(queued[which % len(queued)], places, reader.view.version)
-            self.processes.within(name, self._say(self.buses[name], plan))
-
-    async def _say(self, bus: UnrulyBus, plan: PlanProposed) -> None:
-        event = new_event("scheduler", "plan", "proposed", plan.job, plan, self.now())
-        await bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+        placing = Placing(self.solvers[name], parameters_of(QUEUE))
+        await service.Scheduler(bus, placing, RESYNC_S, self.loop.time, now=self.now).run()
 
     # What users and operators do, at any manager
 
     def write(self, act: Callable[[WriteTx], Any]) -> Any:
         with self.uow.write(self.now()) as tx:
             result = act(tx)
-        self.note_freed()
+        self.books.note()
         return result
 
     def join(self, name: str) -> None:
-        """The machine joins with a key of its own."""
         self.keys += 1
-        key = "U" + ascii_uppercase[self.keys // 26 % 26] * 27 + ascii_uppercase[self.keys % 26] * 28
-        token = self.write(lambda tx: membership.create_token(tx, JoinTokenRequest(node=name))).token
-        request = JoinRequest(
-            token=token, name=name, cpu=self.nodes[name], memory=2**33, runtime="process", network="tc", public_key=key,
-            host_address="127.0.0.1", arch="amd64",
-        )  # fmt: skip
-        self.write(lambda tx: membership.join_node(tx, request))
+        self.write(lambda tx: join(tx, name, self.nodes[name], self.keys - 1))
 
     def replace(self, name: str) -> None:
         """Another machine takes the node's place, and knows nothing. The one before goes on as it will, without its
@@ -295,36 +301,3 @@ class WholeWorld:
         detector = self.detectors[manager]
         age_s = detector.nodes.age(node, detector.hearing())
         self.write(lambda tx: removal.forget_node(tx, TIMEOUTS, age_s, node))
-
-    # What there is
-
-    def snapshot(self) -> Snapshot:
-        with self.uow.read() as tx:
-            return Snapshots().of(tx, SnapshotQuery())
-
-    def note_freed(self) -> None:
-        """Write down since when places are given away."""
-        with self.uow.read() as tx:
-            gone = tx.session.scalars(select(AllocationRow.id).where(AllocationRow.state.not_in(LIVE_STATES))).all()
-        for allocation in gone:
-            self.journal.freed.setdefault(allocation, self.loop.time())
-
-
-def _plan(job: JobRecord, places: Sequence[str], version: int) -> PlanProposed:
-    """Task i on places[i], with the direct link for every flow."""
-    where = {task.name: places[i % len(places)] for i, task in enumerate(job.tasks)}
-    flows = [
-        FlowPlan(
-            src=flow.src, dst=flow.dst, rate=10_000_000, path=list(dict.fromkeys([where[flow.src], where[flow.dst]]))
-        )
-        for flow in job.flows
-    ]
-    return PlanProposed(
-        plan=f"plan-{job.id}-{job.attempt}-{version}-{'-'.join(where.values())}",
-        job=job.id,
-        attempt=job.attempt,
-        version=version,
-        solver="test",
-        assignments=where,
-        flows=flows,
-    )

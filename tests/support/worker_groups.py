@@ -1,7 +1,7 @@
 """Which tests stay together where several workers share the tests out (``pytest -n 4``), and which come first.
 
 The tests of a file stay on one worker: they share a cluster or a broker, or at least what they import. Only the files
-in ``APART`` have tests that each make a cluster, or processes, of their own and mostly wait for them.
+in ``APART`` have tests that take long and share nothing: most make a cluster, or processes, and wait for them.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ APART = {
     "integration/test_two_schedulers.py",
     "integration/test_workloads_algorithms.py",
     "integration/test_workloads_ring_training.py",
+    "unit/test_at_most_once.py",
 }
 KINDS = ("e2e", "integration", "contract", "unit")
 

@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from manager_world import World, full_mesh, ring, sqlite_url
+from founded_cluster import founded_cluster
+from manager_world import ring
 from memory_bus import MemoryBus
 from processes import NOBODY
 from whole_world import CONTROLLERS, HEARTBEAT_S, MANAGERS, WholeWorld
@@ -22,7 +23,6 @@ from ces_common.messages.reports import Heartbeat
 from ces_manager.duties import RELAY, STANDING
 from ces_manager.jobs import submission
 from ces_manager.messaging.peers import MEASURED
-from ces_manager.network import topology
 
 TAKEN_OVER_S = 5.0
 NODES = {"a": 1000, "b": 1000}
@@ -71,14 +71,9 @@ class Hearer:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[WholeWorld]:
-    base = World(sqlite_url(tmp_path))
-    made = WholeWorld(tmp_path, base.uow.engine, NODES, {}, shared=True)
-    for node in NODES:
-        made.join(node)
-    made.write(lambda tx: topology.put_topology(tx, full_mesh(list(NODES))))
+    made = WholeWorld(tmp_path, founded_cluster(**NODES), NODES, {}, shared=True)
     yield made
     made.close()
-    base.close()
     assert made.errors == []
 
 
