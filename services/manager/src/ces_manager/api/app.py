@@ -9,7 +9,7 @@ from fastapi.security import HTTPBearer
 
 from ces_common.health import Ready, health_routes
 from ces_common.messages.api import Problem
-from ces_manager.api import cluster, jobs, problems
+from ces_manager.api import cluster, jobs, problems, tokens
 from ces_manager.api.auth import BearerAuth
 from ces_manager.api.context import Context
 from ces_manager.api.description_page import description_route
@@ -20,10 +20,10 @@ DESCRIPTION = "Places distributed-training jobs on edge nodes, with bandwidth an
 REFUSAL = {"description": "Refused", "content": {problems.MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
 REFUSALS: dict[int | str, dict[str, Any]] = {"default": REFUSAL}
 # It refuses nothing (BearerAuth does), but tells readers of the description how to send the token.
-TOKEN = Depends(HTTPBearer(auto_error=False, description="The admin token"))
+TOKEN = Depends(HTTPBearer(auto_error=False, description="An access token"))
 
 
-def make_app(context: Context, token: str, ready: Ready) -> FastAPI:
+def make_app(context: Context, ready: Ready) -> FastAPI:
     app = FastAPI(
         title="CES",
         version="1",
@@ -37,10 +37,11 @@ def make_app(context: Context, token: str, ready: Ready) -> FastAPI:
     problems.install(app)
     app.include_router(jobs.router)
     app.include_router(cluster.router)
+    app.include_router(tokens.router)
     app.router.routes.extend([*health_routes(ready), description_route(app.openapi)])
     app.add_middleware(StreamLimit)  # behind the token's check
     app.add_middleware(BodyLimit)
     app.add_middleware(ZeroCharacters)
-    app.add_middleware(BearerAuth, token=token)
+    app.add_middleware(BearerAuth, context=context)
     app.add_middleware(FailedAttempts)
     return app
