@@ -16,6 +16,7 @@ from ces_manager.api.description_page import description_route
 from ces_manager.api.failed_attempts import FailedAttempts
 from ces_manager.api.limits import BodyLimit, StreamLimit, ZeroCharacters
 
+ROUTERS = (jobs.router, cluster.router, tokens.router)
 DESCRIPTION = "Places distributed-training jobs on edge nodes, with bandwidth and path for every flow."
 REFUSAL = {"description": "Refused", "content": {problems.MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
 REFUSALS: dict[int | str, dict[str, Any]] = {"default": REFUSAL}
@@ -35,9 +36,8 @@ def make_app(context: Context, ready: Ready) -> FastAPI:
     )
     app.state.context = context
     problems.install(app)
-    app.include_router(jobs.router)
-    app.include_router(cluster.router)
-    app.include_router(tokens.router)
+    for router in ROUTERS:
+        app.include_router(router)
     app.router.routes.extend([*health_routes(ready), description_route(app.openapi)])
     app.add_middleware(StreamLimit)  # behind the token's check
     app.add_middleware(BodyLimit)
