@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from databases import KINDS, new_database
-from manager_world import World, audit, full_mesh
+from manager_world import World, full_mesh
+from world_audit import audit
 
 from ces_common.jobfile import JobFile
 from ces_common.messages.events import FlowPlan, PlanProposed

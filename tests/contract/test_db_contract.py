@@ -15,10 +15,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from databases import KINDS, new_database
-from manager_world import World, audit, full_mesh, ring
+from manager_world import World, full_mesh, ring
 from sqlalchemy import inspect, select, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import IntegrityError, StatementError
+from world_audit import audit
 
 from ces_common.db import NoCluster, UnitOfWork, database_url, migrate, new_engine
 from ces_common.db.engine import writing

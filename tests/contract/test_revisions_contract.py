@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from databases import KINDS, new_database
-from manager_world import World, audit, full_mesh, ring
+from manager_world import World, full_mesh, ring
+from world_audit import audit
 
 from ces_common.db.tables import EventRow
 from ces_common.messages.events import (

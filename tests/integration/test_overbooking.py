@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from databases import KINDS, new_database
-from manager_world import World, audit, commit_all, full_mesh, ring
+from manager_world import World, commit_all, full_mesh, ring
+from world_audit import audit
 
 from ces_common.messages.events import PlanProposed
 from ces_common.states import JobState

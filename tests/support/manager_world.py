@@ -1,23 +1,18 @@
-"""A manager's database with a cluster in it, agents that obey, and an audit that shares no code with the manager."""
+"""A manager's database with a cluster in it, and agents that obey."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
-from itertools import count, pairwise
+from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
 from sqlalchemy import delete, insert, select, text, update
 from sqlalchemy.engine import URL
 
-from ces_client.audit import Inventory
-from ces_client.audit_inputs import judge, request_of
 from ces_common.db import UnitOfWork, WriteTx, migrate, new_engine
-from ces_common.db.outbox import events_after
 from ces_common.db.tables import Base, ClusterRow, DutyRow, JobRow, LeaseRow, NodeRow
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import TopologyFile
@@ -313,91 +308,3 @@ def commit_all(url: str, proposals: list[PlanProposed], now: datetime) -> list[s
         answers = list(threads.map(commit_one, proposals))
     engine.dispose()
     return answers
-
-
-def findings(world: World, links: Mapping[tuple[str, str], int] | None = None) -> list[str]:
-    """What an auditor reads in the world's log, who is told beside it of its nodes and what was asked for. ``links``:
-    with their capacities, or flows are not judged."""
-    with world.uow.read() as tx:
-        nodes = tx.session.scalars(select(NodeRow)).all()
-        files = tx.session.execute(select(JobRow.id, JobRow.spec)).all()
-        log = [json.loads(event.body) for event in events_after(tx, 0, None, 10**6)]
-    there = [
-        {"node": row.name, "change": change, "cpu": row.cpu, "memory": row.memory, "gpu": row.gpu}
-        for row in nodes
-        for change in ("joined", "ready")
-    ]
-    kind, time = "ces.v1.node.changed", START.isoformat()
-    told = [{"id": f"n{i}", "type": kind, "time": time, "data": data} for i, data in enumerate(there)]
-    numbered = [event | {"sequence": i} for i, event in enumerate(told + log, 1)]
-    inventory = Inventory(links=links, jobs={job: request_of(file) for job, file in files})
-    return [str(finding) for finding in judge(numbered, inventory).findings]
-
-
-def audit(world: World) -> None:
-    """Check, in plain SQL and arithmetic, that nothing is overbooked and the books are consistent."""
-    with world.uow.read() as tx:
-        allocations = tx.session.execute(
-            text("SELECT id, job, attempt, task, node, address, port, cpu, memory, gpu, state FROM allocations")
-        ).all()
-        nodes = {row.name: row for row in tx.session.execute(text("SELECT name, cpu, memory, gpu FROM nodes"))}
-        jobs_ = {row.id: row for row in tx.session.execute(text("SELECT id, state, attempt, live FROM jobs"))}
-        links = {
-            (row.src, row.dst): row for row in tx.session.execute(text("SELECT src, dst, bandwidth, medium FROM links"))
-        }
-        media = {row.name: row.bandwidth for row in tx.session.execute(text("SELECT name, bandwidth FROM media"))}
-        flows = tx.session.execute(
-            text("SELECT job, attempt, number, rate, min, max, path FROM reservations WHERE held")
-        ).all()
-        hops = Counter[tuple[int, str, str, int]](
-            (row.number, row.src, row.dst, row.rate)
-            for row in tx.session.execute(text("SELECT number, src, dst, rate FROM hops"))
-        )
-        sequences = [number for (number,) in tx.session.execute(text("SELECT sequence FROM events ORDER BY sequence"))]
-
-    assert sequences == list(range(1, len(sequences) + 1)), "event numbers have a gap"
-
-    live = [row for row in allocations if row.state in ("pending", "running", "stopping")]
-    for what in ("cpu", "memory", "gpu"):
-        used = Counter[str]()
-        for row in live:
-            used[row.node] += getattr(row, what)
-        for node, total in used.items():
-            assert total <= getattr(nodes[node], what), f"{node} is overbooked in {what}"
-    places = Counter((row.address, row.port) for row in live)
-    assert all(number == 1 for number in places.values()), "two live allocations share an address and port"
-    tasks = Counter((row.job, row.task) for row in live)
-    assert all(number == 1 for number in tasks.values()), "a task is live twice"
-    for row in live:
-        job = jobs_[row.job]
-        assert row.attempt == job.attempt
-        assert job.live
-        assert job.state != "suspended" or row.cpu == 0
-        over = job.state in ("succeeded", "failed", "cancelled", "rescheduling")
-        assert row.state == "stopping" or not over, f"job {job.state} wants a {row.state} allocation"
-
-    numbers = Counter(row.number for row in flows)
-    assert all(number == 1 for number in numbers.values()), "a flow number is held twice"
-    on_links, on_media = Counter[tuple[str, str]](), Counter[str]()
-    expected = Counter[tuple[int, str, str, int]]()
-    for row in flows:
-        state = jobs_[row.job].state
-        if state == "suspended" or (row.rate == 0 and state in ("rescheduling", "cancelled", "failed")):
-            assert row.rate == 0
-        else:
-            assert row.min <= row.rate <= row.max
-        assert jobs_[row.job].live
-        assert jobs_[row.job].state != "queued"
-        path = [name.strip('" ') for name in row.path.strip("[]").split(",")]
-        for src, dst in pairwise(path if row.rate else []):
-            expected[(row.number, src, dst, row.rate)] += 1
-            on_links[src, dst] += row.rate
-            medium = links[src, dst].medium if (src, dst) in links else None
-            if medium is not None:
-                on_media[medium] += row.rate
-    assert hops == expected, "hops and reservations disagree"
-    for link, total in on_links.items():
-        if link in links:
-            assert total * 100 <= links[link].bandwidth * 95, f"{link} is overbooked"
-    for name, total in on_media.items():
-        assert total * 100 <= media[name] * 95, f"{name} is overbooked"

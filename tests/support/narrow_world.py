@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from manager_world import World, audit, full_mesh, ring, sqlite_url
+from manager_world import World, full_mesh, ring, sqlite_url
+from world_audit import audit
 
 from ces_common.db.outbox import events_after
 from ces_common.jobfile import JobFile

@@ -10,10 +10,11 @@ from typing import Any
 from founded_cluster import founded_cluster, memory_folder
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize
-from manager_world import audit, ring
+from manager_world import ring
 from run_auditor import judge, unanswered
 from unruly_bus import Mode, Way
 from whole_world import CONTROLLERS, HOP_S, MANAGERS, SCHEDULERS, WholeWorld
+from world_audit import audit
 
 from ces_common import subjects as wire
 from ces_manager.jobs import commands, submission

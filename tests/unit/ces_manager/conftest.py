@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from manager_world import World, audit, full_mesh, sqlite_url
+from manager_world import World, full_mesh, sqlite_url
+from world_audit import audit
 
 
 @pytest.fixture

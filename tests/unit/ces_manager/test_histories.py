@@ -11,8 +11,8 @@ import pytest
 from history_actors import DISCONNECT, HOWS, MARKS, NODES, PRIORITIES, RATES, SCOPES, YIELDS, Actors
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import invariant
-from manager_world import audit, findings
 from sqlalchemy import text
+from world_audit import audit, findings
 
 from ces_common.shares import reservable
 from ces_common.state_view import StateView

@@ -7,8 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from manager_world import World, findings, full_mesh, ring
+from manager_world import World, full_mesh, ring
 from narrow_world import HOPS, NODES, left, low, narrow_world, suspended_in, urgent
+from world_audit import findings
 
 from ces_common.messages.events import (
     FlowPlan,
