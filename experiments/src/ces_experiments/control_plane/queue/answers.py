@@ -32,7 +32,7 @@ def proposal_of(event: Event) -> Proposal:
 
 
 def unanswered(proposals: Collection[Proposal], events: Iterable[Event]) -> list[str]:
-    """Those that were neither committed nor rejected. Of a preemption the log has what became of its victims."""
+    """The proposals that were neither committed nor rejected. A preemption is committed once its victims left."""
     answered: set[str] = set()
     left: set[tuple[str, int]] = set()
     for event in events:

@@ -44,8 +44,8 @@ ANSWER_S = 90.0  # beyond the time after which what a killed manager has not ack
 
 @dataclass(frozen=True)
 class Question:
-    """``database``: its URL; None for SQLite. ``parameters``: the file of the queue's parameters. ``kills``: a central
-    service is killed every so many seconds; 0: none is."""
+    """``database``: its URL; None for SQLite. ``parameters``: the file of the queue's parameters. ``kills``: seconds
+    between two kills of a central service; 0: none."""
 
     load: QueueLoad
     database: str | None = None

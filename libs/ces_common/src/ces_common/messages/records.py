@@ -160,7 +160,7 @@ class JobRecord(Message):
 
 class Snapshot(Message):
     """All records (``full``), or the ones that changed after the version asked for, and the names and ids of those that
-    are no more: first these are removed. ``epoch`` names the database: a reader that knows another one starts from
+    were removed since: these come first. ``epoch`` names the database: a reader that knows another one starts from
     nothing."""
 
     epoch: str
