@@ -58,7 +58,8 @@ def _postgres_pair() -> str | None:
 def _torch() -> str | None:
     from importlib.util import find_spec
 
-    return None if find_spec("torch") else "torch is not installed (make install-train)"
+    lacking = [name for name in ("torch", "gymnasium") if not find_spec(name)]
+    return f"{' and '.join(lacking)} not installed (make install-train)" if lacking else None
 
 
 def _compose() -> str | None:

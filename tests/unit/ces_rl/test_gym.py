@@ -5,18 +5,20 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import gymnasium
 import numpy as np
-from gymnasium.utils.env_checker import check_env
+import pytest
 
-from ces_rl.gym import ID, PlacementEnv
+gymnasium = pytest.importorskip("gymnasium")
+checker = pytest.importorskip("gymnasium.utils.env_checker")
+adapter = pytest.importorskip("ces_rl.gym")
+pytestmark = pytest.mark.needs("torch")
 
 
 def test_gymnasium_accepts_the_adapter() -> None:
-    env = PlacementEnv()
+    env = adapter.PlacementEnv()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(env, skip_render_check=True)
+        checker.check_env(env, skip_render_check=True)
     seen, _ = env.reset(seed=4)
     reward, done = 0.0, False
     while not done:
@@ -30,7 +32,7 @@ def test_gymnasium_accepts_the_adapter() -> None:
 
 
 def test_it_is_made_by_its_name_and_tells_its_masks() -> None:
-    assert ID in gymnasium.registry
+    assert adapter.ID in gymnasium.registry
     made = gymnasium.make("ces/Placement-v0", nodes=6, tasks=(3, 4))
     assert type(gymnasium.make("ces_rl.gym:ces/Placement-v0").unwrapped) is type(made.unwrapped)
     seen, _ = made.reset(seed=1)

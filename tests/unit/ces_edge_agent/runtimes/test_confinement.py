@@ -163,10 +163,9 @@ async def test_nothing_but_its_folder_and_scratch_can_be_written(
     mounts = json.loads(node.log().splitlines()[-1])
     assert {"noexec", "ro"} <= set(mounts[crowded])
     devices = {path for path in mounts if path.startswith("/dev/")}
-    assert {path for path, options in mounts.items() if "rw" in options} - devices == {
-        "/tmp",
-        str(node.folder / "work" / "a1"),
-    }
+    writable = {path for path, options in mounts.items() if "rw" in options} - devices
+    # A worker whose program lies in /tmp has no /tmp of its own, and reads that of the machine.
+    assert writable - {"/tmp"} == {str(node.folder / "work" / "a1")}
     loose = {path for path, options in mounts.items() if not {"nosuid", "nodev"} <= set(options)}
     assert loose - devices == {"/dev"}
 
