@@ -79,7 +79,7 @@ async def drive(cluster: Cluster, load: Load, progress: Progress) -> dict[str, A
         events = await until_over(http, load.jobs, progress, LIMIT_S)
         spent, elapsed = cpu_seconds(cluster), time.monotonic() - started
         messages = await _messages(cluster) - messages
-        beats = [beat.took_s for node in nodes for beat in node.beats]
+        beats = [took_s for node in nodes for _, took_s in node.beats]
     moments = moments_of(events)
     first = min(reached["queued"] for reached in moments.values())
     return {

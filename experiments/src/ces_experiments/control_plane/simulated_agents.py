@@ -1,5 +1,5 @@
 """Agents that are real on the wire and nothing below it: they join, beat, hear their documents and report, but start
-no worker and shape no link. Many fit in one process, so that a benchmark loads the central services alone."""
+no worker and shape no link. Thousands fit in one process, so that a benchmark loads the central services alone."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import httpx
 
 from ces_common import subjects
-from ces_common.bus import Credentials, NatsBus
+from ces_common.bus import Credentials
 from ces_common.bus.port import BusError
 from ces_common.messages.api import JoinAnswer, JoinRequest
 from ces_common.messages.base import Message
@@ -22,10 +20,14 @@ from ces_common.messages.desired import DesiredCompute, DesiredNetwork, DesiredW
 from ces_common.messages.reports import Applied, Heartbeat, LeaseGrant, LinkReport, LinkStatus, Status, WorkerStatus
 from ces_common.natsauth import SIGNATURE, new_user_key, signature_of
 from ces_common.repetition import Repetition
+from ces_experiments.control_plane.wire import Wire
 
 REPEAT_S = 2.0
 ASKED_AT_ONCE = 8  # heartbeats that wait for their answers, as with a real agent
 FIRST_ANSWER_S = 10.0  # how long one waits before it is known how long leases are; then for a third of one
+DOCUMENT_S = 30.0
+
+Beat = tuple[float, float]  # when a heartbeat was sent, on the steady clock, and how long its answer took; seconds
 
 
 @dataclass
@@ -59,13 +61,6 @@ class NodeShape:
     memory: int = 16 * 2**30
 
 
-class Beat(NamedTuple):
-    """A heartbeat that was answered: when it was sent, on the steady clock, and its round trip, both in seconds."""
-
-    sent: float
-    took_s: float
-
-
 @dataclass
 class SimulatedNode:
     """One agent. Its workers run for ``run_s`` and succeed. ``interval_s``: between two heartbeats, and two reports of
@@ -82,12 +77,16 @@ class SimulatedNode:
     lease: SimulatedLease = field(default_factory=SimulatedLease)
 
     def __post_init__(self) -> None:
+        self._heartbeat = Heartbeat(node=self.name, boot=self.name).encode()
         self._network: DesiredNetwork | None = None
         self._compute: DesiredCompute | None = None
         self._started: dict[str, float] = {}  # worker key -> when it started
         self._ends: dict[str, float] = {}
-        self._wake = asyncio.Event()
-        self._bus: NatsBus | None = None
+        self._asked: dict[str, float] = {}  # number of a heartbeat without an answer yet -> when it was sent
+        self._said, self._said_links = Repetition(self.interval_s), Repetition(self.interval_s)
+        self._joined: tuple[str, Credentials] | None = None
+        self._wire: Wire | None = None
+        self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}  # what comes next of each
 
     async def join(self, http: httpx.AsyncClient, token: str) -> None:
         """Become part of the cluster with a one-time token. Raises httpx.HTTPStatusError when refused."""
@@ -101,21 +100,22 @@ class SimulatedNode:
         answer = await http.post("/v1/nodes/join", content=body, headers=headers)
         answer.raise_for_status()
         joined = JoinAnswer.model_validate_json(answer.content)
-        self._bus = NatsBus(joined.nats_urls, name=self.name, credentials=Credentials(joined.jwt, key.seed))
+        self._joined = joined.nats_urls[0], Credentials(joined.jwt, key.seed)
 
     async def connect(self) -> None:
         """Hear of its documents, and read them. Raises BusError."""
-        bus = self._joined
-        await bus.connect()
-        await bus.kv_subscribe(self.name, self._desired)
+        assert self._joined is not None, "join first"
+        url, credentials = self._joined
+        self._wire = wire = await Wire.open(url, self.name, credentials)
+        wire.subscribe(subjects.desired_changes(self.name), self._changed)
         for kind in subjects.DESIRED_KINDS:
-            document = await bus.request(subjects.fetch(self.name, kind), timeout_s=FIRST_ANSWER_S)
-            await self._desired(subjects.desired_key(self.name, kind), document or None)
+            document = await wire.request(subjects.fetch(self.name, kind), DOCUMENT_S)
+            self._desired(subjects.desired_key(self.name, kind), document)
 
     @property
-    def _joined(self) -> NatsBus:
-        assert self._bus is not None, "join first"
-        return self._bus
+    def _connected(self) -> Wire:
+        assert self._wire is not None, "connect first"
+        return self._wire
 
     def forget(self) -> None:
         """Start all counts at zero again."""
@@ -123,27 +123,41 @@ class SimulatedNode:
         self.unanswered = self.lease.lapses = 0
 
     async def run(self) -> None:
-        """Work until cancelled, once connected."""
-        bus = self._joined
+        """Work until cancelled, once connected. Raises BusUnavailable where the broker ends the connection."""
         try:
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._beat(bus))
-                tasks.create_task(self._report(bus))
+            self._beat()
+            self._report()
+            await self._connected.lost
         finally:
-            await bus.close()
+            for timer in self._timers.values():
+                timer.cancel()
+            self._timers.clear()
+            self._connected.close()
 
-    async def _desired(self, key: str, data: bytes | None) -> None:
-        if data is None:
+    def _next(self, step: Callable[[], None], wait_s: float) -> None:
+        """One timer for each step: an agent that waits is no task, of which there would be tens of thousands."""
+        if step in self._timers:
+            self._timers[step].cancel()
+        self._timers[step] = asyncio.get_running_loop().call_later(wait_s, step)
+
+    def _changed(self, subject: str, document: bytes) -> None:
+        self._desired(subjects.parse_desired_change(subject), document)
+        if self._report in self._timers:  # it works already
+            self._said.restart()
+            self._next(self._report, 0.0)
+
+    def _desired(self, key: str, document: bytes) -> None:
+        """An empty document is none."""
+        if not document:
             return
         if key.endswith(".network"):
-            network = DesiredNetwork.model_validate_json(data)
+            network = DesiredNetwork.model_validate_json(document)
             if self._network is None or network.generation > self._network.generation:
                 self._network = network
         else:
-            compute = DesiredCompute.model_validate_json(data)
+            compute = DesiredCompute.model_validate_json(document)
             if self._compute is None or compute.generation > self._compute.generation:
                 self._take(compute)
-        self._wake.set()
 
     def _take(self, compute: DesiredCompute) -> None:
         now = time.monotonic()
@@ -155,57 +169,54 @@ class SimulatedNode:
             self._ends[key] = now + self.run_s(desired[key])
         self._compute = compute
 
-    async def links_changed(self) -> None:
+    def links_changed(self) -> None:
         """Say at once how its links are."""
-        if self._bus is not None:
-            await self._say_links(self._bus)
-
-    async def _say_links(self, bus: NatsBus) -> None:
         links = [LinkStatus(peer=peer, state="down" if peer in self.down else "up") for peer in self.peers]
-        await self._publish(bus, "links", LinkReport(node=self.name, links=links))
+        self._publish("links", LinkReport(node=self.name, links=links))
 
-    async def _beat(self, bus: NatsBus) -> None:
+    def _beat(self) -> None:
         """One each interval, also while earlier ones wait for their answers."""
-        beat, asked = Heartbeat(node=self.name, boot=self.name).encode(), set[asyncio.Task[None]]()
-        async with asyncio.TaskGroup() as asking:
-            while True:
-                sent = time.monotonic()
-                self.lease.look()
-                if len(asked) < ASKED_AT_ONCE:
-                    task = asking.create_task(self._ask(bus, beat, sent))
-                    asked.add(task)
-                    task.add_done_callback(asked.discard)
-                await asyncio.sleep(max(0.0, self.interval_s - (time.monotonic() - sent)))
-
-    async def _ask(self, bus: NatsBus, beat: bytes, sent: float) -> None:
-        lasts_s = self.lease.lasts_s
-        patience_s = max(lasts_s / 3, self.interval_s) if lasts_s else FIRST_ANSWER_S
-        try:
-            answer = await bus.request(subjects.heartbeat(self.name), beat, timeout_s=patience_s)
-        except BusError:
-            self.unanswered += 1  # a real agent would go on within its lease, too
+        sent = time.monotonic()
+        self._next(self._beat, self.interval_s)
+        self.lease.look()
+        patience_s = max(self.lease.lasts_s / 3, self.interval_s) if self.lease.lasts_s else FIRST_ANSWER_S
+        for number in [number for number, asked in self._asked.items() if sent - asked > patience_s]:
+            self._connected.give_up(number)
+            self._unanswered(number)
+        if len(self._asked) >= ASKED_AT_ONCE:
             return
-        self.lease.renew(sent, LeaseGrant.model_validate_json(answer).lease_s)
-        self.beats.append(Beat(sent, time.monotonic() - sent))
 
-    async def _report(self, bus: NatsBus) -> None:
+        def answered(answer: bytes | BusError) -> None:
+            if isinstance(answer, bytes):
+                self._answered(number, answer)
+            else:
+                self._unanswered(number)
+
+        number = self._connected.ask(subjects.heartbeat(self.name), self._heartbeat, patience_s, answered)
+        self._asked[number] = sent
+
+    def _answered(self, number: str, answer: bytes) -> None:
+        sent = self._asked.pop(number)
+        self.lease.renew(sent, LeaseGrant.model_validate_json(answer).lease_s)
+        self.beats.append((sent, time.monotonic() - sent))
+
+    def _unanswered(self, number: str) -> None:
+        """A real agent would go on within its lease, too."""
+        del self._asked[number]
+        self.unanswered += 1
+
+    def _report(self) -> None:
         """Every report on every change, at each worker's end, and again as a real agent does."""
-        repetition, links = Repetition(self.interval_s), Repetition(self.interval_s)
-        while True:
-            self._wake.clear()
-            now = time.monotonic()
-            said = [*self._applied(), *self._status(now)]
-            if repetition.due(now, *said):
-                for kind, report in said:
-                    await self._publish(bus, kind, report)
-            if self.peers and links.due(now):
-                await self._say_links(bus)
-            next_end = min((end - now for end in self._ends.values() if end > now), default=math.inf)
-            due = repetition.left_s(now), links.left_s(now) if self.peers else math.inf
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(next_end, *due)):
-                    await self._wake.wait()
-                    repetition.restart()
+        now = time.monotonic()
+        said = [*self._applied(), *self._status(now)]
+        if self._said.due(now, *said):
+            for kind, report in said:
+                self._publish(kind, report)
+        if self.peers and self._said_links.due(now):
+            self.links_changed()
+        next_end = min((end - now for end in self._ends.values() if end > now), default=math.inf)
+        links_s = self._said_links.left_s(now) if self.peers else math.inf
+        self._next(self._report, min(next_end, self._said.left_s(now), links_s))
 
     def _applied(self) -> list[tuple[subjects.ReportKind, Message]]:
         if self._network is None:
@@ -229,6 +240,5 @@ class SimulatedNode:
             )
         return [("status", Status(node=self.name, generation=self._compute.generation, workers=found))]
 
-    async def _publish(self, bus: NatsBus, kind: subjects.ReportKind, report: Message) -> None:
-        with suppress(BusError):  # each is repeated
-            await bus.publish(subjects.report(self.name, kind), report.encode())
+    def _publish(self, kind: subjects.ReportKind, report: Message) -> None:
+        self._connected.publish(subjects.report(self.name, kind), report.encode())

@@ -119,7 +119,7 @@ class _Run:
 
     def _found(self, nodes: list[SimulatedNode], took: list[float], seconds: float) -> dict[str, Any]:
         moments = moments_of(event for event in self.events if _kind(event)[0] == "job")
-        beats = sorted((beat.sent - self.start, beat.took_s) for node in nodes for beat in node.beats)
+        beats = sorted((sent - self.start, took_s) for node in nodes for sent, took_s in node.beats)
         return {
             "seconds": seconds,
             "heartbeats": len(beats),
@@ -175,11 +175,11 @@ class _Run:
             ends = [(nodes[one], other), (nodes[other], one)]
             for node, peer in ends:
                 node.down.add(peer)
-                await node.links_changed()
+                node.links_changed()
             await asyncio.sleep(self.fleet.down_s)
             for node, peer in ends:
                 node.down.discard(peer)
-                await node.links_changed()
+                node.links_changed()
             self.flaps += 1
 
     async def _watch(self) -> None:
