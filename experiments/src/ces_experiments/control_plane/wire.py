@@ -54,9 +54,7 @@ class Wire(asyncio.Protocol):
         try:
             async with asyncio.timeout(CONNECT_S):
                 loop = asyncio.get_running_loop()
-                _, wire = await loop.create_connection(
-                    lambda: cls(name, credentials), at.hostname or "", at.port or 4222
-                )
+                _, wire = await loop.create_connection(lambda: cls(name, credentials), host, port)
                 await wire._ready
         except (OSError, TimeoutError) as error:
             raise BusUnavailable(f"{url}: {error or type(error).__name__}") from error
