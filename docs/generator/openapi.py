@@ -10,4 +10,4 @@ from ces_manager.api.context import Context
 
 def description() -> dict[str, Any]:
     """As the manager serves it under /openapi.json. Routes need their context only when they are called."""
-    return make_app(cast(Context, None), "unused", lambda: None).openapi()
+    return make_app(cast(Context, None), lambda: None).openapi()

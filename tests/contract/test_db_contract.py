@@ -24,7 +24,7 @@ from world_audit import audit
 from ces_common.db import NoCluster, UnitOfWork, database_url, migrate, new_engine
 from ces_common.db.engine import writing
 from ces_common.db.migrate import NoMigrations, alembic_config, migrations_folder
-from ces_common.db.outbox import events_after, mark_published, unpublished_events
+from ces_common.db.outbox import ALL, EventFilter, events_after, mark_published, unpublished_events
 from ces_common.db.tables import (
     AllocationRow,
     Base,
@@ -226,7 +226,7 @@ def test_events_are_numbered_without_a_gap_by_concurrent_writers(uow: UnitOfWork
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(write, range(4)))
     with uow.read() as tx:
-        events = events_after(tx, 0, None, 100)
+        events = events_after(tx, 0, ALL, 100)
     assert [event.sequence for event in events] == list(range(1, 61))
     subjects = [event.bus_subject for event in events]
     assert all(len(set(subjects[i : i + 3])) == 1 for i in range(0, 60, 3)), "two transactions are mixed"
@@ -246,8 +246,9 @@ def test_an_event_is_published_once_it_is_marked(uow: UnitOfWork) -> None:
         mark_published(session, [])
     with uow.read() as tx:
         assert [event.sequence for event in unpublished_events(tx, 9)] == [3]
-        assert [event.sequence for event in events_after(tx, 1, None, 9)] == [2, 3]
-        assert [event.sequence for event in events_after(tx, 0, "01ARZ3NDEKTSV4RRFFQ69G5FAV", 1)] == [2]
+        assert [event.sequence for event in events_after(tx, 1, ALL, 9)] == [2, 3]
+        of_one = EventFilter(job="01ARZ3NDEKTSV4RRFFQ69G5FAV")
+        assert [event.sequence for event in events_after(tx, 0, of_one, 1)] == [2]
     timeouts = Timeouts(prune_rows=1)
     for age, dropped in [(0, 0), (1, 1), (1, 1), (1, 0)]:  # the third is not published
         cut = Cutoffs(NOW, NOW + timedelta(days=age), NOW)

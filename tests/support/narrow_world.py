@@ -9,7 +9,7 @@ from pathlib import Path
 from manager_world import World, full_mesh, ring, sqlite_url
 from world_audit import audit
 
-from ces_common.db.outbox import events_after
+from ces_common.db.outbox import ALL, events_after
 from ces_common.jobfile import JobFile
 from ces_common.messages.events import parse_event
 from ces_manager.plans.residual import residual_of
@@ -58,4 +58,4 @@ def urgent(world: World) -> str:
 def told(world: World, job: str) -> list[object]:
     """What the events said of a job."""
     with world.uow.read() as tx:
-        return [parse_event(event.body.encode()).data for event in events_after(tx, 0, None, 10**5) if event.job == job]
+        return [parse_event(event.body.encode()).data for event in events_after(tx, 0, ALL, 10**5) if event.job == job]

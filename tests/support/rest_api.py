@@ -34,6 +34,7 @@ from ces_common.natsauth import (
 from ces_common.natsauth.signed_requests import Purpose
 from ces_common.queuefile import QueueFile
 from ces_common.service import run_loops
+from ces_manager.access.identities import Identities
 from ces_manager.api.app import make_app
 from ces_manager.api.context import Context
 from ces_manager.broadcast import Broadcast
@@ -145,6 +146,7 @@ async def running_api(
         broadcast=broadcast,
         queue=queue or QueueFile(),
         live_queue=LiveQueue(bus, database.clock.steady),
+        identities=Identities(database, TOKEN),
         issuer=Issuer(load_signing_key(trust.signing_key_file("agent")), life_s),
         agents_nats_urls=["nats://127.0.0.1:4222"] if broker is None else [broker.url],
     )
@@ -152,7 +154,7 @@ async def running_api(
     await Messaging(database, bus, timeouts, FailureDetector(database.clock.steady), measurements, broadcast).start()
     stop = asyncio.Event()
     loops = asyncio.create_task(run_loops(stop, relay.run()))
-    async with serve_http(make_app(context, TOKEN, lambda: None), "127.0.0.1", 0) as port:
+    async with serve_http(make_app(context, lambda: None), "127.0.0.1", 0) as port:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as http:
             yield Api(http, bus, claims)

@@ -12,7 +12,7 @@ from sqlalchemy import select, text
 
 from ces_client.audit import Inventory
 from ces_client.audit_inputs import judge, request_of
-from ces_common.db.outbox import events_after
+from ces_common.db.outbox import ALL, events_after
 from ces_common.db.tables import JobRow, NodeRow
 
 
@@ -22,7 +22,7 @@ def findings(world: World, links: Mapping[tuple[str, str], int] | None = None) -
     with world.uow.read() as tx:
         nodes = tx.session.scalars(select(NodeRow)).all()
         files = tx.session.execute(select(JobRow.id, JobRow.spec)).all()
-        log = [json.loads(event.body) for event in events_after(tx, 0, None, 10**6)]
+        log = [json.loads(event.body) for event in events_after(tx, 0, ALL, 10**6)]
     there = [
         {"node": row.name, "change": change, "cpu": row.cpu, "memory": row.memory, "gpu": row.gpu}
         for row in nodes

@@ -19,6 +19,8 @@ from ces_client.cli import session
 from ces_client.client import Client
 from ces_common.messages.api import FlowView, JobView, NodeView, TaskView
 from ces_common.messages.events import Reason
+from ces_common.messages.identities import AccessTokenView
+from ces_common.roles import Role
 
 URL = "http://manager:8080"
 SUBMITTED = datetime(2026, 1, 1, 9, 0, tzinfo=UTC)
@@ -142,12 +144,18 @@ def make_node(name: str) -> NodeView:
     return NodeView(name=name, host_address="10.0.0.1", subnet="10.1.0.0/24", **fields)
 
 
+def make_token(name: str, role: Role = Role.SUBMITTER, **more: Any) -> AccessTokenView:
+    fields = {"tenants": ["red"], "max_priority": 60, "expires_at": SUBMITTED + timedelta(days=90)}
+    return AccessTokenView(name=name, role=role, created_at=SUBMITTED, created_by="admin", **(fields | more))
+
+
 @pytest.fixture
 def samples() -> SimpleNamespace:
     """What tests build answers from."""
     return SimpleNamespace(
         job=make_job,
         node=make_node,
+        token=make_token,
         problem=problem,
         sse=sse,
         job_event=job_event,

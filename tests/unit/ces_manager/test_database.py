@@ -17,6 +17,7 @@ from ces_common.bus.port import RemoteError
 from ces_common.db import UnitOfWork
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.reports import Heartbeat
+from ces_manager.access.identities import Identities
 from ces_manager.api.app import make_app
 from ces_manager.api.context import Context
 from ces_manager.broadcast import Broadcast
@@ -84,8 +85,12 @@ async def bus(database: Database) -> AsyncIterator[MemoryBus]:
 
 @asynccontextmanager
 async def http(database: Database) -> AsyncIterator[httpx.AsyncClient]:
-    context = cast(Context, type("Parts", (), {"database": database, "measurements": Measurements()}))
-    app = make_app(context, TOKEN, lambda: None if database.answers else "the database")
+    parts = {
+        "database": database,
+        "identities": Identities(database, TOKEN),
+        "measurements": Measurements(),
+    }
+    app = make_app(cast(Context, type("Parts", (), parts)), lambda: None if database.answers else "the database")
     headers = {"Authorization": f"Bearer {TOKEN}"}
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://manager", headers=headers) as client:

@@ -6,7 +6,7 @@ import os
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
@@ -39,6 +39,8 @@ from ces_common.messages.api import (
     TopologyFile,
     TopologyView,
 )
+from ces_common.messages.identities import MAX_PRIORITY, USUAL_S, AccessTokenView, Identity, NewAccessToken
+from ces_common.roles import Role
 from ces_common.states import JOB_OVER
 
 M = TypeVar("M", bound=BaseModel)
@@ -209,6 +211,31 @@ class Topology(_Resource):
         return self._read(LinkProbeView, self._http.request("POST", path, body=body, repeatable=False))
 
 
+class Tokens(_Resource):
+    """Access tokens by name."""
+
+    def create(
+        self,
+        name: str,
+        role: Role,
+        *,
+        tenants: Sequence[str] = (),
+        max_priority: int = MAX_PRIORITY,
+        lasts_s: int = USUAL_S,
+    ) -> NewAccessToken:
+        """A token that is shown only here. ``tenants``: whose jobs a viewer or submitter sees."""
+        body = {"name": name, "role": role, "tenants": list(tenants), "max_priority": max_priority, "lasts": lasts_s}
+        # A repetition would find the name taken, whatever became of the first.
+        return self._read(NewAccessToken, self._http.request("POST", "tokens", body=body, repeatable=False))
+
+    def list(self) -> Iterator[AccessTokenView]:
+        return self._items(AccessTokenView, "tokens")
+
+    def revoke(self, name: str) -> AccessTokenView:
+        """Refuse it from now on."""
+        return self._read(AccessTokenView, self._http.request("DELETE", _path("tokens", name)))
+
+
 class Client(_Resource):
     """The manager at ``url``. ``verify``: False, True or the path of a CA file. ``patience_s``: for how long a request
     that does no harm twice is repeated while the manager does not answer. A context manager; else close it.
@@ -231,6 +258,7 @@ class Client(_Resource):
         self.jobs = Jobs(self._http)
         self.nodes = Nodes(self._http)
         self.topology = Topology(self._http)
+        self.tokens = Tokens(self._http)
 
     @classmethod
     def from_context(cls, context: Context, *, patience_s: float = PATIENCE_S, answer_s: float = ANSWER_S) -> Self:
@@ -241,6 +269,10 @@ class Client(_Resource):
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """The manager that ``CES_URL`` or the context file names. Raises BadInput where neither does."""
         return cls.from_context(load_context(environment))
+
+    def whoami(self) -> Identity:
+        """Whose token is sent, and what it allows."""
+        return self._read(Identity, self._http.request("GET", "whoami"))
 
     def queue(self, *, on_remark: Callable[[str], None] | None = None) -> Iterator[QueueEntry]:
         """Waiting jobs, the next one first. ``on_remark`` is told why the order is not the scheduler's own, if it is

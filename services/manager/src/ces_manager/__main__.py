@@ -15,6 +15,7 @@ from ces_common.health import serve_http
 from ces_common.natsauth import load_revocation_key, load_signing_key
 from ces_common.queuefile import read_queue
 from ces_common.service import BadSetup, run_loops, run_service
+from ces_manager.access.identities import Identities
 from ces_manager.api.app import make_app
 from ces_manager.api.auth import read_secret
 from ces_manager.api.context import Context
@@ -91,6 +92,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         queue=queue,
         live_queue=LiveQueue(bus, database.clock.steady),
         issuer=issuer,
+        identities=Identities(database, token),
         agents_nats_urls=settings.agents_nats_urls,
     )
 
@@ -118,7 +120,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         await started.wait()
         await streams.run()
 
-    app = make_app(context, token, missing)
+    app = make_app(context, missing)
     async with serve_http(app, settings.http_host, settings.http_port):
         try:
             await run_loops(

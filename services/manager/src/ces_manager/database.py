@@ -52,11 +52,11 @@ class Database:
         for callback in self._callbacks:
             callback()
 
-    async def write(self, act: Callable[[WriteTx], T]) -> T:
+    async def write(self, act: Callable[[WriteTx], T], actor: str | None = None) -> T:
         """Run ``act`` in a transaction under the version lock. Whatever it raises undoes all of it."""
 
         def transact() -> tuple[T, bool]:
-            with self.uow.write(self.clock.now()) as tx:
+            with self.uow.write(self.clock.now(), actor) as tx:
                 before = tx.cluster().sequence
                 result = act(tx)
                 return result, tx.cluster().sequence != before
@@ -66,13 +66,14 @@ class Database:
             self.committed()
         return result
 
-    async def requested_write(self, act: Callable[[WriteTx], T]) -> T:
-        """``write`` for a user, of whom there may be any number. Raises Overloaded where too many wait already."""
+    async def requested_write(self, act: Callable[[WriteTx], T], actor: str) -> T:
+        """``write`` for a user, of whom there may be any number, and whom the events name. Raises Overloaded where too
+        many wait already."""
         if self._requested >= MAX_WAITING:
             raise Overloaded(f"{self._requested} requests are waiting to be written down; try again in a moment")
         self._requested += 1
         try:
-            return await self.write(act)
+            return await self.write(act, actor)
         finally:
             self._requested -= 1
 

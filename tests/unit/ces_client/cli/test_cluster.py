@@ -36,6 +36,17 @@ def test_events(connected, samples):
     assert [json.loads(line)["sequence"] for line in ces("events", "-o", "json").stdout.splitlines()] == [3, 4]
 
 
+def test_events_of_one_actor(connected, samples):
+    def event(number, actor):
+        _, kind, told = samples.job_event(number, "queued")
+        return number, kind, told | ({"actor": actor} if actor else {})
+
+    connected.on("GET", "events", samples.sse(event(1, "ci"), event(2, None), event(3, "ops"), event(4, "ci")))
+    shown = ces("events", "--actor", "ci").stdout.splitlines()
+    assert [line.split()[0] for line in shown] == ["1", "4"]
+    assert shown[0].endswith("state=queued by ci")
+
+
 def test_nodes_and_topology(connected, samples, tmp_path):
     for what in ("cordon", "uncordon", "drain"):
         connected.on("GET", "nodes", [samples.node("n1").model_copy(update={"cordoned": what == "uncordon"})])

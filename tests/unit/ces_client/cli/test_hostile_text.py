@@ -24,9 +24,9 @@ import ces_client
 import ces_testbed.cli
 from ces_client.audit import Finding, Peak, Verdict
 from ces_client.cli import app, output
-from ces_client.view import audit, flows, job, lists, plan, queue_status
+from ces_client.view import audit, flows, job, lists, plan, queue_status, tokens
 from ces_common.jobfile import JobFile
-from ces_common.messages import api
+from ces_common.messages import api, identities
 from ces_common.messages.events import QueueStatusView, Reason
 from ces_common.states import AllocationState, JobState
 
@@ -104,6 +104,8 @@ PICTURES: dict[Any, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
         ((hostile(Reason), status, NOW), {}) for status in (hostile(QueueStatusView), None)
     ],
     queue_status.forecast_text: [((hostile(api.PlanForecast), NOW), {})],
+    tokens.token_table: [(([hostile(identities.AccessTokenView)], NOW), {})],
+    tokens.identity_facts: [((hostile(identities.Identity),), {})],
 }  # fmt: skip
 
 
@@ -112,7 +114,7 @@ def test_every_picture_is_tried():
     shown = ("RenderableType", "Table", "Text", "Text | None")
     found = {
         function
-        for module in (audit, flows, job, lists, plan, queue_status)
+        for module in (audit, flows, job, lists, plan, queue_status, tokens)
         for name, function in getmembers(module, isfunction)
         if function.__module__ == module.__name__
         and not name.startswith("_")
@@ -165,11 +167,16 @@ def commands(manager, samples, job_file: Path) -> list[list[object]]:
     manager.on("POST", "links/n1/n2/probe", hostile(api.LinkProbeView))
     manager.on("POST", "nodes/n1/cordon", samples.problem(409, EVIL, EVIL, [{"field": EVIL, "problem": EVIL}]))
     manager.on("POST", "nodes/n1/uncordon", httpx.Response(400, text=EVIL))
+    manager.on("GET", "whoami", hostile(identities.Identity))
+    manager.on("GET", "tokens", [hostile(identities.AccessTokenView)])
+    manager.on("POST", "tokens", hostile(identities.NewAccessToken), status=201)
+    manager.on("DELETE", "tokens/n", hostile(identities.AccessTokenView))
     listed = [["get", what] for what in ("jobs", "nodes", "links", "queue")]
     of_job = [[what, samples.id] for what in ("wait", "flows", "logs", "cancel", "pause", "events")]
     of_node = [["node", what, "n1"] for what in ("drain", "forget", "cordon", "uncordon")]
     more = [["submit", job_file], ["plan", job_file], ["describe", "job", samples.id], ["logs", samples.id, EVIL]]
-    return [*listed, *of_job, *of_node, *more, ["events"], ["probe", "n1", "n2"], ["describe", "node", EVIL]]
+    of_token = [["token", "list"], ["token", "create", "n", "--role", "admin"], ["token", "revoke", "n"], ["whoami"]]
+    return [*listed, *of_job, *of_node, *of_token, *more, ["events"], ["probe", "n1", "n2"], ["describe", "node", EVIL]]
 
 
 @pytest.mark.parametrize("form", ["table", "json"])

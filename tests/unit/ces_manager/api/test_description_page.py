@@ -40,7 +40,7 @@ class Parts(HTMLParser):
 
 @pytest.fixture
 async def answer() -> AsyncIterator[httpx.Response]:
-    app = make_app(cast(Context, object()), "0123456789abcdef", lambda: None)
+    app = make_app(cast(Context, object()), lambda: None)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://manager") as client:
         yield await client.get("/docs")
 

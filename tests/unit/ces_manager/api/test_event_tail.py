@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ces_common.db.outbox import StoredEvent
+from ces_common.db.outbox import ALL, EventFilter, StoredEvent
 from ces_manager.api import event_tail
 from ces_manager.api.event_tail import EventTail
 from ces_manager.api.streams import event_stream
 from ces_manager.broadcast import Broadcast
 
-JOBS = ("a", "b", None)
+TENANTS = {"a": "x", "b": "y", None: None}  # job -> whose it is
+JOBS = tuple(TENANTS)
+FOLLOWED = (EventFilter(job="a"), EventFilter(job="b"), ALL, EventFilter(tenants=["y", "z"]))
 
 
 class Log:
@@ -27,16 +29,17 @@ class Log:
 
     def add(self, job: str | None) -> None:
         number = len(self.events) + 1
-        self.events.append(StoredEvent(number, f"e{number}", "ces.v1.job.queued", "s", job, f'{{"n": {number}}}'))
+        body = f'{{"n": {number}}}'
+        self.events.append(StoredEvent(number, f"e{number}", "ces.v1.job.queued", "s", job, body, TENANTS[job]))
         self.broadcast.wake()
 
-    def numbers(self, job: str | None, after: int = 0) -> list[int]:
-        return [event.sequence for event in self.events if event.sequence > after and job in (None, event.job)]
+    def numbers(self, which: EventFilter) -> list[int]:
+        return [event.sequence for event in self.events if which.admits(event)]
 
-    async def read(self, after: int, job: str | None, limit: int) -> list[StoredEvent]:
+    async def read(self, after: int, which: EventFilter, limit: int) -> list[StoredEvent]:
         self.reads += 1
         await asyncio.sleep(0)
-        return [event for event in self.events if event.sequence > after and job in (None, event.job)][:limit]
+        return [event for event in self.events if event.sequence > after and which.admits(event)][:limit]
 
     async def latest(self) -> int:
         self.reads += 1
@@ -46,7 +49,7 @@ class Log:
         return EventTail(self.read, self.latest, self.broadcast)
 
 
-STEP = st.one_of(st.tuples(st.just("add"), st.sampled_from(JOBS)), st.tuples(st.just("look"), st.integers(0, 2)))
+STEP = st.one_of(st.tuples(st.just("add"), st.sampled_from(JOBS)), st.tuples(st.just("look"), st.integers(0, 3)))
 
 
 @settings(deadline=None)
@@ -60,21 +63,21 @@ def test_each_stream_gets_all_of_its_events_once_in_order(steps: list[tuple[str,
             for number in range(before):
                 log.add(JOBS[number % 3])
             tail = log.tail()
-            seen, got = [0, 0, 0], [[], [], []]
+            seen, got = [0] * len(FOLLOWED), [[] for _ in FOLLOWED]
 
             async def look(stream: int) -> None:
                 while True:
-                    events, seen[stream] = await tail.after(seen[stream], JOBS[stream])
+                    events, seen[stream] = await tail.after(seen[stream], FOLLOWED[stream])
                     got[stream] += [event.sequence for event in events]
                     if not events:
                         return
 
-            for what, which in [*steps, ("look", 0), ("look", 1), ("look", 2)]:
+            for what, which in [*steps, *(("look", stream) for stream in range(len(FOLLOWED)))]:
                 if what == "add":
                     log.add(which)
                 else:
                     await look(which)
-            assert got == [log.numbers(job) for job in JOBS]
+            assert got == [log.numbers(which) for which in FOLLOWED]
 
     asyncio.run(history())
 
@@ -84,24 +87,24 @@ async def test_after_a_promoted_standby_with_fewer_events_new_streams_get_the_ne
     for _ in range(10):
         log.add("a")
     tail = log.tail()
-    assert await tail.after(0, None) == (log.events, 10)
+    assert await tail.after(0, ALL) == (log.events, 10)
     del log.events[5:]
     log.broadcast.wake()
-    found, seen = await tail.after(0, None)
+    found, seen = await tail.after(0, ALL)
     assert ([event.sequence for event in found], seen) == ([1, 2, 3, 4, 5], 5)
     log.add("a")
-    found, seen = await tail.after(seen, None)
+    found, seen = await tail.after(seen, ALL)
     assert ([event.sequence for event in found], seen) == ([6], 6)
 
 
 async def test_who_comes_after_a_quiet_time_makes_nobody_read_what_happened_meanwhile() -> None:
     log = Log()
     tail = log.tail()
-    await tail.after(0, None)
+    await tail.after(0, ALL)
     for _ in range(20 * event_tail.KEPT):
         log.add("a")
     log.reads = 0
-    assert await tail.after(len(log.events), None) == ([], len(log.events))
+    assert await tail.after(len(log.events), ALL) == ([], len(log.events))
     assert log.reads <= 2
 
 
@@ -110,12 +113,12 @@ async def test_a_hundred_streams_read_each_commit_once() -> None:
     log.add("a")
     tail, got = log.tail(), []
 
-    async def follow(job: str | None) -> None:
-        response = event_stream(log.broadcast, tail, 1, job, stopping)
+    async def follow(which: EventFilter) -> None:
+        response = event_stream(log.broadcast, tail, 1, which, stopping)
         async for event in response.body_iterator:
-            got.append((job, event.id))
+            got.append((which, event.id))
 
-    streams = [asyncio.create_task(follow(job)) for job in JOBS for _ in range(40)]
+    streams = [asyncio.create_task(follow(which)) for which in FOLLOWED[:3] for _ in range(40)]
     await asyncio.sleep(0.05)
     log.reads = 0
     for number in range(2, 7):
@@ -126,7 +129,7 @@ async def test_a_hundred_streams_read_each_commit_once() -> None:
     stopping.set()
     log.broadcast.wake()
     await asyncio.gather(*streams)
-    assert {job for job, _ in got} == {"a", None}
+    assert [which for which in FOLLOWED if any(which == each for each, _ in got)] == [FOLLOWED[0], ALL]
     assert (
         log.reads <= 5 * 4 + 10
     )  # each commit needs one read that finds it and one that finds no more; some a second look

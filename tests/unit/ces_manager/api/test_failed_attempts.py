@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from ces_manager.api import failed_attempts
+from ces_manager.api import failed_attempts, failure_counts
 from ces_manager.api.auth import AGENTS
-from ces_manager.api.failed_attempts import FailedAttempts, FailureCounts
+from ces_manager.api.failed_attempts import FailedAttempts
+from ces_manager.api.failure_counts import FailureCounts
 
 
 def test_who_fails_too_often_waits_and_then_may_try_again() -> None:
@@ -26,10 +27,10 @@ def test_who_fails_too_often_waits_and_then_may_try_again() -> None:
 
 def test_addresses_that_come_and_go_fill_no_memory() -> None:
     counts = FailureCounts(per_s=1.0, burst=1)
-    for number in range(failed_attempts.MOST_ADDRESSES + 10):
+    for number in range(failure_counts.MOST_ADDRESSES + 10):
         counts.failed(str(number), 0.0)
     assert counts.wait_s("0", 0.0) == 0, "the first are forgotten"
-    assert counts.wait_s(str(failed_attempts.MOST_ADDRESSES + 9), 0.0) > 0
+    assert counts.wait_s(str(failure_counts.MOST_ADDRESSES + 9), 0.0) > 0
 
 
 async def test_an_address_of_the_old_kind_is_itself_however_it_is_written() -> None:

@@ -17,6 +17,7 @@ from manager_world import World, ring
 
 from ces_common.jobfile import JobFile
 from ces_common.queuefile import QueueFile
+from ces_manager.access.identities import Identities
 from ces_manager.api import cluster, jobs, strict_route
 from ces_manager.api.app import make_app
 from ces_manager.api.context import Context
@@ -33,11 +34,12 @@ async def http(world: World) -> AsyncIterator[httpx.AsyncClient]:
     database = Database(world.uow, world.clock)
     parts = {
         "database": database,
+        "identities": Identities(database, TOKEN),
         "measurements": Measurements(),
         "queue": QueueFile(),
         "failure_detector": world.failure_detector,
     }
-    app = make_app(cast(Context, type("Parts", (), parts)), TOKEN, lambda: None)
+    app = make_app(cast(Context, type("Parts", (), parts)), lambda: None)
     headers = {"Authorization": f"Bearer {TOKEN}"}
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app), base_url="http://manager", headers=headers

@@ -7,6 +7,7 @@ from typing import cast
 import httpx
 from manager_world import World, ring
 
+from ces_manager.access.identities import Identities
 from ces_manager.api.app import make_app
 from ces_manager.api.context import Context
 from ces_manager.database import Database
@@ -17,8 +18,13 @@ TOKEN = "t"
 
 async def test_a_job_says_for_whom_it_waits(world: World) -> None:
     database = Database(world.uow, world.clock)
-    parts = {"database": database, "measurements": Measurements(), "failure_detector": world.failure_detector}
-    app = make_app(cast(Context, type("Parts", (), parts)), TOKEN, lambda: None)
+    parts = {
+        "database": database,
+        "identities": Identities(database, TOKEN),
+        "measurements": Measurements(),
+        "failure_detector": world.failure_detector,
+    }
+    app = make_app(cast(Context, type("Parts", (), parts)), lambda: None)
     job = world.submit(ring(tasks=1))
     assert world.commit(world.propose(job, ["a"])) is None
     world.expire()

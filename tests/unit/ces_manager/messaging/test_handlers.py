@@ -8,7 +8,7 @@ from pathlib import Path
 from manager_world import World, full_mesh, ring, sqlite_url
 from memory_bus import MemoryBroker, MemoryBus
 
-from ces_common.db.outbox import events_after
+from ces_common.db.outbox import ALL, events_after
 from ces_common.messages.base import Message
 from ces_common.messages.events import (
     NetworkReady,
@@ -125,4 +125,4 @@ async def test_a_preemption_is_committed_as_the_queue_file_allows(tmp_path: Path
 def told(world: World) -> list[tuple[str, str]]:
     """Type and job of every event, in order."""
     with world.uow.read() as tx:
-        return [(event.type.removeprefix("ces.v1."), event.job or "") for event in events_after(tx, 0, None, 10**5)]
+        return [(event.type.removeprefix("ces.v1."), event.job or "") for event in events_after(tx, 0, ALL, 10**5)]

@@ -250,7 +250,7 @@ def test_a_second_set_goes_only_for_who_has_seen_a_suspended_job_go_on(world: Wo
     ("queue", "said"),
     [
         (QueueFile(), "the queue file sets no preemption"),
-        (QueueFile(preemption=81), "has priority 90, job low has 10: the queue file's preemption asks for 81 less"),
+        (QueueFile(preemption=81), "has 10: the queue file's preemption asks for 81 less"),
         (QueueFile(preemption=80), None),
     ],
 )

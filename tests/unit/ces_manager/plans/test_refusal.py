@@ -7,7 +7,7 @@ from datetime import timedelta
 from manager_world import START, World, ring
 from queue_refusals import NARROW, page, queue_status, refuse
 
-from ces_common.db.outbox import events_after
+from ces_common.db.outbox import ALL, events_after
 from ces_common.messages.api import QueuePage
 from ces_common.messages.events import JobWaiting, parse_event
 from ces_manager.jobs import job_views
@@ -18,7 +18,7 @@ from ces_manager.queue.live import QueueReport
 
 def waited(world: World) -> list[JobWaiting]:
     with world.uow.read() as tx:
-        events = [parse_event(event.body.encode()) for event in events_after(tx, 0, None, 1000)]
+        events = [parse_event(event.body.encode()) for event in events_after(tx, 0, ALL, 1000)]
     return [event.data for event in events if isinstance(event.data, JobWaiting)]
 
 

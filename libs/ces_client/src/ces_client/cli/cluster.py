@@ -189,12 +189,15 @@ def events(
         typer.Argument(metavar="[JOB]", help="only of this job (id or name)", autocompletion=completion.jobs),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="show new ones as they happen")] = False,
+    actor: Annotated[str | None, typer.Option("--actor", help="only what the token of this name asked for")] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Show what has happened; with -f, go on with what happens."""
     with session.connect() as client:
         try:
             for event in _events(client, session.job_id(client, job) if job else None, follow):
+                if actor is not None and event.data.get("actor") != actor:
+                    continue
                 if output == Output.JSON:
                     show_json_line({"type": event.type, "sequence": event.sequence, "data": event.data})
                 elif event.sequence is not None:
@@ -221,6 +224,8 @@ def event_line(event: StreamEvent) -> Text:
     )
     if event.type == "ces.v1.job.waiting":
         told += f" {_what_for(event)}"
+    if event.data.get("actor"):
+        told += f" by {event.data['actor']}"
     moment = str(event.data.get("time", ""))[11:19]
     return Text.assemble(
         (f"{event.sequence:>6} ", "dim"),

@@ -29,12 +29,13 @@ def login(
     """Check URL and token, and keep them for later commands."""
     context = Context(url.rstrip("/"), token, str(ca.resolve()) if ca else None)
     with Client.from_context(context, patience_s=LOGIN_S) as client:
+        who = client.whoami()
         nodes = len(list(client.nodes.list()))
     path = save_context(context)
     if output == Output.JSON:
-        show_json({"url": context.url, "context": str(path), "nodes": nodes})
+        show_json({"url": context.url, "context": str(path), "nodes": nodes, "name": who.name, "role": who.role})
     else:
-        show(Text(f"logged in to {context.url} ({nodes} nodes); kept in {path}"))
+        show(Text(f"logged in to {context.url} as {who.name}, {who.role} ({nodes} nodes); kept in {path}"))
 
 
 def doctor(output: OutputOption = Output.TABLE) -> None:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from ces_common.db.tables import EventRow
+from ces_common.db.tables import EventRow, JobRow
 from ces_common.db.uow import ReadTx
 
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """A numbered event. ``body`` is the CloudEvent in structured JSON, ready to be sent."""
+    """A numbered event. ``body`` is the CloudEvent in structured JSON, ready to be sent. ``tenant``: whose job it is
+    about; None for what is about none."""
 
     sequence: int
     id: str
@@ -22,8 +23,21 @@ class StoredEvent:
     bus_subject: str
     job: str | None
     body: str
+    tenant: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events somebody follows: those of one job, or of all jobs of some tenants. None: no matter which."""
+
+    job: str | None = None
+    tenants: Collection[str] | None = None
+
+    def admits(self, event: StoredEvent) -> bool:
+        return self.job in (None, event.job) and (self.tenants is None or event.tenant in self.tenants)
+
+
+ALL = EventFilter()
 _COLUMNS = (EventRow.sequence, EventRow.id, EventRow.type, EventRow.bus_subject, EventRow.job, EventRow.body)
 
 
@@ -42,11 +56,14 @@ def mark_published(session: Session, sequences: Sequence[int]) -> None:
         )
 
 
-def events_after(tx: ReadTx, sequence: int, job: str | None, limit: int) -> list[StoredEvent]:
-    """Events numbered above ``sequence``, of one job or all, in order."""
-    query = select(*_COLUMNS).where(EventRow.sequence > sequence)
-    if job is not None:
-        query = query.where(EventRow.job == job)
+def events_after(tx: ReadTx, sequence: int, which: EventFilter, limit: int) -> list[StoredEvent]:
+    """Events numbered above ``sequence``, in order. Those of a job that is no more belong to no tenant."""
+    query = select(*_COLUMNS, JobRow.tenant).outerjoin(JobRow, JobRow.id == EventRow.job)
+    query = query.where(EventRow.sequence > sequence)
+    if which.job is not None:
+        query = query.where(EventRow.job == which.job)
+    if which.tenants is not None:
+        query = query.where(JobRow.tenant.in_(which.tenants))
     return [StoredEvent(*row) for row in tx.session.execute(query.order_by(EventRow.sequence).limit(limit))]
 
 

@@ -277,6 +277,24 @@ class JoinTokenRow(Base):
     used_for: Mapped[str | None] = mapped_column(String(64))
 
 
+class AccessTokenRow(Base):
+    """An access token: ``id`` is in it, of the rest only ``hash`` (SHA-256) is kept. ``tenants``: none for all. Its
+    name stays taken when it is revoked: events name it."""
+
+    __tablename__ = "access_tokens"
+    name: Mapped[str] = mapped_column(String(63), primary_key=True)
+    id: Mapped[str] = mapped_column(_ID, unique=True)
+    hash: Mapped[str] = mapped_column(String(64))
+    role: Mapped[str] = mapped_column(String(16))
+    tenants: Mapped[list[str] | None] = mapped_column(Json(list[str] | None))
+    max_priority: Mapped[int] = mapped_column(Integer)
+    created_at: Mapped[datetime] = mapped_column(UtcTime)
+    created_by: Mapped[str] = mapped_column(String(128))
+    expires_at: Mapped[datetime] = mapped_column(UtcTime)
+    last_used_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    revoked_at: Mapped[datetime | None] = mapped_column(UtcTime)
+
+
 class RevokedKeyRow(Base):
     """The public key of a node that was forgotten, or of the device in whose place another has joined: no credential
     for it is good any more, and it is never admitted again."""

@@ -69,11 +69,11 @@ class ReadTx:
 
 
 class WriteTx(ReadTx):
-    """A transaction that holds the version row's lock: no other writer runs beside it."""
+    """A transaction that holds the version row's lock: no other writer runs beside it. ``actor``: who asked for it."""
 
-    def __init__(self, session: Session, now: datetime) -> None:
+    def __init__(self, session: Session, now: datetime, actor: str | None = None) -> None:
         super().__init__(session)
-        self.now = now
+        self.now, self.actor = now, actor
         self._cluster = _read_cluster(session, _LOCK)
         self._before = replace(self._cluster)
         self._version: int | None = None
@@ -96,7 +96,7 @@ class WriteTx(ReadTx):
         """
         self._cluster.sequence += 1
         event = new_event(SOURCE, aggregate, kind, subject, data, self.now)
-        event = event.model_copy(update={"sequence": self._cluster.sequence})
+        event = event.model_copy(update={"sequence": self._cluster.sequence, "actor": self.actor})
         self._events.append(
             {
                 "sequence": self._cluster.sequence,
@@ -151,11 +151,11 @@ class UnitOfWork:
         self._turns = WriteTurns(BUSY_TIMEOUT_MS / 1000) if engine.dialect.name == "sqlite" else None
 
     @contextmanager
-    def write(self, now: datetime) -> Iterator[WriteTx]:
+    def write(self, now: datetime, actor: str | None = None) -> Iterator[WriteTx]:
         """Commits at the end; an exception leaves the database as it was."""
         with self._turn(False), Session(self._writing, expire_on_commit=False) as session, session.begin():
             self._look_at_timeline(session)
-            tx = WriteTx(session, now)
+            tx = WriteTx(session, now, actor)
             yield tx
             tx.complete()
 

@@ -11,7 +11,7 @@ from ulid import ULID
 from ces_common import subjects
 from ces_common.jobfile import Preemption
 from ces_common.messages.base import Message
-from ces_common.messages.bounds import Count, ExitCode, Number, Small
+from ces_common.messages.bounds import Count, ExitCode, Id, Number, Small
 from ces_common.messages.records import AllocationRecord, FlowRecord, LinkState, Rate
 from ces_common.states import AllocationState, JobState
 
@@ -304,7 +304,8 @@ EVENTS: dict[tuple[str, str], type[Message]] = {
 
 
 class CloudEvent(Message, Generic[D]):
-    """The envelope. ``subject`` is the aggregate's id, ``sequence`` the manager's number for it (its own only)."""
+    """The envelope. ``subject`` is the aggregate's id, ``sequence`` the manager's number for it (its own only),
+    ``actor`` the name of whoever asked for the change; None where nobody did."""
 
     specversion: Literal["1.0"] = "1.0"
     id: str = Field(min_length=1, max_length=128)
@@ -314,6 +315,7 @@ class CloudEvent(Message, Generic[D]):
     time: datetime
     datacontenttype: Literal["application/json"] = "application/json"
     sequence: Count | None = None
+    actor: Id | None = None
     data: D
 
     @property

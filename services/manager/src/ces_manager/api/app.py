@@ -9,21 +9,22 @@ from fastapi.security import HTTPBearer
 
 from ces_common.health import Ready, health_routes
 from ces_common.messages.api import Problem
-from ces_manager.api import cluster, jobs, problems
+from ces_manager.api import cluster, jobs, problems, tokens
 from ces_manager.api.auth import BearerAuth
 from ces_manager.api.context import Context
 from ces_manager.api.description_page import description_route
 from ces_manager.api.failed_attempts import FailedAttempts
 from ces_manager.api.limits import BodyLimit, StreamLimit, ZeroCharacters
 
+ROUTERS = (jobs.router, cluster.router, tokens.router)
 DESCRIPTION = "Places distributed-training jobs on edge nodes, with bandwidth and path for every flow."
 REFUSAL = {"description": "Refused", "content": {problems.MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
 REFUSALS: dict[int | str, dict[str, Any]] = {"default": REFUSAL}
 # It refuses nothing (BearerAuth does), but tells readers of the description how to send the token.
-TOKEN = Depends(HTTPBearer(auto_error=False, description="The admin token"))
+TOKEN = Depends(HTTPBearer(auto_error=False, description="An access token"))
 
 
-def make_app(context: Context, token: str, ready: Ready) -> FastAPI:
+def make_app(context: Context, ready: Ready) -> FastAPI:
     app = FastAPI(
         title="CES",
         version="1",
@@ -35,12 +36,12 @@ def make_app(context: Context, token: str, ready: Ready) -> FastAPI:
     )
     app.state.context = context
     problems.install(app)
-    app.include_router(jobs.router)
-    app.include_router(cluster.router)
+    for router in ROUTERS:
+        app.include_router(router)
     app.router.routes.extend([*health_routes(ready), description_route(app.openapi)])
     app.add_middleware(StreamLimit)  # behind the token's check
     app.add_middleware(BodyLimit)
     app.add_middleware(ZeroCharacters)
-    app.add_middleware(BearerAuth, token=token)
+    app.add_middleware(BearerAuth, context=context)
     app.add_middleware(FailedAttempts)
     return app

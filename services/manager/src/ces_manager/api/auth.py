@@ -1,16 +1,29 @@
-"""Authentication by the admin token. Health, metrics and the API's description are open, and so is what agents ask, who
-prove themselves by a join token or by their keys."""
+"""Authentication by access tokens, and the roles that routes need. Health, metrics and the API's description are open,
+and so is what agents ask, who prove themselves by a join token or by their keys."""
 
 from __future__ import annotations
 
-import hmac
+import math
 import stat
+import time
 from pathlib import Path
 
+import structlog
+from fastapi import Depends, Request
+from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ces_common.db import UNAVAILABLE, cause_of
+from ces_common.messages.identities import Identity
+from ces_common.roles import Role
 from ces_common.service import BadSetup
+from ces_manager.api.context import Context
+from ces_manager.api.failure_counts import BURST, FAILURES_PER_S, FailureCounts, network_of
 from ces_manager.api.problems import problem
+from ces_manager.errors import Forbidden
+
+log = structlog.get_logger()
+IDENTITY = "identity"
 
 AGENTS = frozenset({"/v1/nodes/join", "/v1/nodes/renew"})
 OPEN = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"}) | AGENTS
@@ -32,25 +45,71 @@ def read_secret(path: Path, what: str) -> str:
 
 
 class BearerAuth:
-    """Refuses every request without the token, before anything of it is read."""
+    """Refuses every request without a token that admits somebody, before anything of it is read; says to what follows
+    whose it is. Whoever guesses tokens waits."""
 
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app, self._token = app, token.encode()
+    def __init__(self, app: ASGIApp, context: Context) -> None:
+        self._app, self._context = app, context
+        self._failures = FailureCounts(FAILURES_PER_S, BURST)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in OPEN and not self._allowed(scope):
-            answer = problem(
-                401,
-                "send the admin token: Authorization: Bearer <token>",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
-            await answer(scope, receive, send)
-            return
+        if scope["type"] == "http" and scope["path"] not in OPEN:
+            answer = await self._admit(scope)
+            if answer is not None:
+                await answer(scope, receive, send)
+                return
         await self._app(scope, receive, send)
 
-    def _allowed(self, scope: Scope) -> bool:
-        for name, value in scope["headers"]:
-            if name == b"authorization":
-                kind, _, given = value.partition(b" ")
-                return kind.lower() == b"bearer" and hmac.compare_digest(given.strip(), self._token)
-        return False
+    async def _admit(self, scope: Scope) -> JSONResponse | None:
+        """How a request is refused; None for one that is not."""
+        token = _bearer(scope)
+        if token is None:
+            return _unauthenticated("send a token: Authorization: Bearer <token>")
+        address, now = network_of(scope["client"][0]) if scope.get("client") else "", time.monotonic()
+        wait_s = self._failures.wait_s(address, now)
+        if wait_s > 0 and not self._context.identities.knows(token):
+            text = "too many wrong tokens came from this address"
+            return problem(429, text, headers={"Retry-After": str(math.ceil(wait_s))})
+        try:
+            scope.setdefault("state", {})[IDENTITY] = await self._context.identities.of(token)
+        except Forbidden as error:
+            self._failures.failed(address, now)
+            return _unauthenticated(error.detail)
+        except UNAVAILABLE as error:
+            log.error("the database does not answer", error=cause_of(error))
+            return problem(503, "the database does not answer; try again in a moment")
+        return None
+
+
+def _bearer(scope: Scope) -> str | None:
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            kind, _, given = value.partition(b" ")
+            return given.strip().decode("latin-1") if kind.lower() == b"bearer" else None
+    return None
+
+
+def _unauthenticated(detail: str) -> JSONResponse:
+    return problem(401, detail, headers={"WWW-Authenticate": "Bearer"})
+
+
+def identity_of(request: Request) -> Identity:
+    """Who asks. Only behind BearerAuth, and not on open addresses."""
+    identity: Identity = request.scope["state"][IDENTITY]
+    return identity
+
+
+class Requires:
+    """A dependency of a route: it needs this role."""
+
+    def __init__(self, role: Role) -> None:
+        self.role = role
+
+    def __call__(self, request: Request) -> None:
+        """Raises Forbidden."""
+        identity = identity_of(request)
+        if not identity.role.includes(self.role):
+            raise Forbidden(f"this needs the role {self.role}, and token {identity.name} has {identity.role}")
+
+
+VIEWER, SUBMITTER, OPERATOR, ADMIN = (Depends(Requires(role)) for role in Role)

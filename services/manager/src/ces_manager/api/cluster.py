@@ -27,6 +27,7 @@ from ces_common.messages.api import (
 from ces_common.messages.queries import Credential
 from ces_common.natsauth import SIGNATURE, is_signed
 from ces_common.natsauth.signed_requests import Purpose
+from ces_manager.api.auth import OPERATOR, VIEWER, identity_of
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.parameters import Cursor, Limit, PathName
 from ces_manager.api.strict_route import StrictRoute
@@ -45,16 +46,16 @@ router = APIRouter(prefix="/v1", tags=["cluster"], route_class=StrictRoute)
 Signature = Annotated[str | None, Header(alias=SIGNATURE, max_length=256, description="Of the body, by the node's key")]
 
 
-@router.get("/nodes")
+@router.get("/nodes", dependencies=[VIEWER])
 async def nodes(request: Request, limit: Limit = 100, cursor: Cursor = None) -> Page[NodeView]:
     """Nodes with what they have, what is allocated and what was last measured."""
-    context = context_of(request)
+    context, tenants = context_of(request), identity_of(request).tenants
     return await context.database.read(
-        lambda tx: node_views.list_nodes(tx, context.measurements, cursor=cursor, limit=limit)
+        lambda tx: node_views.list_nodes(tx, context.measurements, cursor=cursor, limit=limit, tenants=tenants)
     )
 
 
-@router.get("/links")
+@router.get("/links", dependencies=[VIEWER])
 async def links(request: Request, limit: Limit = 100, cursor: Cursor = None) -> Page[LinkView]:
     """Directed links with capacity, reservations and what was last measured."""
     context = context_of(request)
@@ -63,7 +64,7 @@ async def links(request: Request, limit: Limit = 100, cursor: Cursor = None) -> 
     )
 
 
-@router.post("/links/{src}/{dst}/probe")
+@router.post("/links/{src}/{dst}/probe", dependencies=[OPERATOR])
 async def probe(request: Request, src: PathName, dst: PathName, body: LinkProbeRequest | None = None) -> LinkProbeView:
     """Fill what is idle of a link for a moment, to measure its capacity; a measured one counts where it is lower than
     configured. Reserved flows keep their rates, unless the wire carries less than is configured."""
@@ -71,26 +72,28 @@ async def probe(request: Request, src: PathName, dst: PathName, body: LinkProbeR
     return await context_of(request).prober.probe(src, dst, seconds)
 
 
-@router.get("/topology")
+@router.get("/topology", dependencies=[VIEWER])
 async def get_topology(request: Request) -> TopologyView:
     """All nodes, links and media."""
-    context = context_of(request)
-    return await context.database.read(lambda tx: node_views.topology_view(tx, context.measurements))
+    context, tenants = context_of(request), identity_of(request).tenants
+    return await context.database.read(lambda tx: node_views.topology_view(tx, context.measurements, tenants))
 
 
-@router.put("/topology")
+@router.put("/topology", dependencies=[OPERATOR])
 async def put_topology(request: Request, topology: TopologyFile) -> TopologyView:
     """Replace all links and media."""
     context = context_of(request)
-    await context.database.requested_write(lambda tx: replace_topology(tx, topology))
+    await context.database.requested_write(lambda tx: replace_topology(tx, topology), identity_of(request).name)
     return await context.database.read(lambda tx: node_views.topology_view(tx, context.measurements))
 
 
-@router.post("/nodes/tokens", status_code=201)
+@router.post("/nodes/tokens", status_code=201, dependencies=[OPERATOR])
 async def create_token(request: Request, body: JoinTokenRequest) -> JoinToken:
     """A one-time token with which a node may join. It is shown only here."""
     context = context_of(request)
-    return await context.database.requested_write(lambda tx: membership.create_token(tx, body))
+    return await context.database.requested_write(
+        lambda tx: membership.create_token(tx, body), identity_of(request).name
+    )
 
 
 @router.post("/nodes/join")
@@ -105,7 +108,7 @@ async def join(request: Request, body: JoinRequest, signature: Signature = None)
         check_host_address(body.host_address, request.client.host if request.client else None)
     jwt = context.issuer.issue(body.name, body.public_key)
     if joined is None:
-        joined = await database.requested_write(lambda tx: membership.join_node(tx, body))
+        joined = await database.requested_write(lambda tx: membership.join_node(tx, body), body.name)
         if joined.replaced and (outcome := await _revoke(context, body.name)) != "revoked":
             log.error("the device before can still speak for the node", node=body.name, its_key=outcome)
     return JoinAnswer(node=joined.node, jwt=jwt, nats_urls=context.agents_nats_urls, subnet=joined.subnet)
@@ -145,25 +148,25 @@ async def _revoke(context: Context, node: str) -> Outcome:
     return outcome
 
 
-@router.post("/nodes/{node}/cordon")
+@router.post("/nodes/{node}/cordon", dependencies=[OPERATOR])
 async def cordon(request: Request, node: PathName) -> NodeView:
     """No new tasks go to the node; those that run stay."""
-    return await _operate(context_of(request), operations.cordon, node)
+    return await _operate(request, operations.cordon, node)
 
 
-@router.post("/nodes/{node}/uncordon")
+@router.post("/nodes/{node}/uncordon", dependencies=[OPERATOR])
 async def uncordon(request: Request, node: PathName) -> NodeView:
     """New tasks may go to the node again."""
-    return await _operate(context_of(request), operations.uncordon, node)
+    return await _operate(request, operations.uncordon, node)
 
 
-@router.post("/nodes/{node}/drain", status_code=202)
+@router.post("/nodes/{node}/drain", status_code=202, dependencies=[OPERATOR])
 async def drain(request: Request, node: PathName) -> NodeView:
     """Cordon the node and have its jobs rescheduled elsewhere."""
-    return await _operate(context_of(request), operations.drain, node)
+    return await _operate(request, operations.drain, node)
 
 
-@router.post("/nodes/{node}/forget")
+@router.post("/nodes/{node}/forget", dependencies=[OPERATOR])
 async def forget(request: Request, node: PathName) -> ForgottenNode:
     """Remove a lost node for good: its jobs are placed again, its credential is refused. One that is alive must be
     drained first. The name may join again, with a new token and a new key."""
@@ -175,11 +178,12 @@ async def forget(request: Request, node: PathName) -> ForgottenNode:
         age_s = detector.nodes.age(node, detector.hearing()) if silent else 0.0
         return forget_node(tx, context.timeouts, age_s, node)
 
-    touched = await context.database.requested_write(act)
+    touched = await context.database.requested_write(act, identity_of(request).name)
     return ForgottenNode(node=node, jobs=touched, credential=await _revoke(context, node))
 
 
-async def _operate(context: Context, operation: Callable[[WriteTx, str], str | None], node: str) -> NodeView:
-    remark = await context.database.requested_write(lambda tx: operation(tx, node))
+async def _operate(request: Request, operation: Callable[[WriteTx, str], str | None], node: str) -> NodeView:
+    context, actor = context_of(request), identity_of(request).name
+    remark = await context.database.requested_write(lambda tx: operation(tx, node), actor)
     view = await context.database.read(lambda tx: node_views.node_view(tx, node, context.measurements))
     return view.model_copy(update={"remark": remark})

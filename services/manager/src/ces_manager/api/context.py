@@ -10,6 +10,7 @@ from fastapi import Request
 from ces_common.bus.port import Bus
 from ces_common.db.outbox import events_after, latest_event
 from ces_common.queuefile import QueueFile
+from ces_manager.access.identities import Identities
 from ces_manager.api.event_tail import EventTail
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
@@ -36,6 +37,7 @@ class Context:
     queue: QueueFile
     live_queue: LiveQueue
     issuer: Issuer
+    identities: Identities
     agents_nats_urls: list[str]
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     renewals: NodeRate = field(default_factory=lambda: NodeRate(RENEWALS_PER_S, RENEWAL_BURST))  # over REST, by key
@@ -44,7 +46,7 @@ class Context:
     def __post_init__(self) -> None:
         database = self.database
         self.events = EventTail(
-            lambda after, job, limit: database.read(lambda tx: events_after(tx, after, job, limit)),
+            lambda after, which, limit: database.read(lambda tx: events_after(tx, after, which, limit)),
             lambda: database.read(latest_event),
             self.broadcast,
         )

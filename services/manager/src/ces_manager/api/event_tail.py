@@ -7,13 +7,13 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from ces_common.db.outbox import StoredEvent
+from ces_common.db.outbox import ALL, EventFilter, StoredEvent
 from ces_manager.broadcast import Broadcast
 
 BATCH = 200
 KEPT = 500  # events
 LOOK_S = 1.0  # after which what another manager may have committed is looked for
-ReadEvents = Callable[[int, str | None, int], Awaitable[list[StoredEvent]]]  # after, job, limit
+ReadEvents = Callable[[int, EventFilter, int], Awaitable[list[StoredEvent]]]  # after, which, limit
 Latest = Callable[[], Awaitable[int]]
 
 
@@ -26,14 +26,14 @@ class EventTail:
         self._looked: tuple[int, float] | None = None  # at the last look: commits so far, and when it was
         self._lock = asyncio.Lock()
 
-    async def after(self, seen: int, job: str | None) -> tuple[list[StoredEvent], int]:
-        """Some events above number ``seen``, of a job or all, in order; and the number up to which there is no other.
-        No events where there is none yet."""
+    async def after(self, seen: int, which: EventFilter) -> tuple[list[StoredEvent], int]:
+        """Some of these events above number ``seen``, in order; and the number up to which there is no other. No events
+        where there is none yet."""
         last = await self._look()
         if seen >= self._before:
-            found = [event for event in self._kept if event.sequence > seen and job in (None, event.job)]
+            found = [event for event in self._kept if event.sequence > seen and which.admits(event)]
             return found, max(seen, last)
-        found = await self._read(seen, job, BATCH)
+        found = await self._read(seen, which, BATCH)
         return found, max(found[-1].sequence if found else seen, last if len(found) < BATCH else 0)
 
     async def _look(self) -> int:
@@ -48,7 +48,7 @@ class EventTail:
             if self._last is None or latest < self._last or latest - self._last > KEPT:
                 self._kept.clear()
                 self._before = self._last = latest
-            while self._last < latest and (events := await self._read(self._last, None, BATCH)):
+            while self._last < latest and (events := await self._read(self._last, ALL, BATCH)):
                 self._kept.extend(events)
                 self._last = events[-1].sequence
                 while len(self._kept) > KEPT:

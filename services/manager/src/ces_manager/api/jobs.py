@@ -1,23 +1,26 @@
-"""Routes about jobs."""
+"""Routes about jobs. Whoever is limited to some tenants sees no others' jobs, as if these were not there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime
 from sse_starlette import EventSourceResponse
 
 from ces_common import subjects
 from ces_common.db import WriteTx
+from ces_common.db.outbox import EventFilter
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import JobFlowsView, JobSummary, JobView, Page, PlanForecast, PlanView, QueuePage
 from ces_common.messages.bounds import MAX_ID
 from ces_common.messages.queries import PlanAnswer, PlanQuery
 from ces_common.states import JOB_PLACED, JOB_WAITS, JobState
 from ces_manager import paging
+from ces_manager.access.allowance import allowed
+from ces_manager.api.auth import SUBMITTER, VIEWER, identity_of
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.logs import follow_logs
 from ces_manager.api.parameters import Cursor, EventNumber, Limit, Lines, PathName, QueryName
@@ -26,6 +29,7 @@ from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Invalid
 from ces_manager.jobs import commands, job_views, submission
 from ces_manager.jobs.admission import check_inputs, check_tenant
+from ces_manager.jobs.transitions import check_visible
 from ces_manager.network import flow_rates
 from ces_manager.queue.page import queue_page
 from ces_manager.queue.status import job_names, with_holder_names
@@ -34,7 +38,18 @@ router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
 PLAN_TIMEOUT_S = 30.0
 
 
-@router.post("/jobs", status_code=201)
+async def _visible(request: Request, job: PathName) -> str:
+    """The job in the address. Raises NotFound, also for one of a tenant that does not concern whoever asks."""
+    tenants = identity_of(request).tenants
+    if tenants is not None:
+        await context_of(request).database.read(lambda tx: check_visible(tx, job, tenants))
+    return job
+
+
+VisibleJob = Annotated[str, Depends(_visible)]
+
+
+@router.post("/jobs", status_code=201, dependencies=[SUBMITTER])
 async def submit(
     request: Request,
     response: Response,
@@ -42,18 +57,19 @@ async def submit(
     idempotency_key: Annotated[str | None, Header(max_length=255)] = None,
 ) -> JobView:
     """Submit a job. With an `Idempotency-Key`, sending it again gives the same job."""
-    context = context_of(request)
+    context, identity = context_of(request), identity_of(request)
+    job = allowed(identity, job)
 
     def submitted(tx: WriteTx) -> JobView:
         row = submission.submit_job(tx, job, idempotency_key, context.queue)
-        return job_views.job_view(tx, row.id, context.measurements)
+        return job_views.job_view(tx, row.id, context.measurements, identity.tenants)
 
-    view = await context.database.requested_write(submitted)
+    view = await context.database.requested_write(submitted, identity.name)
     response.headers["Location"] = f"/v1/jobs/{view.id}"
     return _as_known_now(context, view)
 
 
-@router.get("/jobs")
+@router.get("/jobs", dependencies=[VIEWER])
 async def list_jobs(
     request: Request,
     state: JobState | None = None,
@@ -62,33 +78,35 @@ async def list_jobs(
     cursor: Cursor = None,
 ) -> Page[JobSummary]:
     """Jobs, newest first."""
+    tenants = identity_of(request).tenants
     return await context_of(request).database.read(
-        lambda tx: job_views.list_jobs(tx, cursor=cursor, limit=limit, state=state, name=name)
+        lambda tx: job_views.list_jobs(tx, cursor=cursor, limit=limit, state=state, name=name, tenants=tenants)
     )
 
 
-@router.get("/jobs/{job}")
-async def get_job(request: Request, job: PathName) -> JobView:
+@router.get("/jobs/{job}", dependencies=[VIEWER])
+async def get_job(request: Request, job: VisibleJob) -> JobView:
     """A job with its placement, its flows and what was last measured of them."""
     context = context_of(request)
-    view = await _view(context, job)
+    view = await _view(request, job)
     if view.state not in JOB_WAITS:
         return view
     queue_status = (await context.live_queue.look()).by_job.get(view.id)
     if queue_status is None:
         return view
-    (live,) = await context.database.read(lambda tx: with_holder_names(tx, [queue_status]))
+    tenants = identity_of(request).tenants
+    (live,) = await context.database.read(lambda tx: with_holder_names(tx, [queue_status], tenants))
     return view.model_copy(update={"queue_status": live, "waiting": live.reason or view.waiting})
 
 
-@router.get("/jobs/{job}/plan")
-async def get_plan(request: Request, job: PathName) -> PlanView:
+@router.get("/jobs/{job}/plan", dependencies=[VIEWER])
+async def get_plan(request: Request, job: VisibleJob) -> PlanView:
     """The committed plan of the job's current attempt, with what was considered."""
     return await context_of(request).database.read(lambda tx: job_views.plan_view(tx, job))
 
 
-@router.get("/jobs/{job}/flows")
-async def get_flows(request: Request, job: PathName, since: AwareDatetime | None = None) -> JobFlowsView:
+@router.get("/jobs/{job}/flows", dependencies=[VIEWER])
+async def get_flows(request: Request, job: VisibleJob, since: AwareDatetime | None = None) -> JobFlowsView:
     """A job's flows: asked, given and carried, link by link, from `since` on: the last minute if left out, the last
     five at most."""
     context = context_of(request)
@@ -96,28 +114,28 @@ async def get_flows(request: Request, job: PathName, since: AwareDatetime | None
     return await context.database.read(lambda tx: flow_rates.job_flows_view(tx, job, context.measurements, now, since))
 
 
-@router.delete("/jobs/{job}", status_code=202)
-async def cancel(request: Request, job: PathName) -> JobView:
+@router.delete("/jobs/{job}", status_code=202, dependencies=[SUBMITTER])
+async def cancel(request: Request, job: VisibleJob) -> JobView:
     """Cancel a job: its workers are stopped, everything is released."""
     return await _command(request, commands.cancel_job, job)
 
 
-@router.post("/jobs/{job}/pause")
-async def pause(request: Request, job: PathName) -> JobView:
+@router.post("/jobs/{job}/pause", dependencies=[SUBMITTER])
+async def pause(request: Request, job: VisibleJob) -> JobView:
     """Freeze a running job's workers; it keeps what it holds."""
     return await _command(request, commands.pause_job, job)
 
 
-@router.post("/jobs/{job}/resume")
-async def resume(request: Request, job: PathName) -> JobView:
+@router.post("/jobs/{job}/resume", dependencies=[SUBMITTER])
+async def resume(request: Request, job: VisibleJob) -> JobView:
     """Let a paused job run on. One that is suspended runs on by itself, as soon as there is room."""
     return await _command(request, commands.resume_job, job)
 
 
-@router.get("/jobs/{job}/logs", response_class=StreamingResponse)
+@router.get("/jobs/{job}/logs", response_class=StreamingResponse, dependencies=[VIEWER])
 async def logs(
     request: Request,
-    job: PathName,
+    job: VisibleJob,
     task: QueryName = None,
     follow: bool = False,
     tail: Lines = None,
@@ -125,67 +143,71 @@ async def logs(
     """What a job's workers printed, as plain text; lines are prefixed by their task unless one is named. `tail`: only
     the last N lines of each task, and with `follow` what comes after them."""
     context = context_of(request)
-    view = await _view(context, job)
+    view = await _view(request, job)
     if task is not None and all(each.name != task for each in view.placement):
         names = ", ".join(each.name for each in view.placement[:5])
         raise Invalid("task", f"job {view.name} has no task {task}; its tasks are {names}")
     return StreamingResponse(follow_logs(context, view.id, task, follow, tail), media_type="text/plain; charset=utf-8")
 
 
-@router.get("/jobs/{job}/events", response_class=EventSourceResponse)
+@router.get("/jobs/{job}/events", response_class=EventSourceResponse, dependencies=[VIEWER])
 async def job_events(
     request: Request,
-    job: PathName,
+    job: VisibleJob,
     after: EventNumber = None,
     last_event_id_header: Annotated[str | None, Header(alias="Last-Event-ID", max_length=MAX_ID)] = None,
 ) -> EventSourceResponse:
     """A job's events and progress as server-sent events; resumes after `Last-Event-ID`."""
-    view = await _view(context_of(request), job)
-    return _stream(request, after, last_event_id_header, view.id)
+    view = await _view(request, job)
+    return _stream(request, after, last_event_id_header, EventFilter(job=view.id))
 
 
-@router.get("/events", response_class=EventSourceResponse)
+@router.get("/events", response_class=EventSourceResponse, dependencies=[VIEWER])
 async def events(
     request: Request,
     after: EventNumber = None,
     last_event_id_header: Annotated[str | None, Header(alias="Last-Event-ID", max_length=MAX_ID)] = None,
 ) -> EventSourceResponse:
     """All events as server-sent events; resumes after `Last-Event-ID`."""
-    return _stream(request, after, last_event_id_header, None)
+    which = EventFilter(tenants=identity_of(request).tenants)
+    return _stream(request, after, last_event_id_header, which)
 
 
-@router.post("/plans")
+@router.post("/plans", dependencies=[SUBMITTER])
 async def dry_run(request: Request, job: JobFile) -> PlanForecast:
     """What would happen to a job if it were submitted now, and why; where it has no place, when it would start. Nothing
     is stored."""
-    context = context_of(request)
+    context, identity = context_of(request), identity_of(request)
+    job = allowed(identity, job)
     check_tenant(context.queue, job)
     await context.database.read(lambda tx: check_inputs(tx, job))
     raw = await context.bus.request(
         subjects.rpc("scheduler", "plan"), PlanQuery(job=job).encode(), timeout_s=PLAN_TIMEOUT_S
     )
     answer = PlanAnswer.model_validate_json(raw)
-    holders = await context.database.read(lambda tx: job_names(tx, answer.held_by))
+    holders = await context.database.read(lambda tx: job_names(tx, answer.held_by, identity.tenants))
     return PlanForecast(**dict(answer), holders=holders)
 
 
-@router.get("/queue")
+@router.get("/queue", dependencies=[VIEWER])
 async def queue(request: Request, limit: Limit = 100, cursor: Cursor = None) -> QueuePage:
     """Waiting jobs, first in line first, each with its score, what it waits for, and when it is expected to start.
     Where the scheduler does not answer within a second, `remark` says so, and what it last told is shown."""
     context, after = context_of(request), paging.cursor_number(cursor)
+    tenants = identity_of(request).tenants
     report = await context.live_queue.look()
-    return await context.database.read(lambda tx: queue_page(tx, report, after=after, limit=limit))
+    return await context.database.read(lambda tx: queue_page(tx, report, after=after, limit=limit, tenants=tenants))
 
 
 async def _command(request: Request, command: Callable[[WriteTx, str], str | None], job: str) -> JobView:
     context = context_of(request)
-    remark = await context.database.requested_write(lambda tx: command(tx, job))
-    return await _view(context, job, remark)
+    remark = await context.database.requested_write(lambda tx: command(tx, job), identity_of(request).name)
+    return await _view(request, job, remark)
 
 
-async def _view(context: Context, job: str, remark: str | None = None) -> JobView:
-    view = await context.database.read(lambda tx: job_views.job_view(tx, job, context.measurements))
+async def _view(request: Request, job: str, remark: str | None = None) -> JobView:
+    context, tenants = context_of(request), identity_of(request).tenants
+    view = await context.database.read(lambda tx: job_views.job_view(tx, job, context.measurements, tenants))
     return _as_known_now(context, view, remark)
 
 
@@ -195,10 +217,10 @@ def _as_known_now(context: Context, view: JobView, remark: str | None = None) ->
     return view.model_copy(update={"remark": remark, "reason": waits_for or view.reason})
 
 
-def _stream(request: Request, after: int | None, header: str | None, job: str | None) -> EventSourceResponse:
+def _stream(request: Request, after: int | None, header: str | None, which: EventFilter) -> EventSourceResponse:
     context = context_of(request)
     try:
         start = last_event_id(header, after)
     except ValueError as error:
         raise Invalid("Last-Event-ID", "give the number of the last event that was received") from error
-    return event_stream(context.broadcast, context.events, start, job, context.stopping)
+    return event_stream(context.broadcast, context.events, start, which, context.stopping)

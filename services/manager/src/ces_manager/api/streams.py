@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
+from ces_common.db.outbox import ALL, EventFilter
 from ces_common.messages.reports import Progress
 from ces_manager.api.event_tail import LOOK_S, EventTail
 from ces_manager.api.parameters import LONGEST_NUMBER
@@ -17,9 +18,10 @@ PING_S = 15
 
 
 def event_stream(
-    broadcast: Broadcast, tail: EventTail, after: int, job: str | None, stopping: asyncio.Event
+    broadcast: Broadcast, tail: EventTail, after: int, which: EventFilter, stopping: asyncio.Event
 ) -> EventSourceResponse:
-    """The events after a number, then those to come, until the client leaves or the manager stops."""
+    """The events after a number, then those to come, until the client leaves or the manager stops. Progress says which
+    job it is of, not whose: those who follow some tenants alone hear only that of a job that they name."""
 
     async def body() -> AsyncIterator[ServerSentEvent]:
         seen = after
@@ -27,11 +29,11 @@ def event_stream(
             if stopping.is_set():
                 return
             if progress is not None:
-                if job is None or progress.job == job:
+                if which == ALL or progress.job == which.job:
                     yield ServerSentEvent(event="progress", data=progress.model_dump_json())
                 continue
             while True:
-                events, seen = await tail.after(seen, job)
+                events, seen = await tail.after(seen, which)
                 for event in events:
                     yield ServerSentEvent(id=str(event.sequence), event=event.type, data=event.body)
                 if not events:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from sqlalchemy import select
@@ -23,8 +23,8 @@ from ces_manager.paging import job_cursor
 from ces_manager.queue.status import with_holder_names
 
 
-def job_view(tx: ReadTx, job: str, measurements: Measurements) -> JobView:
-    """Raises NotFound."""
+def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collection[str] | None = None) -> JobView:
+    """``tenants``: whose jobs are named where it waits for them; None for all. Raises NotFound."""
     row = job_row(tx, job)
     allocations = allocations_of(tx, [row])[row.id]
     by_task = {allocation.task: allocation for allocation in allocations}
@@ -32,16 +32,22 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements) -> JobView:
     return JobView(
         **spec_fields(tx, [row.id], JobView)[row.id] | _summary(row, allocations).model_dump(),
         waiting=row.waiting,
-        queue_status=None if queue_status is None else with_holder_names(tx, [queue_status])[0],
+        queue_status=None if queue_status is None else with_holder_names(tx, [queue_status], tenants)[0],
         placement=[_task_view(task, by_task.get(task.name), measurements) for task in row.tasks],
         flows=_flow_views(tx, row.flows, reservations_of(tx, [row])[row.id], measurements, row.started_at),
     )
 
 
 def list_jobs(
-    tx: ReadTx, *, cursor: str | None, limit: int, state: JobState | None, name: str | None
+    tx: ReadTx,
+    *,
+    cursor: str | None,
+    limit: int,
+    state: JobState | None,
+    name: str | None,
+    tenants: Collection[str] | None = None,
 ) -> Page[JobSummary]:
-    """The newest first; ``cursor`` is the ``next`` of the page before."""
+    """The newest first; ``cursor`` is the ``next`` of the page before. ``tenants``: whose; None for all."""
     query = select(JobRow).options(undefer_group(EXPANDED)).order_by(JobRow.id.desc()).limit(limit + 1)
     last = job_cursor(cursor)
     if last is not None:
@@ -50,6 +56,8 @@ def list_jobs(
         query = query.where(JobRow.state == state)
     if name is not None:
         query = query.where(JobRow.name == name)
+    if tenants is not None:
+        query = query.where(JobRow.tenant.in_(tenants))
     rows = tx.session.scalars(query).all()
     page = rows[:limit]
     allocations = allocations_of(tx, page)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from sqlalchemy import bindparam, delete, select, update
 
@@ -37,6 +37,12 @@ def job_row(tx: ReadTx, job: str) -> JobRow:
     if row is None:
         raise NotFound(f"no job {job}")
     return row
+
+
+def check_visible(tx: ReadTx, job: str, tenants: Collection[str]) -> None:
+    """Raises NotFound for a job of another tenant, too."""
+    if job_row(tx, job).tenant not in tenants:
+        raise NotFound(f"no job {job}")
 
 
 def allocations_of(tx: ReadTx, jobs: Iterable[JobRow]) -> dict[str, list[AllocationRow]]:

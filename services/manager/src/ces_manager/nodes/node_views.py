@@ -20,12 +20,15 @@ from ces_manager.plans.residual import held_on_nodes
 CONTESTED = "two machines use this node's credential, or it has just rebooted: one of them is refused"
 
 
-def list_nodes(tx: ReadTx, measurements: Measurements, *, cursor: str | None, limit: int) -> Page[NodeView]:
-    """In order of their names; the cursor is the last name seen."""
+def list_nodes(
+    tx: ReadTx, measurements: Measurements, *, cursor: str | None, limit: int, tenants: Collection[str] | None = None
+) -> Page[NodeView]:
+    """In order of their names; the cursor is the last name seen. ``tenants``: whose allocations are named; None for
+    all."""
     last = node_cursor(cursor) or ""
     query = select(NodeRow.name).where(NodeRow.name > last).order_by(NodeRow.name).limit(limit + 1)
     names = tx.session.scalars(query).all()
-    views = _node_views(tx, measurements, names[:limit])
+    views = _node_views(tx, measurements, names[:limit], tenants)
     return Page[NodeView](items=views, next=names[limit - 1] if len(names) > limit else None)
 
 
@@ -37,17 +40,23 @@ def node_view(tx: ReadTx, node: str, measurements: Measurements) -> NodeView:
     return views[0]
 
 
-def topology_view(tx: ReadTx, measurements: Measurements) -> TopologyView:
+def topology_view(tx: ReadTx, measurements: Measurements, tenants: Collection[str] | None = None) -> TopologyView:
+    """``tenants``: whose allocations are named; None for all."""
     media = tx.session.scalars(select(MediumRow).order_by(MediumRow.name))
     return TopologyView(
         version=tx.cluster().topology_version,
-        nodes=_node_views(tx, measurements),
+        nodes=_node_views(tx, measurements, tenants=tenants),
         links=link_views_of(tx, measurements),
         media={row.name: row.bandwidth for row in media},
     )
 
 
-def _node_views(tx: ReadTx, measurements: Measurements, names: Collection[str] | None = None) -> list[NodeView]:
+def _node_views(
+    tx: ReadTx,
+    measurements: Measurements,
+    names: Collection[str] | None = None,
+    tenants: Collection[str] | None = None,
+) -> list[NodeView]:
     """All nodes, or those named, in order of their names."""
     query = select(NodeRow, LeaseRow).outerjoin(LeaseRow, LeaseRow.node == NodeRow.name).order_by(NodeRow.name)
     live = (
@@ -58,6 +67,8 @@ def _node_views(tx: ReadTx, measurements: Measurements, names: Collection[str] |
     )
     if names is not None:
         query, live = query.where(NodeRow.name.in_(names)), live.where(AllocationRow.node.in_(names))
+    if tenants is not None:
+        live = live.where(JobRow.tenant.in_(tenants))
     placed: dict[str, list[str]] = defaultdict(list)
     for node, job, task in tx.session.execute(live):
         placed[node].append(f"{job}/{task}")

@@ -34,7 +34,8 @@ def commit_preemption(tx: WriteTx, proposal: PreemptionProposed, queue: QueueFil
     assert row is not None  # or there were no victims
     row.room_made, row.victims = tx.version, {victim.id: victim.attempt for victim, _ in victims}
     for victim, how in victims:
-        reason = f"makes room for job {row.name}, whose priority is {row.priority} instead of {victim.priority}"
+        whom = f"job {row.name}" if victim.tenant == row.tenant else "a job of another tenant"
+        reason = f"makes room for {whom}, whose priority is {row.priority} instead of {victim.priority}"
         if how == "suspend":
             _suspend(tx, victim, proposal.preemption, reason)
         else:
@@ -63,7 +64,7 @@ def _victims(
         victim = _victim(tx, asked, proposal.version)
         if row.priority - victim.priority < queue.preemption:
             raise Refused(
-                f"job {row.name} has priority {row.priority}, job {victim.name} has {victim.priority}: the queue "
+                f"job {row.name} has priority {row.priority}, job {victim.id} has {victim.priority}: the queue "
                 f"file's preemption asks for {queue.preemption} less"
             )
         found.append((victim, asked.how))

@@ -18,6 +18,7 @@ def note_refusal(tx: WriteTx, refused: PlanRefused) -> None:
         return
     row.waiting, row.queue_status = refused.reason, refused.queue_status
     row.version = tx.version
-    queue_status = None if refused.queue_status is None else with_holder_names(tx, [refused.queue_status])[0]
+    told = [] if refused.queue_status is None else [refused.queue_status]
+    queue_status = next(iter(with_holder_names(tx, told, [row.tenant])), None)
     waiting = JobWaiting(job=row.id, name=row.name, reason=refused.reason, queue_status=queue_status)
     tx.emit("job", "waiting", row.id, waiting, job=row.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
 from sqlalchemy import select
@@ -17,20 +17,25 @@ def without_rank(queue_status: QueueStatus | None) -> Mapping[str, object]:
     return {} if queue_status is None else queue_status.model_dump(exclude={"position", "score"})
 
 
-def with_holder_names(tx: ReadTx, statuses: Sequence[QueueStatus]) -> list[QueueStatusView]:
-    """The statuses, with the names of the jobs that hold what they wait for."""
+def with_holder_names(
+    tx: ReadTx, statuses: Sequence[QueueStatus], tenants: Collection[str] | None = None
+) -> list[QueueStatusView]:
+    """The statuses, with the names of the jobs of these tenants, or of all, that hold what they wait for."""
     ids = set(chain.from_iterable(queue_status.held_by for queue_status in statuses))
-    names = {holder.id: holder for holder in job_names(tx, ids)}
+    names = {holder.id: holder for holder in job_names(tx, ids, tenants)}
     return [
         QueueStatusView(**dict(queue_status), holders=[names[id_] for id_ in queue_status.held_by if id_ in names])
         for queue_status in statuses
     ]
 
 
-def job_names(tx: ReadTx, jobs: Iterable[str]) -> list[JobName]:
-    """Ids and names of the jobs that exist, in the order asked for."""
+def job_names(tx: ReadTx, jobs: Iterable[str], tenants: Collection[str] | None = None) -> list[JobName]:
+    """Ids and names of the jobs that exist, of these tenants or all, in the order asked for."""
     ids = list(dict.fromkeys(jobs))
     if not ids:
         return []
-    found = {row.id: row.name for row in tx.session.execute(select(JobRow.id, JobRow.name).where(JobRow.id.in_(ids)))}
+    query = select(JobRow.id, JobRow.name).where(JobRow.id.in_(ids))
+    if tenants is not None:
+        query = query.where(JobRow.tenant.in_(tenants))
+    found = {row.id: row.name for row in tx.session.execute(query)}
     return [JobName(id=job, name=found[job]) for job in ids if job in found]

@@ -1,0 +1,34 @@
+"""Access tokens"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0016"
+down_revision = "0015"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "access_tokens",
+        sa.Column("name", sa.String(63), nullable=False),
+        sa.Column("id", sa.String(26), nullable=False),
+        sa.Column("hash", sa.String(64), nullable=False),
+        sa.Column("role", sa.String(16), nullable=False),
+        sa.Column("tenants", sa.Text(), nullable=True),
+        sa.Column("max_priority", sa.Integer(), nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("created_by", sa.String(128), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("last_used_at", sa.DateTime(timezone=True), nullable=True),
+        sa.Column("revoked_at", sa.DateTime(timezone=True), nullable=True),
+        sa.PrimaryKeyConstraint("name", name="pk_access_tokens"),
+        sa.UniqueConstraint("id", name="uq_access_tokens_id"),
+    )
+
+
+def downgrade() -> None:
+    op.drop_table("access_tokens")

@@ -1,0 +1,1 @@
+"""Who may ask for what: access tokens, identities, and what they allow."""

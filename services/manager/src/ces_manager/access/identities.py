@@ -1,0 +1,96 @@
+"""Who a token belongs to, as this manager knows it: asked of the database at most once in a few seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections import OrderedDict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+import structlog
+from sqlalchemy import update
+
+from ces_common.db import UNAVAILABLE
+from ces_common.db.tables import AccessTokenRow
+from ces_common.messages.identities import Identity
+from ces_manager.access.tokens import ROOT, TOKEN, identity_of
+from ces_manager.database import Database
+from ces_manager.errors import Forbidden
+
+log = structlog.get_logger()
+KNOWN_S = 5.0  # after which a token that was revoked at another manager is refused by this one
+USED_S = 60.0  # between two notes that a token is in use
+MOST = 1024  # tokens that are remembered
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    identity: Identity
+    since: float
+
+
+class Identities:
+    """``root``: the secret of whoever set the manager up."""
+
+    def __init__(self, database: Database, root: str) -> None:
+        self._database, self._root = database, root.encode()
+        self._known: OrderedDict[bytes, _Known] = OrderedDict()
+        self._used: dict[str, float] = {}  # token's name -> when its use was noted
+        self._notes: set[asyncio.Task[None]] = set()
+
+    def knows(self, token: str) -> bool:
+        """Whether the token admitted somebody lately; it may be good no more."""
+        return hmac.compare_digest(token.encode(), self._root) or sha256(token.encode()).digest() in self._known
+
+    async def of(self, token: str) -> Identity:
+        """Raises Forbidden where the token admits nobody; what is UNAVAILABLE."""
+        if hmac.compare_digest(token.encode(), self._root):
+            return ROOT
+        if TOKEN.fullmatch(token) is None:
+            raise Forbidden("this token is not known here")
+        key, now = sha256(token.encode()).digest(), self._database.clock.steady()
+        known = self._known.get(key)
+        if known is None or now - known.since >= KNOWN_S or self._expired(known.identity):
+            time = self._database.clock.now()
+            identity = await self._database.read(lambda tx: identity_of(tx, token, time))
+            known = self._known[key] = _Known(identity, now)
+            while len(self._known) > MOST:
+                self._known.popitem(last=False)
+            self._note_use(identity.name, now, time)
+        return known.identity
+
+    def forget(self) -> None:
+        """Ask anew who is who: a token was revoked."""
+        self._known.clear()
+
+    def _expired(self, identity: Identity) -> bool:
+        return identity.expires_at is not None and identity.expires_at <= self._database.clock.now()
+
+    def _note_use(self, name: str, now: float, time: datetime) -> None:
+        """Beside the request, which waits for no writer."""
+        if now - self._used.get(name, float("-inf")) < USED_S:
+            return
+        if len(self._used) > MOST:
+            self._used.clear()
+        self._used[name] = now
+        note = asyncio.create_task(self._write_use(name, _to_the_minute(time)))
+        self._notes.add(note)
+        note.add_done_callback(self._notes.discard)
+
+    async def _write_use(self, name: str, time: datetime) -> None:
+        used = update(AccessTokenRow).where(AccessTokenRow.name == name).values(last_used_at=time)
+
+        def write() -> None:
+            with self._database.uow.bare_write() as session:
+                session.execute(used)
+
+        try:
+            await self._database.in_writer(write)
+        except UNAVAILABLE:
+            log.warning("the use of a token is not noted: the database does not answer", token=name)
+
+
+def _to_the_minute(time: datetime) -> datetime:
+    return time - timedelta(seconds=time.second, microseconds=time.microsecond)

@@ -1,0 +1,154 @@
+"""What each role may do with what is its own tenant's, another's or nobody's: every route, generated from the API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+from httpx_sse import aconnect_sse
+from rest_api import JOB, Api, join
+
+from ces_common.roles import Role
+from ces_manager.api.app import ROUTERS, make_app
+from ces_manager.api.auth import OPEN, Requires
+from ces_manager.api.context import Context
+
+MINE, OTHER = "red", "blue"
+BODIES: dict[str, Any] = {
+    "/v1/jobs": JOB,
+    "/v1/plans": JOB,
+    "/v1/topology": {"links": []},
+    "/v1/nodes/tokens": {},
+    "/v1/tokens": {"name": "another", "role": "operator"},
+    "/v1/links/{src}/{dst}/probe": {"seconds": 0.2},
+}
+LACKS = {"/v1/tokens/{token}", "/v1/links/{src}/{dst}/probe"}  # there is no such token, or link
+ENDLESS = ("/events", "/logs")
+FINAL = "forget"
+
+
+def routes() -> Iterator[tuple[str, str, Role]]:
+    """Method, path and the role that is needed."""
+    for route in (route for router in ROUTERS for route in router.routes):
+        if isinstance(route, APIRoute) and route.path not in OPEN:
+            needed = [each.dependency.role for each in route.dependencies if isinstance(each.dependency, Requires)]
+            assert len(needed) == 1, f"{route.path} does not say which role it needs"
+            for method in route.methods:
+                yield method, route.path, needed[0]
+
+
+ROUTES = list(routes())
+
+
+def test_no_address_is_left_out() -> None:
+    described = make_app(cast(Context, None), lambda: None).openapi()["paths"]
+    assert {path for _, path, _ in ROUTES} == {path for path in described if path not in OPEN}
+
+
+@dataclass
+class Shop:
+    """An API with a job of each tenant, a node, and a token of each role; those with a tenant are ``MINE``."""
+
+    api: Api
+    jobs: dict[str, str]
+    tokens: dict[Role, str]
+
+    def client(self, role: Role) -> httpx.AsyncClient:
+        headers = {"Authorization": f"Bearer {self.tokens[role]}"}
+        return httpx.AsyncClient(base_url=self.api.http.base_url, headers=headers, timeout=20)
+
+
+@pytest.fixture
+async def shop(api: Api) -> Shop:
+    jobs = {tenant: (await api.submit(name=f"of-{tenant}", tenant=tenant))["id"] for tenant in (MINE, OTHER)}
+    token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+    assert (await join(api, token)).status_code == 200
+    tokens = {}
+    for role in Role:
+        asked = {"name": f"a-{role}", "role": role} | ({"tenants": [MINE]} if role.has_tenants else {})
+        tokens[role] = (await api.http.post("/v1/tokens", json=asked)).json()["token"]
+    return Shop(api, jobs, tokens)
+
+
+@pytest.mark.parametrize("tenant", [MINE, OTHER])
+@pytest.mark.parametrize("role", list(Role))
+async def test_every_route_for_every_role_and_tenant(shop: Shop, role: Role, tenant: str) -> None:
+    for method, path, needed in sorted(ROUTES, key=lambda route: (FINAL in route[1], route[0] == "DELETE")):
+        with soft(f"{method} {path}"):
+            await check(shop, method, path, needed, role, tenant)
+
+
+async def check(shop: Shop, method: str, path: str, needed: Role, role: Role, tenant: str) -> None:
+    """One cell of the matrix."""
+    where = path.format(job=shop.jobs[tenant], node="n1", src="n1", dst="n1", token="nobody")
+    body = {**JOB, "tenant": tenant} if path == "/v1/jobs" else BODIES.get(path)
+    async with (
+        shop.client(role) as http,
+        http.stream(method, where, json=body if method in ("POST", "PUT") else None) as answer,
+    ):
+        status = answer.status_code
+        text = "" if status == 200 and path.endswith(ENDLESS) else (await answer.aread()).decode()
+    foreign = role.has_tenants and tenant == OTHER
+    if not role.includes(needed):
+        assert (status, f"needs the role {needed}" in text) == (403, True)
+    elif foreign and "{job}" in path:
+        assert (status, shop.jobs[OTHER] in text) == (404, True)
+    elif foreign and method == "POST" and path == "/v1/jobs":
+        assert (status, f"is for {MINE}, not for {OTHER}" in text) == (422, True)
+    else:
+        assert status not in (401, 403, 405)
+        assert status != 404 or path in LACKS or "has no plan yet" in text
+    if foreign:
+        assert f"of-{OTHER}" not in text
+
+
+@contextmanager
+def soft(cell: str) -> Iterator[None]:
+    """Names the cell that fails."""
+    try:
+        yield
+    except AssertionError as error:
+        error.add_note(cell)
+        raise
+
+
+@pytest.fixture
+async def viewer(shop: Shop) -> AsyncIterator[httpx.AsyncClient]:
+    async with shop.client(Role.VIEWER) as http:
+        yield http
+
+
+async def test_lists_streams_and_the_queue_show_ones_own_tenant_alone(shop: Shop, viewer: httpx.AsyncClient) -> None:
+    for path in ("/v1/jobs", "/v1/queue"):
+        assert [each["name"] for each in (await viewer.get(path)).json()["items"]] == [f"of-{MINE}"]
+        assert len((await shop.api.http.get(path)).json()["items"]) == 2
+    later = (await shop.api.submit(name="later", tenant=MINE))["id"]
+    seen = []
+    async with asyncio.timeout(20), aconnect_sse(viewer, "GET", "/v1/events") as source:
+        async for event in source.aiter_sse():
+            seen.append(event.json()["subject"])
+            if event.json()["subject"] == later:
+                break
+    assert set(seen) == {shop.jobs[MINE], later}
+
+
+async def test_a_job_belongs_to_the_tenant_of_its_token(shop: Shop) -> None:
+    async with shop.client(Role.SUBMITTER) as http:
+        view = (await http.post("/v1/jobs", json=JOB)).json()
+        assert view["tenant"] == MINE
+        assert (await http.delete(f"/v1/jobs/{view['id']}")).status_code == 202
+
+
+async def test_changes_carry_who_asked_for_them(shop: Shop) -> None:
+    async with shop.client(Role.SUBMITTER) as http:
+        job = (await http.post("/v1/jobs", json=JOB)).json()["id"]
+        async with asyncio.timeout(20), aconnect_sse(http, "GET", f"/v1/jobs/{job}/events") as source:
+            async for event in source.aiter_sse():
+                assert event.json()["actor"] == "a-submitter"
+                break
