@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 from ces_command import ces
 
+from ces_client.view.formats import DASH
 from ces_client.view.tokens import token_table
 from ces_common.roles import Role
 
@@ -42,8 +43,8 @@ def test_tokens_are_listed_with_what_became_of_them(connected, samples):
     ]
     columns = [[str(cell) for cell in column.cells] for column in token_table(tokens, now).columns]
     assert columns[2] == ["red", "red", "red", "all"]
-    assert columns[5] == ["5m00s ago", "-", "-", "-"]
-    assert columns[6] == ["good, 89d left", "revoked", "expired", "good, 89d left"]
+    assert columns[5] == ["5m00s ago", DASH, DASH, DASH]
+    assert columns[6] == ["good, 89d00h left", "revoked", "expired", "good, 89d00h left"]
     connected.on("GET", "tokens", tokens)
     assert "ops" in ces("token", "list").stdout
     listed = json.loads(ces("token", "list", "-o", "json").stdout)

@@ -10,6 +10,7 @@ from fastapi.security import HTTPBearer
 from ces_common.health import Ready, health_routes
 from ces_common.messages.api import Problem
 from ces_manager.api import cluster, jobs, problems, tokens
+from ces_manager.api.access_log import AccessLog
 from ces_manager.api.auth import BearerAuth
 from ces_manager.api.context import Context
 from ces_manager.api.description_page import description_route
@@ -44,4 +45,5 @@ def make_app(context: Context, ready: Ready) -> FastAPI:
     app.add_middleware(ZeroCharacters)
     app.add_middleware(BearerAuth, context=context)
     app.add_middleware(FailedAttempts)
+    app.add_middleware(AccessLog)
     return app

@@ -26,7 +26,8 @@ log = structlog.get_logger()
 IDENTITY = "identity"
 
 AGENTS = frozenset({"/v1/nodes/join", "/v1/nodes/renew"})
-OPEN = frozenset({"/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"}) | AGENTS
+QUIET = frozenset({"/healthz", "/readyz", "/metrics"})  # asked again and again by machines
+OPEN = QUIET | {"/openapi.json", "/docs"} | AGENTS
 LEAST_LENGTH = 16
 
 
