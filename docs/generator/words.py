@@ -83,11 +83,13 @@ JOB_FIELDS = {
         "name: digits-ring",
     ),
     "JobFile.priority": (
-        "Higher goes first, other things equal: what the job takes, its waiting time and its tenant's share count too.",
+        "Higher goes first, other things equal: what the job takes, its waiting time and its tenant's share count too. "
+        "[Your token](access.md#tenants) may have a ceiling.",
         "priority: 80",
     ),
     "JobFile.tenant": (
-        "The tenant whose share the job counts towards: `a-z`, `0-9` and `-`, at most 63.",
+        "The tenant whose share the job counts towards, that of [your token](access.md#tenants); where it is for several, "
+        "one of them: `a-z`, `0-9` and `-`, at most 63.",
         "tenant: vision",
     ),
     "JobFile.duration": (

@@ -1,0 +1,40 @@
+"""Every route of the REST API with the role that it needs, read from the routes themselves."""
+
+from __future__ import annotations
+
+import inspect
+
+from fastapi.routing import APIRoute
+
+from ces_common.roles import Role
+from ces_manager.api.app import ROUTERS
+from ces_manager.api.auth import Requires
+from generator.markdown import code, table
+
+
+def by_role() -> str:
+    """A table: the role, and what it may ask for beyond those before it."""
+    rows = [
+        (str(role), code(f"{method} {route.path}"), _first_sentence(route))
+        for role in Role
+        for route in _routes()
+        if _needed(route) is role
+        for method in sorted(route.methods)
+    ]
+    return table(("least role", "request", "what it does"), rows)
+
+
+def _routes() -> list[APIRoute]:
+    found = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+    return sorted(found, key=lambda route: route.path)
+
+
+def _needed(route: APIRoute) -> Role | None:
+    """None where anybody may ask."""
+    return next((each.dependency.role for each in route.dependencies if isinstance(each.dependency, Requires)), None)
+
+
+def _first_sentence(route: APIRoute) -> str:
+    text = " ".join(inspect.cleandoc(route.endpoint.__doc__ or "").split())
+    first, stop, _ = text.partition(". ")
+    return first + "." if stop else text
