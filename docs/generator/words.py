@@ -88,8 +88,8 @@ JOB_FIELDS = {
         "priority: 80",
     ),
     "JobFile.tenant": (
-        "The tenant whose share the job counts towards, that of [your token](access.md#tenants); where it is for several, "
-        "one of them: `a-z`, `0-9` and `-`, at most 63.",
+        "The tenant whose share the job counts towards, that of [your token](access.md#tenants); where it is "
+        "for several, one of them: `a-z`, `0-9` and `-`, at most 63.",
         "tenant: vision",
     ),
     "JobFile.duration": (

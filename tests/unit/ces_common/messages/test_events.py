@@ -28,6 +28,7 @@ from ces_common.messages.events import (
     PlanRefused,
     PlanRejected,
     PlanRevised,
+    PreemptionCommitted,
     PreemptionProposed,
     PreemptionRejected,
     RevisionProposed,
@@ -127,6 +128,7 @@ SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
             "victims": [{"job": "k", "attempt": 1, "how": how} for how in ("stop", "suspend")],
         }
     ],
+    PreemptionCommitted: [{"preemption": "p", "job": "j", "victims": [{"job": "k", "attempt": 1, "how": "stop"}]}],
     PreemptionRejected: [{"preemption": "p", "job": "j", "reason": "it has changed", "stale": True}],
     PlanRejected: [{"plan": "p", "job": "j", "attempt": 1, "reason": "full"}],
     NodeChanged: [

@@ -10,13 +10,16 @@ import pytest
 from manager_world import World, ring
 from narrow_world import NODES, left, low, narrow_world, suspended_in, told, urgent
 
+from ces_common.db.outbox import ALL, events_after
 from ces_common.db.tables import AllocationRow, HopRow
 from ces_common.messages.events import (
     JobChanged,
     PlanRefused,
     PlanRevised,
+    PreemptionCommitted,
     PreemptionRejected,
     Reason,
+    parse_event,
 )
 from ces_common.queuefile import QueueFile
 from ces_common.states import AllocationState, JobState
@@ -71,6 +74,24 @@ def test_a_suspended_job_keeps_its_memory_and_gives_up_cpu_and_bandwidth(world: 
     assert isinstance(changed, JobChanged)
     assert (changed.previous, changed.state, changed.reason) == (J.RUNNING, J.SUSPENDED, WHY)
     world.run(other, NODES)
+
+
+def test_who_was_told_is_known_to_whoever_sees_all_tenants(world: World, suspended: str) -> None:
+    with world.uow.read() as tx:
+        events = events_after(tx, 0, ALL, 10**4)
+    [committed] = [event for event in events if event.type == "ces.v1.preemption.committed"]
+    data = parse_event(committed.body.encode()).data
+    assert isinstance(data, PreemptionCommitted)
+    assert [(victim.job, victim.how) for victim in data.victims] == [(suspended, "suspend")]
+    assert (data.job, committed.job, committed.tenant) == (urgent(world), None, None)
+
+
+def test_a_victim_hears_of_the_urgent_job_only_within_its_tenant(world: World) -> None:
+    job, other = world.submit(low()), world.submit(ring("urgent", priority=90).model_copy(update={"tenant": "other"}))
+    world.run(job, NODES)
+    assert world.preempt(other, job) is None
+    reason = world.job(job).reason
+    assert reason == "makes room for a job of another tenant, whose priority is 90 instead of 10"
 
 
 def test_a_suspended_job_goes_on_where_it_is(world: World, suspended: str) -> None:

@@ -204,6 +204,15 @@ class PreemptionProposed(Message):
     victims: list[Victim] = Field(min_length=1)
 
 
+class PreemptionCommitted(Message):
+    """The victims were told, in the same transaction. In nobody's stream but that of all events: whose jobs they are
+    does not concern the tenant of ``job``, nor the other way round."""
+
+    preemption: str
+    job: str
+    victims: list[Victim] = Field(min_length=1)
+
+
 class PreemptionRejected(Message):
     """``stale``: a job of it is not as it was at the proposal's version."""
 
@@ -294,6 +303,7 @@ EVENTS: dict[tuple[str, str], type[Message]] = {
     ("revision", "proposed"): RevisionProposed,
     ("revision", "rejected"): RevisionRejected,
     ("preemption", "proposed"): PreemptionProposed,
+    ("preemption", "committed"): PreemptionCommitted,
     ("preemption", "rejected"): PreemptionRejected,
     ("node", "changed"): NodeChanged,
     ("network", "preparing"): NetworkPreparing,

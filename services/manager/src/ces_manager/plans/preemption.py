@@ -7,7 +7,7 @@ from functools import partial
 from ces_common.db.tables import JobRow
 from ces_common.db.uow import WriteTx
 from ces_common.jobfile import Preemption
-from ces_common.messages.events import PreemptionProposed, PreemptionRejected, Victim
+from ces_common.messages.events import PreemptionCommitted, PreemptionProposed, PreemptionRejected, Victim
 from ces_common.queuefile import QueueFile
 from ces_common.states import JOB_OVER, JOB_PLACED, JOB_WAITS, JobState
 from ces_manager.jobs import lifecycle
@@ -33,6 +33,8 @@ def commit_preemption(tx: WriteTx, proposal: PreemptionProposed, queue: QueueFil
         return rejected.reason
     assert row is not None  # or there were no victims
     row.room_made, row.victims = tx.version, {victim.id: victim.attempt for victim, _ in victims}
+    committed = PreemptionCommitted(preemption=proposal.preemption, job=row.id, victims=proposal.victims)
+    tx.emit("preemption", "committed", proposal.preemption, committed)
     for victim, how in victims:
         whom = f"job {row.name}" if victim.tenant == row.tenant else "a job of another tenant"
         reason = f"makes room for {whom}, whose priority is {row.priority} instead of {victim.priority}"
