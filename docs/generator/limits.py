@@ -60,6 +60,9 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("wrong tokens, from one address, at once", f"{M}.api.failure_counts.BURST", number, "429 with `Retry-After`"),
         ("tenants of one token", f"{C}.messages.identities.MAX_TENANTS", number, "422"),
         ("how long a token may be good", f"{C}.messages.identities.LONGEST_S", duration, "422"),
+        ("grants to groups", f"{M}.access.grants.MAX_GRANTS", number, "the service does not start"),
+        ("what an OpenID provider answers", f"{M}.access.provider.LARGEST_ANSWER", size, "it counts as no answer"),
+        ("name of a person in a provider's token", f"{M}.access.grants.LONGEST_NAME", characters, "401"),
         ("tokens whose owners are remembered", f"{M}.access.identities.MOST", number, "the database is asked again"),
         (
             "attempts to join or renew that fail, from one address",

@@ -14,6 +14,9 @@ SETTINGS = {
     # manager
     "CES_DATABASE_URL": "`sqlite:///FILE` or `postgresql://USER@HOST/NAME`.",
     "CES_MIGRATE": "Bring the schema up to date at start, waiting for a database that is not there yet.",
+    "CES_OIDC_ISSUER": "URL of [an OpenID provider](access.md#people-who-sign-in-elsewhere) whose tokens admit too.",
+    "CES_OIDC_AUDIENCE": "Whom its tokens must be for.",
+    "CES_OIDC_GRANTS": "File that says which group has which role; goes with `CES_OIDC_ISSUER`.",
     "CES_ADMIN_TOKEN_FILE": "File with the API's bearer token: at least 16 characters, readable by its owner only.",
     "CES_AGENT_SIGNING_KEY_FILE": "File with the key that signs agents' NATS credentials.",
     "CES_CREDENTIAL_DAYS": "Days for which a node's NATS credential is good; its agent renews it at half of them.",

@@ -35,6 +35,7 @@ from ces_common.natsauth.signed_requests import Purpose
 from ces_common.queuefile import QueueFile
 from ces_common.service import run_loops
 from ces_manager.access.identities import Identities
+from ces_manager.access.provider import Provider
 from ces_manager.api.app import make_app
 from ces_manager.api.context import Context
 from ces_manager.broadcast import Broadcast
@@ -118,6 +119,7 @@ async def running_api(
     *,
     broker: NatsServer | None = None,
     life_s: float = 86400.0,
+    provider: Provider | None = None,
 ) -> AsyncIterator[Api]:
     """``broker``: one that trusts what lies in ``folder``; else all is in memory. ``life_s``: of credentials."""
     await asyncio.to_thread(migrate, url)
@@ -146,7 +148,7 @@ async def running_api(
         broadcast=broadcast,
         queue=queue or QueueFile(),
         live_queue=LiveQueue(bus, database.clock.steady),
-        identities=Identities(database, TOKEN),
+        identities=Identities(database, TOKEN, provider),
         issuer=Issuer(load_signing_key(trust.signing_key_file("agent")), life_s),
         agents_nats_urls=["nats://127.0.0.1:4222"] if broker is None else [broker.url],
     )

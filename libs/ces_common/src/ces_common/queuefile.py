@@ -8,16 +8,12 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Annotated, Self
 
-import yaml
-from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
-from pydantic_core import ErrorDetails
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from ces_common.documents import read_yaml
-from ces_common.field_errors import plain_problem
 from ces_common.jobfile import Document, Name
 from ces_common.quantities import Duration
-from ces_common.service import BadSetup
 from ces_common.settings import ServiceSettings
+from ces_common.setup_files import read_setup_file
 
 LARGEST_WEIGHT = 1e6
 MAX_WAITING = 1_000_000  # jobs that are looked at, or hold a reservation
@@ -151,25 +147,4 @@ class QueueFile(Document):
 
 def read_queue(path: Path | None) -> QueueFile:
     """What the file says; all defaults without one. Raises BadSetup, with file, field and what is wrong there."""
-    if path is None:
-        return QueueFile()
-    try:
-        document = read_yaml(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadSetup(f"CES_QUEUE: {path} cannot be read: {error.strerror or error}") from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise BadSetup(f"CES_QUEUE: {path} is no YAML: {' '.join(str(error).split())}") from error
-    try:
-        return QueueFile.model_validate({} if document is None else document)
-    except ValidationError as error:
-        found = "; ".join(_explain(detail) for detail in error.errors(include_url=False))
-        raise BadSetup(f"CES_QUEUE: {path}: {found}") from error
-
-
-def _explain(detail: ErrorDetails) -> str:
-    """``tenants[1].weight: must be above 0, is -2``."""
-    field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"]).removeprefix(".")
-    said = plain_problem(detail)
-    if detail["type"] == "value_error" and not field:
-        return said  # it begins with the field
-    return f"{field or 'file'}: {said}"
+    return QueueFile() if path is None else read_setup_file(path, QueueFile, "CES_QUEUE")

@@ -13,9 +13,12 @@ from ces_common.connection import bus_from
 from ces_common.db import UNAVAILABLE, UnitOfWork, cause_of, migrate, new_engine
 from ces_common.health import serve_http
 from ces_common.natsauth import load_revocation_key, load_signing_key
-from ces_common.queuefile import read_queue
+from ces_common.queuefile import QueueFile, read_queue
 from ces_common.service import BadSetup, run_loops, run_service
+from ces_common.setup_files import read_setup_file
+from ces_manager.access.grants import GrantsFile, check_tenants
 from ces_manager.access.identities import Identities
+from ces_manager.access.provider import Provider
 from ces_manager.api.app import make_app
 from ces_manager.api.auth import read_secret
 from ces_manager.api.context import Context
@@ -45,6 +48,15 @@ log = structlog.get_logger()
 DATABASE_RETRY_S = 1.0
 LISTEN_S = 0.25
 PRUNING_SHARE = 0.5  # of the time between two looks at what is due
+
+
+def _provider(settings: ManagerSettings, queue: QueueFile) -> Provider | None:
+    """Raises BadSetup."""
+    if settings.oidc_issuer is None or settings.oidc_grants is None:
+        return None
+    grants = read_setup_file(settings.oidc_grants, GrantsFile, "CES_OIDC_GRANTS")
+    check_tenants(grants, queue)
+    return Provider(settings.oidc_issuer, settings.oidc_audience, grants)
 
 
 async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
@@ -92,7 +104,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         queue=queue,
         live_queue=LiveQueue(bus, database.clock.steady),
         issuer=issuer,
-        identities=Identities(database, token),
+        identities=Identities(database, token, _provider(settings, queue)),
         agents_nats_urls=settings.agents_nats_urls,
     )
 

@@ -42,3 +42,7 @@ class Invalid(ManagerError):
 
 class Overloaded(ManagerError):
     """It cannot be done now, for others are being served."""
+
+
+class Unavailable(ManagerError):
+    """Somebody who must be asked does not answer."""

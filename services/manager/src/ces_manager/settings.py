@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_settings import NoDecode
 
 from ces_common.queuefile import QueueSettings
@@ -14,11 +15,23 @@ from ces_manager.timeouts import DAY_S, Timeouts
 Seconds = Annotated[float, Field(gt=0)]
 
 
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+
+
+def provider_url(url: str) -> str:
+    """The URL, if an OpenID provider can be trusted there. Raises ValueError."""
+    at = urlsplit(url)
+    if (at.scheme == "https" and at.hostname) or (at.scheme == "http" and at.hostname in LOOPBACK):
+        return url
+    raise ValueError(f"{url} must begin with https://, unless it is on this machine")
+
+
 class ManagerSettings(QueueSettings):
     """``admin_token_file`` holds the API's bearer token, ``agent_signing_key_file`` the seed of the scoped key that
     signs agents' credentials, ``revocation_key_file`` what it takes to have the credential of a forgotten node or a
     replaced device refused (which stays good until it ends where this is left out). These files must be readable by
-    their owner only."""
+    their owner only. ``oidc_issuer``: an OpenID provider whose tokens admit people, if they are for
+    ``oidc_audience``, as the file ``oidc_grants`` says."""
 
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8080
     database_url: str = "sqlite:///ces.db"
@@ -26,6 +39,9 @@ class ManagerSettings(QueueSettings):
     admin_token_file: Path
     agent_signing_key_file: Path
     revocation_key_file: Path | None = None
+    oidc_issuer: Annotated[str, AfterValidator(provider_url)] | None = None
+    oidc_audience: str = "ces"
+    oidc_grants: Path | None = None
     advertised_nats_urls: Annotated[list[str], NoDecode] = []  # what agents are told; nats_urls when empty
     nats_replicas: Annotated[int, Field(ge=1, le=5)] = 1  # of the streams and the bucket; never lowered
     lease_s: Seconds = 30.0
@@ -51,6 +67,12 @@ class ManagerSettings(QueueSettings):
     def _ordered(self) -> Self:
         if self.unreachable_s >= self.lease_s:
             raise ValueError("CES_UNREACHABLE_S must be less than CES_LEASE_S: a silent node takes no new work first")
+        return self
+
+    @model_validator(mode="after")
+    def _provider_with_grants(self) -> Self:
+        if (self.oidc_issuer is None) != (self.oidc_grants is None):
+            raise ValueError("CES_OIDC_ISSUER and CES_OIDC_GRANTS go together: set both, or none")
         return self
 
     def timeouts(self) -> Timeouts:

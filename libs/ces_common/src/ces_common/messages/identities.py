@@ -19,15 +19,13 @@ USUAL_S = 90 * 86400
 Priority = Annotated[int, Field(ge=0, le=MAX_PRIORITY)]
 
 
-class AccessTokenRequest(Document):
-    """``POST /v1/tokens``. ``tenants``: whose jobs it sees, or submits; of ``viewer`` and ``submitter`` only.
-    ``max_priority``: no job that it submits is more urgent. ``lasts``: for how long it is good."""
+class Allowance(Document):
+    """What somebody may do. ``tenants``: whose jobs they see, or submit; of ``viewer`` and ``submitter`` only.
+    ``max_priority``: no job that they submit is more urgent."""
 
-    name: Name
     role: Role
     tenants: Annotated[list[Name], Field(max_length=MAX_TENANTS)] = []
     max_priority: Priority = MAX_PRIORITY
-    lasts: Annotated[Duration, Field(ge=SHORTEST_S, le=LONGEST_S)] = USUAL_S
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -38,6 +36,13 @@ class AccessTokenRequest(Document):
         if len(set(self.tenants)) < len(self.tenants):
             raise ValueError("tenants: name each of them once")
         return self
+
+
+class AccessTokenRequest(Allowance):
+    """``POST /v1/tokens``. ``lasts``: for how long it is good."""
+
+    name: Name
+    lasts: Annotated[Duration, Field(ge=SHORTEST_S, le=LONGEST_S)] = USUAL_S
 
 
 class Identity(Message):

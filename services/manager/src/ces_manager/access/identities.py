@@ -15,6 +15,7 @@ from sqlalchemy import update
 from ces_common.db import UNAVAILABLE
 from ces_common.db.tables import AccessTokenRow
 from ces_common.messages.identities import Identity
+from ces_manager.access.provider import JWT, Provider
 from ces_manager.access.tokens import ROOT, TOKEN, identity_of
 from ces_manager.database import Database
 from ces_manager.errors import Forbidden
@@ -32,10 +33,10 @@ class _Known:
 
 
 class Identities:
-    """``root``: the secret of whoever set the manager up."""
+    """``root``: the secret of whoever set the manager up. ``provider``: whose tokens admit somebody too."""
 
-    def __init__(self, database: Database, root: str) -> None:
-        self._database, self._root = database, root.encode()
+    def __init__(self, database: Database, root: str, provider: Provider | None = None) -> None:
+        self._database, self._root, self._provider = database, root.encode(), provider
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
         self._used: dict[str, float] = {}  # token's name -> when its use was noted
         self._notes: set[asyncio.Task[None]] = set()
@@ -45,21 +46,26 @@ class Identities:
         return hmac.compare_digest(token.encode(), self._root) or sha256(token.encode()).digest() in self._known
 
     async def of(self, token: str) -> Identity:
-        """Raises Forbidden where the token admits nobody; what is UNAVAILABLE."""
+        """Raises Forbidden where the token admits nobody; Unavailable, and what is UNAVAILABLE."""
         if hmac.compare_digest(token.encode(), self._root):
             return ROOT
-        if TOKEN.fullmatch(token) is None:
-            raise Forbidden("this token is not known here")
         key, now = sha256(token.encode()).digest(), self._database.clock.steady()
         known = self._known.get(key)
         if known is None or now - known.since >= KNOWN_S or self._expired(known.identity):
-            time = self._database.clock.now()
-            identity = await self._database.read(lambda tx: identity_of(tx, token, time))
-            known = self._known[key] = _Known(identity, now)
+            known = self._known[key] = _Known(await self._asked(token, now), now)
             while len(self._known) > MOST:
                 self._known.popitem(last=False)
-            self._note_use(identity.name, now, time)
         return known.identity
+
+    async def _asked(self, token: str, now: float) -> Identity:
+        if TOKEN.fullmatch(token) is not None:
+            time = self._database.clock.now()
+            identity = await self._database.read(lambda tx: identity_of(tx, token, time))
+            self._note_use(identity.name, now, time)
+            return identity
+        if self._provider is not None and JWT.fullmatch(token) is not None:
+            return await self._provider.identity(token)
+        raise Forbidden("this token is not known here")
 
     def forget(self) -> None:
         """Ask anew who is who: a token was revoked."""

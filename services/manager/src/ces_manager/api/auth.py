@@ -20,7 +20,7 @@ from ces_common.service import BadSetup
 from ces_manager.api.context import Context
 from ces_manager.api.failure_counts import BURST, FAILURES_PER_S, FailureCounts, network_of
 from ces_manager.api.problems import problem
-from ces_manager.errors import Forbidden
+from ces_manager.errors import Forbidden, Unavailable
 
 log = structlog.get_logger()
 IDENTITY = "identity"
@@ -76,6 +76,8 @@ class BearerAuth:
         except Forbidden as error:
             self._failures.failed(address, now)
             return _unauthenticated(error.detail)
+        except Unavailable as error:
+            return problem(503, error.detail)
         except UNAVAILABLE as error:
             log.error("the database does not answer", error=cause_of(error))
             return problem(503, "the database does not answer; try again in a moment")

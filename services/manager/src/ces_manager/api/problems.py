@@ -23,6 +23,7 @@ from ces_manager.errors import (
     ManagerError,
     NotFound,
     Overloaded,
+    Unavailable,
     WrongMediaType,
 )
 
@@ -50,6 +51,7 @@ _STATUS: dict[type[ManagerError], int] = {
     WrongMediaType: 415,
     Invalid: 422,
     Overloaded: 429,
+    Unavailable: 503,
 }
 MOST_ERRORS = 50  # that an answer names
 RETRY_AFTER_S = 1  # of one that is refused for want of room
