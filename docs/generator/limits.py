@@ -56,6 +56,8 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
             number,
             "429 with `Retry-After`",
         ),
+        ("requests with one token but the first, in the long run", f"{M}.api.auth.REQUESTS_PER_S", rate, "429 with `Retry-After`"),
+        ("requests with one token but the first, at once", f"{M}.api.auth.REQUESTS_AT_ONCE", number, "429 with `Retry-After`"),
         ("length of a path in the access log", f"{M}.api.access_log.LONGEST_PATH", characters, "cut there"),
         ("wrong tokens, from one address, at once", f"{M}.api.failure_counts.BURST", number, "429 with `Retry-After`"),
         ("tenants of one token", f"{C}.messages.identities.MAX_TENANTS", number, "422"),

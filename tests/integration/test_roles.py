@@ -18,6 +18,7 @@ from ces_common.roles import Role
 from ces_manager.api.app import ROUTERS, make_app
 from ces_manager.api.auth import OPEN, Requires
 from ces_manager.api.context import Context
+from ces_manager.rates import SenderRate
 
 MINE, OTHER = "red", "blue"
 BODIES: dict[str, Any] = {
@@ -152,3 +153,23 @@ async def test_changes_carry_who_asked_for_them(shop: Shop) -> None:
             async for event in source.aiter_sse():
                 assert event.json()["actor"] == "a-submitter"
                 break
+
+
+async def test_a_revoked_token_ends_what_was_begun_with_it(shop: Shop) -> None:
+    async with shop.client(Role.VIEWER) as http, asyncio.timeout(20), http.stream("GET", "/v1/events") as answer:
+        lines = answer.aiter_lines()
+        assert await anext(lines) is not None
+        assert (await shop.api.http.delete("/v1/tokens/a-viewer")).status_code == 200
+        assert [line async for line in lines] is not None, "it ends"
+        refused = await http.get("/v1/jobs")
+    assert (refused.status_code, "a-viewer, was revoked" in refused.text) == (401, True)
+
+
+async def test_who_asks_too_often_waits(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SenderRate, "allows", lambda _self, sender, _now: sender != "a-viewer")
+    async with shop.client(Role.VIEWER) as http:
+        answer = await http.get("/v1/jobs")
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+    async with shop.client(Role.SUBMITTER) as http:
+        assert (await http.get("/v1/jobs")).status_code == 200
+    assert (await shop.api.http.get("/v1/jobs")).status_code == 200

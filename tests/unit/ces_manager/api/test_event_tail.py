@@ -108,13 +108,33 @@ async def test_who_comes_after_a_quiet_time_makes_nobody_read_what_happened_mean
     assert log.reads <= 2
 
 
+async def admitted() -> bool:
+    return True
+
+
+async def test_who_is_admitted_no_more_hears_nothing_more() -> None:
+    log, answers = Log(), iter([True, False])
+    log.add("a")
+
+    async def for_a_while() -> bool:
+        return next(answers)
+
+    got = []
+    response = event_stream(log.broadcast, log.tail(), 0, ALL, asyncio.Event(), for_a_while)
+    async with asyncio.timeout(30):
+        async for event in response.body_iterator:
+            got.append(event.id)
+            log.add("a")
+    assert got == ["1"]
+
+
 async def test_a_hundred_streams_read_each_commit_once() -> None:
     log, stopping = Log(), asyncio.Event()
     log.add("a")
     tail, got = log.tail(), []
 
     async def follow(which: EventFilter) -> None:
-        response = event_stream(log.broadcast, tail, 1, which, stopping)
+        response = event_stream(log.broadcast, tail, 1, which, stopping, admitted)
         async for event in response.body_iterator:
             got.append((which, event.id))
 

@@ -42,11 +42,27 @@ class Agents:
         return view
 
 
+async def admitted() -> bool:
+    return True
+
+
+async def refused() -> bool:
+    return False
+
+
+async def test_who_is_admitted_no_more_reads_nothing() -> None:
+    agents = Agents()
+    context = SimpleNamespace(stopping=asyncio.Event(), database=agents, bus=agents, measurements=None)
+    assert [text async for text in logs.follow_logs(cast(Context, context), "j", None, True, 1, refused)] == []
+    assert agents.queries == []
+
+
 async def test_only_what_was_there_at_first_is_cut_to_its_last_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "LOOK_S", 0.0)
     agents = Agents()
     context = SimpleNamespace(stopping=asyncio.Event(), database=agents, bus=agents, measurements=None)
-    texts = [text async for text in logs.follow_logs(cast(Context, context), "j", None, follow=True, tail=1)]
+    following = logs.follow_logs(cast(Context, context), "j", None, True, 1, admitted)
+    texts = [text async for text in following]
     assert "".join(texts) == "t | three\nt | anew\nt | again\n"
     tails = {query.allocation: [] for query in agents.queries}
     for query in agents.queries:

@@ -6,7 +6,9 @@ from __future__ import annotations
 import math
 import stat
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Final
 
 import structlog
 from fastapi import Depends, Request
@@ -17,10 +19,12 @@ from ces_common.db import UNAVAILABLE, cause_of
 from ces_common.messages.identities import Identity
 from ces_common.roles import Role
 from ces_common.service import BadSetup
-from ces_manager.api.context import Context
+from ces_manager.access.tokens import ROOT
+from ces_manager.api.context import Context, context_of
 from ces_manager.api.failure_counts import BURST, FAILURES_PER_S, FailureCounts, network_of
 from ces_manager.api.problems import problem
 from ces_manager.errors import Forbidden, Unavailable
+from ces_manager.rates import SenderRate
 
 log = structlog.get_logger()
 IDENTITY = "identity"
@@ -29,6 +33,8 @@ AGENTS = frozenset({"/v1/nodes/join", "/v1/nodes/renew"})
 QUIET = frozenset({"/healthz", "/readyz", "/metrics"})  # asked again and again by machines
 OPEN = QUIET | {"/openapi.json", "/docs"} | AGENTS
 LEAST_LENGTH = 16
+REQUESTS_PER_S: Final = 100.0  # of one token, in the long run
+REQUESTS_AT_ONCE: Final = 1000
 
 
 def read_secret(path: Path, what: str) -> str:
@@ -52,6 +58,7 @@ class BearerAuth:
     def __init__(self, app: ASGIApp, context: Context) -> None:
         self._app, self._context = app, context
         self._failures = FailureCounts(FAILURES_PER_S, BURST)
+        self._requests = SenderRate(REQUESTS_PER_S, REQUESTS_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in OPEN:
@@ -72,7 +79,7 @@ class BearerAuth:
             text = "too many wrong tokens came from this address"
             return problem(429, text, headers={"Retry-After": str(math.ceil(wait_s))})
         try:
-            scope.setdefault("state", {})[IDENTITY] = await self._context.identities.of(token)
+            identity = await self._context.identities.of(token)
         except Forbidden as error:
             self._failures.failed(address, now)
             return _unauthenticated(error.detail)
@@ -81,7 +88,28 @@ class BearerAuth:
         except UNAVAILABLE as error:
             log.error("the database does not answer", error=cause_of(error))
             return problem(503, "the database does not answer; try again in a moment")
+        scope.setdefault("state", {})[IDENTITY] = identity
+        # Whoever has the first token could start the manager with other limits as well.
+        if identity is not ROOT and not self._requests.allows(identity.name, now):
+            return problem(429, f"token {identity.name} asks too often", headers={"Retry-After": "1"})
         return None
+
+
+def still_admitted(request: Request) -> Callable[[], Awaitable[bool]]:
+    """For an answer that goes on and on: whether the token that the request came with still admits somebody. Yes, where
+    that cannot be found out now."""
+    identities, token = context_of(request).identities, _bearer(request.scope) or ""
+
+    async def admitted() -> bool:
+        try:
+            await identities.of(token)
+        except Forbidden:
+            return False
+        except (Unavailable, *UNAVAILABLE):
+            return True
+        return True
+
+    return admitted
 
 
 def _bearer(scope: Scope) -> str | None:

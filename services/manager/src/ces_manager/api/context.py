@@ -20,7 +20,7 @@ from ces_manager.nodes.credentials import RENEWAL_BURST, RENEWALS_PER_S, Issuer
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.revocation import Revoker
 from ces_manager.queue.live import LiveQueue
-from ces_manager.rates import NodeRate
+from ces_manager.rates import SenderRate
 from ces_manager.timeouts import Timeouts
 
 
@@ -40,7 +40,7 @@ class Context:
     identities: Identities
     agents_nats_urls: list[str]
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
-    renewals: NodeRate = field(default_factory=lambda: NodeRate(RENEWALS_PER_S, RENEWAL_BURST))  # over REST, by key
+    renewals: SenderRate = field(default_factory=lambda: SenderRate(RENEWALS_PER_S, RENEWAL_BURST))  # over REST, by key
     events: EventTail = field(init=False)
 
     def __post_init__(self) -> None:

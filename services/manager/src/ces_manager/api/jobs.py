@@ -20,7 +20,7 @@ from ces_common.messages.queries import PlanAnswer, PlanQuery
 from ces_common.states import JOB_PLACED, JOB_WAITS, JobState
 from ces_manager import paging
 from ces_manager.access.allowance import allowed
-from ces_manager.api.auth import SUBMITTER, VIEWER, identity_of
+from ces_manager.api.auth import SUBMITTER, VIEWER, identity_of, still_admitted
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.logs import follow_logs
 from ces_manager.api.parameters import Cursor, EventNumber, Limit, Lines, PathName, QueryName
@@ -147,7 +147,8 @@ async def logs(
     if task is not None and all(each.name != task for each in view.placement):
         names = ", ".join(each.name for each in view.placement[:5])
         raise Invalid("task", f"job {view.name} has no task {task}; its tasks are {names}")
-    return StreamingResponse(follow_logs(context, view.id, task, follow, tail), media_type="text/plain; charset=utf-8")
+    text = follow_logs(context, view.id, task, follow, tail, still_admitted(request))
+    return StreamingResponse(text, media_type="text/plain; charset=utf-8")
 
 
 @router.get("/jobs/{job}/events", response_class=EventSourceResponse, dependencies=[VIEWER])
@@ -223,4 +224,5 @@ def _stream(request: Request, after: int | None, header: str | None, which: Even
         start = last_event_id(header, after)
     except ValueError as error:
         raise Invalid("Last-Event-ID", "give the number of the last event that was received") from error
-    return event_stream(context.broadcast, context.events, start, which, context.stopping)
+    admitted = still_admitted(request)
+    return event_stream(context.broadcast, context.events, start, which, context.stopping, admitted)

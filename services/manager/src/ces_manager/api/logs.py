@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from ces_common import subjects
 from ces_common.bus.port import LARGEST_REQUEST, BusError
@@ -65,12 +65,17 @@ class _Tail:
 
 
 async def follow_logs(
-    context: Context, job: str, task: str | None, follow: bool, tail: int | None = None
+    context: Context,
+    job: str,
+    task: str | None,
+    follow: bool,
+    tail: int | None,
+    admitted: Callable[[], Awaitable[bool]],
 ) -> AsyncIterator[str]:
     """The logs of a job's current attempt, from the last ``tail`` lines of each task on (None: all); with ``follow``
-    until the job is over and all of it was read."""
+    until the job is over and all of it was read, or whoever follows is ``admitted`` no more."""
     logs: dict[str, _Tail] = {}
-    while not context.stopping.is_set():
+    while not context.stopping.is_set() and await admitted():
         view = await context.database.read(lambda tx: job_views.job_view(tx, job, context.measurements))
         for each in view.placement:
             if each.allocation and each.node and task in (None, each.name):

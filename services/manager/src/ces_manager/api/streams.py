@@ -4,7 +4,7 @@ progress between them, without numbers."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
@@ -18,10 +18,16 @@ PING_S = 15
 
 
 def event_stream(
-    broadcast: Broadcast, tail: EventTail, after: int, which: EventFilter, stopping: asyncio.Event
+    broadcast: Broadcast,
+    tail: EventTail,
+    after: int,
+    which: EventFilter,
+    stopping: asyncio.Event,
+    admitted: Callable[[], Awaitable[bool]],
 ) -> EventSourceResponse:
-    """The events after a number, then those to come, until the client leaves or the manager stops. Progress says which
-    job it is of, not whose: those who follow some tenants alone hear only that of a job that they name."""
+    """The events after a number, then those to come, until the client leaves, is ``admitted`` no more, or the manager
+    stops. Progress says which job it is of, not whose: those who follow some tenants alone hear only that of a job that
+    they name."""
 
     async def body() -> AsyncIterator[ServerSentEvent]:
         seen = after
@@ -32,6 +38,8 @@ def event_stream(
                 if which == ALL or progress.job == which.job:
                     yield ServerSentEvent(event="progress", data=progress.model_dump_json())
                 continue
+            if not await admitted():
+                return
             while True:
                 events, seen = await tail.after(seen, which)
                 for event in events:

@@ -40,7 +40,7 @@ from ces_manager.nodes import datasets
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.plans import commit, preemption, revision
 from ces_manager.plans.refusal import note_refusal
-from ces_manager.rates import NodeRate
+from ces_manager.rates import SenderRate
 from ces_manager.timeouts import Timeouts
 
 log = structlog.get_logger()
@@ -83,7 +83,7 @@ class Messaging:
         self._heartbeats = HeartbeatIntake(database, measurements, timeouts, failure_detector, share)
         self._snapshots = Snapshots()
         self._listening = False  # no heartbeat arrives before
-        self._fetch_rate = NodeRate(FETCHES_PER_S, FETCH_BURST)
+        self._fetch_rate = SenderRate(FETCHES_PER_S, FETCH_BURST)
         self._statuses = ReportIntake(
             database, "status", Status.model_validate_json, worker_reports.with_news, worker_reports.take_reports
         )

@@ -21,7 +21,7 @@ from ces_manager.messaging.peers import Beat
 from ces_manager.messaging.report_intake import IGNORED
 from ces_manager.nodes import heartbeats
 from ces_manager.nodes.failure_detector import FailureDetector
-from ces_manager.rates import NodeRate
+from ces_manager.rates import SenderRate
 from ces_manager.timeouts import Timeouts
 
 log = structlog.get_logger()
@@ -46,7 +46,7 @@ class HeartbeatIntake:
         self._share = share
         self._database, self._measurements = database, measurements
         self._timeouts, self._failure_detector = timeouts, failure_detector
-        self._rate = NodeRate(PER_S, BURST)
+        self._rate = SenderRate(PER_S, BURST)
         self._returned = LatestBatches(self._welcome_back)
         self._since: float | None = None  # when the batch came that is being worked on
         self._failed_at: float | None = None  # when leases could not be written

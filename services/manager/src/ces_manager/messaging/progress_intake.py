@@ -14,7 +14,7 @@ from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.report_intake import IGNORED
-from ces_manager.rates import NodeRate
+from ces_manager.rates import SenderRate
 
 log = structlog.get_logger()
 LARGEST = 64 * 1024  # bytes; agents pass on lines of at most 16 KiB, which may grow when encoded
@@ -28,8 +28,8 @@ Whose = tuple[str, str, str]  # node, job, task
 class ProgressIntake:
     def __init__(self, database: Database, measurements: Measurements, broadcast: Broadcast) -> None:
         self._database, self._measurements, self._broadcast = database, measurements, broadcast
-        self._of_node, self._of_worker = NodeRate(PER_S, BURST), NodeRate(WORKER_PER_S, WORKER_BURST)
-        self._looks = NodeRate(UNKNOWN_PER_S, UNKNOWN_BURST)
+        self._of_node, self._of_worker = SenderRate(PER_S, BURST), SenderRate(WORKER_PER_S, WORKER_BURST)
+        self._looks = SenderRate(UNKNOWN_PER_S, UNKNOWN_BURST)
         self._known: dict[str, Whose] = {}  # allocation -> whose it is, which never changes
 
     async def heard(self, message: Message) -> None:

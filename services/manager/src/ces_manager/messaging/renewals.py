@@ -9,13 +9,13 @@ from ces_manager.database import Database
 from ces_manager.errors import Forbidden, Invalid
 from ces_manager.messaging.answers import answering, problem_of
 from ces_manager.nodes.credentials import RENEWAL_BURST, RENEWALS_PER_S, Issuer, check_member
-from ces_manager.rates import NodeRate
+from ces_manager.rates import SenderRate
 
 LARGEST = 1024  # bytes
 
 
 async def serve_renewals(bus: Bus, database: Database, issuer: Issuer, queue: str) -> None:
-    rate = NodeRate(RENEWALS_PER_S, RENEWAL_BURST)
+    rate = SenderRate(RENEWALS_PER_S, RENEWAL_BURST)
 
     async def renew(message: Message) -> bytes:
         try:

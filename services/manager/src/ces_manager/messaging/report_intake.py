@@ -15,7 +15,7 @@ from ces_common.db import UNAVAILABLE, ReadTx, WriteTx, cause_of
 from ces_common.latest import LatestBatches
 from ces_manager.database import Database
 from ces_manager.messaging.answers import problem_of, salvage
-from ces_manager.rates import NodeRate
+from ces_manager.rates import SenderRate
 
 log = structlog.get_logger()
 IGNORED = Counter("ces_messages_ignored_total", "Malformed or forged messages ignored", ["kind"])
@@ -46,7 +46,7 @@ class ReportIntake(Generic[R]):
     ) -> None:
         self._database, self._kind, self._parse, self._news, self._take = database, kind, parse, news, take
         self._batches = LatestBatches(self._take_all)
-        self._rate = NodeRate(PER_S, BURST)
+        self._rate = SenderRate(PER_S, BURST)
         # node -> its last report, not looked at again until; in the order in which that ends
         self._quiet: dict[str, tuple[bytes, float]] = {}
 
