@@ -16,6 +16,7 @@ SETTINGS = {
     "CES_MIGRATE": "Bring the schema up to date at start, waiting for a database that is not there yet.",
     "CES_OIDC_ISSUER": "URL of [an OpenID provider](access.md#people-who-sign-in-elsewhere) whose tokens admit too.",
     "CES_OIDC_AUDIENCE": "Whom its tokens must be for.",
+    "CES_OIDC_CA": "File with the authority of its certificate; left out, those that the machine trusts.",
     "CES_OIDC_GRANTS": "File that says which group has which role; goes with `CES_OIDC_ISSUER`.",
     "CES_ADMIN_TOKEN_FILE": "File with the API's bearer token: at least 16 characters, readable by its owner only.",
     "CES_AGENT_SIGNING_KEY_FILE": "File with the key that signs agents' NATS credentials.",

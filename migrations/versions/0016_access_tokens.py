@@ -1,6 +1,8 @@
-"""Access tokens"""
+"""Access tokens; idempotency keys are of one tenant each."""
 
 from __future__ import annotations
+
+import hashlib
 
 import sqlalchemy as sa
 from alembic import op
@@ -28,6 +30,11 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name", name="pk_access_tokens"),
         sa.UniqueConstraint("id", name="uq_access_tokens_id"),
     )
+    jobs = sa.table("jobs", sa.column("id"), sa.column("tenant"), sa.column("idempotency_key"))
+    with_key = sa.select(jobs).where(jobs.c.idempotency_key.is_not(None))
+    for job, tenant, key in op.get_bind().execute(with_key).all():
+        kept = hashlib.sha256(f"{tenant}\0{key}".encode()).hexdigest()
+        op.execute(jobs.update().where(jobs.c.id == job).values(idempotency_key=kept))
 
 
 def downgrade() -> None:

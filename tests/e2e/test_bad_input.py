@@ -197,4 +197,4 @@ def test_idempotent_submission(cluster: FaultCluster) -> None:
     assert first.id == second.id
     cluster.finish(first.id)
     with closing(sqlite3.connect(f"file:{cluster.cluster.files.database}?mode=ro", uri=True)) as file:
-        assert file.execute("SELECT count(*) FROM jobs WHERE idempotency_key = ?", (key,)).fetchone() == (1,)
+        assert file.execute("SELECT count(*) FROM jobs WHERE name = ?", (first.name,)).fetchone() == (1,)

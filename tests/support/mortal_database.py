@@ -23,8 +23,8 @@ class MortalUnitOfWork(UnitOfWork):
         self.lives: int | None = None
 
     @contextmanager
-    def write(self, now: datetime) -> Iterator[WriteTx]:
-        with super().write(now) as tx:
+    def write(self, now: datetime, actor: str | None = None) -> Iterator[WriteTx]:
+        with super().write(now, actor) as tx:
             yield tx
         self._committed()
         self._passed()

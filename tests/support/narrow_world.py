@@ -55,7 +55,7 @@ def urgent(world: World) -> str:
     return next(job.id for job in world.snapshot().jobs if job.name == "urgent")
 
 
-def told(world: World, job: str) -> list[object]:
-    """What the events said of a job."""
+def told(world: World, job: str | None) -> list[object]:
+    """What the events said of a job; None: those of no job's stream."""
     with world.uow.read() as tx:
         return [parse_event(event.body.encode()).data for event in events_after(tx, 0, ALL, 10**5) if event.job == job]

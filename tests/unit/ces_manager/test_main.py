@@ -42,5 +42,13 @@ async def test_a_wrong_file_keeps_it_from_starting_and_changes_nothing(tmp_path:
 
 
 def test_an_empty_setting_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("CES_QUEUE", "")
-    assert ManagerSettings(admin_token_file=tmp_path, agent_signing_key_file=tmp_path).queue is None
+    for name in ("CES_QUEUE", "CES_OIDC_ISSUER", "CES_OIDC_GRANTS", "CES_OIDC_CA"):
+        monkeypatch.setenv(name, "")
+    read = ManagerSettings(admin_token_file=tmp_path, agent_signing_key_file=tmp_path)
+    assert (read.queue, read.oidc_issuer, read.oidc_grants, read.oidc_ca) == (None, None, None, None)
+
+
+def test_a_provider_needs_to_be_said_what_its_groups_may_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CES_OIDC_ISSUER", "https://login.example")
+    with pytest.raises(ValueError, match="CES_OIDC_ISSUER and CES_OIDC_GRANTS go together"):
+        ManagerSettings(admin_token_file=tmp_path, agent_signing_key_file=tmp_path)

@@ -266,4 +266,8 @@ async def test_a_dry_run_says_who_would_make_room_and_nobody_does(
     assert (answer.feasible, answer.position, answer.held_by) == (False, 1, ["low"])
     assert answer.reason is not None
     assert answer.reason.text == "less urgent jobs would make room for it: low suspended"
+    wired.change(jobs=[low(preemption="suspend").model_copy(update={"tenant": "other"})])
+    answer = await ask(bus, priority=90)
+    assert answer.reason is not None
+    assert answer.reason.text == "less urgent jobs would make room for it: 1 of other tenants suspended"
     assert preemptions(wired) == []

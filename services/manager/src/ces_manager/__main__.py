@@ -56,7 +56,10 @@ def _provider(settings: ManagerSettings, queue: QueueFile) -> Provider | None:
         return None
     grants = read_setup_file(settings.oidc_grants, GrantsFile, "CES_OIDC_GRANTS")
     check_tenants(grants, queue)
-    return Provider(settings.oidc_issuer, settings.oidc_audience, grants)
+    try:
+        return Provider(settings.oidc_issuer, settings.oidc_audience, grants, ca=settings.oidc_ca)
+    except OSError as error:
+        raise BadSetup(f"CES_OIDC_CA: {settings.oidc_ca} cannot be read: {error}") from error
 
 
 async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:

@@ -4,6 +4,7 @@ reads beside them, and what followers of the state are told beside these."""
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
@@ -16,6 +17,7 @@ from ces_manager.errors import Overloaded
 T = TypeVar("T")
 READERS, TELLERS = 4, 2
 MAX_WAITING = 256  # requests of users that wait for the writer, some seconds' work
+MAX_WAITING_OF_ONE = 128  # who must not take everybody's turn
 HANGS_S = 5.0  # a transaction that takes longer says that the database does not answer
 
 
@@ -32,7 +34,7 @@ class Database:
         self._leases = ThreadPoolExecutor(1, thread_name_prefix="lease")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="read")
         self._tellers = ThreadPoolExecutor(TELLERS, thread_name_prefix="tell")
-        self._requested = 0  # writes that users wait for
+        self._requested: Counter[str] = Counter()  # writes that users wait for, by who asked
         self._callbacks: list[Callable[[], None]] = []
         self._numbers = count()
         self._running: dict[int, float] = {}  # transactions under way, and since when
@@ -69,13 +71,16 @@ class Database:
     async def requested_write(self, act: Callable[[WriteTx], T], actor: str) -> T:
         """``write`` for a user, of whom there may be any number, and whom the events name. Raises Overloaded where too
         many wait already."""
-        if self._requested >= MAX_WAITING:
-            raise Overloaded(f"{self._requested} requests are waiting to be written down; try again in a moment")
-        self._requested += 1
+        waiting = self._requested.total()
+        if waiting >= MAX_WAITING or self._requested[actor] >= MAX_WAITING_OF_ONE:
+            raise Overloaded(f"{waiting} requests are waiting to be written down; try again in a moment")
+        self._requested[actor] += 1
         try:
             return await self.write(act, actor)
         finally:
-            self._requested -= 1
+            self._requested[actor] -= 1
+            if not self._requested[actor]:
+                del self._requested[actor]
 
     async def read(self, look: Callable[[ReadTx], T]) -> T:
         """Run ``look`` on a consistent view of the database."""

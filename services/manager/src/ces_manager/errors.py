@@ -23,6 +23,10 @@ class Forbidden(ManagerError):
     """The token given does not allow it."""
 
 
+class NoRole(Forbidden):
+    """Who asks is known, and has no role here."""
+
+
 class Malformed(ManagerError):
     """The request is no JSON."""
 

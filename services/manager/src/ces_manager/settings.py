@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 from pydantic_settings import NoDecode
 
 from ces_common.queuefile import QueueSettings
@@ -21,6 +21,8 @@ LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 def provider_url(url: str) -> str:
     """The URL, if an OpenID provider can be trusted there. Raises ValueError."""
     at = urlsplit(url)
+    if at.username or at.password or at.query or at.fragment or at.port == 0:  # the port is looked at, and may be none
+        raise ValueError("give its address alone, without a name, a password or a query")
     if (at.scheme == "https" and at.hostname) or (at.scheme == "http" and at.hostname in LOOPBACK):
         return url
     raise ValueError(f"{url} must begin with https://, unless it is on this machine")
@@ -42,6 +44,7 @@ class ManagerSettings(QueueSettings):
     oidc_issuer: Annotated[str, AfterValidator(provider_url)] | None = None
     oidc_audience: str = "ces"
     oidc_grants: Path | None = None
+    oidc_ca: Path | None = None  # of its certificate; left out, those that the machine trusts
     advertised_nats_urls: Annotated[list[str], NoDecode] = []  # what agents are told; nats_urls when empty
     nats_replicas: Annotated[int, Field(ge=1, le=5)] = 1  # of the streams and the bucket; never lowered
     lease_s: Seconds = 30.0
@@ -68,6 +71,11 @@ class ManagerSettings(QueueSettings):
         if self.unreachable_s >= self.lease_s:
             raise ValueError("CES_UNREACHABLE_S must be less than CES_LEASE_S: a silent node takes no new work first")
         return self
+
+    @field_validator("oidc_issuer", "oidc_grants", "oidc_ca", mode="before")
+    @classmethod
+    def _none_if_empty(cls, value: object) -> object:
+        return value or None
 
     @model_validator(mode="after")
     def _provider_with_grants(self) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 
 from ulid import ULID
@@ -89,7 +89,7 @@ def _waiting(guest: JobRecord, run: CycleRun, placing: Placing) -> PlanAnswer:
     reason = None if status is None else status.reason
     preempted = run.decisions.preempted.get(guest.id)
     if preempted is not None:
-        reason = Reason(code="preempting", text=_making_room(preempted, given))
+        reason = Reason(code="preempting", text=_making_room(guest, preempted, given))
     if reason is None:
         reason = OTHERS_FIRST if result.reason is None else reason_of(result.reason)
     refused = explain_refusals(guest.tasks, given.offer, result.considered)
@@ -97,12 +97,18 @@ def _waiting(guest: JobRecord, run: CycleRun, placing: Placing) -> PlanAnswer:
     return _no(guest, run.version, placing, reason, status, refused, spent_ms)
 
 
-def _making_room(preempted: Preempted, given: CycleInput) -> str:
-    """Who would, and how."""
-    records = given.offer.records
+def _making_room(guest: JobRecord, preempted: Preempted, given: CycleInput) -> str:
+    """Who would, and how; of other tenants only how many."""
     hows = (("suspended", preempted.suspended), ("stopped", preempted.stopped))
-    said = [f"{', '.join(records[name].name for name in names)} {how}" for how, names in hows if names]
+    said = [f"{_of_tenant(guest.tenant, names, given)} {how}" for how, names in hows if names]
     return f"less urgent jobs would make room for it: {' and '.join(said)}"
+
+
+def _of_tenant(tenant: str, jobs: Iterable[str], given: CycleInput) -> str:
+    records = [given.offer.records[job] for job in jobs]
+    named = [record.name for record in records if record.tenant == tenant]
+    others = len(records) - len(named)
+    return ", ".join([*named, *([f"{others} of other tenants"] if others else [])])
 
 
 def _no(

@@ -33,6 +33,7 @@ from ces_common.messages.events import (
     PreemptionRejected,
     RevisionProposed,
     RevisionRejected,
+    TokenChanged,
     TopologyChanged,
     new_event,
     parse_event,
@@ -131,6 +132,10 @@ SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
     PreemptionCommitted: [{"preemption": "p", "job": "j", "victims": [{"job": "k", "attempt": 1, "how": "stop"}]}],
     PreemptionRejected: [{"preemption": "p", "job": "j", "reason": "it has changed", "stale": True}],
     PlanRejected: [{"plan": "p", "job": "j", "attempt": 1, "reason": "full"}],
+    TokenChanged: [
+        {"name": "ci", "role": "submitter", "tenants": ["a"]},
+        {"name": "ops", "role": "operator", "tenants": None},
+    ],
     NodeChanged: [
         {"node": "n", "change": change}
         for change in ("joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed")

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from ces_common.messages.identities import Identity
 from ces_common.roles import Role
-from ces_manager.api.access_log import LONGEST_PATH, AccessLog
+from ces_manager.api.access_log import LONGEST_PATH, STRANGERS_AT_ONCE, AccessLog
 from ces_manager.api.auth import IDENTITY
 
 
@@ -53,3 +53,34 @@ async def test_health_is_not_told_and_long_paths_are_cut() -> None:
     assert await told("GET", "/healthz", 200) == []
     [line] = await told("GET", "/v1/" + "x" * 5000, 404)
     assert len(line["path"]) == LONGEST_PATH
+
+
+async def test_an_error_of_ours_is_told_too() -> None:
+    async def falls_over(scope: Any, receive: Any, send: Any) -> None:
+        raise ZeroDivisionError
+
+    scope: Any = {"type": "http", "method": "POST", "path": "/v1/jobs", "client": None}
+    nothing: Any = None
+    with capture_logs() as lines, pytest.raises(ZeroDivisionError):
+        await AccessLog(falls_over)(scope, nothing, nothing)
+    assert [(line["status"], line["method"]) for line in lines] == [(500, "POST")]
+
+
+async def test_strangers_do_not_fill_the_log() -> None:
+    async def refuses(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 401, "headers": []})
+
+    async def send(message: Any) -> None: ...
+
+    async def ask(address: str) -> None:
+        scope: Any = {"type": "http", "method": "GET", "path": "/v1/jobs", "client": (address, 1)}
+        nothing: Any = None
+        await log(scope, nothing, send)
+
+    log = AccessLog(refuses)
+    with capture_logs() as lines:
+        for _ in range(2 * STRANGERS_AT_ONCE):
+            await ask("192.0.2.1")
+        await ask("192.0.2.2")
+    assert STRANGERS_AT_ONCE <= len(lines) < STRANGERS_AT_ONCE + 50
+    assert lines[-1]["left_out"] == 2 * STRANGERS_AT_ONCE + 1 - len(lines)

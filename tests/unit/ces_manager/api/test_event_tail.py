@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ces_common.db.outbox import ALL, EventFilter, StoredEvent
+from ces_common.messages.reports import Progress
 from ces_manager.api import event_tail
 from ces_manager.api.event_tail import EventTail
 from ces_manager.api.streams import event_stream
@@ -17,6 +18,7 @@ from ces_manager.broadcast import Broadcast
 
 TENANTS = {"a": "x", "b": "y", None: None}  # job -> whose it is
 JOBS = tuple(TENANTS)
+PROGRESS = Progress(node="n", allocation="x", job="a", task="t", data={})
 FOLLOWED = (EventFilter(job="a"), EventFilter(job="b"), ALL, EventFilter(tenants=["y", "z"]))
 
 
@@ -112,20 +114,31 @@ async def admitted() -> bool:
     return True
 
 
-async def test_who_is_admitted_no_more_hears_nothing_more() -> None:
-    log, answers = Log(), iter([True, False])
+@pytest.mark.parametrize("what", ["commits", "progress"])
+async def test_who_is_admitted_no_more_hears_nothing_more(what: str) -> None:
+    log, revoked, got = Log(), asyncio.Event(), []
     log.add("a")
 
-    async def for_a_while() -> bool:
-        return next(answers)
+    async def until_revoked() -> bool:
+        return not revoked.is_set()
 
-    got = []
-    response = event_stream(log.broadcast, log.tail(), 0, ALL, asyncio.Event(), for_a_while)
+    async def happens() -> None:
+        while True:
+            if what == "commits":
+                log.add("a")
+            else:
+                log.broadcast.progress(PROGRESS)
+            await asyncio.sleep(0)
+
+    response = event_stream(log.broadcast, log.tail(), 0, ALL, asyncio.Event(), until_revoked)
+    happening = asyncio.create_task(happens())
     async with asyncio.timeout(30):
         async for event in response.body_iterator:
-            got.append(event.id)
-            log.add("a")
-    assert got == ["1"]
+            got.append(event.event)
+            if len(got) == 3:
+                revoked.set()
+    happening.cancel()
+    assert len(got) == 3
 
 
 async def test_a_hundred_streams_read_each_commit_once() -> None:

@@ -23,6 +23,9 @@ def test_who_fails_too_often_waits_and_then_may_try_again() -> None:
     counts.failed("one", 12.0)
     assert counts.wait_s("one", 12.0) == 2.0
     assert counts.wait_s("one", 100.0) == 0
+    for _ in range(1000):
+        counts.failed("one", 100.0)
+    assert counts.wait_s("one", 106.0) == 0, "nobody is locked out for longer than a burst makes up for"
 
 
 def test_addresses_that_come_and_go_fill_no_memory() -> None:

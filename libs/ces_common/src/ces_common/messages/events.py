@@ -13,6 +13,7 @@ from ces_common.jobfile import Preemption
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, ExitCode, Id, Number, Small
 from ces_common.messages.records import AllocationRecord, FlowRecord, LinkState, Rate
+from ces_common.roles import Role
 from ces_common.states import AllocationState, JobState
 
 D = TypeVar("D", bound=Message)
@@ -205,8 +206,8 @@ class PreemptionProposed(Message):
 
 
 class PreemptionCommitted(Message):
-    """The victims were told, in the same transaction. In nobody's stream but that of all events: whose jobs they are
-    does not concern the tenant of ``job``, nor the other way round."""
+    """The victims were told, in the same transaction. Like its rejection it is in no job's stream: whose jobs the
+    victims are does not concern the tenant of ``job``, nor the other way round."""
 
     preemption: str
     job: str
@@ -250,6 +251,14 @@ class AllocationChanged(Message):
     state: AllocationState
     exit_code: ExitCode | None = None
     reason: str | None = None
+
+
+class TokenChanged(Message):
+    """An access token was made, or revoked."""
+
+    name: str
+    role: Role
+    tenants: list[str] | None = None
 
 
 class NodeChanged(Message):
@@ -305,6 +314,8 @@ EVENTS: dict[tuple[str, str], type[Message]] = {
     ("preemption", "proposed"): PreemptionProposed,
     ("preemption", "committed"): PreemptionCommitted,
     ("preemption", "rejected"): PreemptionRejected,
+    ("token", "created"): TokenChanged,
+    ("token", "revoked"): TokenChanged,
     ("node", "changed"): NodeChanged,
     ("network", "preparing"): NetworkPreparing,
     ("network", "ready"): NetworkReady,

@@ -12,7 +12,7 @@ from ces_common.jobfile import Document
 from ces_common.messages.identities import Allowance, Identity
 from ces_common.queuefile import QueueFile
 from ces_common.service import BadSetup
-from ces_manager.errors import Forbidden
+from ces_manager.errors import Forbidden, NoRole
 
 MAX_GRANTS: Final = 1024
 LONGEST_NAME: Final = 120  # characters
@@ -47,7 +47,7 @@ def check_tenants(file: GrantsFile, queue: QueueFile) -> None:
 
 
 def identity_of(claims: Mapping[str, Any], file: GrantsFile) -> Identity:
-    """Whom a checked token is about. Raises Forbidden."""
+    """Whom a checked token is about. Raises Forbidden, NoRole."""
     name = claims.get(file.name_claim)
     if not (isinstance(name, str) and name.isprintable() and 0 < len(name) <= LONGEST_NAME):
         raise Forbidden(f"this token does not say who you are: it needs the claim {file.name_claim!r}, a short text")
@@ -55,11 +55,19 @@ def identity_of(claims: Mapping[str, Any], file: GrantsFile) -> Identity:
     groups = {each for each in (said if isinstance(said, list) else [said]) if isinstance(each, str)}
     grant = next((each for each in file.grants if each.group in groups), None)
     if grant is None:
-        raise Forbidden(f"{name} is in no group that has a role here, by the token's claim {file.groups_claim!r}")
+        raise NoRole(f"{name} is in no group that has a role here, by the token's claim {file.groups_claim!r}")
     return Identity(
         name=OF_PROVIDER + name,
         role=grant.role,
         tenants=grant.tenants if grant.role.has_tenants else None,
         max_priority=grant.max_priority,
-        expires_at=datetime.fromtimestamp(claims["exp"], UTC),
+        expires_at=_time(claims["exp"]),
     )
+
+
+def _time(seconds: Any) -> datetime:
+    """Raises Forbidden."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError) as error:
+        raise Forbidden("this token ends at no time that there is") from error

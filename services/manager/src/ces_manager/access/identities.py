@@ -22,8 +22,8 @@ from ces_manager.errors import Forbidden
 
 log = structlog.get_logger()
 KNOWN_S = 5.0  # after which a token that was revoked at another manager is refused by this one
-USED_S = 60.0  # between two notes that a token is in use
-MOST = 1024  # tokens that are remembered
+NOTED_S = 60.0  # between two notes that a token is in use
+REMEMBERED = 1024  # tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,8 @@ class Identities:
     def __init__(self, database: Database, root: str, provider: Provider | None = None) -> None:
         self._database, self._root, self._provider = database, root.encode(), provider
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
-        self._used: dict[str, float] = {}  # token's name -> when its use was noted
+        self._forgotten = 0  # how often
+        self._noted: dict[str, float] = {}  # token's name -> when its use was noted
         self._notes: set[asyncio.Task[None]] = set()
 
     def knows(self, token: str) -> bool:
@@ -51,11 +52,20 @@ class Identities:
             return ROOT
         key, now = sha256(token.encode()).digest(), self._database.clock.steady()
         known = self._known.get(key)
-        if known is None or now - known.since >= KNOWN_S or self._expired(known.identity):
-            known = self._known[key] = _Known(await self._asked(token, now), now)
-            while len(self._known) > MOST:
+        if known is not None and now - known.since < KNOWN_S and not self._expired(known.identity):
+            self._known.move_to_end(key)
+            return known.identity
+        forgotten = self._forgotten
+        try:
+            identity = await self._asked(token, now)
+        except Forbidden:
+            self._known.pop(key, None)
+            raise
+        if forgotten == self._forgotten:  # or what was read may be of before
+            self._known[key] = _Known(identity, now)
+            while len(self._known) > REMEMBERED:
                 self._known.popitem(last=False)
-        return known.identity
+        return identity
 
     async def _asked(self, token: str, now: float) -> Identity:
         if TOKEN.fullmatch(token) is not None:
@@ -67,20 +77,21 @@ class Identities:
             return await self._provider.identity(token)
         raise Forbidden("this token is not known here")
 
-    def forget(self) -> None:
-        """Ask anew who is who: a token was revoked."""
-        self._known.clear()
+    def forget(self, name: str) -> None:
+        """Ask anew about the token of this name: it was revoked."""
+        self._forgotten += 1
+        self._known = OrderedDict((key, known) for key, known in self._known.items() if known.identity.name != name)
 
     def _expired(self, identity: Identity) -> bool:
         return identity.expires_at is not None and identity.expires_at <= self._database.clock.now()
 
     def _note_use(self, name: str, now: float, time: datetime) -> None:
         """Beside the request, which waits for no writer."""
-        if now - self._used.get(name, float("-inf")) < USED_S:
+        if now - self._noted.get(name, float("-inf")) < NOTED_S:
             return
-        if len(self._used) > MOST:
-            self._used.clear()
-        self._used[name] = now
+        if len(self._noted) > REMEMBERED:
+            self._noted.clear()
+        self._noted[name] = now
         note = asyncio.create_task(self._write_use(name, _to_the_minute(time)))
         self._notes.add(note)
         note.add_done_callback(self._notes.discard)
@@ -95,7 +106,7 @@ class Identities:
         try:
             await self._database.in_writer(write)
         except UNAVAILABLE:
-            log.warning("the use of a token is not noted: the database does not answer", token=name)
+            log.warning("the use of a token is not noted: the database does not answer", name=name)
 
 
 def _to_the_minute(time: datetime) -> datetime:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import ssl
 import time
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
 import structlog
 from joserfc import jwt
 from joserfc.errors import JoseError
-from joserfc.jwk import KeySet
+from joserfc.jwk import KeySet, import_key
 from joserfc.jwt import JWTClaimsRegistry
 
 from ces_common.messages.identities import Identity
@@ -26,7 +29,9 @@ DISCOVERY: Final = "/.well-known/openid-configuration"
 ALGORITHMS: Final = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 LARGEST_ANSWER: Final = 1024 * 1024  # bytes
 ANSWER_S: Final = 5.0
-KEYS_S: Final = 300.0  # for how long its keys are believed
+KEYS_S: Final = 300.0  # after which its keys are asked for again
+OLDEST_KEYS_S: Final = 3600.0  # for how long they are believed while it does not answer
+MOST_KEYS: Final = 100
 AGAIN_S: Final = 10.0  # between two looks for a key that it did not have
 LEEWAY_S: Final = 30  # by which its clock may differ
 JWT: Final = re.compile(r"(?=.{1,8192}$)[\w-]+\.[\w-]+\.[\w-]+", re.ASCII)
@@ -36,9 +41,16 @@ class Provider:
     """``audience``: whom its tokens must be for."""
 
     def __init__(
-        self, url: str, audience: str, grants: GrantsFile, clock: Callable[[], float] = time.monotonic
+        self,
+        url: str,
+        audience: str,
+        grants: GrantsFile,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        ca: Path | None = None,
     ) -> None:
         self._url, self._grants, self._clock = url, grants, clock
+        self._tls = ssl.create_default_context(cafile=ca)
         self._keys = KeySet([])
         self._looked = self._failed = float("-inf")
         self._lock = asyncio.Lock()
@@ -52,8 +64,10 @@ class Provider:
     async def identity(self, token: str) -> Identity:
         """Whom it is about. Raises Forbidden for a token that is not good here, Unavailable where the provider must be
         asked for its keys, and does not answer."""
-        if self._clock() - self._looked >= KEYS_S:
-            await self._look()
+        age_s = self._clock() - self._looked
+        if age_s >= KEYS_S:
+            with suppress(Unavailable) if age_s < OLDEST_KEYS_S else nullcontext():
+                await self._look()
         try:
             claims = self._checked(token)
         except _UnknownKey as unknown:
@@ -70,7 +84,7 @@ class Provider:
         """Its claims. Raises _UnknownKey, Forbidden."""
         try:
             read = jwt.decode(token, self._keys, algorithms=ALGORITHMS)
-        except (JoseError, ValueError) as error:
+        except Exception as error:  # whatever a stranger's bytes make the library raise
             raise _UnknownKey from error
         try:
             self._claims.validate(read.claims)
@@ -87,8 +101,8 @@ class Provider:
             if self._clock() - self._failed < AGAIN_S:
                 raise Unavailable(f"the OpenID provider {self._url} did not answer lately; try again in a moment")
             try:
-                self._keys = await _keys_of(self._url)
-            except (httpx.HTTPError, TimeoutError, ValueError, KeyError, TypeError, JoseError) as error:
+                self._keys = await _keys_of(self._url, self._tls)
+            except Exception as error:  # whatever its bytes make libraries raise
                 self._failed = self._clock()
                 log.warning("the OpenID provider does not tell its keys", provider=self._url, error=repr(error))
                 raise Unavailable(f"the OpenID provider {self._url} does not answer as it should") from error
@@ -99,17 +113,26 @@ class _UnknownKey(Exception):
     """No key that is known has signed it."""
 
 
-async def _keys_of(url: str) -> KeySet:
-    """Raises httpx.HTTPError, TimeoutError, ValueError, KeyError, TypeError, JoseError."""
-    async with httpx.AsyncClient(timeout=ANSWER_S, trust_env=False) as http, asyncio.timeout(ANSWER_S):
+async def _keys_of(url: str, tls: ssl.SSLContext) -> KeySet:
+    """Those of its keys that are understood (RFC 7517, section 5). Raises anything."""
+    async with httpx.AsyncClient(timeout=ANSWER_S, trust_env=False, verify=tls) as http, asyncio.timeout(ANSWER_S):
         told = await _document(http, url.rstrip("/") + DISCOVERY)
         if told["issuer"] != url:
             raise ValueError(f"it calls itself {told['issuer']!r}")
-        return KeySet.import_key_set(await _document(http, provider_url(told["jwks_uri"])))
+        listed = (await _document(http, provider_url(told["jwks_uri"])))["keys"]
+    keys = []
+    for key in listed[:MOST_KEYS]:
+        try:
+            keys.append(import_key(key))
+        except Exception as error:
+            log.info("a key of the OpenID provider is not understood", provider=url, error=repr(error))
+    if not keys:
+        raise ValueError("it has no key that is understood")
+    return KeySet(keys)
 
 
 async def _document(http: httpx.AsyncClient, url: str) -> Any:
-    """Raises httpx.HTTPError, ValueError."""
+    """Raises httpx.HTTPError, httpx.InvalidURL, ValueError."""
     async with http.stream("GET", url) as answer:
         answer.raise_for_status()
         body = b""

@@ -14,6 +14,7 @@ from ulid import ULID
 from ces_common.db.tables import AccessTokenRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.api import Page
+from ces_common.messages.events import TokenChanged
 from ces_common.messages.identities import AccessTokenRequest, AccessTokenView, Identity, NewAccessToken
 from ces_common.queuefile import QueueFile
 from ces_common.roles import Role
@@ -45,6 +46,7 @@ def create_token(tx: WriteTx, request: AccessTokenRequest, queue: QueueFile, by:
         expires_at=tx.now + timedelta(seconds=request.lasts),
     )
     tx.session.add(row)
+    _tell(tx, "created", row)
     return NewAccessToken(token=f"ces_{token_id}_{secret}", access=_view(row))
 
 
@@ -55,7 +57,9 @@ def revoke_token(tx: WriteTx, name: str) -> AccessTokenView:
     row = tx.session.get(AccessTokenRow, name)
     if row is None:
         raise NotFound(f"no token is called {name}")
-    row.revoked_at = row.revoked_at or tx.now
+    if row.revoked_at is None:
+        row.revoked_at = tx.now
+        _tell(tx, "revoked", row)
     return _view(row)
 
 
@@ -80,6 +84,10 @@ def identity_of(tx: ReadTx, token: str, now: datetime) -> Identity:
     if row.expires_at <= now:
         raise Forbidden(f"this token, {row.name}, expired at {row.expires_at:%Y-%m-%d %H:%M} UTC; ask for another one")
     return Identity.model_validate(row, from_attributes=True)
+
+
+def _tell(tx: WriteTx, kind: str, row: AccessTokenRow) -> None:
+    tx.emit("token", kind, row.id, TokenChanged(name=row.name, role=Role(row.role), tenants=row.tenants))
 
 
 def _view(row: AccessTokenRow) -> AccessTokenView:

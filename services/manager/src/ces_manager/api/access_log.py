@@ -8,43 +8,60 @@ import time
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ces_manager.api.auth import IDENTITY, QUIET
+from ces_manager.api.auth import IDENTITY, UNTOLD
+from ces_manager.api.failure_counts import network_of
+from ces_manager.rates import SenderRate
 
 log = structlog.get_logger()
 LONGEST_PATH = 200  # characters
+STRANGERS_PER_S, STRANGERS_AT_ONCE = 1.0, 100  # lines about one address
+FAILED = 500
 
 
 class AccessLog:
     """Changes and refusals are told at level info; what was merely read at level debug, since many read every second. A
-    stream is told when it begins."""
+    stream is told when it begins. Of those whom nobody knows, an address is told of so often only; ``left_out`` counts
+    what was not told before."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
+        self._strangers, self._left_out = SenderRate(STRANGERS_PER_S, STRANGERS_AT_ONCE), 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in QUIET:
+        if scope["type"] != "http" or scope["path"] in UNTOLD:
             await self._app(scope, receive, send)
             return
-        began = time.monotonic()
+        began, answered = time.monotonic(), False
 
         async def told(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                _tell(scope, message["status"], time.monotonic() - began)
+            nonlocal answered
+            if message["type"] == "http.response.start" and not answered:
+                answered = True
+                self._tell(scope, message["status"], began)
             await send(message)
 
-        await self._app(scope, receive, told)
+        try:
+            await self._app(scope, receive, told)
+        except Exception:
+            if not answered:
+                self._tell(scope, FAILED, began)
+            raise
 
-
-def _tell(scope: Scope, status: int, took_s: float) -> None:
-    identity = scope.get("state", {}).get(IDENTITY)
-    level = "debug" if scope["method"] in ("GET", "HEAD") and status < 400 else "info"
-    client = scope.get("client")
-    getattr(log, level)(
-        "request",
-        actor=identity.name if identity is not None else None,
-        address=client[0] if client else None,
-        method=scope["method"],
-        path=scope["path"][:LONGEST_PATH],
-        status=status,
-        took_ms=round(took_s * 1000, 1),
-    )
+    def _tell(self, scope: Scope, status: int, began: float) -> None:
+        now, client = time.monotonic(), scope.get("client")
+        identity, address = scope.get("state", {}).get(IDENTITY), client[0] if client else None
+        if identity is None and not self._strangers.allows(network_of(address or ""), now):
+            self._left_out += 1
+            return
+        level = "debug" if scope["method"] in ("GET", "HEAD") and status < 400 else "info"
+        getattr(log, level)(
+            "request",
+            actor=identity.name if identity is not None else None,
+            address=address,
+            method=scope["method"],
+            path=scope["path"][:LONGEST_PATH],
+            status=status,
+            took_ms=round((now - began) * 1000, 1),
+            **({"left_out": self._left_out} if self._left_out else {}),
+        )
+        self._left_out = 0

@@ -7,6 +7,7 @@ import math
 import stat
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Final
 
@@ -23,18 +24,19 @@ from ces_manager.access.tokens import ROOT
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.failure_counts import BURST, FAILURES_PER_S, FailureCounts, network_of
 from ces_manager.api.problems import problem
-from ces_manager.errors import Forbidden, Unavailable
+from ces_manager.errors import Forbidden, NoRole, Unavailable
 from ces_manager.rates import SenderRate
 
 log = structlog.get_logger()
 IDENTITY = "identity"
 
 AGENTS = frozenset({"/v1/nodes/join", "/v1/nodes/renew"})
-QUIET = frozenset({"/healthz", "/readyz", "/metrics"})  # asked again and again by machines
-OPEN = QUIET | {"/openapi.json", "/docs"} | AGENTS
+UNTOLD = frozenset({"/healthz", "/readyz", "/metrics"})  # open, and asked so often that the access log leaves them out
+OPEN = UNTOLD | {"/openapi.json", "/docs"} | AGENTS
 LEAST_LENGTH = 16
 REQUESTS_PER_S: Final = 100.0  # of one token, in the long run
 REQUESTS_AT_ONCE: Final = 1000
+ASKED_AGAIN_S: Final = 1.0  # after which it is looked whether a token is still good, of an answer that goes on
 
 
 def read_secret(path: Path, what: str) -> str:
@@ -74,14 +76,17 @@ class BearerAuth:
         if token is None:
             return _unauthenticated("send a token: Authorization: Bearer <token>")
         address, now = network_of(scope["client"][0]) if scope.get("client") else "", time.monotonic()
-        wait_s = self._failures.wait_s(address, now)
-        if wait_s > 0 and not self._context.identities.knows(token):
+        known, wait_s = self._context.identities.knows(token), self._failures.wait_s(address, now)
+        if wait_s > 0 and not known:
             text = "too many wrong tokens came from this address"
             return problem(429, text, headers={"Retry-After": str(math.ceil(wait_s))})
         try:
-            identity = await self._context.identities.of(token)
+            with nullcontext() if known else self._failures.attempt(address):
+                identity = await self._context.identities.of(token)
+        except NoRole as error:
+            return problem(403, error.detail)
         except Forbidden as error:
-            self._failures.failed(address, now)
+            self._failures.failed(address, time.monotonic())
             return _unauthenticated(error.detail)
         except Unavailable as error:
             return problem(503, error.detail)
@@ -96,18 +101,26 @@ class BearerAuth:
 
 
 def still_admitted(request: Request) -> Callable[[], Awaitable[bool]]:
-    """For an answer that goes on and on: whether the token that the request came with still admits somebody. Yes, where
-    that cannot be found out now."""
-    identities, token = context_of(request).identities, _bearer(request.scope) or ""
+    """For an answer that goes on and on, to be asked before each part of it: whether the token that the request came
+    with still admits somebody. Yes, where that cannot be found out now, and it has not expired."""
+    identities, clock = context_of(request).identities, context_of(request).database.clock
+    token, expires_at = _bearer(request.scope) or "", identity_of(request).expires_at
+    asked_at, good = clock.steady(), True
 
     async def admitted() -> bool:
-        try:
-            await identities.of(token)
-        except Forbidden:
-            return False
-        except (Unavailable, *UNAVAILABLE):
-            return True
-        return True
+        nonlocal asked_at, good
+        if good and clock.steady() - asked_at >= ASKED_AGAIN_S:
+            asked_at = clock.steady()
+            if expires_at is not None and expires_at <= clock.now():
+                good = False
+                return good
+            try:
+                await identities.of(token)
+            except Forbidden:
+                good = False
+            except (Unavailable, *UNAVAILABLE):
+                pass
+        return good
 
     return admitted
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
 from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -23,17 +22,15 @@ class FailedAttempts:
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
         self._counts = FailureCounts(FAILURES_PER_S, BURST)
-        self._under_way: Counter[str] = Counter()  # by address; each may fail yet
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] not in AGENTS:
             await self._app(scope, receive, send)
             return
         address = network_of(scope["client"][0]) if scope.get("client") else ""
-        wait_s, text = self._counts.wait_s(address, time.monotonic()), "too many attempts from this address have failed"
-        if self._under_way[address] >= BURST:
-            wait_s, text = max(wait_s, 1.0), "too many attempts from this address are under way"
+        wait_s = self._counts.wait_s(address, time.monotonic())
         if wait_s > 0:
+            text = "too many attempts from this address have failed, or are under way"
             answer = problem(429, text, headers={"Retry-After": str(math.ceil(wait_s))})
             await answer(scope, receive, send)
             return
@@ -43,10 +40,5 @@ class FailedAttempts:
                 self._counts.failed(address, time.monotonic())
             await send(message)
 
-        self._under_way[address] += 1
-        try:
+        with self._counts.attempt(address):
             await self._app(scope, receive, counted)
-        finally:
-            self._under_way[address] -= 1
-            if not self._under_way[address]:
-                del self._under_way[address]

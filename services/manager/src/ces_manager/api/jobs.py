@@ -187,7 +187,8 @@ async def dry_run(request: Request, job: JobFile) -> PlanForecast:
     )
     answer = PlanAnswer.model_validate_json(raw)
     holders = await context.database.read(lambda tx: job_names(tx, answer.held_by, identity.tenants))
-    return PlanForecast(**dict(answer), holders=holders)
+    held_by = answer.held_by if identity.tenants is None else [holder.id for holder in holders]
+    return PlanForecast(**dict(answer) | {"held_by": held_by}, holders=holders)
 
 
 @router.get("/queue", dependencies=[VIEWER])

@@ -28,10 +28,10 @@ class _Tail:
         self.complete = False
         self._said: str | None = None  # why it cannot be had
 
-    async def read(self) -> AsyncIterator[str]:
-        """Everything new, piece by piece, since it may be too much to hold at once. A log that cannot be read now is
-        mentioned once."""
-        while True:
+    async def read(self, goes_on: Callable[[], Awaitable[bool]]) -> AsyncIterator[str]:
+        """Everything new while it ``goes_on``, piece by piece, since it may be too much to hold at once. A log that
+        cannot be read now is mentioned once."""
+        while await goes_on():
             try:
                 answer = await self._ask()
             except BusError as error:
@@ -75,14 +75,18 @@ async def follow_logs(
     """The logs of a job's current attempt, from the last ``tail`` lines of each task on (None: all); with ``follow``
     until the job is over and all of it was read, or whoever follows is ``admitted`` no more."""
     logs: dict[str, _Tail] = {}
-    while not context.stopping.is_set() and await admitted():
+
+    async def goes_on() -> bool:
+        return not context.stopping.is_set() and await admitted()
+
+    while await goes_on():
         view = await context.database.read(lambda tx: job_views.job_view(tx, job, context.measurements))
         for each in view.placement:
             if each.allocation and each.node and task in (None, each.name):
                 logs.setdefault(each.allocation, _Tail(context, each, task is None, tail))
         for log in logs.values():
             if not log.complete or view.state not in JOB_OVER:
-                async for text in log.read():
+                async for text in log.read(goes_on):
                     if text:
                         yield text
         if not follow or (view.state in JOB_OVER and all(log.complete for log in logs.values())):

@@ -21,6 +21,7 @@ from ces_manager.errors import (
     Invalid,
     Malformed,
     ManagerError,
+    NoRole,
     NotFound,
     Overloaded,
     Unavailable,
@@ -46,6 +47,7 @@ TITLES = {
 _STATUS: dict[type[ManagerError], int] = {
     Malformed: 400,
     Forbidden: 403,
+    NoRole: 403,
     NotFound: 404,
     Conflict: 409,
     WrongMediaType: 415,

@@ -32,17 +32,17 @@ def event_stream(
     async def body() -> AsyncIterator[ServerSentEvent]:
         seen = after
         async for progress in _first_look(broadcast):
-            if stopping.is_set():
+            if stopping.is_set() or not await admitted():
                 return
             if progress is not None:
                 if which == ALL or progress.job == which.job:
                     yield ServerSentEvent(event="progress", data=progress.model_dump_json())
                 continue
-            if not await admitted():
-                return
             while True:
                 events, seen = await tail.after(seen, which)
                 for event in events:
+                    if not await admitted():
+                        return
                     yield ServerSentEvent(id=str(event.sequence), event=event.type, data=event.body)
                 if not events:
                     break

@@ -38,6 +38,8 @@ async def list_tokens(request: Request, limit: Limit = 100, cursor: Cursor = Non
 async def revoke_token(request: Request, token: PathName) -> AccessTokenView:
     """Refuse an access token, by its name: this manager does so at once, others within five seconds."""
     context, by = context_of(request), identity_of(request).name
-    view = await context.database.requested_write(lambda tx: tokens.revoke_token(tx, token), by)
-    context.identities.forget()
-    return view
+    try:
+        return await context.database.requested_write(lambda tx: tokens.revoke_token(tx, token), by)
+    finally:  # also where it is not known whether it was written
+        context.identities.forget(token)
+        context.broadcast.wake()  # streams that were opened with it

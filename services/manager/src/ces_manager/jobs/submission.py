@@ -27,11 +27,12 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
 
     Raises Conflict where the key came with another job file; Invalid for a malformed key, an unknown tenant, and data
     that no node offers."""
-    body_hash = _hash(jobfile)
+    body_hash, key = _hash(jobfile), None
     if idempotency_key is not None:
         if not (0 < len(idempotency_key) <= KEY_LENGTH and idempotency_key.isprintable()):
             raise Invalid("Idempotency-Key", f"must have 1 to {KEY_LENGTH} printable characters")
-        known = tx.session.scalars(select(JobRow).where(JobRow.idempotency_key == idempotency_key)).one_or_none()
+        key = of_tenant(jobfile.tenant, idempotency_key)
+        known = tx.session.scalars(select(JobRow).where(JobRow.idempotency_key == key)).one_or_none()
         if known is not None:
             if known.body_hash not in (body_hash, _former_hash(jobfile)):
                 raise Conflict("this Idempotency-Key came with another job before; use a new one")
@@ -57,13 +58,18 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
         attempt=1,
         restarts=0,
         submitted_at=tx.now,
-        idempotency_key=idempotency_key,
+        idempotency_key=key,
         body_hash=body_hash,
         version=tx.version,
     )
     tx.session.add(row)
     emit_job(tx, row, None)
     return row
+
+
+def of_tenant(tenant: str, idempotency_key: str) -> str:
+    """How a key is kept (and by migration 0016): what one tenant sends says nothing to another, and hinders none."""
+    return sha256(f"{tenant}\0{idempotency_key}".encode()).hexdigest()
 
 
 def _former_hash(jobfile: JobFile) -> str | None:

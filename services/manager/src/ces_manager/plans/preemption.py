@@ -29,7 +29,7 @@ def commit_preemption(tx: WriteTx, proposal: PreemptionProposed, queue: QueueFil
     except Refused as error:
         stale = isinstance(error, Stale)
         rejected = PreemptionRejected(preemption=proposal.preemption, job=proposal.job, reason=str(error), stale=stale)
-        tx.emit("preemption", "rejected", proposal.preemption, rejected, job=None if row is None else row.id)
+        tx.emit("preemption", "rejected", proposal.preemption, rejected)
         return rejected.reason
     assert row is not None  # or there were no victims
     row.room_made, row.victims = tx.version, {victim.id: victim.attempt for victim, _ in victims}

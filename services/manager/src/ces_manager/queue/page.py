@@ -26,8 +26,9 @@ def queue_page(
 ) -> QueuePage:
     """Waiting jobs after the first ``after`` of the queue: in the scheduler's order, then those that it has not
     reported. Without a report, all by priority and age, each with its last reported status. ``tenants``: whose jobs;
-    None for all."""
+    None for all. Positions count all tenants' jobs."""
     waiting: ColumnElement[bool] = _WAITING
+    in_all = len(report.statuses)
     if tenants is not None:
         waiting = and_(_WAITING, JobRow.tenant.in_(tenants))
         mine = set(tx.session.scalars(select(JobRow.id).where(waiting)))
@@ -40,7 +41,7 @@ def queue_page(
     more = end < count
     if not more:
         rest, more = _others(tx, waiting, report, max(0, after - count), limit - len(line))
-        first = max(after, count) + 1
+        first = in_all + max(0, after - count) + 1
         entries += _entries(tx, tenants, [(first + i, row, row.queue_status) for i, row in enumerate(rest)])
     return QueuePage(items=entries, next=str(end) if more else None, remark=report.remark)
 

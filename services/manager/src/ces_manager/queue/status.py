@@ -20,13 +20,16 @@ def without_rank(queue_status: QueueStatus | None) -> Mapping[str, object]:
 def with_holder_names(
     tx: ReadTx, statuses: Sequence[QueueStatus], tenants: Collection[str] | None = None
 ) -> list[QueueStatusView]:
-    """The statuses, with the names of the jobs of these tenants, or of all, that hold what they wait for."""
+    """The statuses, with the names of the jobs that hold what they wait for. ``tenants``: of whose jobs alone that is
+    told; None for all."""
     ids = set(chain.from_iterable(queue_status.held_by for queue_status in statuses))
     names = {holder.id: holder for holder in job_names(tx, ids, tenants)}
-    return [
-        QueueStatusView(**dict(queue_status), holders=[names[id_] for id_ in queue_status.held_by if id_ in names])
-        for queue_status in statuses
-    ]
+    views = []
+    for queue_status in statuses:
+        holders = [names[job] for job in queue_status.held_by if job in names]
+        held_by = queue_status.held_by if tenants is None else [holder.id for holder in holders]
+        views.append(QueueStatusView(**dict(queue_status) | {"held_by": held_by}, holders=holders))
+    return views
 
 
 def job_names(tx: ReadTx, jobs: Iterable[str], tenants: Collection[str] | None = None) -> list[JobName]:
