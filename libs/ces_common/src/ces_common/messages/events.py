@@ -206,8 +206,7 @@ class PreemptionProposed(Message):
 
 
 class PreemptionCommitted(Message):
-    """The victims were told, in the same transaction. Like its rejection it is in no job's stream: whose jobs the
-    victims are does not concern the tenant of ``job``, nor the other way round."""
+    """The victims were told, in the same transaction. In no job's stream, as its rejection: tenants are kept apart."""
 
     preemption: str
     job: str
