@@ -2,7 +2,7 @@
 #
 #   make demo                  a training job on emulated edge hosts (RUNTIME=docker: workers as containers)
 #   make test                  every test; CES_REQUIRE=engine,root,postgres,torch turns skips for want of those into failures
-#   make unit                  the tests that need neither broker nor cluster, in less than two minutes
+#   make unit                  the tests that need neither broker nor cluster, in some minutes
 #   make install-train         adds torch; TORCH_INDEX=URL names a package index with other builds of it
 #   make bench-check BASE=COMMIT  whether control plane, placement or network became slower since that commit, in pairs of runs
 #   make histories             ten thousand random histories; HISTORIES says how many, SEED which
@@ -10,13 +10,14 @@
 #                              over and over, until one fails
 #   make unchanged BASE=COMMIT whether every answer is the same, bit for bit, as at that commit; needs torch for training
 #   make lint images clean
+#   make sbom                  what each service installs, as CycloneDX; make advisories: known faults in it
 #   make docs                  writes the generated parts of the documentation anew
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install install-train demo unit test compiled unchanged bench-check histories soak lint docs images clean
+.PHONY: help install install-train demo unit test compiled unchanged bench-check histories soak lint sbom advisories docs images clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -34,7 +35,7 @@ SOURCES := $(wildcard libs/*/src services/*/src workloads/src experiments/src)
 EDITABLE := $(foreach project,$(PROJECTS),-e ./$(project)$(if $(findstring ces_core,$(project)),[fast$(comma)policy]))
 BUILD_TOOLS := hatchling editables setuptools
 DEV_TOOLS := pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis testcontainers pgserver canaille[oidc] \
-	ruff mypy import-linter types-PyYAML
+	ruff mypy import-linter types-PyYAML bandit cyclonedx-bom
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile
@@ -140,6 +141,16 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(SOURCES)
 	$(BIN)/lint-imports
+	$(BIN)/bandit -q -c pyproject.toml -r $(SOURCES)
+
+# What each service and the command install, in dist/sbom; some minutes.
+sbom: install
+	@PYTHON=$(BIN)/python deploy/sbom.sh dist/sbom
+
+# Known faults in what is pinned. It asks the advisory database of PyPI, and fails where it gets no answer.
+advisories: install
+	@$(PIP) install -c constraints.txt pip-audit
+	$(BIN)/pip-audit --strict --disable-pip --no-deps -r constraints.txt
 
 docs: install
 	$(BIN)/python docs/generate.py
