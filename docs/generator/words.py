@@ -185,6 +185,10 @@ QUEUE_FIELDS = {
         "this much. `null`: never.",
         "preemption: 30",
     ),
+    "QueueFile.waiting": (
+        "How many jobs of one tenant may wait; further ones are refused (429) until some have started.",
+        "waiting: 500",
+    ),
     "QueueFile.tenants": (
         "Who may submit; jobs of other tenants are refused. Left out: anyone, with weight 1 and no quota.",
         "",
@@ -195,6 +199,7 @@ QUEUE_FIELDS = {
     "Weights.share": ("For a tenant that has nothing over one that has its fair share.", "share: 0.5"),
     "TenantEntry.name": ("What jobs name as their `tenant`.", "name: vision"),
     "TenantEntry.weight": ("Its part of the cluster, relative to other tenants' weights; above 0.", "weight: 2"),
+    "TenantEntry.waiting": ("How many of its jobs may wait, instead of the file's `waiting`.", "waiting: 2000"),
     "TenantEntry.guaranteed": (
         "What a tenant may use before its share counts: those who have less than this come first.",
         "guaranteed: {cpu: 0.25}",

@@ -64,6 +64,7 @@ def _not_below_zero(value: float) -> float:
 
 Weight = Annotated[float, AfterValidator(_weight)]
 Share = Annotated[float, AfterValidator(_share)]
+Waiting = Annotated[int, Field(ge=1, le=MAX_WAITING)]
 
 
 class ClusterShares(Document):
@@ -95,11 +96,12 @@ class TenantEntry(Document):
     weight: Annotated[float, AfterValidator(_above_zero), AfterValidator(_weighty)] = 1.0
     guaranteed: ClusterShares = ClusterShares()
     quota: ClusterShares = ClusterShares()
+    waiting: Waiting | None = None  # instead of the file's
 
 
 class QueueFile(Document):
     """``window``, ``overdue``, ``crowded``, ``declined`` and ``preemption``: null is none. Only the named ``tenants``
-    may submit; if none is named, any may, with weight 1 and no quota."""
+    may submit; if none is named, any may, with weight 1 and no quota. ``waiting``: jobs of each tenant."""
 
     window: Annotated[int, Field(ge=1, le=MAX_WAITING)] | None = 8
     weights: Weights = Weights()
@@ -110,6 +112,7 @@ class QueueFile(Document):
     declined: Share | None = 0.1
     patience: Annotated[Duration, AfterValidator(_not_below_zero)] = 300
     preemption: Annotated[int, Field(ge=1, le=100)] | None = None
+    waiting: Waiting = 20_000
     tenants: Annotated[list[TenantEntry], Field(max_length=MAX_TENANTS)] = []
 
     @model_validator(mode="after")
@@ -138,6 +141,11 @@ class QueueFile(Document):
     def admits(self, tenant: str) -> bool:
         """Whether jobs of this tenant may be submitted."""
         return not self.tenants or tenant in self.names
+
+    def may_wait(self, tenant: str) -> int:
+        """How many jobs of this tenant may wait."""
+        own = next((entry.waiting for entry in self.tenants if entry.name == tenant), None)
+        return self.waiting if own is None else own
 
     @property
     def names(self) -> list[str]:

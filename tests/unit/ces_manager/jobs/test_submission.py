@@ -9,7 +9,9 @@ import pytest
 from manager_world import World, ring
 
 from ces_common.db.tables import JobRow
-from ces_manager.errors import Conflict
+from ces_common.queuefile import QueueFile
+from ces_manager.errors import Conflict, Overloaded
+from ces_manager.jobs import submission
 
 
 def test_the_same_key_gives_the_same_job(world: World) -> None:
@@ -42,3 +44,20 @@ def test_a_key_from_before_there_were_later_fields_still_gives_its_job(world: Wo
         row = tx.session.get(JobRow, first)
         assert row is not None
         assert row.body_hash == sha256(text.encode()).hexdigest()
+
+
+def test_so_many_jobs_of_a_tenant_wait_and_no_more(world: World) -> None:
+    queue = QueueFile.model_validate({"waiting": 3, "tenants": [{"name": "default"}, {"name": "small", "waiting": 1}]})
+
+    def submit(tenant: str, key: str | None = None) -> str:
+        return world.write(lambda tx: submission.submit_job(tx, ring(tenant=tenant), key, queue).id)
+
+    jobs = [submit("default", f"k{i}") for i in range(3)]
+    with pytest.raises(Overloaded, match="3 jobs of tenant default wait, which is all that may"):
+        submit("default")
+    assert submit("default", "k1") == jobs[1], "what came before is answered again"
+    submit("small")
+    with pytest.raises(Overloaded, match="1 jobs of tenant small wait"):
+        submit("small")
+    world.cancel(jobs[0])
+    submit("default")

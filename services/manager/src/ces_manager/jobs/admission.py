@@ -1,12 +1,16 @@
-"""Whether a job may be submitted: its tenant is there, and nodes offer the data that it reads."""
+"""Whether a job may be submitted: its tenant is there and has room in the queue, and nodes offer the data that it
+reads."""
 
 from __future__ import annotations
 
-from ces_common.db.tables import NodeRow
+from sqlalchemy import func, select
+
+from ces_common.db.tables import JobRow, NodeRow
 from ces_common.db.uow import ReadTx
 from ces_common.jobfile import Input, JobFile
 from ces_common.queuefile import QueueFile
-from ces_manager.errors import Invalid
+from ces_common.states import JOB_WAITS
+from ces_manager.errors import Invalid, Overloaded
 
 SHOWN = 5
 
@@ -19,6 +23,14 @@ def check_tenant(queue: QueueFile, job: JobFile) -> None:
             "tenant",
             f"no tenant is called {job.tenant!r}: name one of {known}, or have it added to the tenants in CES_QUEUE",
         )
+
+
+def check_room(tx: ReadTx, queue: QueueFile, job: JobFile) -> None:
+    """Raises Overloaded where as many jobs of the tenant wait as may."""
+    most = queue.may_wait(job.tenant)
+    waiting = select(JobRow.id).where(JobRow.state.in_(JOB_WAITS), JobRow.tenant == job.tenant).limit(most)
+    if tx.session.scalar(select(func.count()).select_from(waiting.subquery())) == most:
+        raise Overloaded(f"{most} jobs of tenant {job.tenant} wait, which is all that may: cancel some, or try later")
 
 
 def check_inputs(tx: ReadTx, job: JobFile) -> None:

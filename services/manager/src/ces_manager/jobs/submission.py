@@ -14,7 +14,7 @@ from ces_common.jobfile import JobFile
 from ces_common.queuefile import QueueFile
 from ces_common.states import JobState
 from ces_manager.errors import Conflict, Invalid
-from ces_manager.jobs.admission import check_inputs, check_tenant
+from ces_manager.jobs.admission import check_inputs, check_room, check_tenant
 from ces_manager.jobs.transitions import emit_job
 
 KEY_LENGTH = 255
@@ -26,7 +26,7 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
     """Add a queued job. A key that came with the same job file before returns the job that it made then.
 
     Raises Conflict where the key came with another job file; Invalid for a malformed key, an unknown tenant, and data
-    that no node offers."""
+    that no node offers; Overloaded where too many jobs of the tenant wait."""
     body_hash, key = _hash(jobfile), None
     if idempotency_key is not None:
         if not (0 < len(idempotency_key) <= KEY_LENGTH and idempotency_key.isprintable()):
@@ -38,6 +38,7 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
                 raise Conflict("this Idempotency-Key came with another job before; use a new one")
             return known
     check_tenant(queue, jobfile)
+    check_room(tx, queue, jobfile)
     check_inputs(tx, jobfile)
     row = JobRow(
         id=str(ULID.from_datetime(tx.now)),
