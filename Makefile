@@ -10,6 +10,7 @@
 #                              over and over, until one fails
 #   make unchanged BASE=COMMIT whether every answer is the same, bit for bit, as at that commit; needs torch for training
 #   make lint images clean
+#   make locks                 what each service needs, with the hashes of all files, anew
 #   make sbom                  what each service installs, as CycloneDX; make advisories: known faults in it
 #   make docs                  writes the generated parts of the documentation anew
 
@@ -17,7 +18,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install install-train demo unit test compiled unchanged bench-check histories soak lint sbom advisories docs images clean
+.PHONY: help install install-train demo unit test compiled unchanged bench-check histories soak lint locks sbom advisories docs images clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -146,6 +147,11 @@ lint: install
 # What each service and the command install, in dist/sbom; some minutes.
 sbom: install
 	@PYTHON=$(BIN)/python deploy/sbom.sh dist/sbom
+
+# The locks with hashes, in deploy/locks, anew; after every change of constraints.txt or of what a service needs.
+locks: install
+	@$(PIP) install -c constraints.txt pip-tools
+	@PYTHON=$(BIN)/python deploy/lock.sh deploy/locks
 
 # Known faults in what is pinned. It asks the advisory database of PyPI, and fails where it gets no answer.
 advisories: install

@@ -1,9 +1,10 @@
-"""The lists of what services install."""
+"""What services install: lists of it, and by hashes alone."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,3 +36,16 @@ def test_the_agents_list_names_what_it_installs_at_the_pinned_versions(tmp_path:
     assert {name: PINNED.get(name) for name in parts} == parts
     licensed = [part for part in listed["components"] if part.get("licenses")]
     assert len(licensed) > len(parts) / 2
+
+
+def test_what_the_agent_needs_installs_by_hashes_alone(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True, timeout=120)
+    pip = [str(tmp_path / "venv/bin/pip"), "install", "-qq", "--disable-pip-version-check", "--require-hashes", "-r"]
+    lock = ROOT / "deploy/locks/edge-agent.txt"
+    subprocess.run([*pip, str(lock)], check=True, timeout=600)
+    changed = tmp_path / "changed.txt"
+    changed.write_text("".join(line for line in lock.read_text().replace("sha256:", "sha256:0").splitlines(True)))
+    changed.write_text(re.sub(r"sha256:0([0-9a-f]{63})[0-9a-f]", r"sha256:0\1", changed.read_text()))
+    refused = subprocess.run([*pip, str(changed), "--force-reinstall"], capture_output=True, text=True, timeout=600)
+    assert refused.returncode != 0
+    assert "hash" in refused.stderr.lower()

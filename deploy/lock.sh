@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# The locks: each package that a service needs, pinned as in constraints.txt, with the hashes of all files of that version, whatever
+# machine they are for. deploy/lock.sh FOLDER [PACKAGE...]
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+folder=$1
+shift
+python=${PYTHON:-python3}
+compiler=$(dirname "$(command -v "$python")")/pip-compile
+test -x "$compiler" || { echo "error: pip-compile is not installed beside $python: make locks" >&2; exit 1; }
+
+declare -A needs=(
+    [manager]="libs/ces_common[db] services/manager"
+    [scheduler]="libs/ces_common libs/ces_core[fast,policy] services/scheduler"
+    [compute-ctl]="libs/ces_common services/compute-ctl"
+    [network-ctl]="libs/ces_common services/network-ctl"
+    [edge-agent]="libs/ces_common services/edge-agent"
+    [client]="libs/ces_common libs/ces_client"
+)
+names=("$@")
+test $# -gt 0 || names=(manager scheduler compute-ctl network-ctl edge-agent client)
+
+mkdir -p "$folder"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+for name in "${names[@]}"; do
+    echo "what $name needs"
+    # shellcheck disable=SC2086  # a list of packages
+    "$python" deploy/images/requirements.py ${needs[$name]} >"$scratch/$name.in"
+    "$compiler" --quiet --generate-hashes --strip-extras --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
+        --no-emit-trusted-host -c constraints.txt -o "$scratch/$name.txt" "$scratch/$name.in"
+    mv "$scratch/$name.txt" "$folder/$name.txt"
+done
