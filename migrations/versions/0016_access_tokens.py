@@ -30,6 +30,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("name", name="pk_access_tokens"),
         sa.UniqueConstraint("id", name="uq_access_tokens_id"),
     )
+    op.create_index("ix_jobs_tenant_state", "jobs", ["tenant", "state"])
     jobs = sa.table("jobs", sa.column("id"), sa.column("tenant"), sa.column("idempotency_key"))
     with_key = sa.select(jobs).where(jobs.c.idempotency_key.is_not(None))
     for job, tenant, key in op.get_bind().execute(with_key).all():
@@ -38,4 +39,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    op.drop_index("ix_jobs_tenant_state", "jobs")
     op.drop_table("access_tokens")

@@ -40,6 +40,7 @@ from ces_common.db.tables import (
 from ces_common.messages.events import TopologyChanged, parse_event
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.states import AllocationState, JobState
+from ces_manager.jobs.submission import of_tenant
 from ces_manager.nodes.revocation import revoked_keys
 from ces_manager.retention import Cutoffs, has_aged, prune
 from ces_manager.timeouts import Timeouts
@@ -112,12 +113,16 @@ def test_migrations_lose_no_rows(url: URL) -> None:
     with writing(engine).begin() as connection:
         for statement in OLD_ROWS:
             connection.execute(text(statement), {"t": "2030-01-01 00:00:00.000000"} if ":t" in statement else {})
+    run(command.upgrade, "0015")
+    with writing(engine).begin() as connection:
+        connection.execute(text("UPDATE jobs SET idempotency_key = 'key'"))
     run(command.upgrade, "head")
     assert rows() == [1] * 6
     with UnitOfWork(engine).bare_write() as session:
         assert session.get_one(LeaseRow, "a").beats == 0
         job = session.get_one(JobRow, "j")
         assert (job.tenant, job.expected_s, job.preemption) == ("default", None, "stop")
+        assert job.idempotency_key == of_tenant("default", "key")
         assert job.placed_at == datetime(2030, 1, 1, tzinfo=UTC), "since its plan was committed"
     run(command.downgrade, "0001")
     assert rows() == [1] * 6

@@ -68,7 +68,7 @@ async def test_an_error_of_ours_is_told_too() -> None:
 
 async def test_strangers_do_not_fill_the_log() -> None:
     async def refuses(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 401, "headers": []})
+        await send({"type": "http.response.start", "status": status, "headers": []})
 
     async def send(message: Any) -> None: ...
 
@@ -77,10 +77,15 @@ async def test_strangers_do_not_fill_the_log() -> None:
         nothing: Any = None
         await log(scope, nothing, send)
 
-    log = AccessLog(refuses)
+    log, status = AccessLog(refuses), 401
     with capture_logs() as lines:
         for _ in range(2 * STRANGERS_AT_ONCE):
             await ask("192.0.2.1")
+        status = 200
+        await ask("192.0.2.3")
+        status = 401
         await ask("192.0.2.2")
+    assert [line["log_level"] for line in lines[-2:]] == ["debug", "info"]
     assert STRANGERS_AT_ONCE <= len(lines) < STRANGERS_AT_ONCE + 50
-    assert lines[-1]["left_out"] == 2 * STRANGERS_AT_ONCE + 1 - len(lines)
+    assert "left_out" not in lines[-2], "most see no line of this level"
+    assert lines[-1]["left_out"] == 2 * STRANGERS_AT_ONCE + 2 - len(lines)

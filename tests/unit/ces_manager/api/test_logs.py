@@ -53,7 +53,9 @@ async def refused() -> bool:
 async def test_who_is_admitted_no_more_reads_nothing() -> None:
     agents = Agents()
     context = SimpleNamespace(stopping=asyncio.Event(), database=agents, bus=agents, measurements=None)
-    assert [text async for text in logs.follow_logs(cast(Context, context), "j", None, True, 1, refused)] == []
+    assert [text async for text in logs.follow_logs(cast(Context, context), "j", None, True, 1, refused)] == [
+        logs.ENDED
+    ]
     assert agents.queries == []
 
 

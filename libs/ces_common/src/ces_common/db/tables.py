@@ -124,6 +124,7 @@ class JobRow(Base):
     __table_args__ = (
         Index("ix_jobs_live_id", "live", "id"),
         Index("ix_jobs_state_id", "state", "id"),
+        Index("ix_jobs_tenant_state", "tenant", "state"),
     )
     id: Mapped[str] = mapped_column(_ID, primary_key=True)
     name: Mapped[str] = mapped_column(String(63))

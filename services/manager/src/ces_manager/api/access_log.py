@@ -53,15 +53,17 @@ class AccessLog:
         if identity is None and not self._strangers.allows(network_of(address or ""), now):
             self._left_out += 1
             return
-        level = "debug" if scope["method"] in ("GET", "HEAD") and status < 400 else "info"
-        getattr(log, level)(
-            "request",
-            actor=identity.name if identity is not None else None,
-            address=address,
-            method=scope["method"],
-            path=scope["path"][:LONGEST_PATH],
-            status=status,
-            took_ms=round((now - began) * 1000, 1),
-            **({"left_out": self._left_out} if self._left_out else {}),
-        )
-        self._left_out = 0
+        told = {
+            "actor": identity.name if identity is not None else None,
+            "address": address,
+            "method": scope["method"],
+            "path": scope["path"][:LONGEST_PATH],
+            "status": status,
+            "took_ms": round((now - began) * 1000, 1),
+        }
+        if scope["method"] in ("GET", "HEAD") and status < 400:
+            log.debug("request", **told)
+            return
+        if self._left_out:
+            told["left_out"], self._left_out = self._left_out, 0
+        log.info("request", **told)

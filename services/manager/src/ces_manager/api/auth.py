@@ -78,7 +78,7 @@ class BearerAuth:
         address, now = network_of(scope["client"][0]) if scope.get("client") else "", time.monotonic()
         known, wait_s = self._context.identities.knows(token), self._failures.wait_s(address, now)
         if wait_s > 0 and not known:
-            text = "too many wrong tokens came from this address"
+            text = "too many wrong tokens came from this address, or too many that are not known yet"
             return problem(429, text, headers={"Retry-After": str(math.ceil(wait_s))})
         try:
             with nullcontext() if known else self._failures.attempt(address):

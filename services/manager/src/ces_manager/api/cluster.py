@@ -69,7 +69,7 @@ async def probe(request: Request, src: PathName, dst: PathName, body: LinkProbeR
     """Fill what is idle of a link for a moment, to measure its capacity; a measured one counts where it is lower than
     configured. Reserved flows keep their rates, unless the wire carries less than is configured."""
     seconds = (body or LinkProbeRequest()).seconds
-    return await context_of(request).prober.probe(src, dst, seconds)
+    return await context_of(request).prober.probe(src, dst, seconds, identity_of(request).name)
 
 
 @router.get("/topology", dependencies=[VIEWER])

@@ -11,7 +11,7 @@ from pydantic import AwareDatetime
 from sse_starlette import EventSourceResponse
 
 from ces_common import subjects
-from ces_common.db import WriteTx
+from ces_common.db import ReadTx, WriteTx
 from ces_common.db.outbox import EventFilter
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import JobFlowsView, JobSummary, JobView, Page, PlanForecast, PlanView, QueuePage
@@ -28,7 +28,7 @@ from ces_manager.api.streams import event_stream, last_event_id
 from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Invalid
 from ces_manager.jobs import commands, job_views, submission
-from ces_manager.jobs.admission import check_inputs, check_tenant
+from ces_manager.jobs.admission import check_inputs, check_room, check_tenant
 from ces_manager.jobs.transitions import check_visible
 from ces_manager.network import flow_rates
 from ces_manager.queue.page import queue_page
@@ -181,7 +181,12 @@ async def dry_run(request: Request, job: JobFile) -> PlanForecast:
     context, identity = context_of(request), identity_of(request)
     job = allowed(identity, job)
     check_tenant(context.queue, job)
-    await context.database.read(lambda tx: check_inputs(tx, job))
+
+    def admissible(tx: ReadTx) -> None:
+        check_room(tx, context.queue, job)
+        check_inputs(tx, job)
+
+    await context.database.read(admissible)
     raw = await context.bus.request(
         subjects.rpc("scheduler", "plan"), PlanQuery(job=job).encode(), timeout_s=PLAN_TIMEOUT_S
     )

@@ -15,6 +15,7 @@ from ces_manager.jobs import job_views
 
 LOOK_S = 0.5
 TIMEOUT_S = 5.0
+ENDED = "(the log goes on: the access token that it was asked for with is good no more)\n"
 
 
 class _Tail:
@@ -73,7 +74,7 @@ async def follow_logs(
     admitted: Callable[[], Awaitable[bool]],
 ) -> AsyncIterator[str]:
     """The logs of a job's current attempt, from the last ``tail`` lines of each task on (None: all); with ``follow``
-    until the job is over and all of it was read, or whoever follows is ``admitted`` no more."""
+    until the job is over and all of it was read, or whoever follows is ``admitted`` no more: the last line says so."""
     logs: dict[str, _Tail] = {}
 
     async def goes_on() -> bool:
@@ -93,3 +94,5 @@ async def follow_logs(
             return
         tail = None  # later attempts are shown from their beginning
         await asyncio.sleep(LOOK_S)
+    if not await admitted():
+        yield ENDED

@@ -51,15 +51,17 @@ class Prober:
         self._database, self._bus, self._turn = database, bus, turn
         self._busy = asyncio.Lock()
 
-    async def probe(self, src: str, dst: str, seconds: float) -> LinkProbeView:
-        """Raises NotFound, Conflict, BusError."""
+    async def probe(self, src: str, dst: str, seconds: float, actor: str | None = None) -> LinkProbeView:
+        """``actor``: who asked. Raises NotFound, Conflict, BusError."""
         async with self._busy, self._turn():
             ends = await self._database.read(lambda tx: ends_of(tx, src, dst))
             sent, received = await self._both(src, dst, seconds)
             if not received.rate:
                 raise Conflict(f"nothing of the probe of link {src} -> {dst} has arrived at {dst}")
             found = capacity_found(ends.bandwidth, ends.measured, sent.rate, received.rate)
-            await self._database.write(lambda tx: link_states.take_measurement(tx, src, dst, found, sent.round_trip_s))
+            await self._database.write(
+                lambda tx: link_states.take_measurement(tx, src, dst, found, sent.round_trip_s), actor
+            )
         return LinkProbeView(
             src=src,
             dst=dst,
