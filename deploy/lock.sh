@@ -10,16 +10,8 @@ python=${PYTHON:-python3}
 compiler=$(dirname "$(command -v "$python")")/pip-compile
 test -x "$compiler" || { echo "error: pip-compile is not installed beside $python: make locks" >&2; exit 1; }
 
-declare -A needs=(
-    [manager]="libs/ces_common[db] services/manager"
-    [scheduler]="libs/ces_common libs/ces_core[fast,policy] services/scheduler"
-    [compute-ctl]="libs/ces_common services/compute-ctl"
-    [network-ctl]="libs/ces_common services/network-ctl"
-    [edge-agent]="libs/ces_common services/edge-agent"
-    [client]="libs/ces_common libs/ces_client"
-)
-names=("$@")
-test $# -gt 0 || names=(manager scheduler compute-ctl network-ctl edge-agent client)
+# shellcheck source=deploy/packages.sh
+source deploy/packages.sh "$@"
 
 mkdir -p "$folder"
 scratch=$(mktemp -d)

@@ -10,19 +10,8 @@ python=${PYTHON:-python3}
 lister=$(dirname "$(command -v "$python")")/cyclonedx-py
 test -x "$lister" || { echo "error: cyclonedx-py is not installed beside $python: make sbom" >&2; exit 1; }
 
-declare -A needs=(
-    [manager]="./libs/ces_common[db] ./services/manager"
-    [scheduler]="./libs/ces_common ./libs/ces_core[fast,policy] ./services/scheduler"
-    [compute-ctl]="./libs/ces_common ./services/compute-ctl"
-    [network-ctl]="./libs/ces_common ./services/network-ctl"
-    [edge-agent]="./libs/ces_common ./services/edge-agent"
-    [client]="./libs/ces_common ./libs/ces_client"
-)
-names=("$@")
-test $# -gt 0 || names=(manager scheduler compute-ctl network-ctl edge-agent client)
-for name in "${names[@]}"; do
-    test -n "${needs[$name]:-}" || { echo "error: no package $name: there are ${!needs[*]}" >&2; exit 2; }
-done
+# shellcheck source=deploy/packages.sh
+source deploy/packages.sh "$@"
 
 mkdir -p "$folder"
 scratch=$(mktemp -d)

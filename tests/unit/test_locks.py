@@ -13,13 +13,15 @@ ROOT = Path(__file__).resolve().parents[2]
 LOCKS = sorted((ROOT / "deploy/locks").glob("*.txt"))
 HASHES = r"(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+"
 ENTRY = re.compile(r"^([A-Za-z0-9_.-]+)==(\S+)(?: ; [^\\\n]+)? \\\n" + HASHES, re.MULTILINE)
+TOLD = 'source deploy/packages.sh; for name in "${names[@]}"; do echo "$name ${needs[$name]}"; done'
 NEEDS = {
-    "manager": ("libs/ces_common[db]", "services/manager"),
-    "scheduler": ("libs/ces_common", "libs/ces_core[fast,policy]", "services/scheduler"),
-    "compute-ctl": ("libs/ces_common", "services/compute-ctl"),
-    "network-ctl": ("libs/ces_common", "services/network-ctl"),
-    "edge-agent": ("libs/ces_common", "services/edge-agent"),
-    "client": ("libs/ces_common", "libs/ces_client"),
+    name: folders
+    for name, *folders in (
+        line.split()
+        for line in subprocess.run(
+            ["bash", "-euc", TOLD], cwd=ROOT, capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+    )
 }
 
 
