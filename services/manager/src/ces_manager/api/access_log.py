@@ -42,7 +42,7 @@ class AccessLog:
 
         try:
             await self._app(scope, receive, told)
-        except Exception:
+        except Exception:  # the framework answers it further out, and logs what it was
             if not answered:
                 self._tell(scope, FAILED, began)
             raise
