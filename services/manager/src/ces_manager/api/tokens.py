@@ -42,4 +42,3 @@ async def revoke_token(request: Request, token: PathName) -> AccessTokenView:
         return await context.database.requested_write(lambda tx: tokens.revoke_token(tx, token), by)
     finally:  # also where it is not known whether it was written
         context.identities.forget(token)
-        context.broadcast.wake()  # streams that were opened with it
