@@ -62,6 +62,29 @@ async def test_a_killed_shim_takes_the_worker_with_it(node: Node, isolate: bool,
     assert not node.groups()
 
 
+async def test_a_shim_that_comes_while_its_worker_is_looked_at_has_not_vanished(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = await node.restart()
+    await runtime.ensure_sandbox(ENDPOINT)
+    directory, look = node.directory(), record.claimant
+    directory.mkdir()
+    held: list[int | None] = []
+
+    def comes_after_the_look(of: Path) -> int | None:
+        found = look(of)
+        if not held:
+            held.append(record.claim(of))
+        return found
+
+    monkeypatch.setattr(record, "claimant", comes_after_the_look)
+    try:
+        states = [(await node.status()).state for _ in range(2)]
+    finally:
+        os.close(held[0] or 0)
+    assert states == ["starting", "starting"]
+
+
 POLITE = """
 import signal, sys
 def end(*_):

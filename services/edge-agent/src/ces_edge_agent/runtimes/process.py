@@ -152,13 +152,15 @@ class ProcessRuntime:
 
     def _status(self, directory: Path) -> WorkerStatus | None:
         allocation, _, incarnation = directory.name.rpartition(".")
+        # Before the look at its lock: a shim that comes in between has not vanished.
+        claimed = (directory / "claim").exists()
         alive = record.claimant(directory) is not None
         started = record.read_started(directory)
         ended = record.read_exit(directory)
         state: WorkerState = "starting" if started is None else "running"
         if (directory / "paused").exists():
             state = "paused"
-        if ended is None and not alive and (directory / "claim").exists():
+        if ended is None and not alive and claimed:
             ended = self._vanished(directory)
         if ended is not None:
             state = "exited"
