@@ -8,6 +8,7 @@ from core_instances import instances
 from hypothesis import given, settings
 
 from ces_core.compiled.jit import COMPILED
+from ces_core.learned.start.greedy import GreedyConstruction
 from ces_core.model.generate import REGIMES, random_instance
 from ces_core.model.instance import read_instance
 from ces_core.model.problem import Cluster, Link, Node
@@ -32,6 +33,21 @@ def variants() -> dict[str, int]:
     modules = [module for name, module in sys.modules.items() if name.startswith("ces_core.")]
     functions = [value for module in modules for value in vars(module).values() if isinstance(value, Dispatcher)]
     return {f"{each.py_func.__module__}.{each.py_func.__name__}": len(each.signatures) for each in functions}
+
+
+def test_the_learned_constructions_are_compiled_however_fast_the_first_decision_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    planned: list[float | None] = []
+    plan = GreedyConstruction.plan
+
+    def recorded(construction: GreedyConstruction, skip: int) -> float | None:
+        planned.append(plan(construction, skip))
+        return planned[-1]
+
+    monkeypatch.setattr(GreedyConstruction, "plan", recorded)
+    warm_up(SOLVER)  # the second time, so nothing is slow any more
+    assert any(score is not None for score in planned)
 
 
 def solve(instance: dict[str, Any], seed: int = 0) -> None:
