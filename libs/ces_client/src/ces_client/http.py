@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from ipaddress import ip_address, ip_network
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,7 +14,10 @@ import stamina
 from pydantic import ValidationError
 
 from ces_client.errors import ApiError, CesError, Unreachable, bad_field
+from ces_client.pinned import PinnedTransport
+from ces_common.hosts import is_here
 from ces_common.messages.api import Problem
+from ces_common.tls.pins import fingerprint_of, trusting
 
 TRY_AGAIN = frozenset({429, 502, 503, 504})
 NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -24,7 +27,6 @@ ANSWER_S = 30.0
 PATIENCE_S = 30.0  # longer than a manager takes to restart
 LONGEST_WAIT_S = 3.0  # between two attempts
 LONGEST_PAUSE_S = 10.0  # of a Retry-After that is heeded
-_TESTBED = ip_network("198.18.0.0/15")  # where `ces up` has its cluster listen when it emulates hosts
 
 
 class Busy(Exception):
@@ -41,7 +43,8 @@ class Busy(Exception):
 
 
 class Http:
-    """The connection to a manager. ``verify``: False, True or the path of a CA file, to check its certificate by.
+    """The connection to a manager. ``verify``: False, True or the path of a CA file, to check its certificate by; True:
+    by the authority that the token names, else by those that the machine trusts.
     ``patience_s``: how long harmless requests are repeated while nothing answers; ``answer_s``: how long one may take.
     """
 
@@ -54,18 +57,21 @@ class Http:
         patience_s: float = PATIENCE_S,
         answer_s: float = ANSWER_S,
     ) -> None:
-        host = _host(url)
+        host = host_of(url)
         if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
             raise bad_field("The token cannot be sent", "token", "it has characters that no token has", "copy it again")
         self.url = url.rstrip("/")
         self._patience_s = patience_s
+        pin = fingerprint_of(token) if token is not None and verify is True and url.startswith("https:") else None
+        if pin is not None and transport is None:
+            transport = PinnedTransport(self.url, pin)
         self._client = httpx.Client(
             base_url=f"{self.url}/v1/",
             headers={"Authorization": f"Bearer {token}"} if token else {},
             verify=_certificates(verify),
             timeout=httpx.Timeout(answer_s, connect=min(CONNECT_S, answer_s)),
             transport=transport,
-            trust_env=not _is_here(host),  # no proxy stands between a machine and itself
+            trust_env=not is_here(host),  # no proxy stands between a machine and itself
         )
 
     def close(self) -> None:
@@ -157,21 +163,14 @@ class Http:
     def unreachable(self, error: httpx.TransportError) -> Unreachable:
         cause = str(error) or type(error).__name__
         if BAD_CERTIFICATE in cause:
-            remedy = "name the authority that signed its certificate: `ces login URL --ca FILE`"
+            remedy = "log in again, which finds the authority that signed its certificate, or name it: `ces login URL --ca FILE`"
+        elif isinstance(error, httpx.RemoteProtocolError) and self.url.startswith("http://"):
+            remedy = f"it may speak TLS: `ces login https{self.url.removeprefix('http')}`"
         elif isinstance(error, httpx.TimeoutException):
             remedy = "check that the manager is up and that nothing on the way holds its answers back"
         else:
             remedy = "check that the manager runs there (`ces up` starts a local one), or go elsewhere: `ces login URL`"
         return Unreachable(self.url, cause, remedy)
-
-
-def _is_here(host: str) -> bool:
-    """Whether the host is this machine, or part of the network that it emulates."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host == "localhost"
-    return address.is_loopback or address in _TESTBED
 
 
 def refusal(response: httpx.Response) -> CesError:
@@ -188,7 +187,7 @@ def refusal(response: httpx.Response) -> CesError:
     return ApiError(problem)
 
 
-def _host(url: str) -> str:
+def host_of(url: str) -> str:
     """The host of a manager's URL. Raises BadInput for any other text."""
     try:
         parts = urlsplit(url)
@@ -197,15 +196,15 @@ def _host(url: str) -> str:
         problem = "not http://HOST:PORT or https://HOST:PORT"
     except ValueError as error:
         problem = str(error)
-    raise bad_field(f"{url!r} is no URL of a manager", "url", problem, "write it like http://edge-master:8080")
+    raise bad_field(f"{url!r} is no URL of a manager", "url", problem, "write it like https://edge-master:8080")
 
 
 def _certificates(verify: bool | str) -> bool | ssl.SSLContext:
     if isinstance(verify, bool):
         return verify
     try:
-        return ssl.create_default_context(cafile=verify)
-    except (OSError, ssl.SSLError) as error:
+        return trusting(Path(verify).read_text())
+    except (OSError, ValueError) as error:
         raise bad_field(
             f"The CA file {verify} cannot be used", "ca", str(error), "give a file of PEM certificates"
         ) from error

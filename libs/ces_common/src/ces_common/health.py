@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
@@ -50,12 +51,20 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serve_http(app: ASGIApp, host: str, port: int) -> AsyncIterator[int]:
-    """Serve an app while the context lasts; gives the port. Raises OSError when the port is taken."""
+async def serve_http(app: ASGIApp, host: str, port: int, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """Serve an app while the context lasts; gives the port. ``tls``: with the server's certificate, which may be
+    replaced while it serves; None: plain HTTP. Raises OSError when the port is taken."""
     # bound here, since the web server would end the process where it cannot
     listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     config = uvicorn.Config(
-        app, host=host, port=port, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=2
+        app,
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=2,
+        ssl_context_factory=None if tls is None else lambda *_: tls,
     )
     server = _Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))

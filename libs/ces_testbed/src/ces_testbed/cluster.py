@@ -11,6 +11,7 @@ import secrets
 import signal
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Self
 
@@ -19,6 +20,8 @@ from ces_common.nats_server import find_nats_server
 from ces_common.natsauth import init_trust, save_credentials, server_config
 from ces_common.natsauth.secret_files import write_secret
 from ces_common.runtime import RuntimeKind
+from ces_common.tls.certificates import Authority, init_authority, renew
+from ces_common.tls.pins import pinned, secret_of
 from ces_testbed import owners, services
 from ces_testbed.cleanup import leftovers, remove_files, remove_remains
 from ces_testbed.errors import Interrupted, StartFailed
@@ -101,7 +104,8 @@ class Cluster:
 
     def client(self) -> Client:
         """A client with the admin token; close it."""
-        return Client(self.url, self._token)
+        authority = self.layout.authority
+        return Client(self.url, self._token, verify=True if authority is None else str(authority))
 
     def kill(self, service: str, *, stay_down: bool = False) -> None:
         """kill -9; it starts again by itself unless told to stay down. Agents are ``agent-<node>``."""
@@ -187,11 +191,15 @@ class Cluster:
             raise StartFailed(f"port {self.spec.api_port} on {host} is in use")
         more = [*alike(MANAGER, self.spec.managers)[1:], *alike(SCHEDULER, self.spec.schedulers)[1:]]
         ports = had.ports if had is not None else choose_ports(host, self.spec.api_port, more)
-        return Layout(self.spec, self.files, ports, host)
+        # A resumed cluster goes on as it began: its agents know it so.
+        encrypted = self.spec.encrypted if had is None else self.files.authority.exists()
+        return Layout(self.spec, self.files, ports, host, encrypted)
 
     def _save_context(self) -> None:
         try:
-            save_context(Context(self.url, self._token, state=str(self.files.root)), name=self.spec.name)
+            authority = self.layout.authority
+            ca = None if authority is None else str(authority)
+            save_context(Context(self.url, self._token, ca, str(self.files.root)), name=self.spec.name)
         except OSError as error:
             raise StartFailed(
                 f"the context file cannot be written: {error.filename}: {error.strerror}; name another with CES_CONTEXT"
@@ -199,6 +207,9 @@ class Cluster:
 
     def _start_central(self) -> None:
         layout = self.layout
+        authority = self._certify() if layout.encrypted else None
+        if authority is not None:
+            self._token = pinned(secret_of(self._token), authority.fingerprint)
         write_secret(self.files.token, self._token + "\n")
         trust = init_trust(self.files.trust)
         for name in (MANAGER, *CONTROLLERS):
@@ -214,6 +225,7 @@ class Cluster:
                 host=layout.host,
                 port=layout.ports.nats,
                 monitor_port=layout.ports.nats_monitor,
+                certificate=self.files.nats_certificate if layout.encrypted else None,
             )
         )
         self._report("services", 0, self._central)
@@ -225,6 +237,13 @@ class Cluster:
             self.supervisor.add(services.manager_service(layout, trust, name))
             self._await_answer(name)
             self._report("services", done, self._central)
+
+    def _certify(self) -> Authority:
+        """The authority, and a certificate with which NATS can start; the manager makes its own, and keeps both good."""
+        authority = init_authority(self.files.tls)
+        names, life = [LOCALHOST, self.layout.host], timedelta(days=1)
+        renew(self.files.nats_certificate, authority, names, life, datetime.now(UTC))
+        return authority
 
     def _await_controllers(self) -> None:
         for done, name in enumerate(self.layout.controllers, start=2 + len(self.layout.managers)):
@@ -252,7 +271,7 @@ class Cluster:
         self._await([agent_name(name) for name in sorted(silent)], all_heard, pause_s=0.2)
 
     def _await_answer(self, name: str) -> None:
-        with ReadyProbe(self.layout.ready_url(name)) as probe:
+        with ReadyProbe(self.layout.ready_url(name), authority=self.layout.authority) as probe:
 
             def ready() -> bool:
                 is_ready = probe.ready()

@@ -6,11 +6,13 @@ import math
 import socket
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Self
 
 import httpx
 
 from ces_common.health import COMPILING
+from ces_common.tls.pins import trusting
 
 READY_S = 90.0
 COMPILED_S = (
@@ -22,6 +24,7 @@ QUIET_S = 3.0  # what is missing for a shorter time is no news
 
 class ReadyProbe:
     """Asks a central service's ``/readyz``. ``missing``: what it said last that it lacks; empty where it said nothing.
+    ``authority``: the file to check an https URL by.
     A context manager."""
 
     def __init__(
@@ -29,10 +32,13 @@ class ReadyProbe:
         url: str,
         transport: httpx.BaseTransport | None = None,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        authority: Path | None = None,
     ) -> None:
         self._url, self._clock = url, clock
         self._news, self._since = "", 0.0
-        self._http = httpx.Client(timeout=ANSWER_S, trust_env=False, transport=transport)
+        verify = trusting(authority.read_text() if authority is not None else None)
+        self._http = httpx.Client(timeout=ANSWER_S, trust_env=False, transport=transport, verify=verify)
         self.missing = ""
         self.remark: str | None = None
 

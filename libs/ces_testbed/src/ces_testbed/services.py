@@ -35,6 +35,7 @@ DECIDED = {
     "CES_ADMIN_TOKEN_FILE": _ITS_OWN,
     "CES_ADVERTISED_NATS_URLS": _ITS_OWN,
     "CES_AGENT_SIGNING_KEY_FILE": _ITS_OWN,
+    "CES_CA": _ITS_OWN,
     "CES_CLUSTER": "use --name",
     "CES_DATABASE_URL": _ITS_OWN,
     "CES_DATA_PLANE": _ITS_OWN,
@@ -47,6 +48,7 @@ DECIDED = {
     "CES_JOIN_TOKEN_FILE": _ITS_OWN,
     "CES_MANAGER_URL": _ITS_OWN,
     "CES_MIGRATE": _ITS_OWN,
+    "CES_NATS_CERTIFICATE": _ITS_OWN,
     "CES_NATS_CREDS": _ITS_OWN,
     "CES_NATS_URLS": _ITS_OWN,
     "CES_NETWORK": "use --network",
@@ -59,6 +61,7 @@ DECIDED = {
     "CES_REVOCATION_KEY_FILE": _ITS_OWN,
     "CES_RUNTIME": "use --runtime",
     "CES_STATE_DIR": _ITS_OWN,
+    "CES_TLS_DIR": _ITS_OWN,
 }
 """Settings that a cluster gives its services itself, and what to do instead of setting them."""
 
@@ -80,12 +83,14 @@ def kind_of(service: str) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """A cluster with everything that is decided when it starts. ``host``: where its central services listen."""
+    """A cluster with everything that is decided when it starts. ``host``: where its central services listen.
+    ``encrypted``: whether API and NATS speak TLS."""
 
     spec: ClusterSpec
     files: Files
     ports: Ports
     host: str = LOCALHOST
+    encrypted: bool = True
 
     @property
     def managers(self) -> list[str]:
@@ -101,7 +106,8 @@ class Layout:
         return self.url(MANAGER)
 
     def url(self, service: str) -> str:
-        return f"http://{self.host}:{self.port(service)}"
+        scheme = "https" if self.encrypted and kind_of(service) == MANAGER else "http"
+        return f"{scheme}://{self.host}:{self.port(service)}"
 
     def port(self, service: str) -> int:
         """On which a central service listens."""
@@ -111,7 +117,12 @@ class Layout:
 
     @property
     def nats_url(self) -> str:
-        return f"nats://{self.host}:{self.ports.nats}"
+        return f"{'tls' if self.encrypted else 'nats'}://{self.host}:{self.ports.nats}"
+
+    @property
+    def authority(self) -> Path | None:
+        """The certificate that API and NATS are checked by."""
+        return self.files.authority if self.encrypted else None
 
     def ready_url(self, service: str) -> str:
         """Where a central service says whether it is ready."""
@@ -150,6 +161,8 @@ def manager_service(layout: Layout, trust: Trust, name: str = MANAGER) -> Servic
         "CES_REVOCATION_KEY_FILE": str(trust.revocation_key_file),
         "CES_ADVERTISED_NATS_URLS": layout.nats_url,
     }
+    if layout.encrypted:
+        env |= {"CES_TLS_DIR": str(layout.files.tls), "CES_NATS_CERTIFICATE": str(layout.files.nats_certificate)}
     return _central(layout, name, clocks | layout.spec.settings | env | _queue(layout))
 
 
@@ -168,6 +181,8 @@ def _central(layout: Layout, name: str, env: Mapping[str, str]) -> Service:
         "CES_NATS_URLS": layout.nats_url,
         "CES_NATS_CREDS": str(layout.credentials(name)),
     }
+    if layout.authority is not None:
+        common["CES_CA"] = str(layout.authority)
     whole = base_env(layout) | common | dict(env)
     return Service(name, (sys.executable, "-m", MODULES[kind_of(name)]), whole, layout.files.log(name))
 

@@ -46,6 +46,7 @@ class ClusterSpec(Document):
     managers: Annotated[int, Field(ge=1, le=MOST_ALIKE)] = 1
     schedulers: Annotated[int, Field(ge=1, le=MOST_ALIKE)] = 1
     database_url: str | None = None  # SQLite among the cluster's files when left out
+    encrypted: bool = True  # TLS between all of it; without, what TLS costs can be measured
     save_context: bool = True  # make `ces` commands of this user talk to it
     queue: Path | None = None  # the file of the queue's parameters and tenants; all defaults when left out
     settings: dict[str, str] = {}  # more environment variables CES_* for every service
@@ -95,13 +96,16 @@ class Files:
         self.token = self.root / "admin.token"
         self.database = self.root / "ces.db"
         self.trust = self.root / "trust"
+        self.tls = self.root / "tls"
+        self.authority = self.tls / "authority.pem"
+        self.nats_certificate = self.tls / "nats.pem"
         self.nats = self.root / "nats"
         self.credentials = self.root / "credentials"
         self.agents = self.root / "agents"
 
     def own(self) -> list[Path]:
         """All that a cluster writes here but its logs; the spec last, which marks the folder as a cluster's."""
-        fixed = (self.addresses, self.processes, self.token, self.trust, self.nats, self.credentials, self.agents)
+        fixed = (self.addresses, self.processes, self.token, self.trust, self.tls, self.nats, self.credentials, self.agents)
         return [*fixed, *self.root.glob(self.database.name + "*"), self.spec]
 
     def agent(self, node: str) -> Path:

@@ -13,7 +13,7 @@ from ces_common.health import health_app, serve_http
 from ces_common.runtime import RuntimeKind
 from ces_common.service import run_loops, run_service
 from ces_edge_agent.agent import Agent, machine_clocks
-from ces_edge_agent.enrolment import ensure_joined
+from ces_edge_agent.enrolment import ensure_joined, manager_trust
 from ces_edge_agent.ports import Network, Runtime
 from ces_edge_agent.renewal import Renewal
 from ces_edge_agent.settings import AgentSettings
@@ -68,11 +68,16 @@ async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
     runtime, network = make_runtime(settings), make_network(settings)
     await runtime.open()
     await network.open()
-    urls = {"nats_urls": membership.urls(), "nats_creds": membership.credentials}
-    bus = bus_from(settings.model_copy(update=urls), settings.node)
+    told = {
+        "nats_urls": membership.urls(),
+        "nats_creds": membership.credentials,
+        "ca": settings.ca or membership.authority,
+    }
+    bus = bus_from(settings.model_copy(update=told), settings.node)
     clocks = machine_clocks()
     agent = Agent(settings, bus, runtime, network, clocks)
-    renewal = Renewal(bus, membership, settings.node, settings.manager_url, clocks.steady)
+    checked = manager_trust(settings, membership)
+    renewal = Renewal(bus, membership, settings.node, settings.manager_url, checked, clocks.steady)
     try:
         async with serve_http(health_app(agent.missing), settings.http_host, settings.http_port):
             await run_loops(stop, agent.reconcile(), communicate(agent), renewal.run())

@@ -1,19 +1,24 @@
-"""Joining a cluster: the node makes a key that never leaves it, and shows a one-time token."""
+"""Joining a cluster: the node makes a key that never leaves it, and shows a one-time token. The token says who may be
+believed: by the authority that it names all is checked from then on."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import structlog
 
+from ces_common.hosts import is_here
 from ces_common.messages.api import JoinAnswer, JoinRequest
 from ces_common.natsauth import SIGNATURE, UserKey, credentials_file, new_user_key, read_credentials, signature_of
 from ces_common.natsauth.credentials import Credentials
 from ces_common.natsauth.keys import public_key
 from ces_common.service import BadSetup
+from ces_common.tls.pins import Untrusted, authority_at, fingerprint_of, secret_of, trusting
 from ces_edge_agent.files import write_atomically
 from ces_edge_agent.settings import AgentSettings
 
@@ -31,6 +36,7 @@ class Membership:
     def __init__(self, folder: Path) -> None:
         self.credentials = folder / "nats.creds"
         self._servers = folder / "servers.json"
+        self._authority = folder / "authority.pem"
 
     def exists(self) -> bool:
         return self.credentials.exists() and self._servers.exists()
@@ -41,6 +47,18 @@ class Membership:
     def held(self) -> Credentials:
         """Raises OSError, ValueError."""
         return read_credentials(self.credentials)
+
+    @property
+    def authority(self) -> Path | None:
+        """The certificate of the authority that the token has named; None where it named none."""
+        return self._authority if self._authority.exists() else None
+
+    def trust(self, authority: str | None) -> None:
+        """Believe what this authority certifies (PEM). Raises OSError."""
+        if authority is None:
+            self._authority.unlink(missing_ok=True)
+        else:
+            write_atomically(self._authority, authority)
 
     def save(self, credentials: Credentials, urls: list[str]) -> None:
         write_atomically(self._servers, json.dumps(urls))
@@ -93,17 +111,66 @@ async def ensure_joined(settings: AgentSettings) -> Membership:
     membership = Membership(settings.state_dir)
     if not membership.exists():
         await _join(settings, membership)
-    elif settings.join_token:
-        log.warning("CES_JOIN_TOKEN is no longer needed: remove it from this agent's settings")
+    else:
+        if settings.join_token:
+            log.warning("CES_JOIN_TOKEN is no longer needed: remove it from this agent's settings")
+        for url in membership.urls():
+            if not is_encrypted(url):  # joined by an agent of before, or with CES_INSECURE
+                log.warning("in the clear: anybody on the way to NATS can give this node orders", url=url)
     _forget_token(settings)
     return membership
 
 
+def is_encrypted(url: str) -> bool:
+    """Whether what is said there is encrypted, or stays on this machine."""
+    parts = urlsplit(url)
+    return parts.scheme not in ("http", "nats") or is_here(parts.hostname or "")
+
+
+def _check_encrypted(settings: AgentSettings, url: str) -> None:
+    """Raises JoinRefused."""
+    if not is_encrypted(url) and not settings.insecure:
+        encrypted = "https" if url.startswith("http") else "tls"
+        raise JoinRefused(
+            f"{url} is in the clear, where anybody on the way can give this node orders: use {encrypted}://, or, inside a "
+            "VPN, set CES_INSECURE=true"
+        )
+
+
+def manager_trust(settings: AgentSettings, membership: Membership) -> ssl.SSLContext:
+    """What the manager is checked by: ``CES_CA``, the authority that the token has named, or those that the machine
+    trusts. Raises JoinRefused."""
+    file = settings.ca or membership.authority
+    try:
+        return trusting(file.read_text() if file is not None else None)
+    except (OSError, ValueError) as error:
+        raise JoinRefused(f"{file} cannot be used as an authority's certificate: {error}") from error
+
+
+async def _find_authority(settings: AgentSettings, membership: Membership, token: str) -> None:
+    """Have what the token names ready, before anything is said to whoever answers. Raises JoinRefused."""
+    wanted = fingerprint_of(token)
+    if settings.ca is not None or wanted is None or not settings.manager_url.startswith("https://"):
+        membership.trust(None)
+        return
+    while True:
+        try:
+            membership.trust(await asyncio.to_thread(authority_at, settings.manager_url, wanted))
+            return
+        except Untrusted as error:
+            raise JoinRefused(str(error)) from error
+        except (OSError, ValueError) as error:
+            log.info("waiting for the manager", url=settings.manager_url, error=str(error))
+            await asyncio.sleep(RETRY_S)
+
+
 async def _join(settings: AgentSettings, membership: Membership) -> None:
     token = _token(settings)
+    _check_encrypted(settings, settings.manager_url)
+    await _find_authority(settings, membership, token)
     key = _own_key(settings.state_dir / "user.nk")
     request = JoinRequest(
-        token=token,
+        token=secret_of(token),
         name=settings.node,
         public_key=key.public,
         cpu=settings.node_cpu,
@@ -117,7 +184,8 @@ async def _join(settings: AgentSettings, membership: Membership) -> None:
     )
     body = request.model_dump_json().encode()
     headers = {"Content-Type": "application/json", SIGNATURE: signature_of(key.seed, "join", body)}
-    async with httpx.AsyncClient(base_url=settings.manager_url, timeout=10) as client:
+    checked = manager_trust(settings, membership)
+    async with httpx.AsyncClient(base_url=settings.manager_url, timeout=10, verify=checked) as client:
         while True:
             try:
                 answer = await client.post("/v1/nodes/join", content=body, headers=headers)
@@ -132,6 +200,8 @@ async def _join(settings: AgentSettings, membership: Membership) -> None:
             if answer.is_error:
                 raise JoinRefused(f"the manager refused this node: {answer.text}")
             joined = JoinAnswer.model_validate_json(answer.content)
+            for url in joined.nats_urls:
+                _check_encrypted(settings, url)
             membership.save(Credentials(joined.jwt, key.seed), joined.nats_urls)
             log.info("joined", node=joined.node, subnet=joined.subnet)
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import ssl
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -49,9 +50,16 @@ class Renewal:
     """``steady``: seconds, also of sleep."""
 
     def __init__(
-        self, bus: BusWithCredentials, membership: Membership, node: str, manager_url: str, steady: Callable[[], float]
+        self,
+        bus: BusWithCredentials,
+        membership: Membership,
+        node: str,
+        manager_url: str,
+        manager_trust: ssl.SSLContext,
+        steady: Callable[[], float],
     ) -> None:
-        self._bus, self._membership, self._node, self._manager_url = bus, membership, node, manager_url
+        self._bus, self._membership, self._node = bus, membership, node
+        self._manager_url, self._manager_trust = manager_url, manager_trust
         self._steady = steady
         self._credentials = membership.held()
         self._out = False  # the bus does not let the node in
@@ -103,7 +111,7 @@ class Renewal:
             "Content-Type": "application/json",
             SIGNATURE: signature_of(self._credentials.seed, "renew", body),
         }
-        async with httpx.AsyncClient(base_url=self._manager_url, timeout=ASK_S) as client:
+        async with httpx.AsyncClient(base_url=self._manager_url, timeout=ASK_S, verify=self._manager_trust) as client:
             answer = await client.post("/v1/nodes/renew", content=body, headers=headers)
         if answer.status_code in (403, 404, 422):
             raise RenewalRefused(answer.text)

@@ -32,8 +32,11 @@ def _overlap(one: Path, other: Path) -> bool:
 
 
 class AgentSettings(ServiceSettings):
+    """``insecure``: go to a manager and a NATS on other machines in the clear, inside a VPN, say."""
+
     node: NodeName
     manager_url: str = "http://127.0.0.1:8080"
+    insecure: bool = False
     join_token: str | None = None
     join_token_file: Path | None = None  # file with the token
     state_dir: Path = Path("/var/lib/ces-agent")

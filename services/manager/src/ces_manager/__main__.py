@@ -9,13 +9,14 @@ from collections.abc import Callable
 import structlog
 
 from ces_common.bus.nats_claims import AccountClaims
-from ces_common.connection import bus_from
+from ces_common.connection import bus_from, tls_from
 from ces_common.db import UNAVAILABLE, UnitOfWork, cause_of, migrate, new_engine
 from ces_common.health import serve_http
 from ces_common.natsauth import load_revocation_key, load_signing_key
 from ces_common.queuefile import QueueFile, read_queue
 from ces_common.service import BadSetup, run_loops, run_service
 from ces_common.setup_files import read_setup_file
+from ces_common.tls.pins import secret_of
 from ces_manager.access.grants import GrantsFile, check_tenants
 from ces_manager.access.identities import Identities
 from ces_manager.access.provider import Provider
@@ -23,6 +24,7 @@ from ces_manager.api.app import make_app
 from ces_manager.api.auth import read_secret
 from ces_manager.api.context import Context
 from ces_manager.broadcast import Broadcast
+from ces_manager.certificates import certificates_from
 from ces_manager.clock import Clock
 from ces_manager.database import Database
 from ces_manager.duties import HISTORY, PROBE, RELAY, TIME, Duties
@@ -76,6 +78,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     timeouts = settings.timeouts()
     uow = UnitOfWork(new_engine(settings.database_url))
     bus = bus_from(settings, SERVICE, replicas=settings.nats_replicas)
+    certificates = certificates_from(settings, claims)
     streams = StreamKeeper(bus, settings.tick_s)
     database, broadcast, measurements, hearing = Database(uow), Broadcast(), Measurements(), HearingClock()
     failure_detector = FailureDetector(hearing.seconds)
@@ -107,8 +110,9 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         queue=queue,
         live_queue=LiveQueue(bus, database.clock.steady),
         issuer=issuer,
-        identities=Identities(database, token, _provider(settings, queue)),
+        identities=Identities(database, secret_of(token), _provider(settings, queue)),
         agents_nats_urls=settings.agents_nats_urls,
+        authority=certificates.authority if certificates is not None else None,
     )
 
     def news() -> None:
@@ -136,7 +140,8 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         await streams.run()
 
     app = make_app(context, missing)
-    async with serve_http(app, settings.http_host, settings.http_port):
+    tls = certificates.tls if certificates is not None else None
+    async with serve_http(app, settings.http_host, settings.http_port, tls):
         try:
             await run_loops(
                 stop,
@@ -146,6 +151,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
                 duties.run(),
                 expire_repeatedly(database, timeouts, failure_detector, measurements, duties, settings.tick_s),
                 revoker.run(),
+                *([certificates.run()] if certificates is not None else []),
             )
         finally:
             context.stopping.set()
@@ -163,7 +169,7 @@ def claims_from(settings: ManagerSettings) -> AccountClaims | None:
         return None
     read_secret(path, "CES_REVOCATION_KEY_FILE")
     try:
-        return AccountClaims(settings.nats_urls, load_revocation_key(path))
+        return AccountClaims(settings.nats_urls, load_revocation_key(path), tls_from(settings))
     except ValueError as error:
         raise BadSetup(f"CES_REVOCATION_KEY_FILE: {error}") from error
 

@@ -33,7 +33,11 @@ class ManagerSettings(QueueSettings):
     signs agents' credentials, ``revocation_key_file`` what it takes to have the credential of a forgotten node or a
     replaced device refused (which stays good until it ends where this is left out). These files must be readable by
     their owner only. ``oidc_issuer``: an OpenID provider whose tokens admit people, if they are for
-    ``oidc_audience``, as the file ``oidc_grants`` says."""
+    ``oidc_audience``, as the file ``oidc_grants`` says.
+
+    ``tls_dir``: the folder of the authority (``authority.pem`` and, where certificates are made here, ``authority.key``;
+    made if there is none) and of the API's certificate (``api.pem``); left out, the API is plain HTTP.
+    ``nats_certificate``: the file that NATS reads its certificate from, to be kept good by the manager."""
 
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8080
     database_url: str = "sqlite:///ces.db"
@@ -46,6 +50,10 @@ class ManagerSettings(QueueSettings):
     oidc_grants: Path | None = None
     oidc_ca: Path | None = None  # of its certificate; left out, those that the machine trusts
     advertised_nats_urls: Annotated[list[str], NoDecode] = []  # what agents are told; nats_urls when empty
+    tls_dir: Path | None = None
+    nats_certificate: Path | None = None
+    tls_names: Annotated[list[str], NoDecode] = []  # besides this machine's own, and the hosts of NATS's URLs
+    certificate_days: Annotated[float, Field(gt=0, le=3650)] = 90.0  # for which a server's certificate is good
     nats_replicas: Annotated[int, Field(ge=1, le=5)] = 1  # of the streams and the bucket; never lowered
     lease_s: Seconds = 30.0
     lease_margin_s: Seconds = 5.0
@@ -61,9 +69,10 @@ class ManagerSettings(QueueSettings):
     @model_validator(mode="before")
     @classmethod
     def _split_urls(cls, values: dict[str, object]) -> dict[str, object]:
-        urls = values.get("advertised_nats_urls")
-        if isinstance(urls, str):
-            values["advertised_nats_urls"] = [url.strip() for url in urls.split(",") if url.strip()]
+        for name in ("advertised_nats_urls", "tls_names"):
+            listed = values.get(name)
+            if isinstance(listed, str):
+                values[name] = [part.strip() for part in listed.split(",") if part.strip()]
         return values
 
     @model_validator(mode="after")
@@ -72,7 +81,7 @@ class ManagerSettings(QueueSettings):
             raise ValueError("CES_UNREACHABLE_S must be less than CES_LEASE_S: a silent node takes no new work first")
         return self
 
-    @field_validator("oidc_issuer", "oidc_grants", "oidc_ca", mode="before")
+    @field_validator("oidc_issuer", "oidc_grants", "oidc_ca", "tls_dir", "nats_certificate", mode="before")
     @classmethod
     def _none_if_empty(cls, value: object) -> object:
         return value or None
@@ -82,6 +91,24 @@ class ManagerSettings(QueueSettings):
         if (self.oidc_issuer is None) != (self.oidc_grants is None):
             raise ValueError("CES_OIDC_ISSUER and CES_OIDC_GRANTS go together: set both, or none")
         return self
+
+    @model_validator(mode="after")
+    def _agents_as_encrypted(self) -> Self:
+        """An agent goes where it is told to."""
+        wrong = [url for url in self.advertised_nats_urls if (urlsplit(url).scheme == "tls") != self.encrypted]
+        if wrong:
+            scheme = "tls" if self.encrypted else "nats"
+            raise ValueError(f"CES_ADVERTISED_NATS_URLS: {wrong[0]} must begin with {scheme}://, as CES_NATS_URLS does")
+        if self.nats_certificate is not None and self.tls_dir is None:
+            raise ValueError("CES_NATS_CERTIFICATE needs CES_TLS_DIR, where the authority is that makes it")
+        return self
+
+    @property
+    def server_names(self) -> list[str]:
+        """What the servers' certificates are for: host names and addresses."""
+        urls = [urlsplit(url).hostname for url in (*self.nats_urls, *self.advertised_nats_urls)]
+        own = [] if self.http_host in ("0.0.0.0", "::") else [self.http_host]  # noqa: S104  it is not bound here
+        return sorted({*LOOPBACK, *own, *(host for host in urls if host), *self.tls_names})
 
     def timeouts(self) -> Timeouts:
         return Timeouts(

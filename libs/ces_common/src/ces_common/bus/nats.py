@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -57,14 +58,21 @@ class NatsBus:
     """A Bus on one or several NATS servers (a cluster).
 
     ``name`` is the identity's name in its credentials: replies come to an inbox under it and nowhere else.
-    ``replicas``: at least as many servers keep a copy of every stream that this client provisions.
+    ``replicas``: at least as many servers keep a copy of every stream that this client provisions. ``tls``: what the
+    servers are checked by; None: connections are in the clear.
     """
 
     def __init__(
-        self, servers: str | Sequence[str], *, name: str, credentials: Credentials | None = None, replicas: int = 1
+        self,
+        servers: str | Sequence[str],
+        *,
+        name: str,
+        credentials: Credentials | None = None,
+        replicas: int = 1,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         addresses = [servers] if isinstance(servers, str) else list(servers)
-        self._connection = NatsConnection(addresses, name=name, credentials=credentials)
+        self._connection = NatsConnection(addresses, name=name, credentials=credentials, tls=tls)
         self._replicas = replicas
         self._consumers: list[PullConsumer] = []
         self._serving: set[asyncio.Task[None]] = set()

@@ -1,10 +1,11 @@
-"""The list of users whom the servers refuse: part of the account's claims, which the servers keep and hand on among
-themselves."""
+"""What the servers are told over the system account: whom to refuse, and that their files have changed."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+import ssl
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
 from ces_common.bus.nats_connection import NatsConnection
@@ -13,19 +14,18 @@ from ces_common.natsauth import REVOKER, RevocationKey, revoking
 
 
 class AccountClaims:
-    """Connects for each use: it is seldom needed."""
+    """The list of users whom the servers refuse is part of the account's claims, which they keep and hand on among
+    themselves. Connects for each use: it is seldom needed."""
 
-    def __init__(self, servers: Sequence[str], key: RevocationKey) -> None:
-        self._servers, self._key = servers, key
+    def __init__(self, servers: Sequence[str], key: RevocationKey, tls: ssl.SSLContext | None = None) -> None:
+        self._servers, self._key, self._tls = servers, key, tls
         self._subject: Final = f"$SYS.REQ.ACCOUNT.{key.account}.CLAIMS"
 
     async def revoke(self, users: Collection[str]) -> bool:
         """Have these users (public keys) refused for good, and disconnected where they are; False where the servers
         did so already. Raises BusUnavailable, AccessRefused, RequestTimeout, and BusError where they do not accept
         it."""
-        connection = NatsConnection(self._servers, name=REVOKER, credentials=self._key.credentials)
-        await connection.connect(DEFAULT_TIMEOUT_S)
-        try:
+        async with self._connected(self._servers) as connection:
             current = await connection.request(f"{self._subject}.LOOKUP", b"", None, DEFAULT_TIMEOUT_S)
             try:
                 desired = revoking(current.data.decode(), self._key.signing_seed, users)
@@ -38,5 +38,22 @@ class AccountClaims:
             if answer.get("data", {}).get("code") != 200:
                 raise BusError(f"the broker does not take the account's new claims: {answer.get('error', answer)}")
             return True
+
+    async def reload(self) -> None:
+        """Have each server read its configuration and certificate again; connections stay. Raises BusUnavailable,
+        AccessRefused, RequestTimeout, and BusError where one does not take what it reads."""
+        for server in self._servers:
+            async with self._connected([server]) as connection:
+                subject = f"$SYS.REQ.SERVER.{connection.server}.RELOAD"
+                reply = await connection.request(subject, b"", None, DEFAULT_TIMEOUT_S)
+                if error := json.loads(reply.data).get("error"):
+                    raise BusError(f"the broker does not take its new files: {error}")
+
+    @asynccontextmanager
+    async def _connected(self, servers: Sequence[str]) -> AsyncIterator[NatsConnection]:
+        connection = NatsConnection(servers, name=REVOKER, credentials=self._key.credentials, tls=self._tls)
+        await connection.connect(DEFAULT_TIMEOUT_S)
+        try:
+            yield connection
         finally:
             await connection.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import ssl
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
@@ -44,8 +45,16 @@ PENDING_BYTES: Final = 64 * 1024 * 1024
 
 
 class NatsConnection:
-    def __init__(self, servers: Sequence[str], *, name: str, credentials: Credentials | None = None) -> None:
+    def __init__(
+        self,
+        servers: Sequence[str],
+        *,
+        name: str,
+        credentials: Credentials | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._servers = list(servers)
+        self._tls = tls
         self._name = name
         self._credentials = credentials
         self._inbox_prefix = subjects.inbox_prefix(name)
@@ -70,6 +79,11 @@ class NatsConnection:
         if self._client is None or not self.connected:
             raise BusUnavailable("not connected to the message broker")
         return self._client
+
+    @property
+    def server(self) -> str:
+        """The id of the server at the other end. Raises BusUnavailable."""
+        return str(self.client._server_info["server_id"])  # the library tells it nowhere else
 
     async def wait_connected(self) -> None:
         while not self.connected:
@@ -150,6 +164,8 @@ class NatsConnection:
             options["user_credentials"] = RawCredentials(
                 credentials_file(self._credentials.jwt, self._credentials.seed)
             )
+        if self._tls is not None:  # before the first word, or whoever answers could say that none is needed
+            options |= {"tls": self._tls, "tls_handshake_first": True}
         connecting = asyncio.create_task(
             client.connect(
                 servers=self._servers,

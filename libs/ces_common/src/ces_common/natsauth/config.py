@@ -16,9 +16,19 @@ UNANSWERED_PINGS: Final = 2
 
 
 def server_config(
-    trust: Trust, *, store_dir: Path | str, host: str = "127.0.0.1", port: int = 4222, monitor_port: int | None = None
+    trust: Trust,
+    *,
+    store_dir: Path | str,
+    host: str = "127.0.0.1",
+    port: int = 4222,
+    monitor_port: int | None = None,
+    certificate: Path | None = None,
 ) -> str:
-    """A configuration file's text; it holds no secret. Port -1: any free one.
+    """A configuration file's text; it holds no secret. Port -1: any free one. ``certificate``: the server's file (see
+    :mod:`ces_common.tls.certificates`); without one, connections are in the clear.
+
+    With a certificate, a connection begins with TLS: a client that waited for the server's first words could be told
+    that no TLS is needed.
 
     JetStream keeps its default of syncing to disk every two minutes. ``sync_interval: always`` would keep every
     acknowledged fact through a power cut, at the price of a disk write each; CES does not need it, since the database
@@ -31,6 +41,7 @@ def server_config(
         f"max_payload: {MAX_PAYLOAD}",
         f'ping_interval: "{PING_EVERY_S}s"',
         f"ping_max: {UNANSWERED_PINGS}",
+        *(_tls(certificate) if certificate is not None else []),
         f"jetstream {{ store_dir: {json.dumps(str(store_dir))} }}",
         f"operator: {trust.operator_jwt}",
         f"system_account: {trust.system_account}",
@@ -42,3 +53,8 @@ def server_config(
         "}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _tls(certificate: Path) -> list[str]:
+    file = json.dumps(str(certificate))
+    return [f"tls {{ cert_file: {file}, key_file: {file}, handshake_first: true }}"]

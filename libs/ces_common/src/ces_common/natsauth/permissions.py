@@ -83,10 +83,12 @@ def _controller(name: str, kind: str, publish: tuple[str, ...], subscribe: tuple
 
 def revoker(account: str) -> Permissions:
     """The manager's identity on the system account: it may read and replace the claims of CES's account, which list the
-    users that are refused, and nothing else."""
+    users that are refused, have servers read their configuration again, and nothing else."""
     claims = f"$SYS.REQ.ACCOUNT.{account}.CLAIMS"
     return Permissions(
-        publish=(f"{claims}.LOOKUP", f"{claims}.UPDATE"), subscribe=(f"_INBOX.{REVOKER}.>",), answers=False
+        publish=(f"{claims}.LOOKUP", f"{claims}.UPDATE", "$SYS.REQ.SERVER.*.RELOAD"),
+        subscribe=(f"_INBOX.{REVOKER}.>",),
+        answers=False,
     )
 
 

@@ -1,4 +1,4 @@
-"""Files that only their owner may read, written whole or not at all."""
+"""Files that only their owner may read, unless a mode says otherwise, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import os
 from pathlib import Path
 
 
-def write_secret(path: Path, text: str) -> None:
-    """Replace ``path`` with ``text``, mode 0600 from its first byte on."""
+def write_secret(path: Path, text: str, *, mode: int = 0o600) -> None:
+    """Replace ``path`` with ``text``, with that mode from its first byte on."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     fresh.unlink(missing_ok=True)
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(descriptor, "w") as file:
+            os.fchmod(descriptor, mode)  # whatever the umask says
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

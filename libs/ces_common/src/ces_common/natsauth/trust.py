@@ -143,15 +143,19 @@ def issue_user(signing_key: SigningKey, name: str, public: str, life_s: float | 
 
 
 def _revocation_key(path: Path, account: str, system_seed: str) -> RevocationKey:
-    if not path.exists():
-        user = new_user_key()
-        content = {
-            "account": account,
-            "signing_seed": new_seed(Kind.OPERATOR),
-            "user_jwt": jwt.system_user(system_seed, user.public, REVOKER, revoker_permissions(account)),
-            "user_seed": user.seed,
-        }
-        write_secret(path, json.dumps(content, indent=2) + "\n")
+    """Made once; what its user may do is written again from the present permissions."""
+    if path.exists():
+        held = load_revocation_key(path)
+        signing_seed, user_seed = held.signing_seed, held.credentials.seed
+    else:
+        signing_seed, user_seed = new_seed(Kind.OPERATOR), new_user_key().seed
+    content = {
+        "account": account,
+        "signing_seed": signing_seed,
+        "user_jwt": jwt.system_user(system_seed, public_key(user_seed), REVOKER, revoker_permissions(account)),
+        "user_seed": user_seed,
+    }
+    write_secret(path, json.dumps(content, indent=2) + "\n")
     return load_revocation_key(path)
 
 

@@ -20,6 +20,8 @@ from ces_common.db import UNAVAILABLE, cause_of
 from ces_common.messages.identities import Identity
 from ces_common.roles import Role
 from ces_common.service import BadSetup
+from ces_common.tls.pins import PATH as AUTHORITY
+from ces_common.tls.pins import secret_of
 from ces_manager.access.tokens import ROOT
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.failure_counts import BURST, FAILURES_PER_S, FailureCounts, network_of
@@ -32,7 +34,7 @@ IDENTITY = "identity"
 
 AGENTS = frozenset({"/v1/nodes/join", "/v1/nodes/renew"})
 UNTOLD = frozenset({"/healthz", "/readyz", "/metrics"})  # open, and asked so often that the access log leaves them out
-OPEN = UNTOLD | {"/openapi.json", "/docs"} | AGENTS
+OPEN = UNTOLD | {"/openapi.json", "/docs", AUTHORITY} | AGENTS
 LEAST_LENGTH = 16
 REQUESTS_PER_S: Final = 100.0  # of one token, in the long run
 REQUESTS_AT_ONCE: Final = 1000
@@ -129,7 +131,7 @@ def _bearer(scope: Scope) -> str | None:
     for name, value in scope["headers"]:
         if name == b"authorization":
             kind, _, given = value.partition(b" ")
-            return given.strip().decode("latin-1") if kind.lower() == b"bearer" else None
+            return secret_of(given.strip().decode("latin-1")) if kind.lower() == b"bearer" else None
     return None
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import structlog
 from fastapi import APIRouter, Header, Request
+from fastapi.responses import PlainTextResponse
 
 from ces_common.db import WriteTx
 from ces_common.messages.api import (
@@ -31,7 +32,7 @@ from ces_manager.api.auth import OPERATOR, VIEWER, identity_of
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.parameters import Cursor, Limit, PathName
 from ces_manager.api.strict_route import StrictRoute
-from ces_manager.errors import Forbidden, Invalid, Overloaded
+from ces_manager.errors import Forbidden, Invalid, NotFound, Overloaded
 from ces_manager.network import link_views
 from ces_manager.network.topology import put_topology as replace_topology
 from ces_manager.nodes import membership, node_views, operations
@@ -91,9 +92,20 @@ async def put_topology(request: Request, topology: TopologyFile) -> TopologyView
 async def create_token(request: Request, body: JoinTokenRequest) -> JoinToken:
     """A one-time token with which a node may join. It is shown only here."""
     context = context_of(request)
-    return await context.database.requested_write(
+    made = await context.database.requested_write(
         lambda tx: membership.create_token(tx, body), identity_of(request).name
     )
+    return made.model_copy(update={"token": context.pinned(made.token)})
+
+
+@router.get("/authority", response_class=PlainTextResponse)
+async def authority(request: Request) -> str:
+    """The certificate (PEM) of the authority that certifies this API and NATS. Whoever asks cannot know yet who answers:
+    a token names its fingerprint."""
+    held = context_of(request).authority
+    if held is None:
+        raise NotFound("this API has no authority: it is plain HTTP, or a proxy in front of it speaks TLS")
+    return held.pem
 
 
 @router.post("/nodes/join")

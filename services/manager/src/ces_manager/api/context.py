@@ -10,6 +10,8 @@ from fastapi import Request
 from ces_common.bus.port import Bus
 from ces_common.db.outbox import events_after, latest_event
 from ces_common.queuefile import QueueFile
+from ces_common.tls.certificates import Authority
+from ces_common.tls.pins import pinned
 from ces_manager.access.identities import Identities
 from ces_manager.api.event_tail import EventTail
 from ces_manager.broadcast import Broadcast
@@ -39,6 +41,7 @@ class Context:
     issuer: Issuer
     identities: Identities
     agents_nats_urls: list[str]
+    authority: Authority | None = None  # None where the API is plain HTTP
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     renewals: SenderRate = field(default_factory=lambda: SenderRate(RENEWALS_PER_S, RENEWAL_BURST))  # over REST, by key
     events: EventTail = field(init=False)
@@ -50,6 +53,10 @@ class Context:
             lambda: database.read(latest_event),
             self.broadcast,
         )
+
+    def pinned(self, secret: str) -> str:
+        """The token with this secret, which says whom its holder may trust."""
+        return pinned(secret, self.authority.fingerprint if self.authority is not None else None)
 
 
 def context_of(request: Request) -> Context:

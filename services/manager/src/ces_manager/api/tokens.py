@@ -25,7 +25,8 @@ async def whoami(request: Request) -> Identity:
 async def create_token(request: Request, body: AccessTokenRequest) -> NewAccessToken:
     """An access token. Its secret is shown only here."""
     context, by = context_of(request), identity_of(request).name
-    return await context.database.requested_write(lambda tx: tokens.create_token(tx, body, context.queue, by), by)
+    made = await context.database.requested_write(lambda tx: tokens.create_token(tx, body, context.queue, by), by)
+    return made.model_copy(update={"token": context.pinned(made.token)})
 
 
 @router.get("/tokens", dependencies=[ADMIN])
