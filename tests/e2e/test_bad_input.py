@@ -28,6 +28,7 @@ def post(cluster: FaultCluster, body: object) -> httpx.Response:
         headers={"Authorization": f"Bearer {cluster.cluster.token}", "Content-Type": "application/json"},
         trust_env=False,
         timeout=30,
+        verify=cluster.cluster.layout.tls() or False,
     )
 
 
@@ -151,12 +152,10 @@ def test_malformed_and_replayed_facts_change_nothing(cluster: FaultCluster) -> N
     ready = f"ces.v1.evt.network.ready.{job}"
     late: list[Said] = [(ready, event("network.ready", job, {"job": job, "attempt": 1}, f"late-{fresh}"), None)]
     manager = layout.credentials("manager")
-    dead = stored(layout.nats_url, manager, "manager", "CES_DEAD")
-    say(layout.nats_url, layout.credentials("scheduler"), "scheduler", proposed)
-    say(layout.nats_url, layout.credentials("network-ctl"), "network-ctl", late)
-    wait_for(
-        lambda: stored(layout.nats_url, manager, "manager", "CES_DEAD") >= dead + 7, "malformed ones are dead letters"
-    )
+    dead = stored(layout, manager, "manager", "CES_DEAD")
+    say(layout, layout.credentials("scheduler"), "scheduler", proposed)
+    say(layout, layout.credentials("network-ctl"), "network-ctl", late)
+    wait_for(lambda: stored(layout, manager, "manager", "CES_DEAD") >= dead + 7, "malformed ones are dead letters")
     second = cluster.finish(cluster.submit(recorded_job("after-replay", 0.3)))
     assert second.attempt == 1
     assert cluster.client.jobs.get(job).model_dump() == view.model_dump()
@@ -183,7 +182,7 @@ def test_what_agents_may_say_touches_their_own_node_alone(cluster: FaultCluster)
         ("ces.v1.agent.n1.status", other, None),  # the broker refuses it
         ("ces.v1.hb.n4", b"no heartbeat", None),
     ]
-    say(layout.nats_url, cluster.cluster.files.agent("n4") / "nats.creds", "n4", messages)
+    say(layout, cluster.cluster.files.agent("n4") / "nats.creds", "n4", messages)
     view = cluster.finish(found)
     assert (view.attempt, view.restarts) == (1, 0)
     assert services_started(cluster) == starts

@@ -30,7 +30,8 @@ def is_let_in(cluster: FaultCluster, node: str, credentials: Credentials) -> boo
     """Whether a stranger with a node's credential gets as far as being let in."""
 
     async def attempt() -> bool:
-        bus = NatsBus(cluster.cluster.layout.nats_url, name=node, credentials=credentials)
+        layout = cluster.cluster.layout
+        bus = NatsBus(layout.nats_url, name=node, credentials=credentials, tls=layout.tls())
         try:
             await bus.connect(deadline_s=20)
         except AccessRefused:
@@ -49,8 +50,9 @@ def documents(cluster: FaultCluster, node: str) -> list[str]:
         found = []
         for kind in ("compute", "network"):
             controller = f"{kind}-ctl"
-            credentials = read_credentials(cluster.cluster.layout.credentials(controller))
-            bus = NatsBus(cluster.cluster.layout.nats_url, name=controller, credentials=credentials)
+            layout = cluster.cluster.layout
+            credentials = read_credentials(layout.credentials(controller))
+            bus = NatsBus(layout.nats_url, name=controller, credentials=credentials, tls=layout.tls())
             await bus.connect(deadline_s=20)
             if await bus.kv_get(subjects.desired_key(node, kind)) is not None:
                 found.append(kind)

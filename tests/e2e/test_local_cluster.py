@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-import httpx
 import psutil
 import pytest
 from compiled_code import copy_compiled
 from waiting import wait_for
 
+from ces_client import Client
 from ces_testbed.capability import why_no_tc
 from ces_testbed.processes import MARK, Known
 from ces_testbed.spec import ClusterSpec, Files
@@ -230,7 +230,7 @@ def test_up_stays_and_down_takes_all_away_even_when_its_keeper_was_killed(env: d
     try:
         started = ces(env, "up", "--name", name)
         assert started.returncode == 0, started.stdout + started.stderr
-        assert "is up at http://" in started.stdout
+        assert "is up at https://" in started.stdout
         nodes = json.loads(ces(env, "get", "nodes", "-o", "json").stdout)
         assert {node["state"] for node in nodes} == {"ready"}
         assert {node["network"] for node in nodes} == {"none" if why_no_tc() else "tc"}
@@ -277,10 +277,8 @@ def test_a_cluster_outlives_its_keeper_with_its_jobs_and_is_safe_from_other_home
         assert f"ces down --name {name}" in started.stdout
         exported = shlex.split(ces(env, "env").stdout)
         told = dict(word.split("=", 1) for word in exported[1:])
-        answer = httpx.get(
-            f"{told['CES_URL']}/v1/nodes", headers={"Authorization": f"Bearer {told['CES_TOKEN']}"}, trust_env=False
-        )
-        assert len(answer.json()["items"]) == 7
+        with Client(told["CES_URL"], told["CES_TOKEN"]) as client:  # whose token says whom to trust
+            assert len(list(client.nodes.list())) == 7
         assert ces(env, "submit", str(tmp_path / "sleep.yaml")).returncode == 0
         wait_for(lambda: json.loads(ces(env, "get", "jobs", "-o", "json").stdout)[0]["state"] == "running", "it runs")
         workers = sleepers(seconds)

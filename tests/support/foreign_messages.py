@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import nats
+from nats.aio.client import Client
 from nats.js.errors import NotFoundError
+
+from ces_testbed.services import Layout
 
 Said = tuple[str, bytes, dict[str, str] | None]  # subject, payload, headers
 
 
-def say(url: str, credentials: Path, name: str, messages: Sequence[Said]) -> None:
+def say(layout: Layout, credentials: Path, name: str, messages: Sequence[Said]) -> None:
     """Publish as ``name``, with that identity's own rights, and wait until the broker has it all."""
 
     async def talk() -> None:
-        client = await nats.connect(url, user_credentials=str(credentials), inbox_prefix=f"_INBOX.{name}".encode())
+        client = await connected(layout, credentials, name)
         for subject, payload, headers in messages:
             await client.publish(subject, payload, headers=headers)
         await client.flush()
@@ -27,11 +30,22 @@ def say(url: str, credentials: Path, name: str, messages: Sequence[Said]) -> Non
     asyncio.run(talk())
 
 
-def stored(url: str, credentials: Path, name: str, stream: str) -> int:
+async def connected(layout: Layout, credentials: Path, name: str) -> Client:
+    """A client of a local cluster's NATS, with that identity's own rights."""
+    return await nats.connect(
+        layout.nats_url,
+        user_credentials=str(credentials),
+        inbox_prefix=f"_INBOX.{name}".encode(),
+        tls=layout.tls(),
+        tls_handshake_first=True,
+    )
+
+
+def stored(layout: Layout, credentials: Path, name: str, stream: str) -> int:
     """How many messages a stream holds; 0 where there is no such stream."""
 
     async def ask() -> int:
-        client = await nats.connect(url, user_credentials=str(credentials), inbox_prefix=f"_INBOX.{name}".encode())
+        client = await connected(layout, credentials, name)
         try:
             info = await client.jetstream().stream_info(stream)
             return info.state.messages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import Sequence
 
@@ -15,12 +16,18 @@ AWAY = 503
 
 class AnyManager(httpx.AsyncBaseTransport):
     """Asks one manager until it is away, and then the next. A request may be sent again: let it have the same effect.
-    ``inner``: what carries it there."""
+    ``inner``: what carries it there. ``tls``: what they are checked by."""
 
-    def __init__(self, urls: Sequence[str], inner: httpx.AsyncBaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        urls: Sequence[str],
+        inner: httpx.AsyncBaseTransport | None = None,
+        *,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._urls = [httpx.URL(url) for url in urls]
         limits = httpx.Limits(max_connections=32, keepalive_expiry=2)  # before a manager closes them, after five
-        self._inner = inner or httpx.AsyncHTTPTransport(limits=limits)
+        self._inner = inner or httpx.AsyncHTTPTransport(limits=limits, verify=True if tls is None else tls)
         self._which = 0
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:

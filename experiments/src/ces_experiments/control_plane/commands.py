@@ -11,6 +11,7 @@ from ces_experiments.common.command import Option, command
 DATABASE = Option("database", str | None, None, "a postgresql:// URL; SQLite when left out")
 MANAGERS = Option("managers", int, 1, "managers side by side", more=options.between(1, 5))
 SCHEDULERS = Option("schedulers", int, 1, "schedulers side by side", more=options.between(1, 5))
+ENCRYPTED = Option("encrypted", bool, True, "TLS between all of them", flags=("--encrypted/--plain",))
 SEED = Option("seed", int, 1, "same seed, same jobs")
 
 
@@ -32,6 +33,7 @@ control_plane = command(
         MANAGERS,
         SCHEDULERS,
         DATABASE,
+        ENCRYPTED,
         SEED,
     ],
     help="Real services, NATS and database under load from simulated agents: submit-to-running, jobs/s, messages, CPU.",
@@ -75,6 +77,7 @@ fleet = command(
         Option("flap_s", float, 30.0, "how often a link goes down; 0: never", more=options.at_least(0)),
         Option("stalled_s", float, 20.0, "the manager stops for so long at half-time", more=options.at_least(0)),
         DATABASE,
+        ENCRYPTED,
         SEED,
     ],
     help="Thousands of nodes on one manager: whose leases are lost under a burst of jobs, flapping links and a stall.",

@@ -44,22 +44,24 @@ LIMIT_S = 600.0
 
 @dataclass(frozen=True)
 class Question:
-    """``database``: its URL; None for SQLite."""
+    """``database``: its URL; None for SQLite. ``encrypted``: whether API and NATS speak TLS."""
 
     load: Load
     database: str | None
     alike: Alike = ALONE
+    encrypted: bool = True
 
     @staticmethod
-    def of(*, database: str | None, managers: int, schedulers: int, **load: Any) -> Question:
-        return Question(Load(**load), database, Alike(managers, schedulers))
+    def of(*, database: str | None, managers: int, schedulers: int, encrypted: bool, **load: Any) -> Question:
+        return Question(Load(**load), database, Alike(managers, schedulers), encrypted)
 
 
 def measure(question: Question, progress: Progress) -> Found:
     """Start a cluster without agents, and put the load on it."""
-    with central_services(question.database, alike=question.alike) as cluster:
+    with central_services(question.database, alike=question.alike, encrypted=question.encrypted) as cluster:
         found = asyncio.run(drive(cluster, question.load, progress))
     asked = {"load": asdict(question.load), "alike": asdict(question.alike), "database": scheme(question.database)}
+    asked["encrypted"] = question.encrypted
     return Found(asked | found)
 
 
@@ -71,7 +73,7 @@ async def drive(cluster: Cluster, load: Load, progress: Progress) -> dict[str, A
     """
     names = node_names(load.nodes)
     nodes = [SimulatedNode(name, lambda _: load.run_s) for name in names]
-    async with connection(cluster) as http, agents(http, nodes, chord_topology(names), progress):
+    async with connection(cluster) as http, agents(cluster, http, nodes, chord_topology(names), progress):
         before, started = cpu_seconds(cluster), time.monotonic()
         messages = await _messages(cluster)
         jobs = (ring_job(index, load.tasks, load.seed) for index in range(load.jobs))

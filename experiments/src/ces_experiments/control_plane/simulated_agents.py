@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import ssl
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from ces_common.messages.desired import DesiredCompute, DesiredNetwork, DesiredW
 from ces_common.messages.reports import Applied, Heartbeat, LeaseGrant, LinkReport, LinkStatus, Status, WorkerStatus
 from ces_common.natsauth import SIGNATURE, new_user_key, signature_of
 from ces_common.repetition import Repetition
+from ces_common.tls.pins import secret_of
 from ces_experiments.control_plane.wire import Wire
 
 REPEAT_S = 2.0
@@ -92,7 +94,7 @@ class SimulatedNode:
         """Become part of the cluster with a one-time token. Raises httpx.HTTPStatusError when refused."""
         key = new_user_key()
         request = JoinRequest(
-            token=token, name=self.name, public_key=key.public, cpu=self.shape.cpu, memory=self.shape.memory,
+            token=secret_of(token), name=self.name, public_key=key.public, cpu=self.shape.cpu, memory=self.shape.memory,
             arch="simulated", network="tc",
         )  # fmt: skip
         body = request.model_dump_json().encode()
@@ -102,11 +104,11 @@ class SimulatedNode:
         joined = JoinAnswer.model_validate_json(answer.content)
         self._joined = joined.nats_urls[0], Credentials(joined.jwt, key.seed)
 
-    async def connect(self) -> None:
-        """Hear of its documents, and read them. Raises BusError."""
+    async def connect(self, tls: ssl.SSLContext | None) -> None:
+        """Hear of its documents, and read them. ``tls``: what the broker is checked by. Raises BusError."""
         assert self._joined is not None, "join first"
         url, credentials = self._joined
-        self._wire = wire = await Wire.open(url, self.name, credentials)
+        self._wire = wire = await Wire.open(url, self.name, credentials, tls)
         wire.subscribe(subjects.desired_changes(self.name), self._changed)
         for kind in subjects.DESIRED_KINDS:
             document = await wire.request(subjects.fetch(self.name, kind), DOCUMENT_S)

@@ -53,7 +53,11 @@ ALONE = Alike()
 
 @contextmanager
 def central_services(
-    database_url: str | None = None, queue: Path | None = None, timing: Timing = PATIENT, alike: Alike = ALONE
+    database_url: str | None = None,
+    queue: Path | None = None,
+    timing: Timing = PATIENT,
+    alike: Alike = ALONE,
+    encrypted: bool = True,
 ) -> Iterator[Cluster]:
     """A cluster without agents, in a folder that goes with it. ``queue``: the file of the queue's parameters."""
     placeholder = Topology(nodes=[TestbedNode(name="unused", cpu=1000, memory=2**30)])
@@ -69,6 +73,7 @@ def central_services(
             queue=queue,
             managers=alike.managers,
             schedulers=alike.schedulers,
+            encrypted=encrypted,
         )
         with Cluster(spec, Files(Path(folder) / "cluster"), agents=False) as cluster:
             yield cluster
@@ -77,25 +82,30 @@ def central_services(
 def connection(cluster: Cluster) -> httpx.AsyncClient:
     """To the API of any of its managers, as its administrator; close it."""
     headers = {"Authorization": f"Bearer {cluster.token}"}
-    transport = AnyManager([cluster.layout.url(name) for name in cluster.layout.managers])
+    transport = AnyManager([cluster.layout.url(name) for name in cluster.layout.managers], tls=cluster.layout.tls())
     return httpx.AsyncClient(base_url=cluster.url, headers=headers, timeout=60, transport=transport)
 
 
 @asynccontextmanager
 async def agents(
-    http: httpx.AsyncClient, nodes: Sequence[SimulatedNode], topology: TopologyFile, progress: Progress
+    cluster: Cluster,
+    http: httpx.AsyncClient,
+    nodes: Sequence[SimulatedNode],
+    topology: TopologyFile,
+    progress: Progress,
 ) -> AsyncIterator[None]:
     """The nodes join, get their links and work until the end of the block."""
     await _all_join(http, nodes, counted(progress, "nodes joined", len(nodes)))
     answer = await http.put("/v1/topology", json=topology.model_dump(mode="json", exclude_defaults=True))
     answer.raise_for_status()
+    tls = cluster.layout.tls()
     connecting, connected = asyncio.Semaphore(CONNECTING), counted(progress, "nodes connected", len(nodes))
     async with asyncio.TaskGroup() as group:
         tasks: list[asyncio.Task[None]] = []
 
         async def start(node: SimulatedNode) -> None:
             async with connecting:
-                await node.connect()
+                await node.connect(tls)
             tasks.append(group.create_task(node.run()))
             connected()
 

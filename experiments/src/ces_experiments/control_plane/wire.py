@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import ssl
 from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -47,14 +48,14 @@ class Wire(asyncio.Protocol):
         self._requests = 0
 
     @classmethod
-    async def open(cls, url: str, name: str, credentials: Credentials) -> Wire:
-        """Raises BusUnavailable."""
+    async def open(cls, url: str, name: str, credentials: Credentials, tls: ssl.SSLContext | None = None) -> Wire:
+        """``tls``: what the broker is checked by; None: in the clear. Raises BusUnavailable."""
         at = urlsplit(url)
         host, port = at.hostname or "", at.port or PORT
         try:
             async with asyncio.timeout(CONNECT_S):
                 loop = asyncio.get_running_loop()
-                _, wire = await loop.create_connection(lambda: cls(name, credentials), host, port)
+                _, wire = await loop.create_connection(lambda: cls(name, credentials), host, port, ssl=tls)
                 await wire._ready
         except (OSError, TimeoutError) as error:
             raise BusUnavailable(f"{url}: {error or type(error).__name__}") from error

@@ -163,7 +163,7 @@ class Http:
     def unreachable(self, error: httpx.TransportError) -> Unreachable:
         cause = str(error) or type(error).__name__
         if BAD_CERTIFICATE in cause:
-            remedy = "log in again, which finds the authority that signed its certificate, or name it: `ces login URL --ca FILE`"
+            remedy = "log in again, which finds the authority that certifies it, or name it: `ces login URL --ca FILE`"
         elif isinstance(error, httpx.RemoteProtocolError) and self.url.startswith("http://"):
             remedy = f"it may speak TLS: `ces login https{self.url.removeprefix('http')}`"
         elif isinstance(error, httpx.TimeoutException):

@@ -22,7 +22,7 @@ class PinnedTransport(httpx.BaseTransport):
             try:
                 authority = authority_at(self._url, self._fingerprint)
             except Untrusted as error:
-                remedy = "ask who runs it for a token of this very cluster, or name its authority: `ces login URL --ca FILE`"
+                remedy = "ask who runs it for a token of this cluster, or name its authority: `ces login URL --ca FILE`"
                 raise Unreachable(self._url, str(error), remedy) from error
             except OSError as error:
                 raise httpx.ConnectError(str(error), request=request) from error

@@ -11,8 +11,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 
 class ServiceSettings(BaseSettings):
-    """``CES_NATS_CREDS`` names a NATS credentials file, ``CES_CA`` the authority that certifies a NATS of ``tls://`` URLs
-    (PEM; left out, those that the machine trusts); ``CES_HTTP_PORT`` serves /healthz, /readyz and /metrics
+    """``CES_NATS_CREDS`` names a NATS credentials file, ``CES_CA`` the file of the authority that certifies a NATS of
+    ``tls://`` URLs (left out: those that the machine trusts); ``CES_HTTP_PORT`` serves /healthz, /readyz and /metrics
     (0: any free port)."""
 
     model_config = SettingsConfigDict(env_prefix="CES_", extra="ignore")

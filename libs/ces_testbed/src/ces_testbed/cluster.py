@@ -239,7 +239,7 @@ class Cluster:
             self._report("services", done, self._central)
 
     def _certify(self) -> Authority:
-        """The authority, and a certificate with which NATS can start; the manager makes its own, and keeps both good."""
+        """The authority, and a certificate for NATS to start with; the manager makes its own, and keeps both good."""
         authority = init_authority(self.files.tls)
         names, life = [LOCALHOST, self.layout.host], timedelta(days=1)
         renew(self.files.nats_certificate, authority, names, life, datetime.now(UTC))

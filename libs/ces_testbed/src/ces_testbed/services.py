@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import ssl
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from pathlib import Path
 from ces_client.context import context_path
 from ces_common.natsauth import AGENT, Trust
 from ces_common.quantities import format_cpu
+from ces_common.tls.pins import trusting
 from ces_testbed.addressing import data_plane, host_namespace
 from ces_testbed.processes import MARK
 from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Ports
@@ -123,6 +125,10 @@ class Layout:
     def authority(self) -> Path | None:
         """The certificate that API and NATS are checked by."""
         return self.files.authority if self.encrypted else None
+
+    def tls(self) -> ssl.SSLContext | None:
+        """What a client checks API and NATS by; None where they are in the clear."""
+        return None if self.authority is None else trusting(self.authority.read_text())
 
     def ready_url(self, service: str) -> str:
         """Where a central service says whether it is ready."""

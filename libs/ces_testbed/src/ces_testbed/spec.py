@@ -105,7 +105,8 @@ class Files:
 
     def own(self) -> list[Path]:
         """All that a cluster writes here but its logs; the spec last, which marks the folder as a cluster's."""
-        fixed = (self.addresses, self.processes, self.token, self.trust, self.tls, self.nats, self.credentials, self.agents)
+        keys = (self.token, self.trust, self.tls, self.credentials)
+        fixed = (self.addresses, self.processes, *keys, self.nats, self.agents)
         return [*fixed, *self.root.glob(self.database.name + "*"), self.spec]
 
     def agent(self, node: str) -> Path:

@@ -132,8 +132,8 @@ def _check_encrypted(settings: AgentSettings, url: str) -> None:
     if not is_encrypted(url) and not settings.insecure:
         encrypted = "https" if url.startswith("http") else "tls"
         raise JoinRefused(
-            f"{url} is in the clear, where anybody on the way can give this node orders: use {encrypted}://, or, inside a "
-            "VPN, set CES_INSECURE=true"
+            f"{url} is in the clear, where anybody on the way can give this node orders: use {encrypted}://, or set "
+            "CES_INSECURE=true inside a VPN"
         )
 
 

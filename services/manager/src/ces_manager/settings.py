@@ -35,8 +35,9 @@ class ManagerSettings(QueueSettings):
     their owner only. ``oidc_issuer``: an OpenID provider whose tokens admit people, if they are for
     ``oidc_audience``, as the file ``oidc_grants`` says.
 
-    ``tls_dir``: the folder of the authority (``authority.pem`` and, where certificates are made here, ``authority.key``;
-    made if there is none) and of the API's certificate (``api.pem``); left out, the API is plain HTTP.
+    ``tls_dir``: the folder of the authority (``authority.pem`` and, where certificates are made here,
+    ``authority.key``; made if there is none) and of the API's certificate (``api.pem``); left out, the API is plain
+    HTTP.
     ``nats_certificate``: the file that NATS reads its certificate from, to be kept good by the manager."""
 
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8080

@@ -45,14 +45,15 @@ MARGIN_S = 10.0
 
 @dataclass(frozen=True)
 class Question:
-    """``database``: its URL; None for SQLite."""
+    """``database``: its URL; None for SQLite. ``encrypted``: whether API and NATS speak TLS."""
 
     fleet: Fleet
     database: str | None = None
+    encrypted: bool = True
 
     @staticmethod
-    def of(*, database: str | None, **fleet: Any) -> Question:
-        return Question(Fleet(**fleet), database)
+    def of(*, database: str | None, encrypted: bool, **fleet: Any) -> Question:
+        return Question(Fleet(**fleet), database, encrypted)
 
 
 def measure(question: Question, progress: Progress) -> Found:
@@ -60,9 +61,9 @@ def measure(question: Question, progress: Progress) -> Found:
     makes it a failure."""
     fleet = question.fleet
     timing = Timing(lease_s=fleet.lease_s, lease_margin_s=MARGIN_S, unreachable_s=fleet.lease_s * 2 / 3)
-    with central_services(question.database, timing=timing) as cluster:
+    with central_services(question.database, timing=timing, encrypted=question.encrypted) as cluster:
         found = asyncio.run(_Run(cluster, fleet, progress).results())
-    results = {"fleet": asdict(fleet), "database": scheme(question.database)} | found
+    results = {"fleet": asdict(fleet), "database": scheme(question.database), "encrypted": question.encrypted} | found
     return Found(results, raw={"heartbeats.csv": found["over_time"]}, failure=_failure(results))
 
 
@@ -97,7 +98,10 @@ class _Run:
             name: SimulatedNode(name, lambda _: fleet.run_s, interval_s=fleet.interval_s, peers=peers[name])
             for name in names
         }
-        async with connection(self.cluster) as http, agents(http, list(nodes.values()), topology, self.progress):
+        async with (
+            connection(self.cluster) as http,
+            agents(self.cluster, http, list(nodes.values()), topology, self.progress),
+        ):
             self.start, before, own = time.monotonic(), cpu_seconds(self.cluster), time.process_time()
             wires = flapping(names, topology, fleet.seed)
             async with asyncio.TaskGroup() as tasks:

@@ -25,7 +25,7 @@ async def proposals(cluster: Cluster) -> AsyncIterator[dict[str, Proposal]]:
         heard[found.id] = found
 
     credentials = read_credentials(cluster.layout.credentials(SCHEDULER))
-    bus = NatsBus(cluster.layout.nats_url, name=SCHEDULER, credentials=credentials)
+    bus = NatsBus(cluster.layout.nats_url, name=SCHEDULER, credentials=credentials, tls=cluster.layout.tls())
     await bus.connect()
     try:
         for kind in NAMES:

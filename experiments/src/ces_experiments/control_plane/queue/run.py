@@ -124,7 +124,7 @@ async def drive(
     killer = Kills(cluster, kills, load.seed)
     async with (
         connection(cluster) as http,
-        agents(http, nodes, _topology(load), progress),
+        agents(cluster, http, nodes, _topology(load), progress),
         proposals(cluster) as proposed,
     ):
         before = cpu_seconds(cluster)

@@ -100,8 +100,8 @@ async def create_token(request: Request, body: JoinTokenRequest) -> JoinToken:
 
 @router.get("/authority", response_class=PlainTextResponse)
 async def authority(request: Request) -> str:
-    """The certificate (PEM) of the authority that certifies this API and NATS. Whoever asks cannot know yet who answers:
-    a token names its fingerprint."""
+    """The certificate (PEM) of the authority that certifies this API and NATS. Whoever asks cannot know yet who
+    answers: a token names its fingerprint."""
     held = context_of(request).authority
     if held is None:
         raise NotFound("this API has no authority: it is plain HTTP, or a proxy in front of it speaks TLS")
