@@ -1,7 +1,7 @@
 # CES's packages, each with the folders that it is installed from; for the scripts beside it. Sets `names` to the ones given, or to all.
 # shellcheck shell=bash
 declare -A needs=(
-    [manager]="./libs/ces_common[db] ./services/manager"
+    [manager]="./libs/ces_common[db,tls] ./services/manager"
     [scheduler]="./libs/ces_common ./libs/ces_core[fast,policy] ./services/scheduler"
     [compute-ctl]="./libs/ces_common ./services/compute-ctl"
     [network-ctl]="./libs/ces_common ./services/network-ctl"

@@ -1,4 +1,4 @@
-"""Make what a cluster needs before its first start: trust, credentials, tokens, the NATS configuration.
+"""Make what a cluster needs before its first start: trust, credentials, certificates, tokens, the NATS configuration.
 
 Runs as root before anything else, at every start; what is there is kept. /services/<service> is a volume that this
 service alone mounts, as /secrets/<service>. The trust stays in /secrets, which no service mounts.
@@ -8,14 +8,20 @@ import json
 import os
 import secrets
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from ces_common.natsauth import AGENT, SERVICES, init_trust, save_credentials, server_config
 from ces_common.natsauth.secret_files import write_secret
+from ces_common.tls.certificates import Authority, init_authority, renew
+from ces_common.tls.pins import pinned, secret_of
 
 SECRETS = Path("/secrets")
 OWN = Path("/services")
 NATS = Path("/nats")
+TLS = Path("/tls")  # the authority, and the API's certificate; the manager's alone
+NATS_TLS = Path("/nats-tls")  # written by the manager, read by NATS
+FIRST = timedelta(days=1)  # what NATS starts with; the manager makes a lasting one
 # As in the images' Dockerfiles; nats is started with its number in docker-compose.yml.
 USERS = {
     "manager": 10011,
@@ -60,6 +66,20 @@ def give(path: Path, owner: int) -> None:
         os.chown(file, owner, owner)
 
 
+def certify(own: dict[str, Path]) -> Authority:
+    """The authority, what NATS starts with, and for every service what to check NATS by."""
+    folder(TLS, USERS["manager"])
+    authority = init_authority(TLS)
+    give(TLS, USERS["manager"])
+    os.chown(NATS_TLS, USERS["manager"], USERS["nats"])
+    NATS_TLS.chmod(0o2750)  # what the manager writes there is NATS's group's
+    renew(NATS_TLS / "nats.pem", authority, ["nats"], FIRST, datetime.now(UTC), mode=0o640)
+    os.chown(NATS_TLS / "nats.pem", USERS["manager"], USERS["nats"])
+    for service in SERVICES:
+        write_secret(own[service] / "authority.pem", authority.pem)
+    return authority
+
+
 def main() -> None:
     SECRETS.chmod(0o700)
     trust = init_trust(SECRETS / "trust")
@@ -67,20 +87,25 @@ def main() -> None:
     for service in SERVICES:
         if not (own[service] / "nats.creds").exists():
             save_credentials(own[service] / "nats.creds", trust.new_credentials(service, service))
+    authority = certify(own)
     password = keep(own["postgres"] / "password", secrets.token_urlsafe(32))
-    token = keep(own["manager"] / "admin.token", secrets.token_urlsafe(32) + "\n").strip()
-    context = {"url": "http://127.0.0.1:8080", "token": token}  # for `ces` in the manager's own container
+    secret = secret_of(keep(own["manager"] / "admin.token", secrets.token_urlsafe(32)).strip())
+    token = pinned(secret, authority.fingerprint)
+    write_secret(own["manager"] / "admin.token", token + "\n")
+    # For `ces` in the manager's own container.
+    context = {"url": "https://127.0.0.1:8080", "token": token, "ca": str(TLS / "authority.pem")}
     write_secret(own["manager"] / "context.json", json.dumps(context))
     write_secret(own["bootstrap"] / "admin.token", token)
     keep(own["manager"] / "agent-signing-key.json", trust.signing_key_file(AGENT).read_text())
-    keep(own["manager"] / "revocation-key.json", trust.revocation_key_file.read_text())
+    write_secret(own["manager"] / "revocation-key.json", trust.revocation_key_file.read_text())
     for service in ("manager", "migrate"):
         keep(own[service] / "pgpass", f"*:*:*:*:{password}\n")
     for service, path in own.items():
         give(path, USERS[service])
     folder(NATS, USERS["nats"])
     folder(NATS / "store", USERS["nats"])
-    config = server_config(trust, store_dir=NATS / "store", host="0.0.0.0")  # noqa: S104  its own container's
+    listening = "0.0.0.0"  # noqa: S104  its own container's
+    config = server_config(trust, store_dir=NATS / "store", host=listening, certificate=NATS_TLS / "nats.pem")
     write_secret(NATS / "nats-server.conf", config + "http: 127.0.0.1:8222\n")
     give(NATS, USERS["nats"])
     print("secrets and configuration are in place")

@@ -2,10 +2,16 @@
 
 import http.client
 import os
+import ssl
 import sys
 
-connection = http.client.HTTPConnection("127.0.0.1", int(os.environ["CES_HTTP_PORT"]), timeout=3)
+port, tls = int(os.environ["CES_HTTP_PORT"]), os.environ.get("CES_TLS_DIR")
 try:
+    if tls:
+        checked = ssl.create_default_context(cafile=f"{tls}/authority.pem")
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=3, context=checked)
+    else:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=3)
     connection.request("GET", "/readyz")
     answer = connection.getresponse()
     print(answer.read(500).decode(errors="replace"))

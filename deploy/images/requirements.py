@@ -1,7 +1,7 @@
 """Print what packages need from outside CES, one requirement per line: an image layer of these alone stays cached
 while only CES's own code changes.
 
-    python requirements.py libs/ces_common[db] services/manager
+    python requirements.py libs/ces_common[db,tls] services/manager
 """
 
 import re

@@ -25,6 +25,7 @@ from ces_common.messages.reports import Heartbeat
 from ces_common.natsauth import Credentials, init_trust, issue_user, server_config
 from ces_common.natsauth.jwt import claims_of
 from ces_common.natsauth.keys import public_key
+from ces_common.tls.pins import trusting
 from ces_edge_agent.enrolment import Membership, ensure_joined
 from ces_edge_agent.renewal import Renewal
 from ces_edge_agent.settings import AgentSettings
@@ -52,7 +53,7 @@ class Site:
         return NatsBus(membership.urls(), name=NODE, credentials=membership.held())
 
     def renewal(self, bus: NatsBus, membership: Membership) -> Renewal:
-        return Renewal(bus, membership, NODE, str(self.api.http.base_url), time.monotonic)
+        return Renewal(bus, membership, NODE, str(self.api.http.base_url), trusting(None), time.monotonic)
 
     def end(self, membership: Membership) -> None:
         """The credential of a device that was off for long."""

@@ -67,7 +67,7 @@ class Stack:
             "CES_SUBNET": f"172.28.{random.randrange(1, 255)}",
         }
         self._env = {key: value for key, value in os.environ.items() if not key.startswith("CES_")} | own
-        self._cli = self._env | {"CES_URL": f"http://127.0.0.1:{port}", "no_proxy": "127.0.0.1"}
+        self._cli = self._env | {"CES_URL": f"https://127.0.0.1:{port}", "no_proxy": "127.0.0.1"}
 
     def compose(self, *arguments: str) -> str:
         return run([*compose_command(), *arguments], self._env)

@@ -25,9 +25,9 @@ def test_the_environment_comes_before_the_file_and_no_token_goes_to_another_url(
     path = save_context(Context("http://m", "secret", "/ca.pem"), tmp_path / "context.json")
     base = {"CES_CONTEXT": str(path)}
     assert load_context(base | {"CES_URL": "http://m/"}) == Context("http://m/", "secret", "/ca.pem")
-    assert load_context(base | {"CES_URL": "http://other"}) == Context("http://other")
+    assert load_context(base | {"CES_URL": "https://other"}) == Context("https://other")
     assert load_context(base | {"CES_TOKEN": "t2"}) == Context("http://m", "t2", "/ca.pem")
-    assert load_context(base | {"CES_URL": "http://other", "CES_TOKEN": "t2"}) == Context("http://other", "t2")
+    assert load_context(base | {"CES_URL": "https://other", "CES_TOKEN": "t2"}) == Context("https://other", "t2")
 
 
 def test_no_context_and_a_broken_one(tmp_path):

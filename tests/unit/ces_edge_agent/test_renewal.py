@@ -10,6 +10,7 @@ from ces_common import subjects
 from ces_common.bus.port import Callback, NoResponder
 from ces_common.messages.queries import Credential, CredentialQuery
 from ces_common.natsauth import Credentials, UserKey, init_trust, issue_user, new_user_key
+from ces_common.tls.pins import trusting
 from ces_edge_agent.enrolment import Membership
 from ces_edge_agent.renewal import ENDLESS_S, Renewal, life_s
 
@@ -52,7 +53,7 @@ async def test_what_is_of_another_key_is_not_taken_and_asked_for_again(tmp_path:
     membership.save(Credentials(issued(key, 1), key.seed), ["nats://127.0.0.1:4222"])
     good = issued(key, 2)
     bus = FakeBus([NoResponder("not yet"), issued(other, 1), "nonsense", good])
-    renewal = Renewal(bus, membership, "n1", "http://127.0.0.1:1", asyncio.get_running_loop().time)
+    renewal = Renewal(bus, membership, "n1", "http://127.0.0.1:1", trusting(None), asyncio.get_running_loop().time)
     task = asyncio.create_task(renewal.run())
     async with asyncio.timeout(SOON):
         await bus.all_given.wait()

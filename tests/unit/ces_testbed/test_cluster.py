@@ -9,6 +9,7 @@ import pytest
 from ces_testbed import cleanup, owners
 from ces_testbed.cluster import Cluster
 from ces_testbed.errors import NameTaken, StartFailed
+from ces_testbed.services import Layout
 from ces_testbed.spec import Addresses, ClusterSpec, Files, Ports
 from ces_testbed.topology import default_topology
 
@@ -69,7 +70,9 @@ def test_it_is_not_resumed_on_other_addresses_than_its_agents_know(
 def test_a_context_file_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("CES_CONTEXT", str(tmp_path / "file" / "context.json"))
-    cluster = Cluster(ClusterSpec(name="lab", topology=default_topology()), Files(tmp_path / "mine"))
-    monkeypatch.setattr(Cluster, "url", "http://m")
+    spec, files = ClusterSpec(name="lab", topology=default_topology()), Files(tmp_path / "mine")
+    cluster = Cluster(spec, files)
+    ports = Ports(nats=1, nats_monitor=2, api=3, scheduler=4, compute_ctl=5, network_ctl=6)
+    monkeypatch.setattr(Cluster, "layout", Layout(spec, files, ports))
     with pytest.raises(StartFailed, match=r"context file cannot be written: .*; name another with CES_CONTEXT"):
         cluster._save_context()

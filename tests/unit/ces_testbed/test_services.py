@@ -105,4 +105,5 @@ def test_services_of_a_kind_run_side_by_side_each_with_a_port_and_a_log_of_its_o
         kind = services.kind_of(each.name)
         assert each.command[-1] == services.MODULES[kind]
         assert each.env["CES_NATS_CREDS"] == str(tmp_path / "credentials" / f"{kind}.creds")
-    assert told.ready_url("manager-2") == "http://198.18.0.1:7/readyz"
+    assert told.ready_url("manager-2") == "https://198.18.0.1:7/readyz"
+    assert told.ready_url("scheduler").startswith("http://")

@@ -47,6 +47,4 @@ def configure_logging(service: str, level: str = "info") -> None:
     root.setLevel(level.upper())
     for noisy in ("uvicorn.access", "httpx", "httpcore", "pyroute2", "docker"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
-    # Said at each end of an encrypted NATS connection, and of no consequence.
-    logging.getLogger("asyncio").addFilter(lambda record: "eof_received() has no effect" not in str(record.msg))
     structlog.contextvars.bind_contextvars(service=service)

@@ -55,10 +55,10 @@ class Membership:
 
     def trust(self, authority: str | None) -> None:
         """Believe what this authority certifies (PEM). Raises OSError."""
-        if authority is None:
-            self._authority.unlink(missing_ok=True)
-        else:
+        if authority is not None:
             write_atomically(self._authority, authority)
+        elif self._authority.exists():
+            self._authority.unlink()
 
     def save(self, credentials: Credentials, urls: list[str]) -> None:
         write_atomically(self._servers, json.dumps(urls))

@@ -22,10 +22,10 @@ def test_login_keeps_what_works(manager, samples, monkeypatch):
     )
     manager.on("GET", "nodes", [samples.node("n0")])
     manager.on("GET", "whoami", samples.problem(401, "Not authenticated"), samples.token("ci"))
-    assert "valid token" in ces("login", samples.url, "--token", "wrong", code=2).stderr
+    assert "valid token" in ces("login", samples.url, "--token", "wrong", "--insecure", code=2).stderr
     with pytest.raises(Exception, match="No manager is known"):
         load_context()
-    told = ces("login", f"{samples.url}/", input="secret\n").stdout
+    told = ces("login", f"{samples.url}/", "--insecure", input="secret\n").stdout
     assert f"logged in to {samples.url} as ci, submitter (1 nodes)" in " ".join(told.split())
     assert (load_context().url, load_context().token) == (samples.url, "secret")
 

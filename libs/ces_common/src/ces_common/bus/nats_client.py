@@ -1,21 +1,30 @@
-"""A NATS client that no malformed message can stop.
+"""A NATS client that no malformed message can stop, nor whoever answers in the broker's place.
 
 The library reads messages one after the other in one task. A header or reply subject that it cannot parse ends that
 task or the connection, and whoever may publish at all could so make a service deaf. Here such a message is skipped.
+
+It also begins TLS on a connection that is open already, and waits for ever to close one on which that did not succeed.
+Here a connection is encrypted from its first byte, or there is none.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
+import ssl
+import time
 from typing import Any, Final
+from urllib.parse import ParseResult
 
 import structlog
-from nats.aio.client import Client, Server
+from nats.aio.client import DEFAULT_BUFFER_SIZE, Client, Server, Srv
+from nats.aio.transport import TcpTransport
 from nats.errors import ProtocolError
 from nats.protocol.parser import AWAITING_CONTROL_LINE, HMSG_RE, MSG_RE, Parser
 
 log = structlog.get_logger(__name__)
 MAX_RECONNECT_WAIT_S: Final = 5.0
+SHUTDOWN_S: Final = 2.0  # that the end of an encrypted connection may take
 LINE_END: Final = b"\r\n"
 MAX_LINE: Final = 1 << 16  # bytes of a message's first line; the server's own limit is far below it
 
@@ -64,10 +73,47 @@ class TolerantParser(Parser):
         return True
 
 
+class TlsTransport(TcpTransport):
+    """``server``: whom the certificate must be for."""
+
+    def __init__(self, tls: ssl.SSLContext, server: str) -> None:
+        super().__init__()
+        self._tls, self._server = tls, server
+
+    async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: int) -> None:
+        """Raises OSError (of which ssl.SSLError is one), TimeoutError."""
+        async with asyncio.timeout(connect_timeout):
+            self._io_reader, self._io_writer = await asyncio.open_connection(
+                uri.hostname,
+                uri.port,
+                limit=buffer_size,
+                ssl=self._tls,
+                server_hostname=self._server,
+                ssl_shutdown_timeout=SHUTDOWN_S,
+            )
+
+    async def connect_tls(
+        self, uri: str | ParseResult, ssl_context: ssl.SSLContext, buffer_size: int, connect_timeout: int
+    ) -> None:
+        """Nothing: where the library would begin TLS now, it has begun."""
+
+
 class TolerantClient(Client):
-    def __init__(self) -> None:
+    """``tls``: what servers are checked by; None: connections are in the clear."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         super().__init__()
         self._ps = TolerantParser(self)
+        self._tls = tls
+
+    async def _connect_to_server(self, s: Srv) -> None:
+        if self._tls is None:
+            await super()._connect_to_server(s)
+            return
+        s.last_attempt = time.monotonic()
+        # A server that another one has named by its address alone has the other one's name.
+        self._transport = TlsTransport(self._tls, s.tls_name or s.uri.hostname or "")
+        await self._transport.connect(s.uri, DEFAULT_BUFFER_SIZE, self.options["connect_timeout"])
 
     async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
         try:

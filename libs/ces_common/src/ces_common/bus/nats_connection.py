@@ -39,6 +39,7 @@ from ces_common.natsauth.credentials import Credentials, credentials_file
 log = structlog.get_logger(__name__)
 
 PING_EVERY_S: Final = 5  # with two unanswered pings a silent loss is noticed within 15 s
+CONNECT_S: Final = 5  # of one try; over a slow link the beginning of TLS takes a while
 FLUSH_S: Final = 10
 PENDING_MESSAGES: Final = 16384
 PENDING_BYTES: Final = 64 * 1024 * 1024
@@ -129,7 +130,7 @@ class NatsConnection:
 
     async def _attempt(self) -> Client:
         """One try of each server. The library itself would go on for ever, also with refused credentials."""
-        client = TolerantClient()
+        client = TolerantClient(self._tls)
         errors: list[Exception] = []
         failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         established = False
@@ -164,8 +165,8 @@ class NatsConnection:
             options["user_credentials"] = RawCredentials(
                 credentials_file(self._credentials.jwt, self._credentials.seed)
             )
-        if self._tls is not None:  # before the first word, or whoever answers could say that none is needed
-            options |= {"tls": self._tls, "tls_handshake_first": True}
+        if self._tls is not None:
+            options["tls_handshake_first"] = True  # or the library would begin TLS anew where the server speaks of it
         connecting = asyncio.create_task(
             client.connect(
                 servers=self._servers,
@@ -178,6 +179,7 @@ class NatsConnection:
                 reconnect_time_wait=1,
                 reconnect_to_server_handler=next_server,
                 ping_interval=PING_EVERY_S,
+                connect_timeout=CONNECT_S,
                 inbox_prefix=self._inbox_prefix,
                 **options,
             )
