@@ -136,7 +136,8 @@ class FaultCluster:
 
     def ready(self, service: str) -> str | None:
         """What a central service says it misses; None when it is ready."""
-        answer = httpx.get(self.cluster.layout.ready_url(service), timeout=10, trust_env=False).json()
+        layout = self.cluster.layout
+        answer = httpx.get(layout.ready_url(service), timeout=10, trust_env=False, verify=layout.tls() or False).json()
         missing: str | None = answer.get("missing")
         return missing
 

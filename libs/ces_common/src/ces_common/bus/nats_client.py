@@ -77,7 +77,7 @@ class TlsTransport(TcpTransport):
     """``server``: whom the certificate must be for."""
 
     def __init__(self, tls: ssl.SSLContext, server: str) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._tls, self._server = tls, server
 
     async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: int) -> None:
