@@ -93,7 +93,7 @@ def main() -> None:
     token = pinned(secret, authority.fingerprint)
     write_secret(own["manager"] / "admin.token", token + "\n")
     # For `ces` in the manager's own container.
-    context = {"url": "https://127.0.0.1:8080", "token": token, "ca": str(TLS / "authority.pem")}
+    context = {"url": "https://127.0.0.1:8080", "token": token, "ca": "/secrets/manager/authority.pem"}
     write_secret(own["manager"] / "context.json", json.dumps(context))
     write_secret(own["bootstrap"] / "admin.token", token)
     keep(own["manager"] / "agent-signing-key.json", trust.signing_key_file(AGENT).read_text())

@@ -4,6 +4,8 @@ SETTINGS = {
     # every service
     "CES_NATS_URLS": "NATS servers, separated by commas. An agent uses what it was told when it joined.",
     "CES_NATS_CREDS": "The service's NATS credentials file (`.creds`). An agent keeps its own in its state folder.",
+    "CES_CA": "File with the authority that certifies NATS ([TLS](tls.md)), and for an agent the manager; left out, "
+    "those that the machine trusts. An agent whose join token names an authority needs none.",
     "CES_HTTP_HOST": "Address on which `/healthz`, `/readyz` and `/metrics` (the manager: the whole API) are served.",
     "CES_HTTP_PORT": "Their port; 0 takes any free one, which the log names.",
     "CES_LOG_LEVEL": "How much is logged.",
@@ -27,6 +29,12 @@ SETTINGS = {
     "CES_ADVERTISED_NATS_URLS": "NATS servers that joining agents are told; `CES_NATS_URLS` where left out.",
     "CES_NATS_REPLICAS": "On how many servers of a NATS cluster at least a copy of each stream lies; the manager "
     "[adds copies and takes none away](state.md#streams-that-are-kept).",
+    "CES_TLS_DIR": "Folder of the authority and of the API's certificate, [made at the first start](tls.md); left out, "
+    "the API is plain HTTP.",
+    "CES_NATS_CERTIFICATE": "File that NATS reads its certificate from, which the manager makes and renews.",
+    "CES_TLS_NAMES": "Host names and addresses, separated by commas, that certificates are good for, besides this "
+    "machine and the hosts of NATS's URLs.",
+    "CES_CERTIFICATE_DAYS": "Days for which the certificates that the manager makes are good.",
     "CES_LEASE_S": "Seconds for which a node's workers may run without word from the manager.",
     "CES_LEASE_MARGIN_S": "Seconds beyond the lease before silent workers count as gone; ending them may take 3.",
     "CES_UNREACHABLE_S": "Seconds of silence after which a node gets no new work; less than `CES_LEASE_S`.",
@@ -49,6 +57,7 @@ SETTINGS = {
     # edge-agent
     "CES_NODE": "The node's name: letters, digits, `_` and `-`, at most 63.",
     "CES_MANAGER_URL": "Where to join; used until the node has joined, and where its credential has ended.",
+    "CES_INSECURE": "Whether the agent may join a manager, and be told of a NATS, on another machine in the clear.",
     "CES_JOIN_TOKEN": "The one-time token from `ces node token`; needed until the node has joined.",
     "CES_JOIN_TOKEN_FILE": "File with the token, instead; the agent deletes it once the node has joined.",
     "CES_STATE_DIR": "Folder for credentials, desired state, lease, worker records and logs. Keep it across restarts.",

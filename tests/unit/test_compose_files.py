@@ -10,21 +10,26 @@ from types import ModuleType
 import pytest
 import yaml
 
+from ces_common.natsauth import SERVICES
+from ces_common.tls.certificates import load_authority
+from ces_common.tls.pins import fingerprint_of
+
 ROOT = Path(__file__).parents[2]
 MAKER = "init"
 KNOWN = {
     "manager": {
         "admin.token",
         "agent-signing-key.json",
+        "authority.pem",
         "context.json",
         "nats.creds",
         "pgpass",
         "revocation-key.json",
     },
     "migrate": {"pgpass"},
-    "scheduler": {"nats.creds"},
-    "compute-ctl": {"nats.creds"},
-    "network-ctl": {"nats.creds"},
+    "scheduler": {"authority.pem", "nats.creds"},
+    "compute-ctl": {"authority.pem", "nats.creds"},
+    "network-ctl": {"authority.pem", "nats.creds"},
     "postgres": {"password"},
     "bootstrap": {"admin.token"},
 }
@@ -39,7 +44,7 @@ def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(os, "chown", lambda *_: None)
-    for name in ("SECRETS", "OWN", "NATS"):
+    for name in ("SECRETS", "OWN", "NATS", "TLS", "NATS_TLS"):
         monkeypatch.setattr(module, name, tmp_path / name)
         (tmp_path / name).mkdir()
     return module
@@ -69,6 +74,9 @@ def test_every_service_is_given_what_it_needs_and_keeps_it(init: ModuleType, tmp
     made = contents(tmp_path / "OWN")
     assert {service: set(files) for service, files in made.items()} == KNOWN
     assert made["bootstrap"]["admin.token"] == made["manager"]["admin.token"].strip()
+    authority = load_authority(tmp_path / "TLS")
+    assert fingerprint_of(made["bootstrap"]["admin.token"]) == authority.fingerprint
+    assert {made[service]["authority.pem"] for service in SERVICES} == {authority.pem}
     assert made["postgres"]["password"] in made["migrate"]["pgpass"]
     for path in (tmp_path / "OWN").rglob("*"):
         assert path.stat().st_mode & 0o077 == 0, path

@@ -60,8 +60,12 @@ def measure(question: Question, progress: Progress) -> Found:
     """Start a cluster without agents, and put the load on it."""
     with central_services(question.database, alike=question.alike, encrypted=question.encrypted) as cluster:
         found = asyncio.run(drive(cluster, question.load, progress))
-    asked = {"load": asdict(question.load), "alike": asdict(question.alike), "database": scheme(question.database)}
-    asked["encrypted"] = question.encrypted
+    asked = {
+        "load": asdict(question.load),
+        "alike": asdict(question.alike),
+        "database": scheme(question.database),
+        "encrypted": question.encrypted,
+    }
     return Found(asked | found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Final, Self
 from urllib.parse import urlsplit
@@ -16,6 +17,14 @@ Seconds = Annotated[float, Field(gt=0)]
 
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+
+
+def is_unspecified(host: str) -> bool:
+    """Whether it stands for every address of a machine."""
+    try:
+        return ip_address(host).is_unspecified
+    except ValueError:
+        return False
 
 
 def provider_url(url: str) -> str:
@@ -108,7 +117,7 @@ class ManagerSettings(QueueSettings):
     def server_names(self) -> list[str]:
         """What the servers' certificates are for: host names and addresses."""
         urls = [urlsplit(url).hostname for url in (*self.nats_urls, *self.advertised_nats_urls)]
-        own = [] if self.http_host in ("0.0.0.0", "::") else [self.http_host]  # noqa: S104  it is not bound here
+        own = [] if is_unspecified(self.http_host) else [self.http_host]
         return sorted({*LOOPBACK, *own, *(host for host in urls if host), *self.tls_names})
 
     def timeouts(self) -> Timeouts:

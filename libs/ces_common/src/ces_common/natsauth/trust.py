@@ -143,19 +143,18 @@ def issue_user(signing_key: SigningKey, name: str, public: str, life_s: float | 
 
 
 def _revocation_key(path: Path, account: str, system_seed: str) -> RevocationKey:
-    """Made once; what its user may do is written again from the present permissions."""
-    if path.exists():
-        held = load_revocation_key(path)
-        signing_seed, user_seed = held.signing_seed, held.credentials.seed
-    else:
-        signing_seed, user_seed = new_seed(Kind.OPERATOR), new_user_key().seed
-    content = {
-        "account": account,
-        "signing_seed": signing_seed,
-        "user_jwt": jwt.system_user(system_seed, public_key(user_seed), REVOKER, revoker_permissions(account)),
-        "user_seed": user_seed,
-    }
-    write_secret(path, json.dumps(content, indent=2) + "\n")
+    """Made once; what its user may do is written again where the present permissions are others."""
+    held = load_revocation_key(path) if path.exists() else None
+    user_seed = new_user_key().seed if held is None else held.credentials.seed
+    fresh = jwt.system_user(system_seed, public_key(user_seed), REVOKER, revoker_permissions(account))
+    if held is None or not _says_the_same(held.credentials.jwt, fresh):
+        content = {
+            "account": account,
+            "signing_seed": new_seed(Kind.OPERATOR) if held is None else held.signing_seed,
+            "user_jwt": fresh,
+            "user_seed": user_seed,
+        }
+        write_secret(path, json.dumps(content, indent=2) + "\n")
     return load_revocation_key(path)
 
 
@@ -164,11 +163,16 @@ def _kept(path: Path, fresh: str) -> str:
     list revocations, which a newer one without them would undo until the manager finds out."""
     if path.exists():
         held = path.read_text().strip()
-        said, desired = ({**jwt.claims_of(token), "iat": 0, "jti": ""} for token in (held, fresh))
-        if said == desired:
+        if _says_the_same(held, fresh):
             return held
     write_secret(path, fresh + "\n")
     return fresh
+
+
+def _says_the_same(one: str, other: str) -> bool:
+    """Whether two JWTs differ in nothing but when they were made."""
+    said, desired = ({**jwt.claims_of(token), "iat": 0, "jti": ""} for token in (one, other))
+    return said == desired
 
 
 def _seed(path: Path, kind: Kind) -> str:
