@@ -86,7 +86,7 @@ def _put(value: Any, at: Path, new: object) -> Any:
     if not at:
         return new
     key, *rest = at
-    copied = dict(value) if isinstance(value, Mapping) else list(value)
+    copied: Any = dict(value) if isinstance(value, Mapping) else list(value)
     copied[key] = _put(copied[key], tuple(rest), new)
     return copied
 
