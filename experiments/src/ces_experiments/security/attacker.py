@@ -49,6 +49,7 @@ UNANSWERED: Final = ("every verb", "the same, as", "subjects", "messages under",
 async def attacked(target: Target) -> dict[str, Any]:
     """Rounds of every attack, in an order drawn for each, until the time is up."""
     tallies, rounds, chance, until = Tallies(), 0, random.Random(target.chance), time.monotonic() + target.seconds
+    spans: list[tuple[str, float, float]] = []  # of each attack, on the clock that all processes of a machine share
     rogue = Rogue(target.nats_url, target.node, target.credentials, target.tls())
     await rogue.open()
     tls = target.tls()
@@ -60,6 +61,7 @@ async def attacked(target: Target) -> dict[str, Any]:
             for attack in attacks:
                 if time.monotonic() >= until:
                     break
+                began = time.monotonic()
                 try:
                     if attack in ON_THE_BUS:
                         tally = await ON_THE_BUS[attack](rogue, target, chance)
@@ -70,12 +72,14 @@ async def attacked(target: Target) -> dict[str, Any]:
                 except (httpx.TransportError, OSError, TimeoutError) as error:
                     tallies.wrong[f"{attack}: the other side was away: {type(error).__name__}"] += 1
                     continue
+                finally:
+                    spans.append((attack, began, time.monotonic()))
                 tallies.add(attack, tally)
     await rogue.close()
     for attack, tally in tallies.of.items():
         if attack.startswith(UNANSWERED) and tally.answered:
             tallies.wrong[f"{attack}: answered"] += tally.answered
-    return {"rounds": rounds, "attacks": tallies.rows(), "wrong": dict(tallies.wrong), "seen": dict(rogue.seen)}
+    return {"rounds": rounds, "attacks": tallies.rows(), "wrong": dict(tallies.wrong), "spans": spans}
 
 
 async def run(target: Target) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from ces_experiments.common.interruption import ended_tidily
 from ces_experiments.control_plane.simulated_cluster import agents, connection
 from ces_experiments.security import training
 from ces_experiments.security.attacking import attack
-from ces_experiments.security.honest import Window, honest_nodes, kept_free
+from ces_experiments.security.honest import Window, honest_nodes, kept_free, while_attacked
 from ces_experiments.security.question import Question
 from ces_experiments.security.target import Target
 from ces_experiments.security.training import ROGUE
@@ -93,8 +93,11 @@ class _Campaign:
             views = await self._over(jobs)
             self._step("audit")
             verdict = await asyncio.to_thread(self._audit)
+        found = attacking.result()
+        beats = while_attacked(honest, found.pop("spans"))
         return {
-            **attacking.result(),
+            **found,
+            "attacks": [{**row, "heartbeat_ms": beats[row["attack"]]} for row in found["attacks"]],
             "calm": calm,
             "attacked": attacked,
             "training": training.slowdown(calm_rounds, rounds),

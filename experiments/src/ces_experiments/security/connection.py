@@ -42,6 +42,7 @@ class Rogue:
         self.asked: Asked = lambda _: b""
         self._inbox = f"{inbox_prefix(name)}.{secrets.token_hex(4)}"  # each connection hears its own answers alone
         self._numbers = 0
+        self._waiting: dict[str, asyncio.Future[None]] = {}  # by the reply subject
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
         self._pongs: asyncio.Queue[bool] = asyncio.Queue()
@@ -108,6 +109,14 @@ class Rogue:
             reply = f"{self._inbox}.{self._numbers}"
         await self.send(message(subject, payload, headers, reply))
 
+    async def ask(self, subject: str, payload: bytes, patience_s: float) -> None:
+        """Publish, and wait until an answer was seen, or no longer. Raises OSError, TimeoutError."""
+        reply = f"{self._inbox}.{self._numbers + 1}"
+        self._waiting[reply] = answered = asyncio.get_running_loop().create_future()
+        await self.publish(subject, payload)
+        await asyncio.wait([answered], timeout=patience_s)
+        self._waiting.pop(reply, None)
+
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
             while True:
@@ -129,6 +138,9 @@ class Rogue:
             self._pongs.put_nowait(False)
 
     async def _heard(self, words: list[bytes], head: bytes, reply: list[bytes]) -> None:
+        answered = self._waiting.get(words[0].decode())
+        if answered is not None and not answered.done():
+            answered.set_result(None)
         if words[1] == b"1":
             self.seen["asked"] += 1
             if reply:

@@ -47,7 +47,7 @@ class Fuzzing:
              **Tally(count).as_row()}
             for kind in KINDS if kind.answers
         ]  # fmt: skip
-        return {"kinds": rows, "seen": dict(answerer.seen)}
+        return {"kinds": rows}
 
     def _connection(self) -> Rogue:
         target = self._target

@@ -72,10 +72,15 @@ def tables(results: Mapping[str, Any]) -> list[Grid]:
         how_long = f"{question['seconds']:g} s, {found['rounds']} rounds of all attacks"
         title = f"A rogue agent for {how_long}, network {found['network']}, {where}."
         rows = [
-            [row["attack"], *(f"{row[key]:,}" for key in ("tries", "refused", "ignored", "answered"))]
-            for row in found["attacks"]
+            [
+                row["attack"],
+                *(f"{row[key]:,}" for key in ("tries", "refused", "ignored", "answered")),
+                *(f"{row['heartbeat_ms'][key]:,.0f}" if row["heartbeat_ms"] else "-" for key in ("p99", "worst")),
+            ]
+            for row in sorted(found["attacks"], key=lambda row: str(row["attack"]))
         ]
-        grids.append(Grid(title, ("attack", "tries", "refused", "ignored", "answered"), rows))
+        times = ("heartbeats meanwhile, p99 in ms", "worst")
+        grids.append(Grid(title, ("attack", "tries", "refused", "ignored", "answered", *times), rows))
     grids.append(_heartbeats(results))
     if found := results.get("campaign"):
         rows = [
