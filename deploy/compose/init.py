@@ -73,8 +73,10 @@ def certify(own: dict[str, Path]) -> Authority:
     give(TLS, USERS["manager"])
     os.chown(NATS_TLS, USERS["manager"], USERS["nats"])
     NATS_TLS.chmod(0o2750)  # what the manager writes there is NATS's group's
-    renew(NATS_TLS / "nats.pem", authority, ["nats"], FIRST, datetime.now(UTC), mode=0o640)
-    os.chown(NATS_TLS / "nats.pem", USERS["manager"], USERS["nats"])
+    served = NATS_TLS / "nats.pem"
+    renew(served, authority, ["nats"], FIRST, datetime.now(UTC), mode=0o640)
+    if served.exists():  # not where the authority's key is kept elsewhere, and nobody has brought it along yet
+        os.chown(served, USERS["manager"], USERS["nats"])
     for service in SERVICES:
         write_secret(own[service] / "authority.pem", authority.pem)
     return authority

@@ -113,7 +113,7 @@ def test_an_authority_without_key_and_certificate_is_named(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("wrong", "complaint"),
     [
-        ({"nats_urls": "tls://a:1,nats://b:1"}, "begin all of them with tls://, or none"),
+        ({"nats_urls": "tls://a:1,nats://b:1"}, "begin all of them with tls://, or all with nats://"),
         ({"nats_urls": "tls://a:1", "advertised_nats_urls": "nats://a:1"}, "must begin with tls://"),
         ({"nats_urls": "nats://a:1", "advertised_nats_urls": "tls://a:1"}, "must begin with nats://"),
         ({"nats_certificate": "/x.pem"}, "CES_NATS_CERTIFICATE needs CES_TLS_DIR"),

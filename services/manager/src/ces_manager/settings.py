@@ -120,6 +120,14 @@ class ManagerSettings(QueueSettings):
         own = [] if is_unspecified(self.http_host) else [self.http_host]
         return sorted({*LOOPBACK, *own, *(host for host in urls if host), *self.tls_names})
 
+    @field_validator("tls_dir")
+    @classmethod
+    def _key_kept(cls, value: Path | None) -> Path | None:
+        key = value / "authority.key" if value is not None else None
+        if key is not None and key.exists() and key.stat().st_mode & 0o077:
+            raise ValueError(f"{key} can be read by others: chmod 600 it")
+        return value
+
     def timeouts(self) -> Timeouts:
         return Timeouts(
             lease_s=self.lease_s,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 
 def write_secret(path: Path, text: str, *, mode: int = 0o600) -> None:
     """Replace ``path`` with ``text``, with that mode from its first byte on."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    fresh.unlink(missing_ok=True)
+    fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(descriptor, "w") as file:
