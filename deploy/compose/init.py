@@ -11,7 +11,7 @@ import shutil
 from pathlib import Path
 
 from ces_common.natsauth import AGENT, SERVICES, init_trust, save_credentials, server_config
-from ces_common.natsauth.secret_files import write_secret
+from ces_common.natsauth.secret_files import new_key, write_secret
 
 SECRETS = Path("/secrets")
 OWN = Path("/services")
@@ -74,6 +74,7 @@ def main() -> None:
     write_secret(own["bootstrap"] / "admin.token", token)
     keep(own["manager"] / "agent-signing-key.json", trust.signing_key_file(AGENT).read_text())
     keep(own["manager"] / "revocation-key.json", trust.revocation_key_file.read_text())
+    keep(own["manager"] / "secrets.key", new_key())
     for service in ("manager", "migrate"):
         keep(own[service] / "pgpass", f"*:*:*:*:{password}\n")
     for service, path in own.items():

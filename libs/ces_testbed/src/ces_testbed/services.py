@@ -58,6 +58,7 @@ DECIDED = {
     "CES_QUEUE": "use --queue",
     "CES_REVOCATION_KEY_FILE": _ITS_OWN,
     "CES_RUNTIME": "use --runtime",
+    "CES_SECRETS_KEY_FILE": _ITS_OWN,
     "CES_STATE_DIR": _ITS_OWN,
 }
 """Settings that a cluster gives its services itself, and what to do instead of setting them."""
@@ -148,6 +149,7 @@ def manager_service(layout: Layout, trust: Trust, name: str = MANAGER) -> Servic
         "CES_ADMIN_TOKEN_FILE": str(layout.files.token),
         "CES_AGENT_SIGNING_KEY_FILE": str(trust.signing_key_file(AGENT)),
         "CES_REVOCATION_KEY_FILE": str(trust.revocation_key_file),
+        "CES_SECRETS_KEY_FILE": str(layout.files.secrets_key),
         "CES_ADVERTISED_NATS_URLS": layout.nats_url,
     }
     return _central(layout, name, clocks | layout.spec.settings | env | _queue(layout))

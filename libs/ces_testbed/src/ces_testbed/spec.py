@@ -93,6 +93,7 @@ class Files:
         self.progress = self.logs / "progress.jsonl"  # kept: it tells how the cluster ended
         self.processes = self.root / "processes.json"
         self.token = self.root / "admin.token"
+        self.secrets_key = self.root / "secrets.key"
         self.database = self.root / "ces.db"
         self.trust = self.root / "trust"
         self.nats = self.root / "nats"
@@ -101,8 +102,8 @@ class Files:
 
     def own(self) -> list[Path]:
         """All that a cluster writes here but its logs; the spec last, which marks the folder as a cluster's."""
-        fixed = (self.addresses, self.processes, self.token, self.trust, self.nats, self.credentials, self.agents)
-        return [*fixed, *self.root.glob(self.database.name + "*"), self.spec]
+        fixed = (self.addresses, self.processes, self.token, self.secrets_key, self.trust, self.nats, self.credentials)
+        return [*fixed, self.agents, *self.root.glob(self.database.name + "*"), self.spec]
 
     def agent(self, node: str) -> Path:
         return self.agents / node

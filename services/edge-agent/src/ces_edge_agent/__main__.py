@@ -71,7 +71,7 @@ async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
     urls = {"nats_urls": membership.urls(), "nats_creds": membership.credentials}
     bus = bus_from(settings.model_copy(update=urls), settings.node)
     clocks = machine_clocks()
-    agent = Agent(settings, bus, runtime, network, clocks)
+    agent = Agent(settings, bus, runtime, network, clocks, membership.held().seed)
     renewal = Renewal(bus, membership, settings.node, settings.manager_url, clocks.steady)
     try:
         async with serve_http(health_app(agent.missing), settings.http_host, settings.http_port):

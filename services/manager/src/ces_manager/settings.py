@@ -31,9 +31,10 @@ def provider_url(url: str) -> str:
 class ManagerSettings(QueueSettings):
     """``admin_token_file`` holds the API's bearer token, ``agent_signing_key_file`` the seed of the scoped key that
     signs agents' credentials, ``revocation_key_file`` what it takes to have the credential of a forgotten node or a
-    replaced device refused (which stays good until it ends where this is left out). These files must be readable by
-    their owner only. ``oidc_issuer``: an OpenID provider whose tokens admit people, if they are for
-    ``oidc_audience``, as the file ``oidc_grants`` says."""
+    replaced device refused (which stays good until it ends where this is left out), ``secrets_key_file`` the keys that
+    encrypt jobs' secrets (none are kept where this is left out). These files must be readable by their owner only.
+    ``oidc_issuer``: an OpenID provider whose tokens admit people, if they are for ``oidc_audience``, as the file
+    ``oidc_grants`` says."""
 
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8080
     database_url: str = "sqlite:///ces.db"
@@ -41,6 +42,7 @@ class ManagerSettings(QueueSettings):
     admin_token_file: Path
     agent_signing_key_file: Path
     revocation_key_file: Path | None = None
+    secrets_key_file: Path | None = None
     oidc_issuer: Annotated[str, AfterValidator(provider_url)] | None = None
     oidc_audience: str = "ces"
     oidc_grants: Path | None = None
