@@ -22,7 +22,7 @@ from ces_edge_agent.ports import Runtime
 UNPRIVILEGED = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from runtime_bench import ProcessBench, ended, endpoint, logged
+from runtime_bench import ProcessBench, clean, ended, endpoint, logged
 async def main():
     bench = ProcessBench(Path(sys.argv[1]))
     runtime = bench.make()

@@ -74,7 +74,7 @@ class ManagerSettings(QueueSettings):
             raise ValueError("CES_UNREACHABLE_S must be less than CES_LEASE_S: a silent node takes no new work first")
         return self
 
-    @field_validator("oidc_issuer", "oidc_grants", "oidc_ca", mode="before")
+    @field_validator("secrets_key_file", "oidc_issuer", "oidc_grants", "oidc_ca", mode="before")
     @classmethod
     def _none_if_empty(cls, value: object) -> object:
         return value or None

@@ -7,7 +7,7 @@ import binascii
 from datetime import datetime
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
 from ces_common.jobfile import Document
 from ces_common.messages.base import Message
@@ -20,6 +20,8 @@ GONE: Final = "gone"
 
 def _decoded(value: object) -> bytes:
     """What is wrong is said without the value."""
+    if isinstance(value, bytes):
+        return value
     if not isinstance(value, str):
         raise ValueError("must be text: the secret in base64")
     try:
@@ -48,6 +50,8 @@ def _bounded(value: bytes) -> bytes:
 
 class SecretValue(Document):
     """``PUT /v1/secrets/NAME``. ``value``: any bytes, in base64."""
+
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     value: Annotated[Base64, AfterValidator(_bounded), Field(repr=False)]
 
@@ -78,5 +82,7 @@ class SecretsQuery(Message):
 
 class TaskSecrets(Message):
     """``files``: name -> content."""
+
+    model_config = ConfigDict(hide_input_in_errors=True)
 
     files: Annotated[dict[str, Base64], Field(repr=False)]
