@@ -246,8 +246,15 @@ class WorkerReconciler:
                     log.warning("a worker waits for its secrets", worker=worker.key, reason=str(error))
                 self._waits[worker.allocation] = f"waits for its secrets: {error}"
                 failures += 1
-                await asyncio.sleep(min(backoff_s(failures), LONGEST_WAIT_S) * random.uniform(0.5, 1.0))
+                await self._pause(worker, min(backoff_s(failures), LONGEST_WAIT_S) * random.uniform(0.5, 1.0))
         return None
+
+    async def _pause(self, worker: DesiredWorker, seconds: float) -> None:
+        """Ends early where the worker must start no longer."""
+        until = asyncio.get_running_loop().time() + seconds
+        # A lease that ends tells nobody, so it is looked at.
+        while self._still_starts(worker) and (left := until - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(min(left, OBSERVE_S))
 
 
 def _concerns_others(allocation: str, action: Action, desired: set[str]) -> bool:

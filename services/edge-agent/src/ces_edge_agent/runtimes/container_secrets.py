@@ -38,12 +38,14 @@ def filled(
     """While this lasts, the secrets lie in the volume of a container that has not started; ``mounts``: its own, as the
     engine describes them. ``image``: of the sandbox, which the node has. Raises APIError."""
     volume = next(mount["Name"] for mount in mounts if mount["Destination"] == FOLDER)
-    client, name = engine.client, engine.name(f"{key}.secrets")
-    engine.delete(name, force=True)  # of an attempt that was cut off
+    client, helper_key = engine.client, f"{key}.secrets"
+    former = engine.find(helper_key)
+    if former is not None:  # of an attempt that was cut off
+        engine.delete(former["Id"], force=True)
     helper = client.create_container(
         image,
         ["sleep", _HELPER_S],
-        name=name,
+        name=engine.name(helper_key),
         user="0:0",
         labels={**engine.labels, "ces.role": _ROLE},
         host_config=client.create_host_config(
