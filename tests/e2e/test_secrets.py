@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from fault_cluster import FaultCluster, program, running, star, wait_for
 from marker_search import Search
+from waiting import answers
 from worker_images import TEST_IMAGE
 
 from ces_client import Client
@@ -22,6 +23,7 @@ from ces_common.bus import NatsBus
 from ces_common.bus.port import AccessRefused, RemoteError
 from ces_common.messages.secrets import SecretsQuery
 from ces_common.natsauth import read_credentials
+from ces_common.natsauth.secret_files import new_key, write_secret
 from ces_common.roles import Role
 
 PROCESS = pytest.param("process", marks=pytest.mark.needs("root"))
@@ -74,6 +76,12 @@ def await_readers(cluster: FaultCluster, job: str, incarnation: int) -> None:
     )
 
 
+def end_well(cluster: FaultCluster, job: str) -> None:
+    for pid in cluster.worker_pids(job):
+        os.kill(pid, signal.SIGUSR1)
+    cluster.finish(job)
+
+
 def test_workers_read_a_secret_through_failures_and_it_is_found_nowhere(cluster: FaultCluster) -> None:
     first, second, unused = new_marker(), new_marker(), new_marker()
     search = Search(cluster, first, second, unused)
@@ -94,9 +102,7 @@ def test_workers_read_a_secret_through_failures_and_it_is_found_nowhere(cluster:
     assert (view.attempt, view.restarts) == (1, 1)
     assert search.places() == []
 
-    for pid in cluster.worker_pids(job):
-        os.kill(pid, signal.SIGUSR1)
-    cluster.finish(job)
+    end_well(cluster, job)
     wait_for(lambda: not cluster.worker_pids(job), "all workers have ended")
     assert search.places() == []
 
@@ -143,9 +149,7 @@ def test_another_node_and_another_tenant_get_nothing(cluster: FaultCluster) -> N
             red.jobs.submit(needing("theirs", "mine", marker))
         with pytest.raises(ApiError, match="is for red, not for default"):
             red.secrets.remove("mine", tenant="default")
-    for pid in cluster.worker_pids(job):
-        os.kill(pid, signal.SIGUSR1)
-    cluster.finish(job)
+    end_well(cluster, job)
 
 
 def test_a_job_whose_secret_was_removed_fails_and_says_so(cluster: FaultCluster) -> None:
@@ -158,3 +162,29 @@ def test_a_job_whose_secret_was_removed_fails_and_says_so(cluster: FaultCluster)
         cluster.client.nodes.uncordon(node)
     view = cluster.await_state(job, "failed")
     assert "no secret brief in tenant default: create it with `ces secret create brief" in (view.reason or "")
+
+
+def test_a_start_waits_for_the_key_and_says_so_and_keys_take_turns(cluster: FaultCluster) -> None:
+    """Also over the exchange of the key: what the former one has encrypted is read after it has gone."""
+    former, latter = cluster.cluster.files.secrets_key.read_text(), new_key()
+    cluster.client.secrets.put("hub", b"kept")
+
+    def use(keys: str) -> None:
+        write_secret(cluster.cluster.files.secrets_key, keys)
+        cluster.cluster.restart("manager")
+        wait_for(lambda: answers(cluster.cluster.layout.ready_url("manager")), "the manager is ready")
+
+    use(latter)
+    job = cluster.submit(needing("patient", "hub", b"kept"))
+    said = "waits for its secrets: secret hub of tenant default was encrypted with a key that is not in"
+    wait_for(lambda: said in (cluster.client.jobs.get(job).reason or ""), "the job says what it waits for")
+    assert cluster.client.jobs.get(job).state == "starting"
+    use(latter + former)
+    cluster.await_state(job, "running")
+    await_readers(cluster, job, 1)
+    end_well(cluster, job)
+
+    use(latter)
+    after = cluster.submit(needing("after", "hub", b"kept"))
+    await_readers(cluster, after, 1)
+    end_well(cluster, after)

@@ -193,7 +193,7 @@ async def resealed(database: Database, keys: SecretKeys) -> None:
         try:
             if await database.read(lambda tx: has_former(tx, keys)):
                 count = await database.write(lambda tx: reseal(tx, keys))
-                log.info("secrets are encrypted with another key now: the first in its file", secrets=count)
+                log.info("secrets are encrypted with another key now: the first in its file", count=count)
             return
         except UNAVAILABLE as error:
             log.warning("the database does not answer", error=cause_of(error))
