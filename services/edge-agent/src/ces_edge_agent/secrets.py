@@ -44,7 +44,7 @@ class Secrets:
         except (BusError, BadKey) as error:
             raise SecretsAway(str(error)) from error
         except ValueError:
-            raise SecretsAway("the manager's answer is none") from None  # the cause would show what is in it
+            raise SecretsAway("the manager's answer cannot be read") from None  # the cause would show what is in it
         missing = [name for name in worker.secrets if name not in files]
         if missing:
             raise SecretsAway(f"the manager's answer lacks {', '.join(missing)}")
