@@ -69,7 +69,7 @@ async def test_one_that_is_gone_ends_the_start_and_anything_else_has_it_wait(man
         (manager.sealed({"other": b"marker"}), "^the manager's answer lacks hub$"),
         (manager.sealed({"hub": b"marker"}, new_user_key().public), "sealed for another key"),
         (b"rubbish", "sealed for another key, or is damaged"),
-        (seal(manager.key.public, b'{"files": {"hub": "marker, not base64"}}'), "^the manager's answer cannot be read$"),
+        (seal(manager.key.public, b'{"files": {"hub": "marker, no"}}'), "^the manager's answer cannot be read$"),
     ):
         manager.answer = answer
         with pytest.raises(SecretsAway, match=said) as away:
