@@ -26,6 +26,8 @@ SETTINGS = {
     "CES_RETENTION_DAYS": "Days for which settled jobs are kept, with their plans and allocations.",
     "CES_REVOCATION_KEY_FILE": "File with the key by which forgotten nodes and replaced devices are refused; "
     "left out, they are not.",
+    "CES_SECRETS_KEY_FILE": "File with the keys that encrypt [jobs' secrets](secrets.md#the-keys); left out, "
+    "none are kept.",
     "CES_ADVERTISED_NATS_URLS": "NATS servers that joining agents are told; `CES_NATS_URLS` where left out.",
     "CES_NATS_REPLICAS": "On how many servers of a NATS cluster at least a copy of each stream lies; the manager "
     "[adds copies and takes none away](state.md#streams-that-are-kept).",
@@ -133,6 +135,14 @@ JOB_FIELDS = {
         "script: /opt/programs/train.py",
     ),
     "TaskGroup.env": ("Further environment variables. Those that CES sets win.", "env: {OMP_NUM_THREADS: '1'}"),
+    "TaskGroup.secrets": (
+        "[Secrets](secrets.md) of the job's tenant, each as a file of this name for each task of the group.",
+        "secrets: {hub-token: {from: hub}}",
+    ),
+    "Secret.stored": (
+        "The name by which [`ces secret create`](secrets.md) has stored it.",
+        "from: hub",
+    ),
     "TaskGroup.resources": ("What each task of the group holds, and is limited to.", ""),
     "TaskGroup.constraints": ("Which nodes a task may run on.", ""),
     "Resources.cpu": ("Cores, or thousandths of a core.", "cpu: 500m"),

@@ -75,7 +75,7 @@ async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
     }
     bus = bus_from(settings.model_copy(update=told), settings.node)
     clocks = machine_clocks()
-    agent = Agent(settings, bus, runtime, network, clocks)
+    agent = Agent(settings, bus, runtime, network, clocks, membership.held().seed)
     checked = manager_trust(settings, membership)
     renewal = Renewal(bus, membership, settings.node, settings.manager_url, checked, clocks.steady)
     try:

@@ -35,6 +35,7 @@ from ces_edge_agent.reconcilers.network import NetworkReconciler
 from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 from ces_edge_agent.reconcilers.workers import WorkerReconciler
+from ces_edge_agent.secrets import Secrets
 from ces_edge_agent.settings import AgentSettings
 
 log = structlog.get_logger()
@@ -57,7 +58,11 @@ def machine_clocks() -> Clocks:
 
 
 class Agent:
-    def __init__(self, settings: AgentSettings, bus: Bus, runtime: Runtime, network: Network, clocks: Clocks) -> None:
+    """``seed``: of the key that the node has joined with."""
+
+    def __init__(
+        self, settings: AgentSettings, bus: Bus, runtime: Runtime, network: Network, clocks: Clocks, seed: str
+    ) -> None:
         self._settings, self._bus, self._runtime, self._network, self._clocks = settings, bus, runtime, network, clocks
         node, folder = settings.node, settings.state_dir
         self._boot = uuid4().hex
@@ -77,6 +82,7 @@ class Agent:
             Starts(folder / "started.json"),
             StopReasons(folder / "stopped.json"),
             self.network.networked,
+            Secrets(bus, node, seed).of,
             settings.stop_grace_s,
             self._workers_changed,
         )

@@ -10,7 +10,8 @@ from ces_common.messages.bounds import Count, Port, Small
 
 
 class DesiredWorker(Message):
-    """A worker that should be there. ``cpu`` in millicores, ``memory`` in bytes."""
+    """A worker that should be there. ``cpu`` in millicores, ``memory`` in bytes. ``secrets``: names of the files that
+    it needs besides; what is in them the agent asks the manager for."""
 
     allocation: str
     incarnation: Small
@@ -21,6 +22,7 @@ class DesiredWorker(Message):
     image: str | None = None
     command: list[str] = []
     env: dict[str, str] = {}
+    secrets: list[str] = []
     cpu: Count
     memory: Count
     gpu: Small = 0

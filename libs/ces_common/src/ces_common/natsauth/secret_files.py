@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import secrets
 from pathlib import Path
@@ -21,3 +22,8 @@ def write_secret(path: Path, text: str, *, mode: int = 0o600) -> None:
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
+
+
+def new_key() -> str:
+    """A random key of 32 bytes, as a line of ``CES_SECRETS_KEY_FILE``."""
+    return base64.b64encode(os.urandom(32)).decode() + "\n"
