@@ -7,8 +7,6 @@ from manager_world import World, ring
 
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import AllocationState, JobState
-from ces_manager.jobs.job_views import job_view
-from ces_manager.measurements import Measurements
 
 NODES = ["a", "b", "c"]
 
@@ -139,26 +137,3 @@ def test_what_no_agent_was_told_of_needs_no_confirmation(world: World) -> None:
     world.network(told)
     world.cancel(told)
     assert states(world, told) == [A.STOPPING] * 3
-
-
-def test_what_a_start_waits_for_is_the_reason_of_its_job_until_it_runs(world: World) -> None:
-    job = world.submit(ring())
-    assert world.commit(world.propose(job, NODES)) is None
-    world.network(job)
-
-    def reason() -> str | None:
-        with world.uow.read() as tx:
-            return job_view(tx, job, Measurements()).reason
-
-    world.tell(job, "starting", "w-1", reason="waits for its secrets: no manager answers")
-    assert reason() == "w-1 on b: waits for its secrets: no manager answers"
-    world.tell(job, "starting", "w-1", reason="waits for its secrets: of another kind")
-    assert reason() == "w-1 on b: waits for its secrets: of another kind"
-    first = world.job(job).allocations[1]
-    said = WorkerStatus(
-        allocation=first.id, incarnation=1, state="starting", reason="waits for its secrets: of another kind"
-    )
-    assert not world.report(Status(node="b", generation=0, workers=[said])), "it is no news"
-    world.tell(job, "running")
-    assert reason() is None
-    assert world.job(job).allocations[1].reason is None

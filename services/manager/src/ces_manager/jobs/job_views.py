@@ -12,7 +12,7 @@ from ces_common.db.tables import EXPANDED, AllocationRow, JobRow, NodeRow, PlanR
 from ces_common.db.uow import ReadTx
 from ces_common.jobfile import Flow, Task
 from ces_common.messages.api import FlowView, JobSummary, JobView, Page, PlanView, TaskView
-from ces_common.states import JOB_WAITS, AllocationState, JobState
+from ces_common.states import JOB_WAITS, JobState
 from ces_manager.columns import shared_columns
 from ces_manager.errors import NotFound
 from ces_manager.jobs.records import reservations_of
@@ -30,9 +30,7 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collecti
     by_task = {allocation.task: allocation for allocation in allocations}
     queue_status = row.queue_status if row.state in JOB_WAITS else None
     return JobView(
-        **spec_fields(tx, [row.id], JobView)[row.id]
-        | _summary(row, allocations).model_dump()
-        | {"reason": _waiting_start(allocations) or row.reason},
+        **spec_fields(tx, [row.id], JobView)[row.id] | _summary(row, allocations).model_dump(),
         waiting=row.waiting,
         queue_status=None if queue_status is None else with_holder_names(tx, [queue_status], tenants)[0],
         placement=[_task_view(task, by_task.get(task.name), measurements) for task in row.tasks],
@@ -86,14 +84,6 @@ def _summary(row: JobRow, allocations: Sequence[AllocationRow]) -> JobSummary:
         tasks=len(row.tasks),
         nodes=sorted({allocation.node for allocation in allocations}),
     )
-
-
-def _waiting_start(allocations: Sequence[AllocationRow]) -> str | None:
-    """What the start of a worker waits for, as its agent says."""
-    for each in allocations:
-        if each.state is AllocationState.PENDING and each.being_started and each.reason:
-            return f"{each.task} on {each.node}: {each.reason}"
-    return None
 
 
 def _task_view(task: Task, allocation: AllocationRow | None, measurements: Measurements) -> TaskView:

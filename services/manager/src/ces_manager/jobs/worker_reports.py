@@ -43,14 +43,14 @@ _AWAY = select(NodeRow.name).where(NodeRow.state == "unreachable")
 @dataclass(frozen=True, slots=True)
 class News:
     """What one report says that is new. ``moved``: jobs with an allocation that it moves. ``begun``: allocations whose
-    agent now says that it has been starting a worker for a while, or no longer says so. ``waits``: what others wait
-    for, as their agent now says."""
+    agent now says that it has been starting a worker for a while, or no longer says so. ``waits``: what their agent now
+    says that such a start waits for."""
 
     status: Status
     generation: int
     moved: set[str] = field(default_factory=set)
     begun: dict[str, bool] = field(default_factory=dict)
-    waits: dict[str, str] = field(default_factory=dict)
+    waits: dict[str, str | None] = field(default_factory=dict)
 
 
 def with_news(tx: ReadTx, statuses: Sequence[Status]) -> list[Status]:
@@ -111,7 +111,8 @@ def _news_of(tx: ReadTx, status: Status, allocations: Sequence[Any]) -> News:
         if now != row.being_started:
             news.begun[row.id] = now
         reason = being_started.get((row.id, row.incarnation))
-        if reason is not None and (told := storable(reason, lifecycle.MAX_REASON)) != row.reason:
+        told = None if reason is None else storable(reason, lifecycle.MAX_REASON)
+        if now and told != row.reason:
             news.waits[row.id] = told
     return news
 
