@@ -128,7 +128,7 @@ def test_another_node_and_another_tenant_get_nothing(cluster: FaultCluster) -> N
     async def ask(node: str, of: str) -> bytes:
         layout = cluster.cluster.layout
         credentials = read_credentials(layout.files.agent(node) / "nats.creds")
-        bus = NatsBus(layout.nats_url, name=node, credentials=credentials)
+        bus = NatsBus(layout.nats_url, name=node, credentials=credentials, tls=layout.tls())
         await bus.connect()
         try:
             return await bus.request(subjects.secrets(of), asked)

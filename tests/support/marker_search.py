@@ -80,7 +80,8 @@ class Search:
     async def _bus(self) -> list[tuple[str, bytes]]:
         """What services are told, and what nodes are to run, expanded."""
         layout = self._cluster.cluster.layout
-        bus = NatsBus(layout.nats_url, name="manager", credentials=read_credentials(layout.credentials("manager")))
+        credentials = read_credentials(layout.credentials("manager"))
+        bus = NatsBus(layout.nats_url, name="manager", credentials=credentials, tls=layout.tls())
         await bus.connect()
         try:
             found = [("snapshot", await bus.request(subjects.rpc("manager", "snapshot"), SnapshotQuery().encode()))]
