@@ -17,7 +17,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.rtnl.tcmsg import plugins, sched_pfifo
 
 from ces_common.names import WORKER_DEVICE
-from ces_edge_agent.dataplane.netlink import worker_end
+from ces_edge_agent.dataplane.netlink import source_guard, worker_end
 from ces_edge_agent.dataplane.netlink.namespace import listing, netlink
 from ces_edge_agent.dataplane.netlink.observed import OWNER, match_keys, shaping_filter
 from ces_edge_agent.dataplane.plan.diff import Step
@@ -48,11 +48,13 @@ _GONE = {ENOENT, ESRCH, ENODEV}
 @dataclass
 class Site:
     """Where steps are taken. ``sandboxes``: node's end of an endpoint's veth -> its sandbox's namespace. ``indices``:
-    device -> index in the data plane's namespace, kept up to date by the steps."""
+    device -> index in the data plane's namespace, kept up to date by the steps. ``inside``: the namespace in which the
+    packets of encrypted tunnels travel."""
 
     ipr: IPRoute
     namespace: Path
     underlay: Path
+    inside: Path
     sandboxes: Mapping[str, Path]
     indices: dict[str, int] = field(default_factory=dict)
 
@@ -134,6 +136,8 @@ def _device(item: Device, action: str, site: Site) -> None:
         if not found:
             raise DataPlaneError(f"device {item.name} is not there")
         site.indices[item.name] = found[0]
+        if item.tunnel is not None:
+            source_guard.guard(site.ipr, site.namespace, found[0], item.name, item.tunnel.source, item.tunnel.remote)
     settings: dict[str, Any] = {"index": site.index(item.name), "state": "up"}
     if item.kind in ("vxlan", "endpoint"):
         settings["mtu"] = item.mtu
@@ -149,9 +153,10 @@ def _create(item: Device, site: Site) -> None:
             peer = {"ifname": WORKER_DEVICE, "net_ns_fd": sandbox, "mtu": item.mtu}
             site.ipr.link("add", ifname=item.name, kind="veth", mtu=item.mtu, address=item.mac, peer=peer)
     elif item.tunnel is not None:
-        # Created from the host's namespace, so that its packets travel there, but directly inside ours.
-        with netlink(site.underlay) as host, opened(site.namespace) as target:
-            host.link(
+        # Created from the namespace in which its packets are to travel, but directly inside ours.
+        outside = site.inside if item.tunnel.encrypted else site.underlay
+        with netlink(outside) as outer, opened(site.namespace) as target:
+            outer.link(
                 "add",
                 ifname=item.name,
                 kind="vxlan",
@@ -161,7 +166,8 @@ def _create(item: Device, site: Site) -> None:
                 vxlan_id=item.tunnel.vni,
                 vxlan_group=item.tunnel.remote,
                 vxlan_port=item.tunnel.port,
-                vxlan_learning=0,
+                vxlan_learning=1,  # nothing is learned, for lack of room: it has the kernel look where frames come from
+                vxlan_limit=source_guard.MOST_LEARNED,
             )
 
 
@@ -242,6 +248,8 @@ def _delete(item: KernelObject, site: Site) -> None:
     match item:
         case Device():
             ipr.link("del", index=site.indices.pop(item.name))
+            if item.tunnel is not None and item.tunnel.source:
+                source_guard.unguard(site.namespace, item.name, item.tunnel.source)
         case Address():
             ipr.addr("del", index=site.index(item.device), address=item.address, prefixlen=32)
         case WorkerEnd():

@@ -8,7 +8,7 @@ from hashlib import blake2s
 from ipaddress import IPv4Address
 
 from ces_common.messages.desired import DesiredNetwork, Endpoint, LinkDevice, SubnetRoute
-from ces_common.names import endpoint_device
+from ces_common.names import endpoint_device, link_device
 from ces_edge_agent.dataplane.plan.class_numbers import LAST, class_numbers
 from ces_edge_agent.dataplane.plan.objects import (
     ANYWHERE,
@@ -25,7 +25,8 @@ from ces_edge_agent.dataplane.plan.objects import (
 from ces_edge_agent.dataplane.plan.shaping import GSO_MAX, flow_shape, gso_size, link_shape, lowest_rates, probe_shape
 from ces_edge_agent.ports import DataPlaneError
 
-VXLAN_OVERHEAD = 50  # outer Ethernet, IPv4, UDP and VXLAN headers
+VXLAN_OVERHEAD = 50  # inner Ethernet header, outer IPv4, UDP and VXLAN headers
+WIREGUARD_OVERHEAD = 80  # outer IPv6, UDP, WireGuard's header and tag; of IPv4's 20 bytes less, it needs 15 to pad
 DEFAULT_MTU = 1500
 NODE = ""  # owner of objects that concern every job
 
@@ -160,7 +161,14 @@ def _link(links: Mapping[str, LinkDevice], peer: str) -> LinkDevice:
 def _link_mtu(link: LinkDevice, facts: Facts) -> int:
     if link.vxlan is None:
         return facts.mtu.get(link.device, DEFAULT_MTU)
+    if link.wireguard is not None:
+        return encrypted_mtu(facts.underlay.get(link.wireguard.address, DEFAULT_MTU)) - VXLAN_OVERHEAD
     return facts.underlay.get(link.vxlan.remote, DEFAULT_MTU) - VXLAN_OVERHEAD
+
+
+def encrypted_mtu(underlay: int) -> int:
+    """The longest packet that WireGuard carries over a path with this MTU."""
+    return underlay - WIREGUARD_OVERHEAD
 
 
 def _node(desired: DesiredNetwork, links: Mapping[str, LinkDevice], mtus: Mapping[str, int]) -> Iterator[KernelObject]:
@@ -172,7 +180,13 @@ def _node(desired: DesiredNetwork, links: Mapping[str, LinkDevice], mtus: Mappin
         if link.vxlan is None:
             yield Device(link.device, "link", mtu)
         else:
-            tunnel = Tunnel(link.vxlan.vni, link.vxlan.remote, link.vxlan.port)
+            tunnel = Tunnel(
+                link.vxlan.vni,
+                link.vxlan.remote,
+                link.vxlan.port,
+                source=mac(link.peer, link_device(desired.node)),
+                encrypted=link.wireguard is not None,
+            )
             yield Device(link.device, "vxlan", mtu, mac=mac(desired.node, link.device), tunnel=tunnel)
         yield Route(address_table(link.gateway), ANYWHERE, link.device, link.gateway)
         yield from link_shape(link, mtu)
