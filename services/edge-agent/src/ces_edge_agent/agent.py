@@ -281,12 +281,16 @@ class Agent:
                 repetition.restart()
 
     async def _send_links(self) -> None:
-        """Send the state of all links whenever one changed, and again."""
+        """Send the state of all links, and the keys by which they are encrypted, whenever that changed, and again."""
         repetition = Repetition(self._settings.heartbeat_s)
         while True:
             links = await self._measured(self._network.links(), [])
-            if links and self._known and repetition.due(asyncio.get_running_loop().time(), links):
-                await self._report("links", LinkReport(node=self._settings.node, links=links))
+            report = LinkReport(
+                node=self._settings.node, links=links, encryption=await self._measured(self._network.encryption(), None)
+            )
+            told = links or report.encryption is not None
+            if told and self._known and repetition.due(asyncio.get_running_loop().time(), report):
+                await self._report("links", report)
             if await self._network.links_changed.wait(self._settings.heartbeat_s):
                 repetition.restart()
 

@@ -43,11 +43,13 @@ LOCAL_TABLE = 255  # rt_tables(5): the node's own addresses
 @dataclass(frozen=True)
 class Facts:
     """Properties of the machine. ``mtu``: link device -> MTU; ``underlay``: remote host -> MTU of the path to it;
-    ``sandboxes``: allocation -> the kernel's number of its namespace (-1: none yet)."""
+    ``sandboxes``: allocation -> the kernel's number of its namespace (-1: none yet); ``faults``: neighbour -> why the
+    link to it cannot be encrypted, as it must be."""
 
     mtu: Mapping[str, int] = field(default_factory=dict)
     underlay: Mapping[str, int] = field(default_factory=dict)
     sandboxes: Mapping[str, int] = field(default_factory=dict)
+    faults: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -89,6 +91,9 @@ def derive(desired: DesiredNetwork, facts: Facts) -> Derived:
     result.common = set(result.items)
     _add_subnets(result, (route for route in desired.subnets if route.job), links)
 
+    for peer, reason in facts.faults.items():
+        for owner in _users(desired, peer):
+            result.fail(owner, f"the link to {peer} cannot be encrypted: {reason}")
     local = {endpoint.address: endpoint_device(endpoint.allocation) for endpoint in desired.endpoints}
     lowest = lowest_rates(desired.classes)
     mtu = min(mtus.values(), default=DEFAULT_MTU)
