@@ -24,7 +24,7 @@ from ces_common.names import short_hash
 from ces_edge_agent.dataplane.netlink import namespace as namespaces
 from ces_edge_agent.dataplane.plan.derivation import DEFAULT_MTU, encrypted_mtu
 from ces_edge_agent.dataplane.plan.objects import ANYWHERE
-from ces_edge_agent.dataplane.wireguard import implementations
+from ces_edge_agent.dataplane.wireguard import implementations, uapi
 from ces_edge_agent.dataplane.wireguard.config import Neighbour, State, change, neighbours_of, shaken
 from ces_edge_agent.dataplane.wireguard.implementations import Kind
 from ces_edge_agent.dataplane.wireguard.keys import KeyFile, KeyRotation
@@ -154,6 +154,7 @@ class Tunnels:
             return
         with namespaces.netlink(self._inside) as inside:
             self._delete(inside)
+        uapi.path_of(self._device).unlink(missing_ok=True)  # what a program that was killed left
         namespaces.remove(self._inside.name)
 
     def _converge(self, kind: Kind) -> State:
