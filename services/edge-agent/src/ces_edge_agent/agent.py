@@ -114,7 +114,7 @@ class Agent:
             self._connected = True
         async with AsyncExitStack() as subscriptions:
             subscriptions.push_async_callback((await self._bus.kv_subscribe(node, self._take)).close)
-            for operation, handler in (("logs", self._logs), ("probe", self._probe)):
+            for operation, handler in (("logs", self._logs), ("probe", self._probe), ("rotate-key", self._rotate_key)):
                 serving = await self._bus.serve(subjects.agent_rpc(node, operation), handler)
                 subscriptions.push_async_callback(serving.close)
             await asyncio.gather(
@@ -335,6 +335,13 @@ class Agent:
             return (await self._network.probe(query)).encode()
         except DataPlaneError as error:
             raise RemoteError("not-probed", str(error)) from error
+
+    async def _rotate_key(self, _: Message) -> bytes:
+        try:
+            await self._network.rotate_key()
+        except DataPlaneError as error:
+            raise RemoteError("not-rotated", str(error)) from error
+        return b""
 
     async def _housekeeping(self) -> None:
         while True:

@@ -10,9 +10,11 @@ from sqlalchemy import bindparam, select
 from ces_common.db.tables import NodeRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.reports import LinkReport
-from ces_manager.nodes.rows import emit_node
+from ces_manager.errors import Conflict
+from ces_manager.nodes.rows import emit_node, node_row
 
 log = structlog.get_logger()
+ANSWER_S = 5.0  # for an agent's answer
 _KEYS = select(NodeRow.name, NodeRow.network, NodeRow.link_keys, NodeRow.link_port).where(
     NodeRow.name.in_(bindparam("nodes", expanding=True))
 )
@@ -49,6 +51,15 @@ def take_reports(tx: WriteTx, reports: Iterable[LinkReport]) -> None:
 def forget_keys(row: NodeRow) -> None:
     """Nobody takes packets by these keys any more."""
     row.link_keys, row.link_port = [], 0
+
+
+def check_rotatable(tx: ReadTx, node: str) -> None:
+    """Raises NotFound, and Conflict where the node has no key that it could replace."""
+    row = node_row(tx, node)
+    if not row.link_keys:
+        raise Conflict(f"node {node} encrypts no links")
+    if row.state != "ready":
+        raise Conflict(f"node {node} is unreachable")
 
 
 def _told(report: LinkReport) -> tuple[list[str], int]:
