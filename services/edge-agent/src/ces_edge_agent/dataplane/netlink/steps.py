@@ -12,13 +12,14 @@ from pathlib import Path
 from socket import AF_INET
 from typing import Any
 
+import structlog
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.rtnl.tcmsg import plugins, sched_pfifo
 
 from ces_common.names import WORKER_DEVICE
 from ces_edge_agent.dataplane.netlink import source_guard, worker_end
-from ces_edge_agent.dataplane.netlink.namespace import listing, netlink
+from ces_edge_agent.dataplane.netlink.namespace import listing, netlink, set_device_parameter
 from ces_edge_agent.dataplane.netlink.observed import OWNER, match_keys, shaping_filter
 from ces_edge_agent.dataplane.plan.diff import Step
 from ces_edge_agent.dataplane.plan.objects import (
@@ -38,8 +39,10 @@ from ces_edge_agent.dataplane.plan.objects import (
 )
 from ces_edge_agent.ports import DataPlaneError
 
+log = structlog.get_logger()
 plugins.setdefault("bfifo", sched_pfifo)  # pyroute2 only knows pfifo, which has the same options
 
+MERGE_NS = 300_000  # longer than wireguard-go takes from one segment of a burst to the next
 LINK_SCOPE = 253  # RT_SCOPE_LINK
 TABLE_SHIFT, NODE_ID = 20, 0xFFF  # parts of a u32 filter's handle
 _GONE = {ENOENT, ESRCH, ENODEV}
@@ -138,12 +141,23 @@ def _device(item: Device, action: str, site: Site) -> None:
         site.indices[item.name] = found[0]
         if item.tunnel is not None:
             source_guard.guard(site.ipr, site.namespace, found[0], item.name, item.tunnel.source, item.tunnel.remote)
+        if item.tunnel is not None and item.tunnel.encrypted:
+            _merge_segments(item.name, site)
     settings: dict[str, Any] = {"index": site.index(item.name), "state": "up"}
     if item.kind in ("vxlan", "endpoint"):
         settings["mtu"] = item.mtu
     if item.mac:
         settings["address"] = item.mac
     site.ipr.link("set", **settings)
+
+
+def _merge_segments(device: str, site: Site) -> None:
+    """Have the kernel wait a moment for a segment's successor. A program hands over one at a time what it decrypted;
+    acknowledged one by one, segments take more than their flow's return class has. Without it flows are just slower."""
+    try:
+        set_device_parameter(site.namespace, device, "gro_flush_timeout", MERGE_NS)
+    except OSError as error:
+        log.warning("segments are not merged on an encrypted link", device=device, error=str(error))
 
 
 def _create(item: Device, site: Site) -> None:
