@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from ces_common.quantities import format_bandwidth
-from ces_common.shares import BEST_EFFORT, HEADROOM, ENCRYPTED_HEADROOM, LEAST_RATE, RETURN, RETURN_BASE, TUNNELS_HEADROOM
+from ces_common.shares import (
+    BEST_EFFORT,
+    ENCRYPTED_HEADROOM,
+    HEADROOM,
+    LEAST_RATE,
+    RETURN,
+    RETURN_BASE,
+    TUNNELS_HEADROOM,
+)
 from ces_edge_agent.dataplane.plan.shaping import ARP_RATE, PROBE_RATE, SMALL
 from generator.markdown import table
 
@@ -34,8 +42,7 @@ def classes() -> str:
         f"{100 - headroom * 100:g} %" for headroom in (HEADROOM, TUNNELS_HEADROOM, ENCRYPTED_HEADROOM)
     )
     promise = (
-        f"Plans may promise {most} of a link or medium, and {tunnelled} of a medium that tunnels share, {encrypted} with "
-        "encrypted ones; the rest "
-        "carries the other classes and the tunnels' headers."
+        f"Plans may promise {most} of a link or medium, and {tunnelled} of a medium that tunnels share, {encrypted} "
+        "with encrypted ones; the rest carries the other classes and the tunnels' headers."
     )
     return table(("class", "matches", "rate"), rows) + "\n\n" + promise

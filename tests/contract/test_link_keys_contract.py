@@ -14,8 +14,7 @@ from ces_common.messages.api import JoinRequest, JoinTokenRequest
 from ces_common.messages.records import NodeRecord
 from ces_common.messages.reports import LinkKeys, LinkReport, LinkStatus
 from ces_manager.errors import Conflict
-from ces_manager.network import link_keys, link_reports
-from ces_manager.nodes import membership
+from ces_manager.nodes import link_keys, link_reports, membership
 from ces_manager.nodes.rows import node_row
 
 ONE, NEXT, OTHER = (b64encode(bytes([number]) * 32).decode() for number in (1, 2, 3))

@@ -33,9 +33,9 @@ from ces_manager.api.context import Context, context_of
 from ces_manager.api.parameters import Cursor, Limit, PathName
 from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Forbidden, Invalid, Overloaded
-from ces_manager.network import link_keys, link_views
+from ces_manager.network import link_views
 from ces_manager.network.topology import put_topology as replace_topology
-from ces_manager.nodes import membership, node_views, operations
+from ces_manager.nodes import link_keys, membership, node_views, operations
 from ces_manager.nodes.credentials import check_member
 from ces_manager.nodes.heartbeats import unheard
 from ces_manager.nodes.host_address import check_host_address

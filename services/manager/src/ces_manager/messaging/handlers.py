@@ -35,8 +35,7 @@ from ces_manager.messaging.peers import Beat
 from ces_manager.messaging.progress_intake import ProgressIntake
 from ces_manager.messaging.report_intake import ReportIntake
 from ces_manager.messaging.snapshot import Snapshots
-from ces_manager.network import link_reports
-from ces_manager.nodes import datasets
+from ces_manager.nodes import datasets, link_reports
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.plans import commit, preemption, revision
 from ces_manager.plans.refusal import note_refusal

@@ -16,7 +16,7 @@ from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
 from ces_common.quantities import show_cpu, show_memory
 from ces_manager.errors import Conflict, Forbidden, Invalid
 from ces_manager.network import link_states
-from ces_manager.network.link_keys import forget_keys
+from ces_manager.nodes.link_keys import forget_keys
 from ces_manager.nodes.rows import emit_node, revoke_key, tasks_on
 from ces_manager.plans.addresses import Exhausted, next_subnet
 from ces_manager.plans.residual import held_on_nodes

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.reports import LinkReport
-from ces_manager.network import link_keys, link_states
+from ces_manager.network import link_states
+from ces_manager.nodes import link_keys
 
 
 def with_news(tx: ReadTx, reports: Sequence[LinkReport]) -> list[LinkReport]:
