@@ -63,7 +63,7 @@ SETTINGS = {
     "CES_NETWORK": "`tc` routes, shapes and measures, and needs root; `none` does none of it.",
     "CES_DATA_PLANE": "Name of the network namespace that holds the data plane.",
     "CES_WIREGUARD_PORT": "UDP port of this host where it takes the packets of encrypted links.",
-    "CES_LINK_KEY_DAYS": "Age in days at which [the key](data-plane.md#encrypted-links) of encrypted links is replaced.",
+    "CES_LINK_KEY_DAYS": "Days after which [the key](data-plane.md#encrypted-links) of encrypted links is replaced.",
     "CES_CLUSTER": "Tells containers and namespaces of several clusters on one machine apart.",
     "CES_SANDBOX_IMAGE": "Image of the pause containers that hold workers' networks (`docker` runtime).",
     "CES_ALLOWED_IMAGES": "[Patterns](workers.md#images) of the images that workers may use, separated by commas "
