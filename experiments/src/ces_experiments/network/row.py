@@ -90,8 +90,8 @@ class Row:
         """The hosts with their wires."""
         place = self.namespace if self.kind == "veth" else self.underlay
         for host in self.hosts:
-            self.add_namespace(self.namespace(host))
-            self.add_namespace(place(host))
+            for name in {self.namespace(host), place(host)}:
+                self.add_namespace(name)
         for near, far in pairwise(self.hosts):
             with routing(place(near)) as ip:
                 peer = {"ifname": link_device(f"n{near}"), "net_ns_fd": place(far)}
