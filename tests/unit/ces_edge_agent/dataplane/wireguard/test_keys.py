@@ -10,6 +10,7 @@ import pytest
 
 from ces_edge_agent.dataplane.wireguard.keys import (
     ALIVE_S,
+    QUIET_S,
     RETRY_S,
     SETTLE_S,
     TRIAL_S,
@@ -23,7 +24,7 @@ from ces_edge_agent.dataplane.wireguard.keys import (
 NOW = 1_800_000_000.0
 LIFE_S = 1000.0
 KEYS = Keys(new_key(), NOW)
-THERE = {"n2": NOW + LIFE_S, "n3": NOW + LIFE_S}
+THERE = {"n2": NOW + LIFE_S - QUIET_S, "n3": NOW + LIFE_S - QUIET_S}
 
 
 def announced() -> KeyRotation:
@@ -69,6 +70,16 @@ def test_the_next_key_is_not_used_before_the_neighbours_are_told() -> None:
         assert rotation.in_use == KEYS.current
 
 
+def test_it_is_not_tried_while_a_neighbour_could_not_shake_hands_again() -> None:
+    rotation = announced()
+    begun = NOW + LIFE_S + SETTLE_S
+    for now in (NOW + LIFE_S, begun, begun + QUIET_S - 1):
+        rotation.look(now, rotation.keys.public, THERE | {"n2": begun - 0.5})
+        assert not rotation.on_trial
+    rotation.look(begun + QUIET_S, rotation.keys.public, THERE | {"n2": begun - 0.5})
+    assert rotation.on_trial
+
+
 def test_it_replaces_the_other_once_all_who_were_there_shook_hands_by_it() -> None:
     rotation, begun = on_trial()
     following = rotation.keys.next
@@ -83,7 +94,7 @@ def test_it_replaces_the_other_once_all_who_were_there_shook_hands_by_it() -> No
 def test_who_was_not_there_is_not_waited_for() -> None:
     rotation = announced()
     begun = NOW + LIFE_S + SETTLE_S
-    shaken = {"n2": begun - 1, "n3": begun - ALIVE_S}
+    shaken = {"n2": begun - QUIET_S, "n3": begun - ALIVE_S}
     for now in (NOW + LIFE_S, begun):
         rotation.look(now, rotation.keys.public, shaken)
     rotation.look(begun + 1, rotation.keys.public, shaken | {"n2": begun + 1})

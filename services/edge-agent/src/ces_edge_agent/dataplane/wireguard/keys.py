@@ -23,6 +23,7 @@ from ces_edge_agent.files import write_atomically
 
 log = structlog.get_logger()
 SETTLE_S: Final = 5.0  # for the neighbours to take up what they are told
+QUIET_S: Final = 6.0  # since any handshake: the kernel begins no other within five seconds of the last
 TRIAL_S: Final = 8.0  # time for a second handshake, where the first was lost
 RETRY_S: Final = 3600.0
 ALIVE_S: Final = 180.0  # WireGuard ends a session that old
@@ -127,7 +128,8 @@ class KeyRotation:
             self._told_since = None
             return
         self._told_since = now if self._told_since is None else self._told_since
-        if now - self._told_since >= SETTLE_S and now >= self._not_before:
+        quiet = all(not 0 <= now - at < QUIET_S for at in shaken.values())
+        if now - self._told_since >= SETTLE_S and now >= self._not_before and quiet:
             there = frozenset(neighbour for neighbour, at in shaken.items() if now - at < ALIVE_S)
             self._trial = _Trial(now, there)
 
