@@ -68,11 +68,13 @@ SETTINGS = {
     "CES_NODE_GPU": "GPUs offered to jobs. Not detected.",
     "CES_NODE_ARCH": "Architecture that tasks may ask for: `amd64`, `arm64`, ...",
     "CES_NODE_LABELS": "Labels that tasks may ask for: `site=roof,floor=3`.",
-    "CES_HOST_ADDRESS": "IP address at which other nodes' hosts reach this one: the end of VXLAN tunnels. A loopback "
+    "CES_HOST_ADDRESS": "IP address at which other nodes' hosts reach this one: the end of its tunnels. A loopback "
     "address is for nodes on the manager's machine.",
     "CES_RUNTIME": "How workers run.",
     "CES_NETWORK": "`tc` routes, shapes and measures, and needs root; `none` does none of it.",
     "CES_DATA_PLANE": "Name of the network namespace that holds the data plane.",
+    "CES_WIREGUARD_PORT": "UDP port of this host where it takes the packets of encrypted links.",
+    "CES_LINK_KEY_DAYS": "Days after which [the key](data-plane.md#encrypted-links) of encrypted links is replaced.",
     "CES_CLUSTER": "Tells containers and namespaces of several clusters on one machine apart.",
     "CES_SANDBOX_IMAGE": "Image of the pause containers that hold workers' networks (`docker` runtime).",
     "CES_ALLOWED_IMAGES": "[Patterns](workers.md#images) of the images that workers may use, separated by commas "

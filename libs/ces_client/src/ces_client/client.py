@@ -183,6 +183,10 @@ class Nodes(_Resource):
         """Cordon it, and have its jobs rescheduled elsewhere."""
         return self._read(NodeView, self._http.request("POST", _path("nodes", node, "drain")))
 
+    def rotate_key(self, node: str) -> NodeView:
+        """Have it replace the key by which its links are encrypted, without losing a connection."""
+        return self._read(NodeView, self._http.request("POST", _path("nodes", node, "rotate-key")))
+
     def forget(self, node: str) -> ForgottenNode:
         """Remove a node that is lost, or drained and empty, for good."""
         # A repetition would find no such node, whatever became of the first.

@@ -56,8 +56,11 @@ def make_runtime(settings: AgentSettings) -> Runtime:
 def make_network(settings: AgentSettings) -> Network:
     if settings.network == "tc":
         from ces_edge_agent.dataplane.tc_network import TcNetwork
+        from ces_edge_agent.dataplane.wireguard.tunnels import TunnelSettings
 
-        return TcNetwork(settings.node, settings.data_plane)
+        keys = settings.state_dir / "link-keys.json"
+        tunnels = TunnelSettings(keys, settings.wireguard_port, settings.link_key_days * 86400)
+        return TcNetwork(settings.node, settings.data_plane, tunnels=tunnels)
     from ces_edge_agent.dataplane.none import NoNetwork
 
     return NoNetwork(settings.node)

@@ -120,7 +120,7 @@ class Agent:
             self._connected = True
         async with AsyncExitStack() as subscriptions:
             subscriptions.push_async_callback((await self._bus.kv_subscribe(node, self._take)).close)
-            for operation, handler in (("logs", self._logs), ("probe", self._probe)):
+            for operation, handler in (("logs", self._logs), ("probe", self._probe), ("rotate-key", self._rotate_key)):
                 serving = await self._bus.serve(subjects.agent_rpc(node, operation), handler)
                 subscriptions.push_async_callback(serving.close)
             await asyncio.gather(
@@ -287,12 +287,16 @@ class Agent:
                 repetition.restart()
 
     async def _send_links(self) -> None:
-        """Send the state of all links whenever one changed, and again."""
+        """Send the state of all links, and the keys by which they are encrypted, whenever that changed, and again."""
         repetition = Repetition(self._settings.heartbeat_s)
         while True:
             links = await self._measured(self._network.links(), [])
-            if links and self._known and repetition.due(asyncio.get_running_loop().time(), links):
-                await self._report("links", LinkReport(node=self._settings.node, links=links))
+            report = LinkReport(
+                node=self._settings.node, links=links, encryption=await self._measured(self._network.encryption(), None)
+            )
+            told = links or report.encryption is not None
+            if told and self._known and repetition.due(asyncio.get_running_loop().time(), report):
+                await self._report("links", report)
             if await self._network.links_changed.wait(self._settings.heartbeat_s):
                 repetition.restart()
 
@@ -337,6 +341,13 @@ class Agent:
             return (await self._network.probe(query)).encode()
         except DataPlaneError as error:
             raise RemoteError("not-probed", str(error)) from error
+
+    async def _rotate_key(self, _: Message) -> bytes:
+        try:
+            await self._network.rotate_key()
+        except DataPlaneError as error:
+            raise RemoteError("not-rotated", str(error)) from error
+        return b""
 
     async def _housekeeping(self) -> None:
         while True:

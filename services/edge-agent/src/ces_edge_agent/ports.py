@@ -13,7 +13,7 @@ from typing import Protocol
 
 from ces_common.messages.desired import DesiredNetwork, DesiredWorker, Endpoint
 from ces_common.messages.queries import LinkProbe, LinkProbed
-from ces_common.messages.reports import FlowUsage, LinkStatus, LinkUsage, WorkerStatus, WorkerUsage
+from ces_common.messages.reports import FlowUsage, LinkKeys, LinkStatus, LinkUsage, WorkerStatus, WorkerUsage
 from ces_common.service import Hint
 
 # Allocation -> the network namespace of its sandbox, None where the runtime isolates no network. The name is opaque to
@@ -126,10 +126,16 @@ class Network(Protocol):
 
     @property
     def links_changed(self) -> Hint:
-        """Set whenever ``links`` may have something new to say."""
+        """Set whenever ``links`` or ``encryption`` may have something new to say."""
 
     async def links(self) -> list[LinkStatus]:
         """The state of every desired link; empty where links are not watched."""
+
+    async def encryption(self) -> LinkKeys | None:
+        """By which keys neighbours encrypt links with this node; None where it can encrypt none."""
+
+    async def rotate_key(self) -> None:
+        """Replace the key by which links are encrypted, once neighbours know the next one. Raises DataPlaneError."""
 
     async def probe(self, query: LinkProbe) -> LinkProbed:
         """Measure the wire to a neighbour, one link at a time. Raises DataPlaneError."""

@@ -83,6 +83,8 @@ class NodeRow(Base):
     state: Mapped[str] = mapped_column(String(16))
     datasets: Mapped[list[str]] = mapped_column(Json(list[str]), default=list, server_default="[]")
     data_port: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    link_keys: Mapped[list[str]] = mapped_column(Json(list[str]), default=list, server_default="[]")
+    link_port: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     joined_at: Mapped[datetime] = mapped_column(UtcTime)
     least_generation: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     version: Mapped[int] = mapped_column(BigInteger, index=True)
