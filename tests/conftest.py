@@ -84,6 +84,19 @@ def _arm64() -> str | None:
     return arm64.missing()
 
 
+def _wireguard() -> str | None:
+    """The program, which runs wherever there are TUN devices."""
+    from ces_edge_agent.dataplane.wireguard.implementations import can_run_program
+
+    return None if can_run_program() else "wireguard-go is not installed, or /dev/net/tun is not there"
+
+
+def _wireguard_module() -> str | None:
+    script = "ip link add ces-trial type wireguard"
+    tried = subprocess.run(["unshare", "--net", "sh", "-c", script], capture_output=True, check=False)
+    return None if tried.returncode == 0 else "the kernel has no WireGuard"
+
+
 def _command(name: str) -> Callable[[], str | None]:
     return lambda: None if shutil.which(name) else f"{name} is not installed"
 
@@ -98,6 +111,8 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "topologies": _topologies,
     "arm64": _arm64,
     "iperf3": _command("iperf3"),
+    "wireguard": _wireguard,
+    "wireguard-module": _wireguard_module,
 }
 
 

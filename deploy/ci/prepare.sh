@@ -4,7 +4,7 @@
 set -eu
 
 packages="ca-certificates debootstrap docker.io docker-compose git iperf3 iproute2 iptables make postgresql procps
-    python3 python3-pip python3-venv qemu-user-static tmux"
+    python3 python3-pip python3-venv qemu-user-static tmux wireguard-go"
 log=/var/log/dockerd.log
 engine_deadline_s=60
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from ces_common.natsauth import AGENT, SERVICES, init_trust, save_credentials, server_config
-from ces_common.natsauth.secret_files import write_secret
+from ces_common.natsauth.secret_files import new_key, write_secret
 from ces_common.tls.certificates import Authority, init_authority, renew
 from ces_common.tls.pins import pinned, secret_of
 
@@ -73,8 +73,10 @@ def certify(own: dict[str, Path]) -> Authority:
     give(TLS, USERS["manager"])
     os.chown(NATS_TLS, USERS["manager"], USERS["nats"])
     NATS_TLS.chmod(0o2750)  # what the manager writes there is NATS's group's
-    renew(NATS_TLS / "nats.pem", authority, ["nats"], FIRST, datetime.now(UTC), mode=0o640)
-    os.chown(NATS_TLS / "nats.pem", USERS["manager"], USERS["nats"])
+    served = NATS_TLS / "nats.pem"
+    renew(served, authority, ["nats"], FIRST, datetime.now(UTC), mode=0o640)
+    if served.exists():  # not where the authority's key is kept elsewhere, and nobody has brought it along yet
+        os.chown(served, USERS["manager"], USERS["nats"])
     for service in SERVICES:
         write_secret(own[service] / "authority.pem", authority.pem)
     return authority
@@ -98,6 +100,7 @@ def main() -> None:
     write_secret(own["bootstrap"] / "admin.token", token)
     keep(own["manager"] / "agent-signing-key.json", trust.signing_key_file(AGENT).read_text())
     write_secret(own["manager"] / "revocation-key.json", trust.revocation_key_file.read_text())
+    keep(own["manager"] / "secrets.key", new_key())
     for service in ("manager", "migrate"):
         keep(own[service] / "pgpass", f"*:*:*:*:{password}\n")
     for service, path in own.items():

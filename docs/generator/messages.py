@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import ModuleType
 
 from ces_common import subjects
-from ces_common.messages import desired, events, queries, records, reports
+from ces_common.messages import desired, events, identities, queries, records, reports, secrets
 from ces_common.messages.base import Message
 from ces_common.natsauth.permissions import PERMISSIONS
 from ces_common.sign_of_life import SUBJECT
@@ -114,6 +115,7 @@ def _queries() -> str:
     rows = [
         (subjects.heartbeat(NODE), "agent", "manager", reports.Heartbeat, reports.LeaseGrant),
         (subjects.renewal(NODE), "agent", "manager", queries.CredentialQuery, queries.Credential),
+        (subjects.secrets(NODE), "agent", "manager", secrets.SecretsQuery, secrets.TaskSecrets),
         (subjects.rpc("manager", "snapshot"), "every service", "manager", queries.SnapshotQuery, records.Snapshot),
         (subjects.rpc("scheduler", "plan"), "manager", "scheduler", queries.PlanQuery, queries.PlanAnswer),
         (subjects.rpc("scheduler", "queue"), "manager", "scheduler", queries.QueueQuery, queries.QueueAnswer),
@@ -127,11 +129,15 @@ def _queries() -> str:
 
 
 def models() -> list[type[Message]]:
-    """Every model of the wire, in the order of the modules."""
+    """Every model of the wire, in the order of the modules; those that the REST API has, too, come last."""
+    in_modules = [each for module in (events, desired, reports, queries, records) for each in _of(module)]
+    return [*in_modules, identities.TokenChanged, secrets.SecretChanged, secrets.SecretsQuery, secrets.TaskSecrets]
+
+
+def _of(module: ModuleType) -> list[type[Message]]:
     skipped = {events.CloudEvent}
     return [
         each
-        for module in (events, desired, reports, queries, records)
         for each in vars(module).values()
         if isinstance(each, type)
         and issubclass(each, Message)

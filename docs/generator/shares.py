@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from ces_common.quantities import format_bandwidth
-from ces_common.shares import BEST_EFFORT, HEADROOM, LEAST_RATE, RETURN, RETURN_BASE, TUNNELS_HEADROOM
+from ces_common.shares import (
+    BEST_EFFORT,
+    ENCRYPTED_HEADROOM,
+    HEADROOM,
+    LEAST_RATE,
+    RETURN,
+    RETURN_BASE,
+    TUNNELS_HEADROOM,
+)
 from ces_edge_agent.dataplane.plan.shaping import ARP_RATE, PROBE_RATE, SMALL
 from generator.markdown import table
 
@@ -30,9 +38,11 @@ def classes() -> str:
             f"{BEST_EFFORT * 100:g} % of the link or its part of the medium, at least {format_bandwidth(LEAST_RATE)}",
         ),
     ]
-    most, tunnelled = (f"{100 - headroom * 100:g} %" for headroom in (HEADROOM, TUNNELS_HEADROOM))
+    most, tunnelled, encrypted = (
+        f"{100 - headroom * 100:g} %" for headroom in (HEADROOM, TUNNELS_HEADROOM, ENCRYPTED_HEADROOM)
+    )
     promise = (
-        f"Plans may promise {most} of a link or medium, and {tunnelled} of a medium that tunnels share; the rest "
-        "carries the other classes and the tunnels' headers."
+        f"Plans may promise {most} of a link or medium, and {tunnelled} of a medium that tunnels share, {encrypted} "
+        "with encrypted ones; the rest carries the other classes and the tunnels' headers."
     )
     return table(("class", "matches", "rate"), rows) + "\n\n" + promise

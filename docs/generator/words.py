@@ -26,6 +26,8 @@ SETTINGS = {
     "CES_RETENTION_DAYS": "Days for which settled jobs are kept, with their plans and allocations.",
     "CES_REVOCATION_KEY_FILE": "File with the key by which forgotten nodes and replaced devices are refused; "
     "left out, they are not.",
+    "CES_SECRETS_KEY_FILE": "File with the keys that encrypt [jobs' secrets](secrets.md#the-keys); left out, "
+    "none are kept.",
     "CES_ADVERTISED_NATS_URLS": "NATS servers that joining agents are told; `CES_NATS_URLS` where left out.",
     "CES_NATS_REPLICAS": "On how many servers of a NATS cluster at least a copy of each stream lies; the manager "
     "[adds copies and takes none away](state.md#streams-that-are-kept).",
@@ -66,11 +68,13 @@ SETTINGS = {
     "CES_NODE_GPU": "GPUs offered to jobs. Not detected.",
     "CES_NODE_ARCH": "Architecture that tasks may ask for: `amd64`, `arm64`, ...",
     "CES_NODE_LABELS": "Labels that tasks may ask for: `site=roof,floor=3`.",
-    "CES_HOST_ADDRESS": "IP address at which other nodes' hosts reach this one: the end of VXLAN tunnels. A loopback "
+    "CES_HOST_ADDRESS": "IP address at which other nodes' hosts reach this one: the end of its tunnels. A loopback "
     "address is for nodes on the manager's machine.",
     "CES_RUNTIME": "How workers run.",
     "CES_NETWORK": "`tc` routes, shapes and measures, and needs root; `none` does none of it.",
     "CES_DATA_PLANE": "Name of the network namespace that holds the data plane.",
+    "CES_WIREGUARD_PORT": "UDP port of this host where it takes the packets of encrypted links.",
+    "CES_LINK_KEY_DAYS": "Days after which [the key](data-plane.md#encrypted-links) of encrypted links is replaced.",
     "CES_CLUSTER": "Tells containers and namespaces of several clusters on one machine apart.",
     "CES_SANDBOX_IMAGE": "Image of the pause containers that hold workers' networks (`docker` runtime).",
     "CES_ALLOWED_IMAGES": "[Patterns](workers.md#images) of the images that workers may use, separated by commas "
@@ -133,6 +137,14 @@ JOB_FIELDS = {
         "script: /opt/programs/train.py",
     ),
     "TaskGroup.env": ("Further environment variables. Those that CES sets win.", "env: {OMP_NUM_THREADS: '1'}"),
+    "TaskGroup.secrets": (
+        "[Secrets](secrets.md) of the job's tenant, each as a file of this name for each task of the group.",
+        "secrets: {hub-token: {from: hub}}",
+    ),
+    "Secret.stored": (
+        "The name by which [`ces secret create`](secrets.md) has stored it.",
+        "from: hub",
+    ),
     "TaskGroup.resources": ("What each task of the group holds, and is limited to.", ""),
     "TaskGroup.constraints": ("Which nodes a task may run on.", ""),
     "Resources.cpu": ("Cores, or thousandths of a core.", "cpu: 500m"),

@@ -145,6 +145,12 @@ async def test_links_are_up_while_the_neighbour_answers_over_them(subject: Subje
         assert await network.links() == [LinkStatus(peer="n1", state="down", reason=f"device to-n1 {reason}")]
 
 
+async def test_a_network_that_is_given_no_key_encrypts_nothing_and_says_so(subject: Subject, network: Network) -> None:
+    assert await network.encryption() is None
+    with pytest.raises(DataPlaneError, match="encrypt"):
+        await network.rotate_key()
+
+
 async def test_a_missing_sandbox_is_reported_and_mended(subject: Subject, network: Network) -> None:
     failed = await network.apply(subject.desired(), {})
     assert set(failed) == ({"a"} if subject.enforces else set())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from runtime_bench import Bench, until
 from ces_common.messages.desired import DesiredCompute, DesiredWorker
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.lease import Lease
-from ces_edge_agent.ports import Runtime
+from ces_edge_agent.ports import NO_SECRETS, Runtime
 from ces_edge_agent.reconcilers.starts import VANISHED, VANISHED_EXIT, Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 from ces_edge_agent.reconcilers.workers import WorkerReconciler
@@ -40,14 +41,17 @@ class Agents:
     def reconciler(self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> WorkerReconciler:
         start = runtime.start
 
-        async def noted(worker: DesiredWorker) -> None:
+        async def noted(worker: DesiredWorker, secrets: Mapping[str, bytes]) -> None:
             self.started.append(worker.key)
-            await start(worker)
+            await start(worker, secrets)
+
+        async def none(_: DesiredWorker) -> Mapping[str, bytes]:
+            return NO_SECRETS
 
         monkeypatch.setattr(runtime, "start", noted)
         starts, stops = Starts(self.folder / "started.json"), StopReasons(self.folder / "stopped.json")
         return WorkerReconciler(
-            "n", runtime, self._document, self._lease, starts, stops, lambda: {"a1"}, 5.0, lambda: None
+            "n", runtime, self._document, self._lease, starts, stops, lambda: {"a1"}, none, 5.0, lambda: None
         )
 
 

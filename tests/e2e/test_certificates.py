@@ -16,7 +16,7 @@ from nats_process import NatsServer
 
 from ces_testbed.spec import free_port
 
-LIFE_S = 12.0
+LIFE_S = 24.0
 
 
 def shown(cluster: FaultCluster, port: int) -> str:

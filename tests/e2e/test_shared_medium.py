@@ -77,7 +77,7 @@ def one_more() -> dict[str, Any]:
 
 def test_all_flows_get_what_was_promised_of_the_medium_that_they_share(lan: tuple[FaultCluster, Medium]) -> None:
     cluster, medium = lan
-    assert sum(3 * each for each in RATES.values()) == reservable_of_medium(CAPACITY, tunnels=True)
+    assert sum(3 * each for each in RATES.values()) == reservable_of_medium(CAPACITY, ["vxlan"])
     flooding = cluster.submit({"name": "flooding", "tasks": placed("s", program("traffic", 120, "flood"))})
     cluster.await_state(flooding, "running")
     with medium.watched() as seen:

@@ -82,6 +82,8 @@ async def test_an_agent_reads_no_other_nodes_keys(enter: Enter) -> None:
         "ces.v1.agent.{}.status",
         "ces.v1.agent.{}.applied",
         "ces.v1.fetch.{}.network",
+        "ces.v1.renew.{}",
+        "ces.v1.secrets.{}",
     ],
 )
 async def test_an_agent_speaks_under_its_own_name_only(enter: Enter, subject: str) -> None:
@@ -117,6 +119,8 @@ async def test_an_agent_publishes_nothing_else(enter: Enter, subject: str) -> No
     [
         "ces.v1.hb.*",
         "ces.v1.fetch.>",
+        "ces.v1.secrets.>",
+        "ces.v1.secrets.n1",
         "ces.v1.agent.>",
         "ces.v1.evt.>",
         "ces.v1.rpc.manager.>",

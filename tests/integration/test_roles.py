@@ -35,6 +35,7 @@ BODIES: dict[str, Any] = {
     "/v1/topology": {"links": []},
     "/v1/nodes/tokens": {},
     "/v1/tokens": {"name": "another", "role": "operator"},
+    "/v1/secrets/{secret}": {"value": "aHVzaA=="},
     "/v1/links/{src}/{dst}/probe": {"seconds": 0.2},
 }
 SCORE = Score(fit=1.0, priority=0.0, waiting=0.0, share=0.0, total=1.0, scarce="cpu")
@@ -85,6 +86,9 @@ async def shop(api: Api) -> Shop:
     forecast = PlanAnswer(feasible=False, version=1, solver="search", held_by=both)
     await _answers(api, "queue", QueueAnswer(version=1, statuses=line))
     await _answers(api, "plan", forecast)
+    for tenant in (MINE, OTHER):
+        put = await api.http.put(f"/v1/secrets/secret-of-{tenant}?tenant={tenant}", json={"value": "aHVzaA=="})
+        assert put.status_code == 200
     tokens = {}
     for role in Role:
         asked = {"name": f"a-{role}", "role": role} | ({"tenants": [MINE]} if role.has_tenants else {})
@@ -111,7 +115,8 @@ async def test_every_route_for_every_role_and_tenant(shop: Shop, role: Role, ten
 
 async def check(shop: Shop, method: str, path: str, needed: Role, role: Role, tenant: str) -> None:
     """One cell of the matrix."""
-    where = path.format(job=shop.jobs[tenant], node="n1", src="n1", dst="n1", token="nobody")
+    where = path.format(job=shop.jobs[tenant], node="n1", src="n1", dst="n1", token="nobody", secret="hub")
+    where += f"?tenant={tenant}" if "{secret}" in path else ""
     body = {**JOB, "tenant": tenant} if path == "/v1/jobs" else BODIES.get(path)
     async with (
         shop.client(role) as http,
@@ -124,12 +129,13 @@ async def check(shop: Shop, method: str, path: str, needed: Role, role: Role, te
         assert (status, f"needs the role {needed}" in text) == (403, True)
     elif foreign and "{job}" in path:
         assert (status, shop.jobs[OTHER] in text) == (404, True)
-    elif foreign and method == "POST" and path == "/v1/jobs":
+    elif foreign and ((path == "/v1/jobs" and method == "POST") or "{secret}" in path):
         assert (status, f"is for {MINE}, not for {OTHER}" in text) == (422, True)
     else:
         assert status in (200, 201, 202, 409) or (status == 404 and (path in LACKS or "has no plan yet" in text)), text
     if role.has_tenants:
         assert f"of-{OTHER}" not in text
+        assert path != "/v1/secrets" or f"secret-of-{MINE}" in text
         assert tenant == OTHER or shop.jobs[OTHER] not in text
 
 
@@ -172,6 +178,44 @@ async def test_a_job_belongs_to_the_tenant_of_its_token(shop: Shop) -> None:
         view = (await http.post("/v1/jobs", json=JOB)).json()
         assert view["tenant"] == MINE
         assert (await http.delete(f"/v1/jobs/{view['id']}")).status_code == 202
+
+
+async def test_a_secret_belongs_to_its_tenant_and_nobody_is_told_its_value(shop: Shop) -> None:
+    value = "bWFya2Vy"
+    needs = {"name": "needs", "tasks": [{"name": "w", "command": ["true"], "secrets": {"hub": {"from": "hub"}}}]}
+    async with (
+        shop.client(Role.SUBMITTER) as mine,
+        shop.client(Role.VIEWER) as viewer,
+        shop.client(Role.ADMIN) as admin,
+    ):
+        assert (await admin.put(f"/v1/secrets/hub?tenant={OTHER}", json={"value": value})).status_code == 200
+        refused = await mine.post("/v1/jobs", json=needs)
+        assert (refused.status_code, f"no secret hub in tenant {MINE}: create it with" in refused.text) == (422, True)
+        assert (await mine.post("/v1/plans", json=needs)).status_code == 422
+        assert (await mine.delete("/v1/secrets/hub")).status_code == 404
+        view = await mine.put("/v1/secrets/hub", json={"value": value})
+        assert (view.json()["tenant"], view.json()["updated_by"]) == (MINE, "a-submitter")
+        job = (await mine.post("/v1/jobs", json=needs)).json()["id"]
+        for http in (mine, viewer, admin):
+            texts = [view.text] + [
+                (await http.get(path)).text for path in ("/v1/secrets", f"/v1/jobs/{job}", "/v1/secrets?limit=1")
+            ]
+            assert not [text for text in texts if value in text or "marker" in text]
+            names = {(each["tenant"], each["name"]) for each in (await http.get("/v1/secrets")).json()["items"]}
+            assert ((OTHER, "hub") in names) == (http is admin)
+            assert (MINE, "hub") in names
+        wrong = await mine.put("/v1/secrets/hub", json={"value": "marker, no base64"})
+        assert (wrong.status_code, "marker" in wrong.text) == (422, False)
+        assert (await mine.put("/v1/secrets/.hub", json={"value": value})).status_code == 422
+        seen = []
+        async with asyncio.timeout(20), aconnect_sse(admin, "GET", "/v1/events") as source:
+            async for event in source.aiter_sse():
+                seen.append(event.data)
+                if event.json()["subject"] == job:
+                    break
+        [stored] = [each for each in seen if "secret.stored" in each and "a-submitter" in each]
+        assert f'"tenant":"{MINE}","name":"hub"' in stored
+        assert not [each for each in seen if value in each]
 
 
 async def test_changes_carry_who_asked_for_them(shop: Shop) -> None:

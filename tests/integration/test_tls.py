@@ -46,7 +46,7 @@ class Site:
     def claims(self) -> AccountClaims:
         return AccountClaims([self.url], load_revocation_key(self.trust.revocation_key_file), self.tls)
 
-    def bus(self, url: str, tls: ssl.SSLContext | None = None, name: str = "n1") -> NatsBus:
+    def bus(self, url: str, tls: ssl.SSLContext | None = None, name: str = "roof-seventeen") -> NatsBus:
         credentials = self.trust.new_credentials("agent", name)
         return NatsBus(url, name=name, credentials=credentials, tls=tls or self.tls)
 
@@ -82,7 +82,7 @@ async def test_a_listener_in_the_brokers_place_hears_nothing_but_the_beginning_o
         await bus.close()
     heard = b"".join(listener.heard)
     assert heard[0] == CLIENT_HELLO
-    for secret in (b"CONNECT", b"jwt", b"n1", b"sig"):
+    for secret in (b"CONNECT", b"jwt", b"roof-seventeen", b"sig"):
         assert secret not in heard
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork, DesiredWorker, Endpoint
 from ces_common.messages.queries import LinkProbe, LinkProbed
-from ces_common.messages.reports import FlowUsage, LinkStatus, LinkUsage
+from ces_common.messages.reports import FlowUsage, LinkKeys, LinkStatus, LinkUsage
 from ces_common.service import Hint
 from ces_edge_agent.lease import Clocks
 from ces_edge_agent.ports import DataPlaneError
@@ -46,6 +46,8 @@ class FakeNetwork:
         self.applied: list[DesiredNetwork] = []
         self.sandboxes: list[set[str]] = []
         self.links_changed = Hint()
+        self.keys: LinkKeys | None = None
+        self.rotations = 0
         self.states: list[LinkStatus] = []
         self.made, self.deaf = 1, False
         self.listened: list[tuple[str, int]] = []
@@ -66,6 +68,14 @@ class FakeNetwork:
 
     async def links(self) -> list[LinkStatus]:
         return self.states
+
+    async def encryption(self) -> LinkKeys | None:
+        return self.keys
+
+    async def rotate_key(self) -> None:
+        if self.keys is None:
+            raise DataPlaneError("this machine has no WireGuard")
+        self.rotations += 1
 
     async def probe(self, query: LinkProbe) -> LinkProbed:
         if query.peer != "b":

@@ -23,6 +23,7 @@ from ces_common.messages.reports import (
     Progress,
     Status,
 )
+from ces_common.natsauth import new_user_key
 from ces_edge_agent.agent import Agent
 from ces_edge_agent.settings import AgentSettings
 
@@ -98,7 +99,7 @@ class World:
         await self.runtime.open()
         bus = bus or MemoryBus(self.broker)
         self.buses.append(bus)
-        agent = Agent(settings, bus, self.runtime, self.network, self.time.clocks())
+        agent = Agent(settings, bus, self.runtime, self.network, self.time.clocks(), new_user_key().seed)
         self.tasks = [asyncio.create_task(agent.reconcile()), asyncio.create_task(agent.communicate())]
         return agent
 

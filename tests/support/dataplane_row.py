@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 import secrets
 import subprocess
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from pathlib import Path
 
-from ces_common.messages.desired import DesiredNetwork, LinkDevice, PeerRoute, Reader, VxlanTunnel
+from ces_common.messages.desired import DesiredNetwork, EncryptedTunnel, LinkDevice, PeerRoute, Reader, VxlanTunnel
 from ces_edge_agent.dataplane.netlink.namespace import DIRECTORY
 from ces_edge_agent.dataplane.tc_network import TcNetwork
+from ces_edge_agent.dataplane.wireguard.tunnels import TunnelSettings
 from ces_experiments.network import row as bench
 from ces_experiments.network.row import Worker
 
 MBIT = 1_000_000
+PORT = 51872  # of encrypted packets, in the namespaces that stand for hosts
+KEY_LIFE_S = 86400.0
 
 
 def ip(*arguments: str) -> str:
@@ -31,14 +36,22 @@ def tc(*arguments: str) -> str:
 class Row(bench.Row):
     """``tunnelled``: the links are VXLANs between namespaces that stand for the hosts themselves; else veths straight
     between data planes. ``lan_mtu``: these hosts have one NIC of that MTU each on a switch that they share, instead of
-    wires of their own."""
+    wires of their own. ``encrypted``: the tunnels travel inside WireGuard; ``keys``: host -> public keys that its
+    neighbours are told."""
 
     def __init__(
-        self, hosts: int, bandwidth: int = 100 * MBIT, tunnelled: bool = False, lan_mtu: int | None = None
+        self,
+        hosts: int,
+        bandwidth: int = 100 * MBIT,
+        tunnelled: bool = False,
+        lan_mtu: int | None = None,
+        encrypted: bool = False,
     ) -> None:
         super().__init__(f"dpt{secrets.token_hex(3)}-", bandwidth, range(1, hosts + 1))
-        self.tunnelled, self.lan_mtu = tunnelled, lan_mtu
+        self.tunnelled, self.lan_mtu, self.encrypted = tunnelled or encrypted, lan_mtu, encrypted
         self.networks: dict[int, TcNetwork] = {}
+        self.keys: dict[int, list[str]] = {}
+        self._folder = tempfile.TemporaryDirectory(prefix="ces-row-") if encrypted else None
 
     def underlay(self, host: int) -> str:
         return f"{self.prefix}u{host}"
@@ -79,14 +92,27 @@ class Row(bench.Row):
         link = super().link(host, peer)
         if not self.tunnelled:
             return link
-        remote = _wire(peer, host) if self.lan_mtu is None else f"172.31.0.{peer}"
-        tunnel = VxlanTunnel(vni=100 + min(host, peer), remote=remote)
-        return link.model_copy(update={"kind": "vxlan", "vxlan": tunnel})
+        vni = self.vni(host, peer)
+        if self.encrypted:
+            wireguard = EncryptedTunnel(keys=self.keys.get(peer, []), address=self.address(peer, host), port=PORT)
+            tunnel = VxlanTunnel(vni=vni, remote=link.gateway)
+            return link.model_copy(update={"kind": "wireguard", "vxlan": tunnel, "wireguard": wireguard})
+        return link.model_copy(update={"kind": "vxlan", "vxlan": VxlanTunnel(vni=vni, remote=self.address(peer, host))})
+
+    def vni(self, host: int, peer: int) -> int:
+        return 100 + min(host, peer)
+
+    def address(self, host: int, peer: int) -> str:
+        """Of a host, where that of a neighbour reaches it."""
+        return _wire(host, peer) if self.lan_mtu is None else f"172.31.0.{host}"
 
     def network(self, host: int) -> TcNetwork:
-        if self.tunnelled:
-            return TcNetwork(f"n{host}", self.namespace(host), underlay=DIRECTORY / self.underlay(host))
-        return TcNetwork(f"n{host}", self.namespace(host))
+        if not self.tunnelled:
+            return TcNetwork(f"n{host}", self.namespace(host))
+        tunnels = None
+        if self._folder is not None:
+            tunnels = TunnelSettings(Path(self._folder.name, f"n{host}.json"), PORT, KEY_LIFE_S)
+        return TcNetwork(f"n{host}", self.namespace(host), underlay=DIRECTORY / self.underlay(host), tunnels=tunnels)
 
     def data(self, host: int, job: str) -> Worker:
         """The host itself, as a flow's source: data that lies on it, which a worker reads."""
@@ -111,12 +137,26 @@ class Row(bench.Row):
             for flow in self.flows.values()
             if flow.src == self.data(host, flow.src.job)
         ]
-        return desired.model_copy(update={"endpoints": endpoints, "classes": classes, "readers": readers})
+        return desired.model_copy(
+            update={
+                "endpoints": endpoints,
+                "classes": classes,
+                "readers": readers,
+                "link_keys": self.keys.get(host, []),
+            }
+        )
 
     async def open(self) -> None:
         for host in self.hosts:
             self.networks[host] = self.network(host)
             await self.networks[host].open()
+        await self.tell_keys()
+
+    async def tell_keys(self) -> None:
+        """Have the documents say what the hosts tell of their keys now."""
+        for host, network in self.networks.items():
+            told = await network.encryption()
+            self.keys[host] = told.keys if told is not None else []
 
     async def apply(self) -> None:
         """On all hosts; fails when a host reports a failure."""
@@ -128,6 +168,11 @@ class Row(bench.Row):
         for network in self.networks.values():
             await network.close()
 
+    def destroy(self) -> None:
+        super().destroy()
+        if self._folder is not None:
+            self._folder.cleanup()
+
 
 def _wire(at: int, other: int) -> str:
     """A host's own address on the wire to its neighbour."""
@@ -136,10 +181,14 @@ def _wire(at: int, other: int) -> str:
 
 @asynccontextmanager
 async def row_of(
-    hosts: int, tunnelled: bool = False, lan_mtu: int | None = None, bandwidth: int = 100 * MBIT
+    hosts: int,
+    tunnelled: bool = False,
+    lan_mtu: int | None = None,
+    bandwidth: int = 100 * MBIT,
+    encrypted: bool = False,
 ) -> AsyncIterator[Row]:
     """A row with its networks open, gone afterwards."""
-    row = Row(hosts, bandwidth, tunnelled=tunnelled, lan_mtu=lan_mtu)
+    row = Row(hosts, bandwidth, tunnelled=tunnelled, lan_mtu=lan_mtu, encrypted=encrypted)
     try:
         await asyncio.to_thread(row.build)
         await row.open()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerStatus, WorkerUsage
-from ces_edge_agent.ports import Refused, RuntimeUnavailable, SandboxNamespaces
+from ces_edge_agent.ports import NO_SECRETS, Refused, RuntimeUnavailable, SandboxNamespaces
 from ces_edge_agent.runtimes.log_folder import LogFolder
 
 
@@ -19,12 +19,14 @@ class FakeHost:
     sandboxes: dict[str, Endpoint] = field(default_factory=dict)
     workers: dict[str, WorkerStatus] = field(default_factory=dict)
     desired: dict[str, DesiredWorker] = field(default_factory=dict)
+    secrets: dict[str, dict[str, bytes]] = field(default_factory=dict)
 
 
 class FakeRuntime:
-    """Workers are entries in a table. Commands it understands: ``exit CODE``, ``print TEXT`` (then exit 0), ``hog``
-    (ends for want of memory), ``stubborn`` (ends by SIGKILL only); any other runs until it is stopped or ``end`` is
-    called. Programs and images in ``unknown`` are refused; while not ``available``, calls raise RuntimeUnavailable."""
+    """Workers are entries in a table. Commands it understands: ``exit CODE``, ``print TEXT`` (then exit 0), ``reveal
+    SECRET`` (the same), ``hog`` (ends for want of memory), ``stubborn`` (ends by SIGKILL only); any other runs until it
+    is stopped or ``end`` is called. Programs and images in ``unknown`` are refused; while not ``available``, calls
+    raise RuntimeUnavailable."""
 
     def __init__(self, state_dir: Path, host: FakeHost | None = None) -> None:
         self.host = host or FakeHost()
@@ -59,7 +61,7 @@ class FakeRuntime:
     async def prepare(self, worker: DesiredWorker) -> None:
         self._check()
 
-    async def start(self, worker: DesiredWorker) -> None:
+    async def start(self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS) -> None:
         self._check()
         if worker.key in self.host.workers:
             return
@@ -68,6 +70,7 @@ class FakeRuntime:
             if name in self.unknown:
                 raise Refused(f"{name}: unknown on this node")
         self.host.desired[worker.key] = worker
+        self.host.secrets[worker.key] = dict(secrets)
         self.host.workers[worker.key] = WorkerStatus(
             allocation=worker.allocation,
             incarnation=worker.incarnation,
@@ -78,6 +81,9 @@ class FakeRuntime:
             self.end(worker.key, int(arguments[0]))
         elif program == "print":
             self.write(worker.allocation, f"{' '.join(arguments)}\n")
+            self.end(worker.key, 0)
+        elif program == "reveal":
+            self.write(worker.allocation, f"{secrets[arguments[0]].decode()}\n")
             self.end(worker.key, 0)
         elif program == "hog":
             self.end(worker.key, 137, f"out of memory: more than {worker.memory} bytes")

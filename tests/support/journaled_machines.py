@@ -17,7 +17,7 @@ from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import LinkStatus, WorkerStatus, WorkerUsage
 from ces_edge_agent.deadline import LAST_GRACE_S, deadline_file, read_deadline
 from ces_edge_agent.lease import Clocks
-from ces_edge_agent.ports import LogChunk, RuntimeUnavailable, SandboxNamespaces
+from ces_edge_agent.ports import NO_SECRETS, LogChunk, RuntimeUnavailable, SandboxNamespaces
 
 LOOK_S = 1.0  # how often what watches a worker looks at the deadline
 REBOOTED_EXIT = 255
@@ -154,7 +154,7 @@ class JournaledRuntime:
     async def prepare(self, worker: DesiredWorker) -> None:
         await asyncio.sleep(self.machine.fetching_s(worker.key))
 
-    async def start(self, worker: DesiredWorker) -> None:
+    async def start(self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS) -> None:
         if worker.allocation not in self.machine.sandboxes:
             raise RuntimeUnavailable(f"allocation {worker.allocation} has no sandbox yet")
         if worker.key not in self.machine.workers:

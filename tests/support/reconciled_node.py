@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from agent_parts import FakeTime, compute
@@ -12,11 +12,12 @@ from fake_runtime import FakeRuntime
 from ces_common.messages.desired import DesiredCompute, DesiredWorker
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.lease import Lease
-from ces_edge_agent.ports import RuntimeUnavailable
+from ces_edge_agent.ports import NO_SECRETS, Refused, RuntimeUnavailable
 from ces_edge_agent.reconcilers.network import NetworkReconciler
 from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 from ces_edge_agent.reconcilers.workers import WorkerReconciler
+from ces_edge_agent.secrets import SecretsAway
 
 
 class SlowRuntime(FakeRuntime):
@@ -36,13 +37,13 @@ class SlowRuntime(FakeRuntime):
         await self.prepared.wait()
         await super().prepare(worker)
 
-    async def start(self, worker: DesiredWorker) -> None:
+    async def start(self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS) -> None:
         self.calls.append(f"start {worker.key}")
         await self.go.wait()
         if self.failures:
             self.failures -= 1
             raise RuntimeUnavailable("busy")
-        await super().start(worker)
+        await super().start(worker, secrets)
 
     async def stop(self, key: str, grace_s: float) -> None:
         self.calls.append(f"stop {key}")
@@ -61,6 +62,7 @@ class WorkerNode:
         self.lease = Lease(folder, self.time.clocks())
         self.networked = {"a", "b"}
         self.changes = 0
+        self.withheld: Refused | SecretsAway | None = None  # why there are no secrets
         self.folder = folder
         self.reconciler = self.agent()
         self.renew()
@@ -69,8 +71,22 @@ class WorkerNode:
         """The reconciler of an agent that starts, with what earlier ones left on disk."""
         starts, stops = Starts(self.folder / "started.json"), StopReasons(self.folder / "stopped.json")
         return WorkerReconciler(
-            "n", self.runtime, self.kept, self.lease, starts, stops, lambda: self.networked, 5.0, self._changed
+            "n",
+            self.runtime,
+            self.kept,
+            self.lease,
+            starts,
+            stops,
+            lambda: self.networked,
+            self._secrets,
+            5.0,
+            self._changed,
         )
+
+    async def _secrets(self, worker: DesiredWorker) -> Mapping[str, bytes]:
+        if worker.secrets and self.withheld is not None:
+            raise self.withheld
+        return dict.fromkeys(worker.secrets, b"kept")
 
     def _changed(self) -> None:
         self.changes += 1

@@ -31,6 +31,7 @@ from ces_common.natsauth import (
     new_user_key,
     signature_of,
 )
+from ces_common.natsauth.secret_files import new_key
 from ces_common.natsauth.signed_requests import Purpose
 from ces_common.queuefile import QueueFile
 from ces_common.service import run_loops
@@ -41,10 +42,12 @@ from ces_manager.api.context import Context
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
 from ces_manager.duties import PROBE, Duties
+from ces_manager.job_secrets.keys import parse_keys
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.handlers import Messaging
 from ces_manager.messaging.relay import Relay
 from ces_manager.messaging.renewals import serve_renewals
+from ces_manager.messaging.secret_requests import serve_secrets
 from ces_manager.network.prober import Prober
 from ces_manager.nodes.credentials import Issuer
 from ces_manager.nodes.failure_detector import FailureDetector
@@ -54,6 +57,7 @@ from ces_manager.timeouts import Timeouts
 
 PATIENCE_S = 60.0
 TOKEN = "a-token-for-tests-only"
+SECRET_KEYS = parse_keys(new_key())
 JOB: dict[str, Any] = {
     "name": "ring",
     "tasks": [{"name": "worker", "replicas": 3, "command": ["true"], "resources": {"cpu": "500m", "memory": "64Mi"}}],
@@ -152,10 +156,12 @@ async def running_api(
         queue=queue or QueueFile(),
         live_queue=LiveQueue(bus, database.clock.steady),
         identities=Identities(database, TOKEN, provider),
+        secret_keys=SECRET_KEYS,
         issuer=Issuer(load_signing_key(trust.signing_key_file("agent")), life_s),
         agents_nats_urls=["nats://127.0.0.1:4222"] if broker is None else [broker.url],
     )
     await serve_renewals(bus, database, context.issuer, "manager")
+    await serve_secrets(bus, database, SECRET_KEYS, "manager")
     await Messaging(database, bus, timeouts, FailureDetector(database.clock.steady), measurements, broadcast).start()
     stop = asyncio.Event()
     loops = asyncio.create_task(run_loops(stop, relay.run()))

@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -61,6 +61,7 @@ class Bench:
         cpu: int = 1000,
         paused: bool = False,
         disconnect: str = "stop",
+        secrets: Sequence[str] = (),
     ) -> DesiredWorker:
         return DesiredWorker(
             allocation=allocation,
@@ -72,6 +73,7 @@ class Bench:
             image=IMAGE,
             command=list(command),
             env={"GREETING": "hello"},
+            secrets=list(secrets),
             cpu=cpu,
             memory=MEMORY,
             paused=paused,
@@ -87,6 +89,9 @@ class Bench:
 
     def prints(self, text: str) -> tuple[str, ...]:
         return ("sh", "-c", f"echo {text}")
+
+    def reveals(self, secret: str) -> tuple[str, ...]:
+        return ("sh", "-c", f"cat $CES_SECRETS_DIR/{secret}; echo")
 
     sleeps: tuple[str, ...] = ("sleep", "600")
     stubborn: tuple[str, ...] = ("python", "-uc", STUBBORN)
@@ -114,6 +119,9 @@ class FakeBench(Bench):
 
     def prints(self, text: str) -> tuple[str, ...]:
         return ("print", text)
+
+    def reveals(self, secret: str) -> tuple[str, ...]:
+        return ("reveal", secret)
 
 
 class ProcessBench(Bench):

@@ -1,4 +1,4 @@
-"""One channel of limited capacity for all tunnels of a cluster, as a radio or a single cable is."""
+"""What a cluster's tunnels travel over: a switch, or one channel of limited capacity, as a radio or a cable is."""
 
 from __future__ import annotations
 
@@ -60,37 +60,49 @@ def busiest_rate(seen: Sequence[tuple[float, int, int]], during_s: float) -> flo
 
 
 @contextmanager
-def one_medium(cluster: Cluster, rate: int) -> Iterator[Medium]:
-    """A switch that joins the cluster's hosts. Whatever one of them sends to another waits there for what all others
-    send; what they say to the manager goes its own way."""
+def one_switch(cluster: Cluster) -> Iterator[str]:
+    """The namespace of a switch that joins the cluster's hosts. What they say to the manager goes its own way."""
     names = [node.name for node in cluster.spec.topology.nodes]
-    medium = Medium(f"{cluster.spec.name}-switch", rate)
-    burst, queue = (str(int(rate / 8 * seconds)) for seconds in (BURST_S, QUEUE_S))
-    at_switch = ("ip", "-n", medium.switch, "link")
+    switch = f"{cluster.spec.name}-switch"
+    at_switch = ("ip", "-n", switch, "link")
     try:
-        _run("ip", "netns", "add", medium.switch)
+        _run("ip", "netns", "add", switch)
         _run(*at_switch, "add", "lan", "type", "bridge")
-        _run(*at_switch, "add", CHANNEL, "type", "ifb")
-        for device in ("lan", CHANNEL):
-            _run(*at_switch, "set", device, "up")
-        _run("tc", "-n", medium.switch, "qdisc", "add", "dev", CHANNEL, "root", "tbf", "rate", f"{rate}bit",
-             "burst", burst, "limit", queue)  # fmt: skip
+        _run(*at_switch, "set", "lan", "up")
         for name in names:
-            host, port = cluster.hosts.host_namespace(name), f"port-{name}"
+            host = cluster.hosts.host_namespace(name)
             # A burst of frames in one packet would be counted with the tunnel's headers once.
             _run("ip", "-n", host, "link", "add", PORT, "gso_max_segs", "1", "type", "veth",
-                 "peer", "name", port, "netns", medium.switch)  # fmt: skip
+                 "peer", "name", _port(name), "netns", switch)  # fmt: skip
             _run("ip", "-n", host, "link", "set", PORT, "up")
             for other in names:
                 if other != name:
                     _run("ip", "-n", host, "route", "add", cluster.hosts.address(other), "dev", PORT)
-            _run(*at_switch, "set", port, "master", "lan", "up")
-            _run("tc", "-n", medium.switch, "qdisc", "add", "dev", port, "ingress")
-            _run("tc", "-n", medium.switch, "filter", "add", "dev", port, "parent", "ffff:", "protocol", "ip",
-                 "u32", "match", "u32", "0", "0", "action", "mirred", "egress", "redirect", "dev", CHANNEL)  # fmt: skip
-        yield medium
+            _run(*at_switch, "set", _port(name), "master", "lan", "up")
+        yield switch
     finally:
-        subprocess.run(["ip", "netns", "del", medium.switch], check=False, capture_output=True)
+        subprocess.run(["ip", "netns", "del", switch], check=False, capture_output=True)
+
+
+@contextmanager
+def one_medium(cluster: Cluster, rate: int) -> Iterator[Medium]:
+    """A switch at which whatever one host sends to another waits for what all others send."""
+    burst, queue = (str(int(rate / 8 * seconds)) for seconds in (BURST_S, QUEUE_S))
+    with one_switch(cluster) as switch:
+        _run("ip", "-n", switch, "link", "add", CHANNEL, "type", "ifb")
+        _run("ip", "-n", switch, "link", "set", CHANNEL, "up")
+        _run("tc", "-n", switch, "qdisc", "add", "dev", CHANNEL, "root", "tbf", "rate", f"{rate}bit",
+             "burst", burst, "limit", queue)  # fmt: skip
+        for node in cluster.spec.topology.nodes:
+            port = _port(node.name)
+            _run("tc", "-n", switch, "qdisc", "add", "dev", port, "ingress")
+            _run("tc", "-n", switch, "filter", "add", "dev", port, "parent", "ffff:", "protocol", "ip",
+                 "u32", "match", "u32", "0", "0", "action", "mirred", "egress", "redirect", "dev", CHANNEL)  # fmt: skip
+        yield Medium(switch, rate)
+
+
+def _port(node: str) -> str:
+    return f"port-{node}"
 
 
 def _run(*command: str) -> str:

@@ -33,6 +33,7 @@ from stepped_loop import SteppedLoop
 from unruly_bus import PostOffice, UnrulyBus
 
 from ces_common.db import UnitOfWork, WriteTx
+from ces_common.natsauth import new_user_key
 from ces_common.queuefile import QueueFile
 from ces_compute_ctl.service import ComputeController
 from ces_core.warm_up import warm_up
@@ -252,7 +253,7 @@ class WholeWorld:
         machine = self.machines[name]
         machine.folder.mkdir(exist_ok=True)
         settings = agent_settings().model_copy(update={"node": name, "state_dir": machine.folder})
-        agent = Agent(settings, bus, JournaledRuntime(machine), machine.network, machine.clocks())
+        agent = Agent(settings, bus, JournaledRuntime(machine), machine.network, machine.clocks(), new_user_key().seed)
         self.agents[name] = agent
         await asyncio.gather(agent.reconcile(), agent.communicate())
 

@@ -25,6 +25,7 @@ KNOWN = {
         "nats.creds",
         "pgpass",
         "revocation-key.json",
+        "secrets.key",
     },
     "migrate": {"pgpass"},
     "scheduler": {"authority.pem", "nats.creds"},

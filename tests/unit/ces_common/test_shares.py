@@ -15,11 +15,26 @@ def test_shares_of_one_full_flow_each_way_fit_the_link(capacity: int) -> None:
     assert flow + return_rate(flow) + best_effort_rate(capacity) <= capacity
 
 
-@pytest.mark.parametrize("mtu", [1450, 1400, 1230])
-def test_what_tunnels_promise_of_a_medium_fits_with_the_headers_around_it(mtu: int) -> None:
-    """Full frames, one acknowledgement for two of them, and all that may go beside: 50 bytes more around each."""
-    capacity, frame, acknowledgement, around = 100_000_000, mtu + 14, 66, 50
-    flows = reservable_of_medium(capacity, tunnels=True)
-    answers = flows / (2 * frame) * (acknowledgement + around)
-    longer = 1 + around / frame
-    assert (flows + best_effort_rate(capacity)) * longer + answers <= capacity
+@pytest.mark.parametrize(
+    ("kind", "mtu"), [("vxlan", 1450), ("vxlan", 1400), ("vxlan", 1230), ("wireguard", 1370), ("wireguard", 1150)]
+)
+def test_what_tunnels_promise_of_a_medium_fits_with_the_headers_around_it(kind: str, mtu: int) -> None:
+    """Full frames, one acknowledgement for two of them, and all that may go beside, each with the headers around it."""
+    capacity, frame, acknowledgement = 100_000_000, mtu + 14, 66
+    flows = reservable_of_medium(capacity, [kind])
+    answers = flows / (2 * frame) * on_the_wire(kind, acknowledgement)
+    assert (flows + best_effort_rate(capacity)) * on_the_wire(kind, frame) / frame + answers <= capacity
+
+
+def on_the_wire(kind: str, frame: int) -> int:
+    """The length of the Ethernet frame outside."""
+    if kind == "vxlan":
+        return frame + 50
+    packet = frame + 36  # IPv4, UDP and VXLAN headers
+    return -(-packet // 16) * 16 + 32 + 42  # padded; WireGuard's header and tag; Ethernet, IPv4 and UDP headers
+
+
+def test_the_longest_headers_of_a_medium_count() -> None:
+    assert reservable_of_medium(1000, []) == reservable_of_medium(1000, ["veth"]) == 950
+    assert reservable_of_medium(1000, ["veth", "vxlan"]) == 900
+    assert reservable_of_medium(1000, ["wireguard", "vxlan"]) == 830

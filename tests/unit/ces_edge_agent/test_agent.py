@@ -12,6 +12,7 @@ from ces_common import subjects
 from ces_common.bus.port import AccessRefused, Callback, RemoteError
 from ces_common.messages.queries import LinkProbe, LinkProbed, LogAnswer, LogQuery
 from ces_common.messages.reports import (
+    LinkKeys,
     LinkReport,
     LinkStatus,
     LinkUsage,
@@ -152,6 +153,20 @@ async def test_a_link_is_probed_when_asked_and_what_cannot_be_is_told(world: Wor
         await ask("c")
 
 
+async def test_the_key_of_encrypted_links_is_told_before_there_are_any_and_replaced_when_asked(world: World) -> None:
+    await world.start()
+    await world.until(lambda: len(world.beats) > 0)
+    assert world.said["links"] == [], "a node that can encrypt nothing tells nothing"
+    with pytest.raises(RemoteError, match="no WireGuard"):
+        await world.bus.request("ces.v1.rpc.agent.n.rotate-key", b"")
+    world.network.keys = LinkKeys(keys=["A" * 43 + "="], port=51872)
+    world.network.links_changed.set()
+    told = LinkReport(node="n", links=[], encryption=world.network.keys)
+    await world.until(lambda: told in world.said["links"])
+    await world.bus.request("ces.v1.rpc.agent.n.rotate-key", b"")
+    assert world.network.rotations == 1
+
+
 async def test_measurements_that_fail_keep_no_heartbeat_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     async def away() -> Any:
         raise RuntimeUnavailable("the engine restarts")
@@ -252,4 +267,4 @@ async def test_a_bus_that_refuses_once_costs_no_connection_and_leaves_nobody_lis
         assert (bus.connections, bus.open) == (1, 0)
     world.tasks.append(asyncio.create_task(agent.communicate()))
     await world.until(lambda: agent.missing() is None)
-    assert (bus.connections, bus.open) == (1, 3)
+    assert (bus.connections, bus.open) == (1, 4)

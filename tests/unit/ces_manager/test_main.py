@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from ces_common.natsauth import init_trust
+from ces_common.natsauth.secret_files import new_key
 from ces_common.service import BadSetup
-from ces_manager.__main__ import run
+from ces_manager.__main__ import run, secret_keys_from
 from ces_manager.settings import ManagerSettings
 
 
@@ -42,10 +43,35 @@ async def test_a_wrong_file_keeps_it_from_starting_and_changes_nothing(tmp_path:
 
 
 def test_an_empty_setting_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("CES_QUEUE", "CES_OIDC_ISSUER", "CES_OIDC_GRANTS", "CES_OIDC_CA"):
+    for name in ("CES_QUEUE", "CES_OIDC_ISSUER", "CES_OIDC_GRANTS", "CES_OIDC_CA", "CES_SECRETS_KEY_FILE"):
         monkeypatch.setenv(name, "")
     read = ManagerSettings(admin_token_file=tmp_path, agent_signing_key_file=tmp_path)
     assert (read.queue, read.oidc_issuer, read.oidc_grants, read.oidc_ca) == (None, None, None, None)
+    assert read.secrets_key_file is None
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "said"),
+    [
+        (new_key(), 0o644, "can be read by others"),
+        (None, 0o600, "cannot be read"),
+        ("too short", 0o600, "holds less than"),
+        (f"{new_key()}not-a-key-in-any-way!\n", 0o600, "key 2 is not written in base64"),
+    ],
+    ids=["open", "missing", "short", "no-key"],
+)
+def test_keys_that_others_can_read_or_that_are_none_keep_it_from_starting(
+    tmp_path: Path, text: str | None, mode: int, said: str
+) -> None:
+    path = tmp_path / "secrets.key"
+    if text is not None:
+        path.write_text(text)
+        path.chmod(mode)
+    settings = ManagerSettings(admin_token_file=path, agent_signing_key_file=path, secrets_key_file=path)
+    with pytest.raises(BadSetup, match="CES_SECRETS_KEY_FILE") as refused:
+        secret_keys_from(settings)
+    assert said in str(refused.value)
+    assert text is None or text.strip().splitlines()[-1] not in str(refused.value)
 
 
 def test_a_provider_needs_to_be_said_what_its_groups_may_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from cluster_state import MBIT, job, node, view_of, wire
 from ces_common.jobfile import Flow, FlowMode
 from ces_common.messages.desired import (
     DesiredNetwork,
+    EncryptedTunnel,
     Endpoint,
     FlowClass,
     LinkDevice,
@@ -174,6 +175,23 @@ def test_tunnels_have_one_number_on_both_sides() -> None:
     assert back.vxlan == VxlanTunnel(vni=there.vxlan.vni, remote="192.0.2.1")
     assert other.vxlan.vni != there.vxlan.vni
     assert 0 < there.vxlan.vni < 2**24
+
+
+def test_neighbours_over_encrypted_links_are_told_each_others_keys() -> None:
+    keys = [letter * 43 + "=" for letter in "AEI"]
+    links = [*wire("a", "s", kind="wireguard"), *wire("s", "b", kind="wireguard")]
+    planner = Planner()
+    first = planner.plan(view_of([A, S, B], links))
+    assert first["s"].links[0].wireguard == EncryptedTunnel(keys=[], address="192.0.2.1", port=0)
+    known = [A.model_copy(update={"link_keys": keys[:2], "link_port": 51872}), S, B]
+    planned = planner.plan(view_of(known, links))
+    to_a, to_b = planned["s"].links
+    assert to_a.wireguard == EncryptedTunnel(keys=keys[:2], address="192.0.2.1", port=51872)
+    assert to_a.vxlan is not None
+    assert to_a.vxlan.remote == to_a.gateway == "10.77.1.1"
+    assert to_b.wireguard == EncryptedTunnel(keys=[], address=B.host_address, port=0)
+    assert (planned["a"].link_keys, planned["b"].link_keys) == (keys[:2], [])
+    assert planned["b"] is first["b"], "whom it does not concern, it does not concern"
 
 
 def test_a_node_that_shapes_nothing_has_endpoints_but_no_links() -> None:

@@ -13,10 +13,11 @@ from typing import Any
 
 import psutil
 
-from ces_experiments.network.row import HOSTS, Row
+from ces_experiments.network.row import HOSTS, PORT, Row
 from ces_testbed.errors import TestbedError
 
 END_S = 10.0
+LOOK_S = 0.1
 ANSWER_S = 60.0  # the longest that a host may take to apply its document
 
 
@@ -26,7 +27,16 @@ class DataPlane:
     def __init__(self, row: Row, host: int) -> None:
         self._row, self._host = row, host
         command = [sys.executable, "-m", "ces_edge_agent.dataplane", f"n{host}", row.namespace(host)]
+        if row.kind != "veth":
+            command = [sys.executable, "-m", "ces_testbed.enter", row.underlay(host), *command]
+        if row.kind == "wireguard":
+            command += [str(row.folder / f"n{host}.json"), str(PORT)] if row.folder is not None else []
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if row.kind == "wireguard":
+            told = asked(self._process, b'{"keys": true}\n', f"the data plane of n{host}")["keys"]
+            if not told:
+                raise TestbedError("links cannot be encrypted on this machine: `ces doctor` says why")
+            row.keys[host] = told
 
     def order(self, generation: int) -> float:
         """Have the host's document applied; gives the moment of the command. Raises TestbedError."""
@@ -38,6 +48,18 @@ class DataPlane:
         if answer["failed"]:
             raise TestbedError(f"n{self._host} could not apply its network: {answer['failed']}")
         return commanded
+
+    def await_links(self) -> None:
+        """Until its neighbours answer over all of them. Raises TestbedError."""
+        wanted = {f"n{peer}": "up" for peer in (self._host - 1, self._host + 1) if peer in self._row.hosts}
+        deadline = time.monotonic() + ANSWER_S
+        while True:
+            said = asked(self._process, b'{"links": true}\n', f"the data plane of n{self._host}")["links"]
+            if said == wanted:
+                return
+            if time.monotonic() > deadline:
+                raise TestbedError(f"the links of n{self._host} do not come up: {said}")
+            time.sleep(LOOK_S)
 
     def cpu_s(self) -> float:
         """CPU time that it has used so far."""
@@ -92,7 +114,11 @@ class DataPlanes:
         answer."""
         self._generation += 1
         moments = [self._pool.submit(each.order, self._generation) for each in self.of.values()]
-        return min(moment.result() for moment in moments), time.monotonic()
+        commanded, answered = min(moment.result() for moment in moments), time.monotonic()
+        if self._generation == 1:  # nothing is measured before there is a network
+            for each in self.of.values():
+                each.await_links()
+        return commanded, answered
 
     def close(self) -> None:
         self._pool.shutdown()

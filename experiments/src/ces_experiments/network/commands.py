@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import get_args
+
+from ces_common.shares import LinkKind
 from ces_experiments.common import options
 from ces_experiments.common.command import Option, command
+
+LINKS = get_args(LinkKind)
 
 network = command(
     "network",
@@ -12,6 +18,7 @@ network = command(
         Option("seconds", int, 10, "length of each measurement, seconds", more=options.between(2, 600)),
         Option("changes", int, 20, "changes of a live flow's allocation", more=options.between(1, 1000)),
         Option("seed", int, 1, "same seed, same changes"),
+        Option("links", str, "veth", f"their kind: {', '.join(LINKS)}", read=partial(options.one, known=lambda: LINKS)),
     ],
     help="Is what was allocated what flows? Rates under floods, victims, new connections, changes, many flows. "
     "As root.",

@@ -13,6 +13,7 @@ from typing import Any
 
 from rich.progress import Progress
 
+from ces_common.shares import LinkKind
 from ces_experiments.common.console import told
 from ces_experiments.common.interruption import ended_tidily
 from ces_experiments.common.machine import CoreTime
@@ -43,12 +44,14 @@ SETTLE_S = 1.0
 
 @dataclass(frozen=True)
 class Question:
-    """``rates`` in bit/s; ``seconds`` of each measurement; ``changes`` of a live flow's allocation."""
+    """``rates`` in bit/s; ``seconds`` of each measurement; ``changes`` of a live flow's allocation; ``links``: of which
+    kind they are."""
 
     rates: Sequence[int] = (MBIT, 10 * MBIT, 100 * MBIT, 1000 * MBIT)
     seconds: int = 10
     changes: int = 20
     seed: int = 1
+    links: LinkKind = "veth"
 
 
 def measure(question: Question, progress: Progress) -> Found:
@@ -63,17 +66,17 @@ def _measured(question: Question, say: Callable[[str], None]) -> dict[str, Any]:
     rates: dict[str, Any] = {}
     for rate in question.rates:
         say(f"flows of {rate / MBIT:g} Mbit/s")
-        rates[str(rate)] = rate_of_flows(rate, question.seconds)
+        rates[str(rate)] = rate_of_flows(rate, question.seconds, question.links)
     victims: dict[str, Any] = {}
     for rate in question.rates:
         say(f"a victim of {rate / MBIT:g} Mbit/s")
-        victims[str(rate)] = victim(rate, question.seconds)
+        victims[str(rate)] = victim(rate, question.seconds, question.links)
     say("elastic flows, and a reserved one that arrives")
-    borrowed = elastic(question.seconds)
+    borrowed = elastic(question.seconds, question.links)
     say(f"{question.changes} changes of a live flow's allocation")
-    changed = changes(question.changes, question.seed)
+    changed = changes(question.changes, question.seed, question.links)
     say(f"{MANY} flows through one node")
-    many = many_flows(question.seconds)
+    many = many_flows(question.seconds, question.links)
     return {"rates": rates, "victims": victims, "elastic": borrowed, "changes": changed, "many": many}
 
 
@@ -112,8 +115,8 @@ class Site:
 
 
 @contextmanager
-def site_of(bandwidth: int) -> Iterator[Site]:
-    with row_of(bandwidth) as row, closing(DataPlanes(row)) as planes:
+def site_of(bandwidth: int, links: LinkKind) -> Iterator[Site]:
+    with row_of(bandwidth, links) as row, closing(DataPlanes(row)) as planes:
         near = {job: row.worker(f"{job}1", 1, job) for job in "abs"}
         far = {job: row.worker(f"{job}3", 3, job) for job in "abs"}
         pairs = [pair for job in "ab" for pair in ((near[job], far[job]), (far[job], near[job]))]
@@ -127,9 +130,9 @@ def floods(one: Worker, other: Worker, rate: int) -> Iterator[None]:
         yield
 
 
-def rate_of_flows(rate: int, seconds: int) -> dict[str, Any]:
+def rate_of_flows(rate: int, seconds: int, links: LinkKind = "veth") -> dict[str, Any]:
     """Four flows of two jobs start at once on links that they fill, under a flood; each second of each is seen."""
-    with site_of(filled(rate, 2)) as site:
+    with site_of(filled(rate, 2), links) as site:
         site.allocate([rate] * 4)
         knocked = [(site.pairs[0]), (site.pairs[3])]
         with ExitStack() as stack:
@@ -152,9 +155,9 @@ def rate_of_flows(rate: int, seconds: int) -> dict[str, Any]:
     }
 
 
-def victim(rate: int, seconds: int) -> dict[str, Any]:
+def victim(rate: int, seconds: int, links: LinkKind = "veth") -> dict[str, Any]:
     """What a job's flows lose when another job's workers flood through their reservation, and strangers beside it."""
-    with site_of(filled(rate, 2)) as site:
+    with site_of(filled(rate, 2), links) as site:
         site.allocate([rate] * 4)
         with streams(*site.pairs[:2]) as opened:
             alone = _seconds(opened, seconds)
@@ -173,9 +176,9 @@ def victim(rate: int, seconds: int) -> dict[str, Any]:
     }
 
 
-def elastic(seconds: int) -> dict[str, Any]:
+def elastic(seconds: int, links: LinkKind = "veth") -> dict[str, Any]:
     """One job's flows borrow up to their maximum; then the other job's are reserved, and fill what was idle."""
-    with site_of(filled(ELASTIC + ARRIVING, 1)) as site:
+    with site_of(filled(ELASTIC + ARRIVING, 1), links) as site:
         borrowing, arriving = site.pairs[:2], site.pairs[2:]
         for number, (src, dst) in enumerate(borrowing, 1):
             site.row.reserve(number, src, dst, ELASTIC, ELASTIC_MOST)
@@ -204,7 +207,7 @@ def elastic(seconds: int) -> dict[str, Any]:
     }
 
 
-def changes(count: int, seed: int) -> dict[str, Any]:
+def changes(count: int, seed: int, links: LinkKind = "veth") -> dict[str, Any]:
     """How long after the command at the agents live flows have a new rate, the other flows saturated: one way by UDP,
     which shows the shaping alone, the other by TCP, which has to find the new rate by itself."""
     chance = random.Random(seed)
@@ -218,7 +221,7 @@ def changes(count: int, seed: int) -> dict[str, Any]:
     by_udp: list[float | None] = []
     by_tcp: list[float | None] = []
     stolen: list[float] = []
-    with site_of(filled(CHANGES_TO + beside, 1)) as site, ExitStack() as stack:
+    with site_of(filled(CHANGES_TO + beside, 1), links) as site, ExitStack() as stack:
         site.allocate([rates[0], rates[0], beside, beside])
         opened = stack.enter_context(streams(site.pairs[0], *site.pairs[2:]))
         datagrams = Datagrams(site.pairs[1][1])
@@ -248,9 +251,9 @@ def changes(count: int, seed: int) -> dict[str, Any]:
     }
 
 
-def many_flows(seconds: int) -> dict[str, Any]:
+def many_flows(seconds: int, links: LinkKind = "veth") -> dict[str, Any]:
     """Flows of many pairs of workers cross the middle node, all saturated, on links that they fill."""
-    with row_of(filled(MANY_RATE, MANY // 2)) as row, closing(DataPlanes(row)) as planes:
+    with row_of(filled(MANY_RATE, MANY // 2), links) as row, closing(DataPlanes(row)) as planes:
         pairs = []
         for index in range(MANY // 2):
             ends = row.worker(f"m{index}a", 1, f"m{index}"), row.worker(f"m{index}b", 3, f"m{index}")

@@ -21,7 +21,7 @@ from ces_testbed.errors import TestbedError
 
 FLOOD_PORT = 5303
 UDP_SEGMENT = 103  # udp(7)
-DATAGRAM = 1472
+DATAGRAM = 1342  # fills a frame of an encrypted link, whose MTU is 1370
 DATAGRAM_FRAME = DATAGRAM + 42
 DATAGRAMS_AT_ONCE = 40
 CATCH_UP_S = 0.1

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+_ON = {"veth": "", "vxlan": " on tunnels", "wireguard": " on encrypted links"}
+
+
 def tables(results: Mapping[str, Any]) -> list[Grid]:
     """What was aimed at and what came of it, then flows, new connections and changes."""
     return [_bar(results), _flows(results), _openings(results), _elastic(results["elastic"])]
@@ -55,7 +58,8 @@ def _bar(results: Mapping[str, Any]) -> Grid:
     rows.append(["their first second", "within 3 %", _first_second(many)])
     cpu = max(many["agent_cpu"].values())
     rows.append(["data plane's CPU meanwhile, busiest node", "under 5 % of a core", f"{cpu:.1f} %"])
-    return Grid("What was aimed at, and what was measured.", ("what", "aim", "measured"), rows)
+    links = _ON[results["question"].get("links", "veth")]
+    return Grid(f"What was aimed at, and what was measured{links}.", ("what", "aim", "measured"), rows)
 
 
 def _each_second(found: Mapping[str, Any]) -> str:

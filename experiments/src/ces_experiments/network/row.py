@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,19 +12,22 @@ from pathlib import Path
 
 from ces_common.messages.desired import (
     DesiredNetwork,
+    EncryptedTunnel,
     Endpoint,
     FlowClass,
     LinkDevice,
     PeerRoute,
     PolicyRoute,
     SubnetRoute,
+    VxlanTunnel,
 )
 from ces_common.names import link_device
-from ces_common.shares import HEADROOM, best_effort_rate, fitted, return_rate
+from ces_common.shares import HEADROOM, LinkKind, best_effort_rate, fitted, return_rate
 from ces_testbed.netlink import NAMESPACES, ensure_namespace, namespaces, remove_namespace, routing
 
 PREFIX = "netbench-"
 HOSTS = (1, 2, 3)
+PORT = 51872  # of encrypted packets, on each host
 
 
 @dataclass(frozen=True)
@@ -53,11 +57,16 @@ class Flow:
 
 @dataclass
 class Row:
-    """``bandwidth`` of every link and direction, in bit/s. All names begin with the prefix."""
+    """``bandwidth`` of every link and direction, in bit/s. All names begin with the prefix. ``kind`` of every link:
+    wires straight between data planes, or tunnels over wires between namespaces that stand for the hosts. ``keys``:
+    host -> public keys by which its neighbours encrypt; ``folder``: for the hosts' own."""
 
     prefix: str
     bandwidth: int
     hosts: Sequence[int] = HOSTS
+    kind: LinkKind = "veth"
+    folder: Path | None = None
+    keys: dict[int, list[str]] = field(default_factory=dict)
     workers: list[Worker] = field(default_factory=list)
     flows: dict[int, Flow] = field(default_factory=dict)
 
@@ -70,17 +79,29 @@ class Row:
         """Of a host's data plane."""
         return f"{self.prefix}n{host}"
 
+    def underlay(self, host: int) -> str:
+        """Stands for the host itself, where links are tunnels."""
+        return f"{self.prefix}u{host}"
+
     def add_namespace(self, name: str) -> None:
         ensure_namespace(name)
 
     def build(self) -> None:
         """The hosts with their wires."""
+        place = self.namespace if self.kind == "veth" else self.underlay
         for host in self.hosts:
-            self.add_namespace(self.namespace(host))
+            for name in {self.namespace(host), place(host)}:
+                self.add_namespace(name)
         for near, far in pairwise(self.hosts):
-            with routing(self.namespace(near)) as ip:
-                peer = {"ifname": link_device(f"n{near}"), "net_ns_fd": self.namespace(far)}
+            with routing(place(near)) as ip:
+                peer = {"ifname": link_device(f"n{near}"), "net_ns_fd": place(far)}
                 ip.link("add", ifname=link_device(f"n{far}"), kind="veth", peer=peer)
+            if self.kind != "veth":
+                for at, other in ((near, far), (far, near)):
+                    with routing(place(at)) as ip:
+                        (index,) = ip.link_lookup(ifname=link_device(f"n{other}"))
+                        ip.addr("add", index=index, address=_wire(at, other), prefixlen=24)
+                        ip.link("set", index=index, state="up")
 
     def destroy(self) -> None:
         """Whatever it was made of, if it was."""
@@ -133,13 +154,22 @@ class Row:
 
     def link(self, host: int, peer: int) -> LinkDevice:
         """A host's link to a neighbour."""
+        gateway, vni = f"10.{peer}.0.1", 100 + min(host, peer)
+        tunnel = encrypted = None
+        if self.kind == "vxlan":
+            tunnel = VxlanTunnel(vni=vni, remote=_wire(peer, host))
+        elif self.kind == "wireguard":
+            tunnel = VxlanTunnel(vni=vni, remote=gateway)
+            encrypted = EncryptedTunnel(keys=self.keys.get(peer, []), address=_wire(peer, host), port=PORT)
         return LinkDevice(
             peer=f"n{peer}",
             device=link_device(f"n{peer}"),
-            kind="veth",
+            kind=self.kind,
             bandwidth=self.bandwidth,
             best_effort=self.best_effort,
-            gateway=f"10.{peer}.0.1",
+            gateway=gateway,
+            vxlan=tunnel,
+            wireguard=encrypted,
         )
 
     def _classes(self, host: int, link: LinkDevice) -> list[FlowClass]:
@@ -168,15 +198,16 @@ def filled(rate: int, flows: int) -> int:
 
 
 @contextmanager
-def row_of(bandwidth: int) -> Iterator[Row]:
+def row_of(bandwidth: int, kind: LinkKind = "veth") -> Iterator[Row]:
     """The hosts with their wires; whatever a row was made of is gone afterwards."""
     _sweep()
-    row = Row(f"{PREFIX}{os.getpid()}-", bandwidth)
-    try:
-        row.build()
-        yield row
-    finally:
-        row.destroy()
+    with tempfile.TemporaryDirectory(prefix=PREFIX) as folder:
+        row = Row(f"{PREFIX}{os.getpid()}-", bandwidth, kind=kind, folder=Path(folder))
+        try:
+            row.build()
+            yield row
+        finally:
+            row.destroy()
 
 
 def _sweep() -> None:
@@ -185,6 +216,11 @@ def _sweep() -> None:
         pid = name.removeprefix(PREFIX).partition("-")[0]
         if not Path("/proc", pid).exists():
             remove_namespace(name)
+
+
+def _wire(at: int, other: int) -> str:
+    """A host's own address on the wire to its neighbour."""
+    return f"172.31.{min(at, other)}.{at}"
 
 
 def _hop(host: int, target: int) -> str | None:

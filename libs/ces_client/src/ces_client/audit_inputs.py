@@ -86,6 +86,7 @@ def links_of(links: Iterable[LinkView], media: Mapping[str, int]) -> dict[str, A
         "media": dict(media),
         "medium_of": {(link.src, link.dst): link.medium for link in links if link.medium is not None},
         "tunnelled": {link.medium for link in links if link.medium is not None and link.kind == "vxlan"},
+        "encrypted": {link.medium for link in links if link.medium is not None and link.kind == "wireguard"},
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import time
 import uuid
@@ -40,6 +41,7 @@ from ces_common.messages.api import (
     TopologyView,
 )
 from ces_common.messages.identities import MAX_PRIORITY, USUAL_S, AccessTokenView, Identity, NewAccessToken
+from ces_common.messages.secrets import SecretView
 from ces_common.roles import Role
 from ces_common.states import JOB_OVER
 
@@ -181,6 +183,10 @@ class Nodes(_Resource):
         """Cordon it, and have its jobs rescheduled elsewhere."""
         return self._read(NodeView, self._http.request("POST", _path("nodes", node, "drain")))
 
+    def rotate_key(self, node: str) -> NodeView:
+        """Have it replace the key by which its links are encrypted, without losing a connection."""
+        return self._read(NodeView, self._http.request("POST", _path("nodes", node, "rotate-key")))
+
     def forget(self, node: str) -> ForgottenNode:
         """Remove a node that is lost, or drained and empty, for good."""
         # A repetition would find no such node, whatever became of the first.
@@ -236,6 +242,23 @@ class Tokens(_Resource):
         return self._read(AccessTokenView, self._http.request("DELETE", _path("tokens", name)))
 
 
+class Secrets(_Resource):
+    """Secrets by name. ``tenant``: left out, that of the token."""
+
+    def put(self, name: str, value: bytes, *, tenant: str | None = None) -> SecretView:
+        """Store it, in place of another of its name; nobody is told its value again."""
+        body = {"value": base64.b64encode(value).decode()}
+        return self._read(SecretView, self._http.request("PUT", _path("secrets", name), body=body, params=_of(tenant)))
+
+    def list(self) -> Iterator[SecretView]:
+        return self._items(SecretView, "secrets")
+
+    def remove(self, name: str, *, tenant: str | None = None) -> SecretView:
+        # A repetition would find no such secret, whatever became of the first.
+        answer = self._http.request("DELETE", _path("secrets", name), params=_of(tenant), repeatable=False)
+        return self._read(SecretView, answer)
+
+
 class Client(_Resource):
     """The manager at ``url``. ``verify``: False, True or the path of a CA file. ``patience_s``: for how long a request
     that does no harm twice is repeated while the manager does not answer. A context manager; else close it.
@@ -259,6 +282,7 @@ class Client(_Resource):
         self.nodes = Nodes(self._http)
         self.topology = Topology(self._http)
         self.tokens = Tokens(self._http)
+        self.secrets = Secrets(self._http)
 
     @classmethod
     def from_context(cls, context: Context, *, patience_s: float = PATIENCE_S, answer_s: float = ANSWER_S) -> Self:
@@ -306,6 +330,10 @@ class Client(_Resource):
 def _body(document: BaseModel) -> dict[str, Any]:
     """The fields that the user wrote; defaults are left to the manager."""
     return document.model_dump(mode="json", exclude_unset=True)
+
+
+def _of(tenant: str | None) -> dict[str, str]:
+    return {} if tenant is None else {"tenant": tenant}
 
 
 def _path(*parts: str) -> str:

@@ -65,7 +65,12 @@ def load_context(environment: Mapping[str, str] = os.environ, *, cluster: str | 
     if cluster is not None:
         return read_contexts(environment).get(cluster)
     url, token = environment.get("CES_URL", "").strip(), environment.get("CES_TOKEN", "").strip()
-    contexts = Contexts() if url and token else read_contexts(environment)
+    try:
+        contexts = read_contexts(environment)
+    except BadInput:
+        if not (url and token):
+            raise
+        contexts = Contexts()
     if url:
         by_current = sorted(contexts.known, key=lambda name: name != contexts.current)
         same = (contexts.known[name] for name in by_current if contexts.known[name].url.rstrip("/") == url.rstrip("/"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,22 @@ VXLAN = (
     "ip link add ces-doctor type vxlan id 1 dstport 4789",
     "a kernel with the vxlan module; without it links between hosts cannot be made",
 )
+# Asks nftables for its generation (NFT_MSG_GETGEN), and fails where nobody answers with one.
+ASK_NFTABLES = """
+import socket, struct
+asking = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)
+asking.settimeout(2)
+asking.send(struct.pack("=IHHIIBBH", 20, 10 << 8 | 16, 1, 1, 0, 0, 0, 0))
+kind = struct.unpack_from("=IH", asking.recv(4096))[1]
+raise SystemExit(0 if kind != 2 else "the kernel has no nftables")
+"""
+NFTABLES = (
+    "nftables",
+    f"{shlex.quote(sys.executable)} -c {shlex.quote(ASK_NFTABLES)}",
+    "a kernel with nf_tables and its family netdev; without it tunnels cannot tell who sends, and are not made",
+)
+WIREGUARD = "ip link add ces-doctor type wireguard"
+TUN = Path("/dev/net/tun")
 
 
 @dataclass(frozen=True)
@@ -46,12 +63,12 @@ def examine() -> list[Finding]:
     """Every property, and what follows from them for runtimes and networks."""
     root = _root()
     namespaces = _in_namespace("network namespaces", "true", NO_NAMESPACES)
-    shaping, vxlan = (
+    shaping, vxlan, nftables = (
         _in_namespace(*trial) if root.good else Finding(trial[0], False, "not tried without root", root.remedy)
-        for trial in (SHAPING, VXLAN)
+        for trial in (SHAPING, VXLAN, NFTABLES)
     )
-    engine = _engine()
-    found = [_machine(), _python(), root, namespaces, shaping, vxlan, engine, _gpu(), _broker()]
+    engine, encryption = _engine(), _wireguard(root.good)
+    found = [_machine(), _python(), root, namespaces, shaping, vxlan, nftables, encryption, engine, _gpu(), _broker()]
     return [*found, _runtimes(engine), _networks(root.good and namespaces.good and shaping.good)]
 
 
@@ -92,6 +109,20 @@ def _try(*command: str) -> str | None:
         return None
     lines = (done.stderr or done.stdout).strip().splitlines()
     return lines[-1] if lines else f"{command[0]} ended with status {done.returncode}"
+
+
+def _wireguard(root: bool) -> Finding:
+    """By which implementation an agent here would encrypt links."""
+    if root and _try("unshare", "--net", "sh", "-c", WIREGUARD) is None:
+        return Finding("WireGuard", True, "in the kernel")
+    program = shutil.which("wireguard-go")
+    if program is None:
+        remedy = "apt-get install wireguard-go, or a kernel with the wireguard module; without it no link is encrypted"
+        return Finding("WireGuard", False, "neither in the kernel nor as a program", remedy)
+    if not TUN.exists():
+        remedy = f"give it {TUN}: modprobe tun, or in a container --device {TUN}"
+        return Finding("WireGuard", False, f"{program}, but there is no {TUN}", remedy)
+    return Finding("WireGuard", True, f"{program}, a program; several times slower than in a kernel")
 
 
 def _engine() -> Finding:

@@ -62,8 +62,8 @@ class Http:
             raise bad_field("The token cannot be sent", "token", "it has characters that no token has", "copy it again")
         self.url = url.rstrip("/")
         self._patience_s = patience_s
-        pin = fingerprint_of(token) if token is not None and verify is True and url.startswith("https:") else None
-        if pin is not None and transport is None:
+        pin = fingerprint_of(token or "") if urlsplit(url).scheme == "https" else None
+        if pin is not None and verify is True and transport is None:
             transport = PinnedTransport(self.url, pin)
         self._client = httpx.Client(
             base_url=f"{self.url}/v1/",

@@ -10,8 +10,17 @@ from urllib.parse import urlsplit
 
 from ces_client.errors import Unreachable, bad_field
 from ces_client.http import CONNECT_S
-from ces_common.hosts import is_here
-from ces_common.tls.pins import Untrusted, authority_at, fingerprint, fingerprint_of, said_authorities
+from ces_common.hosts import is_loopback
+from ces_common.natsauth.secret_files import write_secret
+from ces_common.tls.pins import (
+    Untrusted,
+    authority_at,
+    certificates_in,
+    fingerprint,
+    fingerprint_of,
+    pem_of,
+    said_authorities,
+)
 
 NOBODY = "check that the manager runs there, and that the URL is right"
 
@@ -19,7 +28,7 @@ NOBODY = "check that the manager runs there, and that the URL is right"
 def check_encrypted(url: str, insecure: bool, remedy: str) -> None:
     """Raises BadInput for a URL at which the token would go through others' hands in the clear."""
     parts = urlsplit(url)
-    if parts.scheme == "http" and not insecure and not is_here(parts.hostname or ""):
+    if parts.scheme == "http" and not insecure and not is_loopback(parts.hostname or ""):
         raise bad_field(f"{url} is in the clear", "url", "whoever is on the way would read the token", remedy)
 
 
@@ -36,7 +45,7 @@ def find_authority(url: str, token: str, named: str | None, confirm: Callable[[s
             return None
         offered = said_authorities(url)[0]
         if confirm(fingerprint(offered)):
-            return offered
+            return pem_of(offered)
     except Untrusted as error:
         raise bad_field(f"{url} is not to be trusted", "url", str(error), "ask who runs it for a token") from error
     except (OSError, ValueError) as error:
@@ -52,8 +61,8 @@ def find_authority(url: str, token: str, named: str | None, confirm: Callable[[s
 def keep_authority(folder: Path, certificate: str) -> Path:
     """Write the certificate to a file of its own; returns where."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file = folder / f"{fingerprint(certificate)}.pem"
-    file.write_text(certificate)
+    file = folder / f"{fingerprint(certificates_in(certificate)[0])}.pem"
+    write_secret(file, certificate)
     return file
 
 

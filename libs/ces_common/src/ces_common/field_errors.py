@@ -7,12 +7,13 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from ces_common.jobfile import ARCH, ENV_NAME, NAME, NODE_NAME
+from ces_common.jobfile import ARCH, ENV_NAME, FILE_NAME, NAME, NODE_NAME
 
 _SPELT = {
     NAME: "use 1 to 63 lower-case letters, digits and '-', the first and the last a letter or digit",
     NODE_NAME: "use 1 to 63 letters, digits, '_' and '-'",
     ENV_NAME: "use letters, digits and '_', the first no digit",
+    FILE_NAME: "use 1 to 63 letters, digits, '.', '_' and '-', the first a letter, a digit or '_'",
     ARCH: "use 1 to 32 lower-case letters, digits and '_', like x86_64 or aarch64",
 }
 _FIELDS = "must hold fields with values"

@@ -1,4 +1,4 @@
-"""Which hosts are this machine, so that nothing on the way to them can listen."""
+"""Which hosts are this machine."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from typing import Final
 EMULATED: Final = ip_network("198.18.0.0/15")  # where a local cluster has its services listen when it emulates hosts
 
 
-def is_here(host: str) -> bool:
-    """Whether the host is this machine, or part of the network that it emulates."""
+def is_loopback(host: str) -> bool:
+    """Whether what is said there stays on this machine."""
     try:
-        address = ip_address(host)
+        return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-    return address.is_loopback or (address.version == 4 and address in EMULATED)
+
+
+def is_here(host: str) -> bool:
+    """Whether the host is this machine, or part of the network that it may emulate: no proxy leads there."""
+    try:
+        return is_loopback(host) or ip_address(host) in EMULATED
+    except ValueError:
+        return False

@@ -8,7 +8,16 @@ from collections.abc import Set
 from itertools import permutations
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from ces_common.disconnect import DEFAULT, Disconnect
 from ces_common.names import NODE_MARK, node_end
@@ -18,6 +27,7 @@ MAX_TASKS = 512
 MAX_LABELS = 256  # of a node, and those that a task asks for
 MAX_ENV = 1024  # variables of one task
 MAX_DATASETS = 64  # of one input
+MAX_SECRETS = 16  # of one task
 MAX_FLOWS = 4096  # a plan and its commitment travel in one message each
 MAX_INPUTS = 120_000  # characters of one task's: Linux lets no variable, so CES_INPUTS, have more than 128 KiB
 ABOUT_INPUT = 150  # characters of an input in CES_INPUTS beside its names, at most
@@ -46,6 +56,7 @@ NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
 NODE_NAME = r"^[A-Za-z0-9_-]{1,63}$"
 ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 ARCH = r"^[a-z0-9_]{1,32}$"
+FILE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$"  # of a secret: none leads out of its folder
 _DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 Plain = AfterValidator(_without_null)
 Name = Annotated[str, StringConstraints(pattern=NAME)]
@@ -53,6 +64,7 @@ NodeName = Annotated[str, StringConstraints(pattern=NODE_NAME)]
 DatasetName = Annotated[str, AfterValidator(_dataset_name)]
 Label = Annotated[str, StringConstraints(min_length=1, max_length=128), Plain]
 EndName = Annotated[str, StringConstraints(max_length=128)]  # a task's, or a node's with its mark
+SecretName = Annotated[str, StringConstraints(pattern=FILE_NAME)]
 EnvName = Annotated[str, StringConstraints(pattern=ENV_NAME, max_length=128)]
 
 
@@ -80,6 +92,16 @@ class Constraints(Document):
     labels: Annotated[dict[Label, Label], Field(max_length=MAX_LABELS)] = {}
 
 
+class Secret(Document):
+    """A secret of the job's tenant, by the name that it is stored under."""
+
+    stored: SecretName = Field(alias="from")
+
+    @model_serializer
+    def _as_written(self) -> dict[str, str]:
+        return {"from": self.stored}
+
+
 class TaskGroup(Document):
     name: Name
     replicas: Annotated[int, Field(ge=1, le=MAX_TASKS)] = 1
@@ -89,6 +111,7 @@ class TaskGroup(Document):
     env: Annotated[
         dict[EnvName, Annotated[str, StringConstraints(max_length=32768), Plain]], Field(max_length=MAX_ENV)
     ] = {}
+    secrets: Annotated[dict[SecretName, Secret], Field(max_length=MAX_SECRETS)] = {}
     resources: Resources = Resources()
     constraints: Constraints = Constraints()
 
@@ -166,7 +189,8 @@ class Restart(Document):
 
 
 class Task(BaseModel):
-    """One task of a job, written out. ``cpu`` in millicores, ``memory`` in bytes."""
+    """One task of a job, written out. ``cpu`` in millicores, ``memory`` in bytes. ``secrets``: file -> the name that it
+    is stored under."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -175,6 +199,7 @@ class Task(BaseModel):
     image: str | None = None
     command: list[str] = []
     env: dict[str, str] = {}
+    secrets: dict[str, str] = {}
     cpu: int
     memory: int
     gpu: int = 0
@@ -304,6 +329,7 @@ class JobFile(Document):
                         image=group.image,
                         command=group.argv,
                         env=dict(group.env),
+                        secrets={name: secret.stored for name, secret in group.secrets.items()},
                         cpu=group.resources.cpu,
                         memory=group.resources.memory,
                         gpu=group.resources.gpu,

@@ -37,8 +37,8 @@ class ServiceSettings(BaseSettings):
 
     @model_validator(mode="after")
     def _all_or_none_encrypted(self) -> Self:
-        if len({urlsplit(url).scheme == "tls" for url in self.nats_urls}) > 1:
-            raise ValueError("CES_NATS_URLS: begin all of them with tls://, or none")
+        if not all(self.nats_urls) or {urlsplit(url).scheme for url in self.nats_urls} not in ({"tls"}, {"nats"}):
+            raise ValueError("CES_NATS_URLS: begin all of them with tls://, or all with nats://")
         return self
 
     @property

@@ -22,6 +22,7 @@ ALL_HEARTBEATS: Final = f"{PREFIX}.hb.*"
 ALL_REPORTS: Final = f"{PREFIX}.agent.*.*"
 ALL_FETCHES: Final = f"{PREFIX}.fetch.*.*"
 ALL_RENEWALS: Final = f"{PREFIX}.renew.*"
+ALL_SECRETS: Final = f"{PREFIX}.secrets.*"
 
 DESIRED_BUCKET: Final = "ces_desired"
 DESIRED_STREAM: Final = f"KV_{DESIRED_BUCKET}"
@@ -105,6 +106,17 @@ def parse_renewal(subject: str) -> str:
     return node_name(node)
 
 
+def secrets(node: str) -> str:
+    """The subject on which a node asks for the secrets of a task that it is to start."""
+    return f"{PREFIX}.secrets.{node_name(node)}"
+
+
+def parse_secrets(subject: str) -> str:
+    """The node that asks. Raises BadName."""
+    (node,) = _rest(subject, "secrets", 1)
+    return node_name(node)
+
+
 def report(node: str, kind: ReportKind) -> str:
     """The subject an agent reports on about itself."""
     return f"{PREFIX}.agent.{node_name(node)}.{_one_of(kind, REPORT_KINDS, 'report')}"
@@ -183,7 +195,8 @@ def answered_to(subject: str) -> str:
     """How the reply subject of a request on ``subject`` must begin: with the node's own inbox where nodes ask, with
     any inbox where services do."""
     family, _, rest = subject.removeprefix(f"{PREFIX}.").partition(".")
-    return f"{inbox_prefix(rest.partition('.')[0])}." if family in ("hb", "fetch", "renew") else "_INBOX."
+    nodes_ask = family in ("hb", "fetch", "renew", "secrets")
+    return f"{inbox_prefix(rest.partition('.')[0])}." if nodes_ask else "_INBOX."
 
 
 def stream_of(subject: str) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 from ces_client import Client, Context, save_context
 from ces_common.nats_server import find_nats_server
 from ces_common.natsauth import init_trust, save_credentials, server_config
-from ces_common.natsauth.secret_files import write_secret
+from ces_common.natsauth.secret_files import new_key, write_secret
 from ces_common.runtime import RuntimeKind
 from ces_common.tls.certificates import Authority, init_authority, renew
 from ces_common.tls.pins import pinned, secret_of
@@ -211,6 +211,8 @@ class Cluster:
         if authority is not None:
             self._token = pinned(secret_of(self._token), authority.fingerprint)
         write_secret(self.files.token, self._token + "\n")
+        if not self.files.secrets_key.exists():
+            write_secret(self.files.secrets_key, new_key())
         trust = init_trust(self.files.trust)
         for name in (MANAGER, *CONTROLLERS):
             save_credentials(layout.credentials(name), trust.new_credentials(name, name))

@@ -189,10 +189,14 @@ class Hosts:
     def _remove_stale_wires(self, node: str) -> None:
         peers = {b if a == node else a for a, b in self.topology.wires if node in (a, b)}
         keep = {link_device(peer) for peer in peers}
-        vxlan = {link_device(link.dst) for link in self.topology.links if link.src == node and link.kind == "vxlan"}
+        tunnels = {
+            link_device(link.dst if link.src == node else link.src)
+            for link in self.topology.links
+            if node in (link.src, link.dst) and link.kind != "veth"
+        }
         with routing(data_plane(self.cluster, node)) as ip:
             for device in devices(ip, "to-"):
-                if device not in keep | vxlan:
+                if device not in keep | tunnels:
                     delete_device(ip, device)
 
 

@@ -62,6 +62,7 @@ DECIDED = {
     "CES_QUEUE": "use --queue",
     "CES_REVOCATION_KEY_FILE": _ITS_OWN,
     "CES_RUNTIME": "use --runtime",
+    "CES_SECRETS_KEY_FILE": _ITS_OWN,
     "CES_STATE_DIR": _ITS_OWN,
     "CES_TLS_DIR": _ITS_OWN,
 }
@@ -165,6 +166,7 @@ def manager_service(layout: Layout, trust: Trust, name: str = MANAGER) -> Servic
         "CES_ADMIN_TOKEN_FILE": str(layout.files.token),
         "CES_AGENT_SIGNING_KEY_FILE": str(trust.signing_key_file(AGENT)),
         "CES_REVOCATION_KEY_FILE": str(trust.revocation_key_file),
+        "CES_SECRETS_KEY_FILE": str(layout.files.secrets_key),
         "CES_ADVERTISED_NATS_URLS": layout.nats_url,
     }
     if layout.encrypted:

@@ -94,6 +94,7 @@ class Files:
         self.progress = self.logs / "progress.jsonl"  # kept: it tells how the cluster ended
         self.processes = self.root / "processes.json"
         self.token = self.root / "admin.token"
+        self.secrets_key = self.root / "secrets.key"
         self.database = self.root / "ces.db"
         self.trust = self.root / "trust"
         self.tls = self.root / "tls"
@@ -105,7 +106,7 @@ class Files:
 
     def own(self) -> list[Path]:
         """All that a cluster writes here but its logs; the spec last, which marks the folder as a cluster's."""
-        keys = (self.token, self.trust, self.tls, self.credentials)
+        keys = (self.token, self.secrets_key, self.trust, self.tls, self.credentials)
         fixed = (self.addresses, self.processes, *keys, self.nats, self.agents)
         return [*fixed, *self.root.glob(self.database.name + "*"), self.spec]
 

@@ -95,7 +95,7 @@ class Topology(Document):
 
     @property
     def wires(self) -> list[tuple[str, str]]:
-        """Pairs of nodes that a cable joins, each once, in the file's order (VXLAN links need none)."""
+        """Pairs of nodes that a cable joins, each once, in the file's order (tunnels need none)."""
         pairs: dict[tuple[str, str], None] = {}
         for link in self.links:
             if link.kind == "veth":

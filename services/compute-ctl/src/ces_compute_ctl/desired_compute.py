@@ -106,6 +106,7 @@ def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: 
         image=task.image,
         command=task.command,
         env={**task.env, **shared, **own},
+        secrets=sorted(task.secrets),
         cpu=task.cpu,
         memory=task.memory,
         gpu=task.gpu,

@@ -56,8 +56,11 @@ def make_runtime(settings: AgentSettings) -> Runtime:
 def make_network(settings: AgentSettings) -> Network:
     if settings.network == "tc":
         from ces_edge_agent.dataplane.tc_network import TcNetwork
+        from ces_edge_agent.dataplane.wireguard.tunnels import TunnelSettings
 
-        return TcNetwork(settings.node, settings.data_plane)
+        keys = settings.state_dir / "link-keys.json"
+        tunnels = TunnelSettings(keys, settings.wireguard_port, settings.link_key_days * 86400)
+        return TcNetwork(settings.node, settings.data_plane, tunnels=tunnels)
     from ces_edge_agent.dataplane.none import NoNetwork
 
     return NoNetwork(settings.node)
@@ -75,7 +78,7 @@ async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
     }
     bus = bus_from(settings.model_copy(update=told), settings.node)
     clocks = machine_clocks()
-    agent = Agent(settings, bus, runtime, network, clocks)
+    agent = Agent(settings, bus, runtime, network, clocks, membership.held().seed)
     checked = manager_trust(settings, membership)
     renewal = Renewal(bus, membership, settings.node, settings.manager_url, checked, clocks.steady)
     try:

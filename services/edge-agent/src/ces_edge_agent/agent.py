@@ -35,6 +35,7 @@ from ces_edge_agent.reconcilers.network import NetworkReconciler
 from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 from ces_edge_agent.reconcilers.workers import WorkerReconciler
+from ces_edge_agent.secrets import Secrets
 from ces_edge_agent.settings import AgentSettings
 
 log = structlog.get_logger()
@@ -57,7 +58,11 @@ def machine_clocks() -> Clocks:
 
 
 class Agent:
-    def __init__(self, settings: AgentSettings, bus: Bus, runtime: Runtime, network: Network, clocks: Clocks) -> None:
+    """``seed``: of the key that the node has joined with."""
+
+    def __init__(
+        self, settings: AgentSettings, bus: Bus, runtime: Runtime, network: Network, clocks: Clocks, seed: str
+    ) -> None:
         self._settings, self._bus, self._runtime, self._network, self._clocks = settings, bus, runtime, network, clocks
         node, folder = settings.node, settings.state_dir
         self._boot = uuid4().hex
@@ -77,6 +82,7 @@ class Agent:
             Starts(folder / "started.json"),
             StopReasons(folder / "stopped.json"),
             self.network.networked,
+            Secrets(bus, node, seed).of,
             settings.stop_grace_s,
             self._workers_changed,
         )
@@ -114,7 +120,7 @@ class Agent:
             self._connected = True
         async with AsyncExitStack() as subscriptions:
             subscriptions.push_async_callback((await self._bus.kv_subscribe(node, self._take)).close)
-            for operation, handler in (("logs", self._logs), ("probe", self._probe)):
+            for operation, handler in (("logs", self._logs), ("probe", self._probe), ("rotate-key", self._rotate_key)):
                 serving = await self._bus.serve(subjects.agent_rpc(node, operation), handler)
                 subscriptions.push_async_callback(serving.close)
             await asyncio.gather(
@@ -281,12 +287,16 @@ class Agent:
                 repetition.restart()
 
     async def _send_links(self) -> None:
-        """Send the state of all links whenever one changed, and again."""
+        """Send the state of all links, and the keys by which they are encrypted, whenever that changed, and again."""
         repetition = Repetition(self._settings.heartbeat_s)
         while True:
             links = await self._measured(self._network.links(), [])
-            if links and self._known and repetition.due(asyncio.get_running_loop().time(), links):
-                await self._report("links", LinkReport(node=self._settings.node, links=links))
+            report = LinkReport(
+                node=self._settings.node, links=links, encryption=await self._measured(self._network.encryption(), None)
+            )
+            told = links or report.encryption is not None
+            if told and self._known and repetition.due(asyncio.get_running_loop().time(), report):
+                await self._report("links", report)
             if await self._network.links_changed.wait(self._settings.heartbeat_s):
                 repetition.restart()
 
@@ -331,6 +341,13 @@ class Agent:
             return (await self._network.probe(query)).encode()
         except DataPlaneError as error:
             raise RemoteError("not-probed", str(error)) from error
+
+    async def _rotate_key(self, _: Message) -> bytes:
+        try:
+            await self._network.rotate_key()
+        except DataPlaneError as error:
+            raise RemoteError("not-rotated", str(error)) from error
+        return b""
 
     async def _housekeeping(self) -> None:
         while True:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx
 import structlog
 
-from ces_common.hosts import is_here
+from ces_common.hosts import is_loopback
 from ces_common.messages.api import JoinAnswer, JoinRequest
 from ces_common.natsauth import SIGNATURE, UserKey, credentials_file, new_user_key, read_credentials, signature_of
 from ces_common.natsauth.credentials import Credentials
@@ -124,7 +124,7 @@ async def ensure_joined(settings: AgentSettings) -> Membership:
 def is_encrypted(url: str) -> bool:
     """Whether what is said there is encrypted, or stays on this machine."""
     parts = urlsplit(url)
-    return parts.scheme not in ("http", "nats") or is_here(parts.hostname or "")
+    return parts.scheme in ("https", "tls") or is_loopback(parts.hostname or "")
 
 
 def _check_encrypted(settings: AgentSettings, url: str) -> None:
@@ -150,9 +150,13 @@ def manager_trust(settings: AgentSettings, membership: Membership) -> ssl.SSLCon
 async def _find_authority(settings: AgentSettings, membership: Membership, token: str) -> None:
     """Have what the token names ready, before anything is said to whoever answers. Raises JoinRefused."""
     wanted = fingerprint_of(token)
-    if settings.ca is not None or wanted is None or not settings.manager_url.startswith("https://"):
+    if settings.ca is not None or wanted is None:
         membership.trust(None)
         return
+    if urlsplit(settings.manager_url).scheme != "https":
+        raise JoinRefused(
+            f"the token is of a cluster that speaks TLS: CES_MANAGER_URL ({settings.manager_url}) must be https://"
+        )
     while True:
         try:
             membership.trust(await asyncio.to_thread(authority_at, settings.manager_url, wanted))

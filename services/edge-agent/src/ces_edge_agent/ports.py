@@ -8,16 +8,21 @@ from __future__ import annotations
 import socket
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 from ces_common.messages.desired import DesiredNetwork, DesiredWorker, Endpoint
 from ces_common.messages.queries import LinkProbe, LinkProbed
-from ces_common.messages.reports import FlowUsage, LinkStatus, LinkUsage, WorkerStatus, WorkerUsage
+from ces_common.messages.reports import FlowUsage, LinkKeys, LinkStatus, LinkUsage, WorkerStatus, WorkerUsage
 from ces_common.service import Hint
 
 # Allocation -> the network namespace of its sandbox, None where the runtime isolates no network. The name is opaque to
 # the agent: runtime and network of one node agree on what it means (on Linux, the file of the namespace).
 SandboxNamespaces = Mapping[str, str | None]
+
+
+SECRETS_DIR = "CES_SECRETS_DIR"
+NO_SECRETS: Mapping[str, bytes] = MappingProxyType({})
 
 
 class Refused(Exception):
@@ -86,8 +91,10 @@ class Runtime(Protocol):
     async def prepare(self, worker: DesiredWorker) -> None:
         """Fetch what its start needs, which may take long. Raises Refused or RuntimeUnavailable."""
 
-    async def start(self, worker: DesiredWorker) -> None:
-        """Start it in its allocation's sandbox. Raises Refused or RuntimeUnavailable."""
+    async def start(self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS) -> None:
+        """Start it in its allocation's sandbox. ``secrets``: file -> content, for the worker alone, in the folder that
+        its ``CES_SECRETS_DIR`` names; they are gone as soon as it has ended, also where no agent runs then. Raises
+        Refused or RuntimeUnavailable."""
 
     async def stop(self, key: str, grace_s: float) -> None:
         """SIGTERM, then after the grace SIGKILL; returns when it has ended."""
@@ -119,10 +126,16 @@ class Network(Protocol):
 
     @property
     def links_changed(self) -> Hint:
-        """Set whenever ``links`` may have something new to say."""
+        """Set whenever ``links`` or ``encryption`` may have something new to say."""
 
     async def links(self) -> list[LinkStatus]:
         """The state of every desired link; empty where links are not watched."""
+
+    async def encryption(self) -> LinkKeys | None:
+        """By which keys neighbours encrypt links with this node; None where it can encrypt none."""
+
+    async def rotate_key(self) -> None:
+        """Replace the key by which links are encrypted, once neighbours know the next one. Raises DataPlaneError."""
 
     async def probe(self, query: LinkProbe) -> LinkProbed:
         """Measure the wire to a neighbour, one link at a time. Raises DataPlaneError."""

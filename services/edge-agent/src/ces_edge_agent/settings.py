@@ -50,6 +50,8 @@ class AgentSettings(ServiceSettings):
     runtime: RuntimeKind = RuntimeKind.PROCESS
     network: Literal["tc", "none"] = "none"
     data_plane: str = DATA_PLANE
+    wireguard_port: Annotated[int, Field(ge=1, le=65535)] = 51872  # UDP, of encrypted links
+    link_key_days: Annotated[float, Field(gt=0)] = 30.0  # the age at which their key is replaced
     cluster: str = "ces"  # tells containers of several clusters on one engine apart
     sandbox_image: str = "ces-sandbox"
     allowed_images: Annotated[list[str], NoDecode] = ["ces-worker-*"]

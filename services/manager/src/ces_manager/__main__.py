@@ -28,12 +28,15 @@ from ces_manager.certificates import certificates_from
 from ces_manager.clock import Clock
 from ces_manager.database import Database
 from ces_manager.duties import HISTORY, PROBE, RELAY, TIME, Duties
+from ces_manager.job_secrets.keys import SecretKeys, parse_keys
+from ces_manager.job_secrets.store import has_former, reseal
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.controllers import hear_controllers
 from ces_manager.messaging.handlers import SERVICE, Messaging
 from ces_manager.messaging.peers import Peers
 from ces_manager.messaging.relay import Relay
 from ces_manager.messaging.renewals import serve_renewals
+from ces_manager.messaging.secret_requests import serve_secrets
 from ces_manager.messaging.streams import StreamKeeper
 from ces_manager.network.prober import Prober
 from ces_manager.nodes.credentials import Issuer
@@ -72,7 +75,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     except ValueError as error:
         raise BadSetup(f"CES_AGENT_SIGNING_KEY_FILE: {error}") from error
     issuer = Issuer(signing_key, settings.credential_days * DAY_S)
-    claims, queue = claims_from(settings), read_queue(settings.queue)
+    claims, secret_keys, queue = claims_from(settings), secret_keys_from(settings), read_queue(settings.queue)
     if settings.migrate:
         await migrated(settings.database_url)
     timeouts = settings.timeouts()
@@ -111,6 +114,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         live_queue=LiveQueue(bus, database.clock.steady),
         issuer=issuer,
         identities=Identities(database, secret_of(token), _provider(settings, queue)),
+        secret_keys=secret_keys,
         agents_nats_urls=settings.agents_nats_urls,
         authority=certificates.authority if certificates is not None else None,
     )
@@ -129,11 +133,15 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         bus.on_reconnect(reconnected)
         await hear_controllers(bus, failure_detector)
         await serve_renewals(bus, database, issuer, SERVICE)
+        await serve_secrets(bus, database, secret_keys, SERVICE)
         await peers.start(news, lambda beat: measurements.heard(beat, database.clock.now()))
         await messaging.start(streams.made)
         started.set()
         duties.hint.set()
-        await asyncio.gather(relay.run(), peers.run())
+        loops = [relay.run(), peers.run()]
+        if secret_keys is not None:
+            loops.append(resealed(database, secret_keys))
+        await asyncio.gather(*loops)
 
     async def keep_streams() -> None:
         await started.wait()
@@ -172,6 +180,30 @@ def claims_from(settings: ManagerSettings) -> AccountClaims | None:
         return AccountClaims(settings.nats_urls, load_revocation_key(path), tls_from(settings))
     except ValueError as error:
         raise BadSetup(f"CES_REVOCATION_KEY_FILE: {error}") from error
+
+
+def secret_keys_from(settings: ManagerSettings) -> SecretKeys | None:
+    """Raises BadSetup where they cannot be used."""
+    path = settings.secrets_key_file
+    if path is None:
+        return None
+    try:
+        return parse_keys(read_secret(path, "CES_SECRETS_KEY_FILE"))
+    except ValueError as error:
+        raise BadSetup(f"CES_SECRETS_KEY_FILE: {path}: {error}") from error
+
+
+async def resealed(database: Database, keys: SecretKeys) -> None:
+    """Have the first key encrypt all secrets, waiting for a database that is away."""
+    while True:
+        try:
+            if await database.read(lambda tx: has_former(tx, keys)):
+                count = await database.write(lambda tx: reseal(tx, keys))
+                log.info("secrets are encrypted with another key now: the first in its file", count=count)
+            return
+        except UNAVAILABLE as error:
+            log.warning("the database does not answer", error=cause_of(error))
+            await asyncio.sleep(DATABASE_RETRY_S)
 
 
 async def migrated(url: str) -> None:

@@ -20,6 +20,7 @@ from ces_manager.settings import ManagerSettings
 log = structlog.get_logger()
 LOOK_S: Final = 600.0  # at most, between two looks at the files
 RETRY_S: Final = 5.0
+SOON: Final = timedelta(days=60)  # before the authority ends, after which everybody has to be told of another
 GROUP_MAY_READ: Final = 0o640
 """NATS is another user: the folder of its certificate belongs to its group."""
 
@@ -41,7 +42,8 @@ class Certificates:
         self.tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         try:
             self.authority: Authority = init_authority(folder)
-            self._refresh()
+            self._renew()
+            self._load()
         except (OSError, ValueError) as error:  # an ssl.SSLError is an OSError
             raise BadSetup(f"CES_TLS_DIR: {folder}: {error}") from error
 
@@ -49,20 +51,26 @@ class Certificates:
         while True:
             pause_s = min(LOOK_S, self._life.total_seconds() / 20)
             try:
-                await asyncio.to_thread(self._refresh)
+                await asyncio.to_thread(self._renew)
+                self._load()  # here, where connections begin: no other thread may change what they begin with
                 if not await self._tell_broker():
                     pause_s = min(pause_s, RETRY_S)
             except (OSError, ValueError) as error:
                 log.error("the certificates cannot be renewed or read", error=str(error))
             await asyncio.sleep(pause_s)
 
-    def _refresh(self) -> None:
+    def _renew(self) -> None:
         """Raises OSError, ValueError."""
         now = datetime.now(UTC)
         if renew(self._own, self.authority, self._names, self._life, now):
             log.info("certificate made", server="api", names=self._names)
         if self._brokers and renew(self._brokers, self.authority, self._names, self._life, now, mode=GROUP_MAY_READ):
             log.info("certificate made", server="nats", names=self._names)
+        if (end := self.authority.certificate.not_valid_after_utc) - now < SOON:
+            log.warning("the authority ends soon; see what to do in the guide to TLS", ends=end.isoformat())
+
+    def _load(self) -> None:
+        """Raises OSError."""
         if (digest := _digest(self._own)) != self._loaded:
             self.tls.load_cert_chain(self._own)
             self._loaded = digest

@@ -8,6 +8,7 @@ from ces_manager.errors import Invalid
 
 _JOB = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")  # a ULID
 _NODE = re.compile(r"[A-Za-z0-9_-]{1,63}")
+_SECRET = re.compile(r"[a-z0-9-]{1,63}/[A-Za-z0-9._-]{1,63}")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
@@ -19,6 +20,15 @@ def job_cursor(cursor: str | None) -> str | None:
 def node_cursor(cursor: str | None) -> str | None:
     """The name of the last node seen. Raises Invalid."""
     return _checked(cursor, _NODE)
+
+
+def secret_cursor(cursor: str | None) -> tuple[str, str] | None:
+    """Tenant and name of the last secret seen. Raises Invalid."""
+    checked = _checked(cursor, _SECRET)
+    if checked is None:
+        return None
+    tenant, _, name = checked.partition("/")
+    return tenant, name
 
 
 def cursor_number(cursor: str | None) -> int:

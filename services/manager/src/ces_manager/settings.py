@@ -40,9 +40,10 @@ def provider_url(url: str) -> str:
 class ManagerSettings(QueueSettings):
     """``admin_token_file`` holds the API's bearer token, ``agent_signing_key_file`` the seed of the scoped key that
     signs agents' credentials, ``revocation_key_file`` what it takes to have the credential of a forgotten node or a
-    replaced device refused (which stays good until it ends where this is left out). These files must be readable by
-    their owner only. ``oidc_issuer``: an OpenID provider whose tokens admit people, if they are for
-    ``oidc_audience``, as the file ``oidc_grants`` says.
+    replaced device refused (which stays good until it ends where this is left out), ``secrets_key_file`` the keys that
+    encrypt jobs' secrets (none are kept where this is left out). These files must be readable by their owner only.
+    ``oidc_issuer``: an OpenID provider whose tokens admit people, if they are for ``oidc_audience``, as the file
+    ``oidc_grants`` says.
 
     ``tls_dir``: the folder of the authority (``authority.pem`` and, where certificates are made here,
     ``authority.key``; made if there is none) and of the API's certificate (``api.pem``); left out, the API is plain
@@ -55,6 +56,7 @@ class ManagerSettings(QueueSettings):
     admin_token_file: Path
     agent_signing_key_file: Path
     revocation_key_file: Path | None = None
+    secrets_key_file: Path | None = None
     oidc_issuer: Annotated[str, AfterValidator(provider_url)] | None = None
     oidc_audience: str = "ces"
     oidc_grants: Path | None = None
@@ -91,7 +93,9 @@ class ManagerSettings(QueueSettings):
             raise ValueError("CES_UNREACHABLE_S must be less than CES_LEASE_S: a silent node takes no new work first")
         return self
 
-    @field_validator("oidc_issuer", "oidc_grants", "oidc_ca", "tls_dir", "nats_certificate", mode="before")
+    @field_validator(
+        "secrets_key_file", "oidc_issuer", "oidc_grants", "oidc_ca", "tls_dir", "nats_certificate", mode="before"
+    )
     @classmethod
     def _none_if_empty(cls, value: object) -> object:
         return value or None
@@ -119,6 +123,14 @@ class ManagerSettings(QueueSettings):
         urls = [urlsplit(url).hostname for url in (*self.nats_urls, *self.advertised_nats_urls)]
         own = [] if is_unspecified(self.http_host) else [self.http_host]
         return sorted({*LOOPBACK, *own, *(host for host in urls if host), *self.tls_names})
+
+    @field_validator("tls_dir")
+    @classmethod
+    def _key_kept(cls, value: Path | None) -> Path | None:
+        key = value / "authority.key" if value is not None else None
+        if key is not None and key.exists() and key.stat().st_mode & 0o077:
+            raise ValueError(f"{key} can be read by others: chmod 600 it")
+        return value
 
     def timeouts(self) -> Timeouts:
         return Timeouts(

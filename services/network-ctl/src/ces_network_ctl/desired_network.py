@@ -9,6 +9,7 @@ from hashlib import blake2s
 from ces_common.composer import Composer
 from ces_common.messages.desired import (
     DesiredNetwork,
+    EncryptedTunnel,
     FlowClass,
     LinkDevice,
     SubnetRoute,
@@ -30,6 +31,8 @@ from ces_network_ctl.job_network import (
 from ces_network_ctl.plain_routes import PlainRoutes
 
 LARGEST_VNI = (1 << 24) - 1
+Encryption = tuple[tuple[str, ...], int]
+"""By which keys a node encrypts links, and the port of its host where it takes their packets."""
 
 
 class Planner:
@@ -100,12 +103,18 @@ def _bases(
     made_of: dict[str, tuple[object, ...]] = {}
     for name, node in view.nodes.items():
         devices = [
-            (link, addressing[link.dst], (link.dst, link.src) in ends, best_effort[link.src, link.dst])
+            (
+                link,
+                addressing[link.dst],
+                _encryption(view.nodes[link.dst]),
+                (link.dst, link.src) in ends,
+                best_effort[link.src, link.dst],
+            )
             for link in outgoing[name]
             if node.network == "tc"
         ]
         told = [(_device_part(link), *others) for link, *others in devices]
-        made_of[name] = view.epoch, addressing[name], *told
+        made_of[name] = view.epoch, addressing[name], node.link_keys, *told
         if before is not None and before.made_of.get(name) == made_of[name]:
             bases[name] = before.bases[name]
             continue
@@ -116,6 +125,7 @@ def _bases(
             mode=node.network,
             router=router_address(node.subnet),
             subnet=node.subnet,
+            link_keys=node.link_keys,
             links=[_device(*device) for device in devices],
             subnets=[
                 SubnetRoute(subnet=subnet, via=link.dst) for link, (_, subnet, _), *_ in devices if link.up and subnet
@@ -146,12 +156,19 @@ def _still_holds(context: NetworkContext, view: StateView) -> bool:
         context.epoch == view.epoch
         and context.topology is view.topology
         and context.nodes.keys() == view.nodes.keys()
-        and all(_addressing(node) == context.addressing[name] for name, node in view.nodes.items())
+        and all(
+            _addressing(node) == context.addressing[name] and _encryption(node) == _encryption(context.nodes[name])
+            for name, node in view.nodes.items()
+        )
     )
 
 
 def _addressing(node: NodeRecord) -> Addressing:
     return node.network, node.subnet, node.host_address
+
+
+def _encryption(node: NodeRecord) -> Encryption:
+    return tuple(node.link_keys), node.link_port
 
 
 def _document(
@@ -188,11 +205,15 @@ def _within_links(rooms: Mapping[str, int], classes: list[FlowClass]) -> list[Fl
     return classes
 
 
-def _device(link: LinkRecord, peer: Addressing, two_way: bool, best_effort: int) -> LinkDevice:
+def _device(link: LinkRecord, peer: Addressing, encryption: Encryption, two_way: bool, best_effort: int) -> LinkDevice:
     _, subnet, host_address = peer
-    tunnel = None
+    keys, port = encryption
+    tunnel = encrypted = None
     if link.kind == "vxlan":
         tunnel = VxlanTunnel(vni=_vni(link.src, link.dst), remote=host_address)
+    elif link.kind == "wireguard":
+        tunnel = VxlanTunnel(vni=_vni(link.src, link.dst), remote=router_address(subnet))
+        encrypted = EncryptedTunnel(keys=list(keys), address=host_address, port=port)
     return LinkDevice(
         peer=link.dst,
         device=link_device(link.dst),
@@ -202,6 +223,7 @@ def _device(link: LinkRecord, peer: Addressing, two_way: bool, best_effort: int)
         gateway=router_address(subnet),
         two_way=two_way,
         vxlan=tunnel,
+        wireguard=encrypted,
     )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ces_common.change_log import Mark
 from ces_common.jobfile import Task
 from ces_common.messages.events import FlowPlan
-from ces_common.messages.records import FlowRecord, JobRecord, NodeRecord, tunnelled_media
+from ces_common.messages.records import FlowRecord, JobRecord, NodeRecord, kinds_on_media
 from ces_common.messages.records import Topology as TopologyRecord
 from ces_common.shares import reservable, reservable_of_medium
 from ces_common.state_view import StateView
@@ -196,8 +196,6 @@ def _cluster_of(view: StateView) -> Cluster:
         for link in view.topology.links
         if link.up and link.src in within_reach and link.dst in within_reach
     ]
-    tunnelled = tunnelled_media(view.topology.links)
-    media = {
-        medium.name: reservable_of_medium(medium.bandwidth, medium.name in tunnelled) for medium in view.topology.media
-    }
+    kinds = kinds_on_media(view.topology.links)
+    media = {each.name: reservable_of_medium(each.bandwidth, kinds.get(each.name, ())) for each in view.topology.media}
     return Cluster.make(nodes, links, media)

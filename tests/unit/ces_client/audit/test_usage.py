@@ -25,6 +25,9 @@ def test_what_is_overbooked_is_found() -> None:
     wide = replace(shared, media={"air": 55})
     assert found(WHOLE, wide) == ""
     assert "medium air: 50 of 55 is overbooked" in found(WHOLE, replace(wide, tunnelled={"air"}))
+    narrow = replace(wide, media={"air": 59})
+    assert "medium air: 50 of 59 is overbooked" in found(WHOLE, replace(narrow, encrypted={"air"}))
+    assert "medium air: 50 of 59 is overbooked" not in found(WHOLE, replace(narrow, tunnelled={"air"}))
     big = replace(INVENTORY, jobs={"j": asked((1001, 10, 0), (600, 10, 0))})
     assert "cpu of node a: 1001 of 1000 is overbooked" in found(WHOLE, big)
     assert kinds(WHOLE, small) == kinds(WHOLE, big) == {"overbooked"}

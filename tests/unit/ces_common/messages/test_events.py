@@ -33,13 +33,14 @@ from ces_common.messages.events import (
     PreemptionRejected,
     RevisionProposed,
     RevisionRejected,
-    TokenChanged,
     TopologyChanged,
     new_event,
     parse_event,
 )
+from ces_common.messages.identities import TokenChanged
 from ces_common.messages.records import AllocationRecord, FlowRecord
 from ces_common.messages.reports import FlowUsage
+from ces_common.messages.secrets import SecretChanged
 from ces_common.states import AllocationState, JobState
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -136,6 +137,7 @@ SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
         {"name": "ci", "role": "submitter", "tenants": ["a"]},
         {"name": "ops", "role": "operator", "tenants": None},
     ],
+    SecretChanged: [{"tenant": "vision", "name": "hub.token"}],
     NodeChanged: [
         {"node": "n", "change": change}
         for change in ("joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed")

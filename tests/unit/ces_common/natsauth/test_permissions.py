@@ -24,8 +24,8 @@ def of(patterns: tuple[str, ...], name: str) -> list[str]:
     return [pattern.replace("{{name()}}", name) for pattern in patterns]
 
 
-@pytest.mark.parametrize("listener", ["n1", "n2", "agent", "hb", "fetch", "renew", "desired", "rpc"])
-@pytest.mark.parametrize("speaker", ["n1", "agent", "hb", "fetch", "renew", "desired", "rpc"])
+@pytest.mark.parametrize("listener", ["n1", "n2", "agent", "hb", "fetch", "renew", "secrets", "desired", "rpc"])
+@pytest.mark.parametrize("speaker", ["n1", "agent", "hb", "fetch", "renew", "secrets", "desired", "rpc"])
 def test_no_agent_may_say_what_an_agent_hears(speaker: str, listener: str) -> None:
     """A request that it can send to itself would let it answer to any subject that it likes."""
     agent = PERMISSIONS[AGENT]

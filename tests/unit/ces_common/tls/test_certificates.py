@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import ssl
 import stat
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from ces_common.tls.certificates import init_authority, load_authority, renew
-from ces_common.tls.pins import certificates_in, fingerprint
+from ces_common.tls.pins import certificates_in, fingerprint, trusting
 
 NOW = datetime.now(UTC)
 LIFE = timedelta(days=90)
@@ -71,6 +76,84 @@ def test_no_certificate_outlives_its_authority(tmp_path: Path) -> None:
     authority, file = init_authority(tmp_path), tmp_path / "api.pem"
     renew(file, authority, NAMES, timedelta(days=3650), NOW + timedelta(days=365))
     assert held(file).not_valid_after_utc == authority.certificate.not_valid_after_utc
+
+
+def brought_along(folder: Path, **changes: Any) -> None:
+    """An authority as other tools make them. ``changes``: of what it says it is."""
+    key, day = ec.generate_private_key(ec.SECP256R1()), timedelta(days=1)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Example")])
+    use = {"digital_signature", "key_cert_sign"} if changes.get("signs", True) else {"digital_signature"}
+    kinds = ("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
+             "key_cert_sign", "crl_sign", "encipher_only", "decipher_only")  # fmt: skip
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(NOW - 2 * day)
+        .not_valid_after(changes.get("until", NOW + 30 * day))
+        .add_extension(x509.BasicConstraints(changes.get("ca", True), None), critical=True)
+        .add_extension(x509.KeyUsage(**{kind: kind in use for kind in kinds}), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier(b"a name that no hash of the key is"), critical=False)
+        .sign(key, SHA256())
+    )
+    folder.mkdir(exist_ok=True)
+    (folder / "authority.pem").write_bytes(made.public_bytes(Encoding.PEM))
+    (folder / "authority.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+def test_clients_take_what_a_brought_along_authority_certifies(tmp_path: Path) -> None:
+    brought_along(tmp_path)
+    authority, file = init_authority(tmp_path), tmp_path / "api.pem"
+    assert renew(file, authority, NAMES, LIFE, NOW)
+    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    serving.load_cert_chain(file)
+    checking = trusting(authority.pem)
+    checking.verify_flags |= ssl.VERIFY_X509_STRICT
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = checking.wrap_bio(to_client, to_server, server_hostname=NAMES[0])
+    server = serving.wrap_bio(to_server, to_client, server_side=True)
+    for side in (client, server, client, server):
+        with suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    assert client.getpeercert()
+
+
+@pytest.mark.parametrize("change", [{"ca": False}, {"signs": False}, {"until": NOW - timedelta(days=1)}])
+def test_an_authority_that_no_client_would_take_is_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    brought_along(tmp_path, **change)
+    with pytest.raises(ValueError, match=r"must be an authority's|has ended"):
+        init_authority(tmp_path)
+
+
+def test_a_certificate_that_ends_with_its_authority_is_not_made_again_and_again(tmp_path: Path) -> None:
+    brought_along(tmp_path, until=NOW + timedelta(days=10))
+    authority, file = init_authority(tmp_path), tmp_path / "api.pem"
+    assert renew(file, authority, NAMES, LIFE, NOW)
+    assert not renew(file, authority, NAMES, LIFE, NOW)
+
+
+def test_addresses_are_the_same_however_they_are_written_and_names_stay(tmp_path: Path) -> None:
+    authority, file = init_authority(tmp_path), tmp_path / "api.pem"
+    renew(file, authority, ["fd00:0::1", "fe80::1%eth0"], LIFE, NOW)
+    assert not renew(file, authority, ["fd00::1", "fe80::1"], LIFE, NOW)
+    assert renew(file, authority, ["other"], LIFE, NOW)
+    assert not renew(file, authority, ["fd00::1", "other"], LIFE, NOW)
+
+
+@pytest.mark.parametrize("name", ["https://x", "a b", "192.0.2.1:8080", "", "-a"])
+def test_what_is_no_name_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="neither a host's name nor an address"):
+        renew(tmp_path / "api.pem", init_authority(tmp_path), [name], LIFE, NOW)
+
+
+def test_managers_that_start_at_once_agree_on_one_authority(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: init_authority(tmp_path / "tls").fingerprint, range(16)))
+        assert len(set(made)) == 1
+        authority, file = init_authority(tmp_path / "tls"), tmp_path / "api.pem"
+        assert sum(pool.map(lambda _: renew(file, authority, NAMES, LIFE, NOW), range(16))) == 1
 
 
 def test_an_authority_without_its_key_makes_nothing(tmp_path: Path) -> None:

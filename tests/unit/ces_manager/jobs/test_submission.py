@@ -37,6 +37,7 @@ def test_a_key_from_before_there_were_later_fields_still_gives_its_job(world: Wo
     first = world.submit(ring(), "key")
     document = json.loads(ring().model_dump_json())
     assert document["flows"].pop("inputs") == []
+    assert [group.pop("secrets") for group in document["tasks"]] == [{}]
     later = [document.pop(field) for field in ("tenant", "duration", "preemption")]
     assert later == ["default", None, "stop"]
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)

@@ -197,6 +197,23 @@ def test_an_image_that_takes_long_to_fetch_is_waited_for(world: World) -> None:
     assert world.expire() == Due()
 
 
+def test_what_a_start_waits_for_is_said_until_it_runs(world: World) -> None:
+    job = planned(world)
+    world.network(job)
+    for reason in ("waits for its secrets: no manager answers", "waits for its secrets: the database does not answer"):
+        world.tell(job, "starting", reason=reason)
+        pass_time(world, 10, *NODES)
+        (allocation,) = world.job(job).allocations
+        assert world.failure_detector.hindrances[job] == f"{allocation.task} on {allocation.node} {reason}"
+        said = WorkerStatus(allocation=allocation.id, incarnation=1, state="starting", reason=reason)
+        assert not world.report(Status(node=allocation.node, generation=0, workers=[said])), "it is no news"
+    say_starting(world, job, 1)
+    pass_time(world, 10, *NODES)
+    assert world.failure_detector.hindrances[job].startswith("waiting for agents that have been preparing workers")
+    world.tell(job, "running")
+    assert world.job(job).allocations[0].reason is None
+
+
 def test_one_that_takes_more_than_an_hour_is_given_up_there(world: World) -> None:
     world.timeouts = type(world.timeouts)(longest_s=900)
     job = planned(world)

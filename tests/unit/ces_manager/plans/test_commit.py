@@ -51,7 +51,7 @@ def test_capacity_is_checked_against_what_is_committed_now(world: World) -> None
     assert world.commit(world.propose(world.submit(ring(tasks=1)), ["c"])) == "node c is cordoned"
 
 
-@pytest.mark.parametrize(("kind", "left"), [("veth", "47.5"), ("vxlan", "45")])
+@pytest.mark.parametrize(("kind", "left"), [("veth", "47.5"), ("vxlan", "45"), ("wireguard", "41.5")])
 def test_links_of_one_medium_share_it(world: World, kind: str, left: str) -> None:
     file = full_mesh(NODES).model_dump(mode="json")
     for link in file["links"]:

@@ -22,14 +22,15 @@ class JobRequest:
 @dataclass(frozen=True)
 class Inventory:
     """What the cluster has. ``links`` and ``media``: capacity in bit/s; with ``links`` None, flows are not judged.
-    ``tunnelled``: the media that tunnels share. ``jobs``: requests by id or by name. ``nodes``: capacity of nodes that
-    joined before the log begins.
+    ``tunnelled`` and ``encrypted``: the media that tunnels and encrypted ones share. ``jobs``: requests by id or by
+    name. ``nodes``: capacity of nodes that joined before the log begins.
     """
 
     links: Mapping[Hop, int] | None = None
     media: Mapping[str, int] = field(default_factory=dict)
     medium_of: Mapping[Hop, str] = field(default_factory=dict)
     tunnelled: Set[str] = frozenset()
+    encrypted: Set[str] = frozenset()
     jobs: Mapping[str, JobRequest] = field(default_factory=dict)
     nodes: Mapping[str, Amounts] = field(default_factory=dict)
 

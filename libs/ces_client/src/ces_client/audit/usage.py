@@ -11,6 +11,7 @@ from ces_client.audit.inventory import Amounts, Hop, Inventory
 
 RESERVABLE = 0.95  # share of a link that plans may reserve
 RESERVABLE_OF_TUNNELS = 0.90  # of a medium that tunnels share
+RESERVABLE_OF_ENCRYPTED = 0.83  # of one that encrypted tunnels share
 RESOURCES = ("cpu", "memory", "gpu")
 LINK, MEDIUM = "link", "medium"
 Place = tuple[str, str]  # (resource, node), (LINK, "a -> b") or (MEDIUM, name)
@@ -89,6 +90,8 @@ class Usage:
 
     def _share(self, place: Place) -> float:
         what, where = place
+        if what == MEDIUM and where in self._inventory.encrypted:
+            return RESERVABLE_OF_ENCRYPTED
         if what == MEDIUM and where in self._inventory.tunnelled:
             return RESERVABLE_OF_TUNNELS
         return RESERVABLE if what in (LINK, MEDIUM) else 1.0

@@ -113,6 +113,16 @@ def drain(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
     _ask(node, "drain", output)
 
 
+def rotate_key(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
+    """Have a node replace the key by which its links are encrypted; connections stay."""
+    with session.connect() as client:
+        view = client.nodes.rotate_key(node)
+    if output == Output.JSON:
+        show_json(view)
+    else:
+        show(Text(f"{node} tells its neighbours the next key, and goes over to it in some seconds"))
+
+
 def _ask(node: str, what: str, output: Output) -> None:
     with session.connect() as client:
         before = next((each for each in client.nodes.list() if each.name == node), None)

@@ -6,6 +6,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 from rich.text import Text
@@ -36,7 +37,7 @@ def login(
     """Check URL and token, and keep them for later commands, with the authority that certifies the manager."""
     host_of(url)
     check_encrypted(url, insecure, "use https://, or add --insecure inside a VPN")
-    if ca is None and url.startswith("https://"):
+    if ca is None and urlsplit(url).scheme == "https":
         found = find_authority(url, token, fingerprint, _confirm)
         ca = keep_authority(context_path().parent / "authorities", found) if found is not None else None
     context = Context(url.rstrip("/"), token, str(ca.resolve()) if ca else None)

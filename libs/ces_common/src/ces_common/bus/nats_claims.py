@@ -40,14 +40,20 @@ class AccountClaims:
             return True
 
     async def reload(self) -> None:
-        """Have each server read its configuration and certificate again; connections stay. Raises BusUnavailable,
-        AccessRefused, RequestTimeout, and BusError where one does not take what it reads."""
+        """Have each server read its configuration and certificate again; connections stay. Raises BusError where not
+        all could be told, or one does not take what it reads; the others have."""
+        failed = []
         for server in self._servers:
-            async with self._connected([server]) as connection:
-                subject = f"$SYS.REQ.SERVER.{connection.server}.RELOAD"
-                reply = await connection.request(subject, b"", None, DEFAULT_TIMEOUT_S)
+            try:
+                async with self._connected([server]) as connection:
+                    subject = f"$SYS.REQ.SERVER.{connection.server}.RELOAD"
+                    reply = await connection.request(subject, b"", None, DEFAULT_TIMEOUT_S)
                 if error := json.loads(reply.data).get("error"):
-                    raise BusError(f"the broker does not take its new files: {error}")
+                    failed.append(f"{server} does not take its new files: {error}")
+            except BusError as error:
+                failed.append(str(error))
+        if failed:
+            raise BusError("; ".join(failed))
 
     @asynccontextmanager
     async def _connected(self, servers: Sequence[str]) -> AsyncIterator[NatsConnection]:

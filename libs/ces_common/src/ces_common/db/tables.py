@@ -5,7 +5,19 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, ForeignKey, Index, Integer, MetaData, String, Text, false, text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Text,
+    false,
+    text,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from ces_common.db.types import Json, State, UtcTime
@@ -71,6 +83,8 @@ class NodeRow(Base):
     state: Mapped[str] = mapped_column(String(16))
     datasets: Mapped[list[str]] = mapped_column(Json(list[str]), default=list, server_default="[]")
     data_port: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    link_keys: Mapped[list[str]] = mapped_column(Json(list[str]), default=list, server_default="[]")
+    link_port: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     joined_at: Mapped[datetime] = mapped_column(UtcTime)
     least_generation: Mapped[int] = mapped_column(BigInteger, default=0, server_default="0")
     version: Mapped[int] = mapped_column(BigInteger, index=True)
@@ -294,6 +308,19 @@ class AccessTokenRow(Base):
     expires_at: Mapped[datetime] = mapped_column(UtcTime)
     last_used_at: Mapped[datetime | None] = mapped_column(UtcTime)
     revoked_at: Mapped[datetime | None] = mapped_column(UtcTime)
+
+
+class SecretRow(Base):
+    """A secret of a tenant. ``sealed``: encrypted, and bound to tenant and name; the keys are not in the database.
+    Events know it by its ``id``."""
+
+    __tablename__ = "secrets"
+    tenant: Mapped[str] = mapped_column(String(63), primary_key=True)
+    name: Mapped[str] = mapped_column(String(63), primary_key=True)
+    id: Mapped[str] = mapped_column(_ID, unique=True)
+    sealed: Mapped[bytes] = mapped_column(LargeBinary)
+    updated_at: Mapped[datetime] = mapped_column(UtcTime)
+    updated_by: Mapped[str] = mapped_column(String(128))
 
 
 class RevokedKeyRow(Base):

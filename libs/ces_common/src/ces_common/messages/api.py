@@ -15,6 +15,7 @@ from ces_common.messages.queries import PlanAnswer
 from ces_common.messages.records import LinkState
 from ces_common.quantities import LARGEST, Bandwidth
 from ces_common.runtime import RuntimeKind
+from ces_common.shares import LinkKind
 from ces_common.states import AllocationState, JobState
 
 T = TypeVar("T")
@@ -272,7 +273,7 @@ class TopologyLink(Document):
     dst: NodeName
     bandwidth: Bandwidth
     both: bool = True
-    kind: Literal["veth", "vxlan"] = "veth"
+    kind: LinkKind = "veth"
     medium: NodeName | None = None
 
 

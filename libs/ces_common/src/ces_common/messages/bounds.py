@@ -29,6 +29,8 @@ Amount = Annotated[float, Field(ge=0, le=1e24, allow_inf_nan=False)]
 Id = Annotated[str, Field(max_length=MAX_ID)]
 PublicKey = Annotated[str, Field(pattern=r"^U[A-Z2-7]{55}$")]
 """Of a NATS user."""
+TunnelKey = Annotated[str, Field(pattern=r"^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$")]
+"""A public key of WireGuard's: 32 bytes in base64."""
 Node = Annotated[str, Field(pattern=NODE_NAME)]
 Remark = Annotated[str, BeforeValidator(_cut), Field(max_length=MAX_REASON)]
 """A reason in words. A longer one is cut: what it is about matters more."""

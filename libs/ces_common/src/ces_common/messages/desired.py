@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from ces_common.disconnect import STOP, Disconnect
 from ces_common.messages.base import Message
-from ces_common.messages.bounds import Count, Port, Small
+from ces_common.messages.bounds import Count, Port, Small, TunnelKey
+from ces_common.shares import LinkKind
 
 
 class DesiredWorker(Message):
-    """A worker that should be there. ``cpu`` in millicores, ``memory`` in bytes."""
+    """A worker that should be there. ``cpu`` in millicores, ``memory`` in bytes. ``secrets``: names of the files that
+    it needs besides; what is in them the agent asks the manager for."""
 
     allocation: str
     incarnation: Small
@@ -21,6 +25,7 @@ class DesiredWorker(Message):
     image: str | None = None
     command: list[str] = []
     env: dict[str, str] = {}
+    secrets: list[str] = []
     cpu: Count
     memory: Count
     gpu: Small = 0
@@ -48,12 +53,21 @@ class DesiredCompute(DesiredDocument):
 
 
 class VxlanTunnel(Message):
-    """How a point-to-point VXLAN link reaches the neighbour's host. ``mtu`` is left out where the agent may derive it
-    from the underlying device."""
+    """How a point-to-point VXLAN link reaches the neighbour. ``remote``: its host's address, or, inside an encrypted
+    tunnel, its router address."""
 
     vni: Small
     remote: str
     port: Port = 4789
+
+
+class EncryptedTunnel(Message):
+    """How the WireGuard under an encrypted link reaches the neighbour. ``keys``: its public keys; of two, it goes over
+    from the first to the second. None: it has told none, so the link cannot be."""
+
+    keys: Annotated[list[TunnelKey], Field(max_length=2)] = []
+    address: str
+    port: Port
 
 
 class LinkDevice(Message):
@@ -61,12 +75,13 @@ class LinkDevice(Message):
 
     peer: str
     device: str
-    kind: Literal["veth", "vxlan"]
+    kind: LinkKind
     bandwidth: Count
     best_effort: Count  # rate that all traffic without a reservation shares
     gateway: str  # the neighbour's router address: next hop on this link
     two_way: bool = True  # whether the neighbour has a link back, over which it can answer
     vxlan: VxlanTunnel | None = None
+    wireguard: EncryptedTunnel | None = None  # around the VXLAN
 
 
 class SubnetRoute(Message):
@@ -143,6 +158,7 @@ class DesiredNetwork(DesiredDocument):
     policies: list[PolicyRoute] = []
     classes: list[FlowClass] = []
     readers: list[Reader] = []
+    link_keys: list[str] = []  # of this node's own, those that its neighbours are told
 
     @property
     def jobs(self) -> set[str]:

@@ -12,8 +12,9 @@ from ces_common import subjects
 from ces_common.jobfile import Preemption
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, ExitCode, Id, Number, Small
+from ces_common.messages.identities import TokenChanged
 from ces_common.messages.records import AllocationRecord, FlowRecord, LinkState, Rate
-from ces_common.roles import Role
+from ces_common.messages.secrets import SecretChanged
 from ces_common.states import AllocationState, JobState
 
 D = TypeVar("D", bound=Message)
@@ -252,14 +253,6 @@ class AllocationChanged(Message):
     reason: str | None = None
 
 
-class TokenChanged(Message):
-    """An access token was made, or revoked."""
-
-    name: str
-    role: Role
-    tenants: list[str] | None = None
-
-
 class NodeChanged(Message):
     node: str
     change: Literal["joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed", "forgotten"]
@@ -315,6 +308,8 @@ EVENTS: dict[tuple[str, str], type[Message]] = {
     ("preemption", "rejected"): PreemptionRejected,
     ("token", "created"): TokenChanged,
     ("token", "revoked"): TokenChanged,
+    ("secret", "stored"): SecretChanged,
+    ("secret", "removed"): SecretChanged,
     ("node", "changed"): NodeChanged,
     ("network", "preparing"): NetworkPreparing,
     ("network", "ready"): NetworkReady,

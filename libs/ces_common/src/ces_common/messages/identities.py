@@ -73,3 +73,11 @@ class NewAccessToken(Message):
 
     token: str
     access: AccessTokenView
+
+
+class TokenChanged(Message):
+    """An access token was made, or revoked."""
+
+    name: str
+    role: Role
+    tenants: list[str] | None = None

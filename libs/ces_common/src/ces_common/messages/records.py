@@ -14,7 +14,7 @@ from ces_common.jobfile import DEFAULT_TENANT, Flow, Preemption, Restart, Task
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, ExitCode, Number, Port, Small
 from ces_common.runtime import RuntimeKind
-from ces_common.shares import usable
+from ces_common.shares import LinkKind, usable
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
 
 LinkState = Literal["up", "down"]
@@ -37,6 +37,8 @@ class NodeRecord(Message):
     cordoned: bool = False
     datasets: list[str] = []  # what it offers to read
     data_port: Port = 0  # where, on a node without a data plane; 0: not known
+    link_keys: list[str] = []  # by which its links are encrypted; of two, the second is to replace the first
+    link_port: Port = 0  # where its host takes their packets
     least_generation: Count = 0  # that its desired workers must have before any of them starts
     version: Count = 0
 
@@ -49,7 +51,7 @@ class LinkRecord(Message):
     src: str
     dst: str
     bandwidth: Annotated[Count, Field(gt=0)]
-    kind: Literal["veth", "vxlan"] = "veth"
+    kind: LinkKind = "veth"
     medium: str | None = None
     state: LinkState = "up"
     measured: Annotated[Count, Field(gt=0)] | None = None
@@ -79,9 +81,13 @@ class Topology(Message):
     media: list[MediumRecord] = []
 
 
-def tunnelled_media(links: Iterable[LinkRecord]) -> set[str]:
-    """The media that tunnels share."""
-    return {link.medium for link in links if link.medium is not None and link.kind == "vxlan"}
+def kinds_on_media(links: Iterable[LinkRecord]) -> dict[str, set[LinkKind]]:
+    """Medium -> the kinds of links that share it."""
+    kinds: dict[str, set[LinkKind]] = {}
+    for link in links:
+        if link.medium is not None:
+            kinds.setdefault(link.medium, set()).add(link.kind)
+    return kinds
 
 
 class AllocationRecord(Message):

@@ -21,6 +21,7 @@ from ces_common.messages.bounds import (
     Port,
     Remark,
     Small,
+    TunnelKey,
 )
 from ces_common.messages.records import LinkState
 
@@ -73,11 +74,21 @@ class LinkStatus(Message):
     reason: Remark | None = None
 
 
+class LinkKeys(Message):
+    """By which a node's neighbours encrypt their links with it. ``keys``: of two, the second is to replace the first.
+    ``port``: where its host takes the packets."""
+
+    keys: Annotated[list[TunnelKey], Field(min_length=1, max_length=2)]
+    port: Annotated[Port, Field(ge=1)]
+
+
 class LinkReport(Message):
-    """All links of a node that shapes traffic, said at once when one changes and repeated."""
+    """All links of a node that shapes traffic, said at once when one changes and repeated. ``encryption``: None where
+    it can encrypt none."""
 
     node: Node
     links: Annotated[list[LinkStatus], FailFast(), Field(max_length=MAX_ITEMS)] = []
+    encryption: LinkKeys | None = None
 
 
 class DataReport(Message):

@@ -13,6 +13,7 @@ MAX_PAYLOAD: Final = 8 * 1024 * 1024  # bytes
 # managers divide among them is lost. One that says something meanwhile is not asked.
 PING_EVERY_S: Final = 5
 UNANSWERED_PINGS: Final = 2
+BEGIN_S: Final = 5  # that the beginning of TLS may take; over a slow link it does
 
 
 def server_config(
@@ -57,4 +58,4 @@ def server_config(
 
 def _tls(certificate: Path) -> list[str]:
     file = json.dumps(str(certificate))
-    return [f"tls {{ cert_file: {file}, key_file: {file}, handshake_first: true }}"]
+    return [f"tls {{ cert_file: {file}, key_file: {file}, handshake_first: true, timeout: {BEGIN_S} }}"]

@@ -101,6 +101,7 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
         publish=(
             f"{subjects.PREFIX}.hb.{_ME}",
             f"{subjects.PREFIX}.renew.{_ME}",
+            f"{subjects.PREFIX}.secrets.{_ME}",
             f"{subjects.PREFIX}.agent.{_ME}.>",
             *(f"{subjects.PREFIX}.fetch.{_ME}.{kind}" for kind in subjects.DESIRED_KINDS),
         ),
@@ -123,7 +124,13 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
             *_consumer(subjects.DEAD_STREAM, "manager"),
             *(f"{_API}.STREAM.{verb}.{name}" for verb in ("CREATE", "UPDATE", "INFO") for name in _STORED),
         ),
-        subscribe=(subjects.ALL_HEARTBEATS, subjects.ALL_REPORTS, subjects.ALL_FETCHES, subjects.ALL_RENEWALS),
+        subscribe=(
+            subjects.ALL_HEARTBEATS,
+            subjects.ALL_REPORTS,
+            subjects.ALL_FETCHES,
+            subjects.ALL_RENEWALS,
+            subjects.ALL_SECRETS,
+        ),
     ),
     "scheduler": _follower(
         "scheduler",

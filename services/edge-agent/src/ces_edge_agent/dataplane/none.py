@@ -7,7 +7,7 @@ from collections.abc import Hashable
 
 from ces_common.messages.desired import DesiredNetwork
 from ces_common.messages.queries import LinkProbe, LinkProbed
-from ces_common.messages.reports import FlowUsage, LinkStatus, LinkUsage
+from ces_common.messages.reports import FlowUsage, LinkKeys, LinkStatus, LinkUsage
 from ces_common.service import Hint
 from ces_edge_agent.dataplane.listener import open_listener
 from ces_edge_agent.ports import DataPlaneError, SandboxNamespaces
@@ -34,6 +34,12 @@ class NoNetwork:
 
     async def links(self) -> list[LinkStatus]:
         return []
+
+    async def encryption(self) -> LinkKeys | None:
+        return None
+
+    async def rotate_key(self) -> None:
+        raise DataPlaneError("a node with network none has no links to encrypt")
 
     async def probe(self, query: LinkProbe) -> LinkProbed:
         raise DataPlaneError("a node with network none measures nothing")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,7 +16,7 @@ import structlog
 from ces_common.fault_points import fault_point
 from ces_common.messages.desired import DesiredNetwork
 from ces_common.messages.queries import LinkProbe, LinkProbed
-from ces_common.messages.reports import FlowUsage, LinkStatus, LinkUsage
+from ces_common.messages.reports import FlowUsage, LinkKeys, LinkStatus, LinkUsage
 from ces_common.names import DATA_PLANE
 from ces_edge_agent.dataplane.links.probe import LinkProber
 from ces_edge_agent.dataplane.links.watch import LinkWatch
@@ -28,6 +29,7 @@ from ces_edge_agent.dataplane.plan.diff import Step, diff, lowers, shortens
 from ces_edge_agent.dataplane.plan.objects import Key
 from ces_edge_agent.dataplane.plan.rollout import carry_out
 from ces_edge_agent.dataplane.queue_drain import QueueDrain
+from ces_edge_agent.dataplane.wireguard.tunnels import EXCUSE_S, LOOK_S, Tunnels, TunnelSettings, encrypted_links
 from ces_edge_agent.ports import DataPlaneError, SandboxNamespaces
 
 log = structlog.get_logger()
@@ -39,7 +41,8 @@ Result = TypeVar("Result")
 
 class TcNetwork:
     """``namespace`` holds the data plane, and is created if necessary. ``underlay``: the namespace from which VXLAN
-    packets are sent, by default the agent's own. Needs CAP_NET_ADMIN and CAP_SYS_ADMIN."""
+    packets are sent, by default the agent's own. ``tunnels``: how links are encrypted; without, none can be. Needs
+    CAP_NET_ADMIN and CAP_SYS_ADMIN."""
 
     def __init__(
         self,
@@ -47,33 +50,38 @@ class TcNetwork:
         namespace: str = DATA_PLANE,
         underlay: Path = OWN,
         clock: Callable[[], float] = time.monotonic,
+        tunnels: TunnelSettings | None = None,
     ) -> None:
         self.node = node
         self._kernel = Kernel(namespace, underlay)
+        self._tunnels = Tunnels(tunnels, self._kernel.inside, underlay) if tunnels is not None else None
         self._clock = clock
         self._thread: ThreadPoolExecutor | None = None  # one thread: it uses the netlink sockets it opened
-        self._sampler: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
         self._meters = Meters()
         self._shares: dict[Key, set[str]] = {}  # object -> its attempts, by this run's documents
         self._watch = LinkWatch(self._kernel.shown, self._run, clock)
         self.links_changed = self._watch.changed
+        self._going_over: set[str] = set()  # neighbours who replace their keys
         self._prober = LinkProber(self._kernel, self._run, self._watch)
 
     async def open(self) -> None:
         """Raises DataPlaneError."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="ces-dataplane")
-        await self._run(self._kernel.open)
+        await self._run(self._open)
         await self._watch_links()
         self._watch.open()
-        if self._sampler is None:
-            self._sampler = asyncio.create_task(self._sample_repeatedly())
+        if not self._tasks:
+            self._tasks = [asyncio.create_task(self._sample_repeatedly())]
+            if self._tunnels is not None:
+                self._tasks.append(asyncio.create_task(self._tend(self._tunnels)))
 
     async def close(self) -> None:
-        if self._sampler is not None:
-            self._sampler.cancel()
-            await asyncio.gather(self._sampler, return_exceptions=True)
-            self._sampler = None
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
         await self._watch.close()
         if self._thread is not None:
             await self._run(self._kernel.close)
@@ -81,10 +89,19 @@ class TcNetwork:
             self._thread = None
 
     async def apply(self, desired: DesiredNetwork, sandboxes: SandboxNamespaces) -> dict[str, str]:
-        failed = await self._run(lambda: self._apply(desired, sandboxes))
+        failed, faults = await self._run(lambda: self._apply(desired, sandboxes))
         await self._watch_links()
-        self._watch.set_links(desired.router, desired.links)
+        self._watch.set_links(desired.router, desired.links, faults)
+        self._excuse_those_who_go_over(desired)
         return failed
+
+    async def encryption(self) -> LinkKeys | None:
+        return self._tunnels.told if self._tunnels is not None else None
+
+    async def rotate_key(self) -> None:
+        if self._tunnels is None:
+            raise DataPlaneError("this agent encrypts no links")
+        self._tunnels.rotate()
 
     async def links(self) -> list[LinkStatus]:
         self._watch.check()
@@ -115,7 +132,7 @@ class TcNetwork:
         self._meters = Meters()
         self._watch.set_links("", [])
         self._watch.release()
-        await self._run(self._kernel.remove)
+        await self._run(self._remove)
 
     async def _watch_links(self) -> None:
         """Watch the links of the present namespace, which may have been recreated."""
@@ -130,13 +147,28 @@ class TcNetwork:
             raise DataPlaneError("the data plane is not open")
         return await asyncio.get_running_loop().run_in_executor(self._thread, function)
 
-    def _apply(self, desired: DesiredNetwork, sandboxes: SandboxNamespaces) -> dict[str, str]:
+    def _open(self) -> None:
+        """Raises DataPlaneError."""
+        self._kernel.open()
+        if self._tunnels is not None:
+            self._tunnels.open(self._kernel.path)
+
+    def _remove(self) -> None:
+        """Raises DataPlaneError."""
+        self._kernel.remove()
+        if self._tunnels is not None:
+            self._tunnels.prune(DesiredNetwork(node=self.node, generation=0))
+
+    def _apply(self, desired: DesiredNetwork, sandboxes: SandboxNamespaces) -> tuple[dict[str, str], Mapping[str, str]]:
+        """Also neighbour -> why the link to it cannot be encrypted."""
+        faults: dict[str, str] = {}
         try:
-            self._kernel.open()
+            self._open()
+            faults = self._encrypt(desired)
             snapshot = self._kernel.snapshot(desired, sandboxes)
         except DataPlaneError as error:
-            return {NODE: str(error)}
-        derived = derive(desired, snapshot.facts)
+            return {NODE: str(error)}, faults
+        derived = derive(desired, replace(snapshot.facts, faults=faults))
         steps = diff(derived.items.values(), snapshot.objects)
         present = {item.key for item in snapshot.objects}
         self._shares = {key: who for key, who in self._shares.items() if key in present} | derived.shares
@@ -157,7 +189,35 @@ class TcNetwork:
         if steps:
             log.info("data plane changed", generation=desired.generation, steps=len(steps))
         self._meters.watch(desired, failed.keys())
-        return failed
+        if self._tunnels is not None:
+            self._tunnels.prune(desired)
+        return failed, faults
+
+    def _encrypt(self, desired: DesiredNetwork) -> dict[str, str]:
+        """Raises DataPlaneError."""
+        links = encrypted_links(desired)
+        if self._tunnels is None:
+            return {link.peer: "this agent encrypts no links" for link in links}
+        hosts = {link.wireguard.address for link in links if link.wireguard is not None}
+        return self._tunnels.apply(desired, self._kernel.underlay_mtu(hosts))
+
+    def _excuse_those_who_go_over(self, desired: DesiredNetwork) -> None:
+        """Not to call links down while neighbours replace their keys: packets are lost for a moment."""
+        both = {link.peer for link in encrypted_links(desired) if link.wireguard and len(link.wireguard.keys) > 1}
+        for peer in both - self._going_over:
+            self._watch.excuse(peer, EXCUSE_S)
+        self._going_over = both
+
+    async def _tend(self, tunnels: Tunnels) -> None:
+        told = tunnels.told
+        while True:
+            await asyncio.sleep(tunnels.look_s or LOOK_S)
+            if await self._run(tunnels.look):
+                for link in self._watch.encrypted:
+                    self._watch.excuse(link, EXCUSE_S)
+            if tunnels.told != told:
+                told = tunnels.told
+                self.links_changed.set()
 
     async def _sample_repeatedly(self) -> None:
         while True:

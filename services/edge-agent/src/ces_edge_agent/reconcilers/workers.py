@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+import random
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 import structlog
 
+from ces_common.bus.port import backoff_s
 from ces_common.fault_points import fault_point
 from ces_common.messages.desired import DesiredCompute, DesiredWorker
 from ces_common.messages.reports import Status, WorkerStatus
@@ -29,15 +31,18 @@ from ces_edge_agent.reconcilers.actions import (
 )
 from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
+from ces_edge_agent.secrets import SecretsAway
 
 log = structlog.get_logger()
 OBSERVE_S = 0.5  # how often workers are observed without a hint; an exit is noticed by that
 LONG_START_S = 5.0  # what takes longer before a worker is there, such as fetching its image, is told of
+LONGEST_WAIT_S = 10.0  # between two questions for secrets
 STOPPED_EXIT = 143  # as of a program that SIGTERM ended
 
 
 class WorkerReconciler:
-    """``networked``: which allocations have their network. ``changed`` is called whenever the status has changed."""
+    """``networked``: which allocations have their network. ``secrets``: gets those of a worker; raises Refused and
+    SecretsAway. ``changed`` is called whenever the status has changed."""
 
     def __init__(
         self,
@@ -48,17 +53,20 @@ class WorkerReconciler:
         starts: Starts,
         stop_reasons: StopReasons,
         networked: Callable[[], set[str]],
+        secrets: Callable[[DesiredWorker], Awaitable[Mapping[str, bytes]]],
         stop_grace_s: float,
         changed: Callable[[], None],
     ) -> None:
         self._node, self._runtime, self._document, self._lease = node, runtime, document, lease
         self._starts, self._stop_reasons = starts, stop_reasons
-        self._networked, self._grace_s, self._changed = networked, stop_grace_s, changed
+        self._networked, self._secrets = networked, secrets
+        self._grace_s, self._changed = stop_grace_s, changed
         self.hint = Hint()
         self.observed: Mapping[str, WorkerStatus] = {}
         self._refused: dict[str, WorkerStatus] = {}
         self._busy: dict[str, Action] = {}  # allocation -> its action under way
         self._began: dict[str, float] = {}  # and since when
+        self._waits: dict[str, str] = {}  # and what it waits for
         self._tasks: set[asyncio.Task[None]] = set()
         self._status = Status(node=node, generation=0)
 
@@ -147,7 +155,12 @@ class WorkerReconciler:
             if isinstance(action, Start) and now - self._began[allocation] >= LONG_START_S
         ]
         return [
-            WorkerStatus(allocation=worker.allocation, incarnation=worker.incarnation, state="starting")
+            WorkerStatus(
+                allocation=worker.allocation,
+                incarnation=worker.incarnation,
+                state="starting",
+                reason=self._waits.get(worker.allocation),
+            )
             for worker in starts
             if worker.key in desired and worker.key not in self.observed
         ]
@@ -178,6 +191,7 @@ class WorkerReconciler:
             self.hint.set()
         finally:
             del self._busy[allocation], self._began[allocation]
+            self._waits.pop(allocation, None)
 
     async def _perform(self, action: Action) -> None:
         match action:
@@ -207,10 +221,11 @@ class WorkerReconciler:
         log.info("starting a worker", worker=worker.key, job=worker.job, task=worker.task)
         try:
             await self._runtime.prepare(worker)
-            if not self._still_starts(worker):
+            secrets = await self._secrets_of(worker)
+            if secrets is None or not self._still_starts(worker):
                 log.info("a worker was prepared that must no longer start", worker=worker.key)
                 return
-            await self._runtime.start(worker)
+            await self._runtime.start(worker, secrets)
         except Refused as refusal:
             log.warning("a worker cannot be started", worker=worker.key, reason=str(refusal))
             self._refused[worker.key] = WorkerStatus(
@@ -219,6 +234,27 @@ class WorkerReconciler:
             return
         fault_point("container-started")
         self._starts.add(worker.key)
+
+    async def _secrets_of(self, worker: DesiredWorker) -> Mapping[str, bytes] | None:
+        """Waits for as long as it takes; None where the worker must start no longer."""
+        failures = 0
+        while self._still_starts(worker):
+            try:
+                return await self._secrets(worker)
+            except SecretsAway as error:
+                if not failures:
+                    log.warning("a worker waits for its secrets", worker=worker.key, reason=str(error))
+                self._waits[worker.allocation] = f"waits for its secrets: {error}"
+                failures += 1
+                await self._pause(worker, min(backoff_s(failures), LONGEST_WAIT_S) * random.uniform(0.5, 1.0))
+        return None
+
+    async def _pause(self, worker: DesiredWorker, seconds: float) -> None:
+        """Ends early where the worker must start no longer."""
+        until = asyncio.get_running_loop().time() + seconds
+        # A lease that ends tells nobody, so it is looked at.
+        while self._still_starts(worker) and (left := until - asyncio.get_running_loop().time()) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(min(left, OBSERVE_S))
 
 
 def _concerns_others(allocation: str, action: Action, desired: set[str]) -> bool:

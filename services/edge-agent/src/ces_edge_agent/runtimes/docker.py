@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,8 +21,8 @@ from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_edge_agent import linux
 from ces_edge_agent.deadline import LEASE_OVER
-from ces_edge_agent.ports import Refused, RuntimeUnavailable, SandboxNamespaces
-from ces_edge_agent.runtimes import container_disk
+from ces_edge_agent.ports import NO_SECRETS, SECRETS_DIR, Refused, RuntimeUnavailable, SandboxNamespaces
+from ces_edge_agent.runtimes import container_disk, container_secrets
 from ces_edge_agent.runtimes.cpu_meter import CpuMeter
 from ces_edge_agent.runtimes.engine import Engine, answering, explain
 from ces_edge_agent.runtimes.images import BadName, allowed, explicit, parse_image, parse_pattern
@@ -66,6 +67,7 @@ class DockerRuntime:
         self._allowing = ", ".join(allowed_images)
         self._pull = pull
         self._engine = Engine(engine, cluster, node)
+        self._sandbox_image = sandbox_image
         self._sandboxes = PauseContainers(self._engine, sandbox_image, state_dir.resolve())
         self._disk = disk
         self._disk_limited = False
@@ -89,6 +91,7 @@ class DockerRuntime:
                 log.warning(
                     "the engine's storage has no quotas: how much workers write to their folders is not limited"
                 )
+            container_secrets.discard(self._engine)
             for entry in self._engine.list("worker"):
                 if entry["State"] == "created":  # the agent ended before it started: it never ran
                     self._engine.delete(entry["Id"])
@@ -174,16 +177,16 @@ class DockerRuntime:
         with answering(f"the image of worker {worker.key}"):
             self._image(worker.image)
 
-    async def start(self, worker: DesiredWorker) -> None:
+    async def start(self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS) -> None:
         if worker.key in self._starting:
             return  # two calls at once could start a container twice that ends immediately
         self._starting.add(worker.key)
         try:
-            await self._call(self._start, worker)
+            await self._call(self._start, worker, secrets)
         finally:
             self._starting.discard(worker.key)
 
-    def _start(self, worker: DesiredWorker) -> None:
+    def _start(self, worker: DesiredWorker, secrets: Mapping[str, bytes]) -> None:
         with answering(f"worker {worker.key}"):
             found = self._engine.find(check_name(worker.key))
             if found is None:
@@ -192,7 +195,7 @@ class DockerRuntime:
                 container = found["Id"]
             else:
                 return
-            self._run(container, worker)
+            self._run(container, worker, secrets)
 
     def _create(self, worker: DesiredWorker) -> str:
         client = self._engine.client
@@ -211,13 +214,18 @@ class DockerRuntime:
             "ces.job": worker.job_name,
             "ces.log-base": str(self.logs.end(worker.allocation)),
         }
+        options = container_disk.options(folder, worker.memory, self._disk if self._disk_limited else None)
+        env = worker.env
+        if worker.secrets:
+            options["mounts"].append(container_secrets.mount())
+            env = {**env, SECRETS_DIR: container_secrets.FOLDER}
         gpus = [DeviceRequest(count=worker.gpu, capabilities=[["gpu"]])] if worker.gpu else None
         try:
             made = client.create_container(
                 image,
                 worker.command or None,
                 name=self._engine.name(worker.key),
-                environment=worker.env,
+                environment=env,
                 labels={**self._engine.labels, **labels},
                 working_dir=folder,
                 host_config=client.create_host_config(
@@ -229,7 +237,7 @@ class DockerRuntime:
                     pids_limit=PIDS,
                     log_config=_ENGINE_LOG,
                     device_requests=gpus,
-                    **container_disk.options(folder, worker.memory, self._disk if self._disk_limited else None),
+                    **options,
                     **HARDENED,
                 ),
             )
@@ -263,7 +271,7 @@ class DockerRuntime:
                 problem = explain(error)
         raise Refused(f"image {image} is not known to this node's engine and could not be pulled: {problem}")
 
-    def _run(self, container: str, worker: DesiredWorker) -> None:
+    def _run(self, container: str, worker: DesiredWorker, secrets: Mapping[str, bytes]) -> None:
         client = self._engine.client
         detail = client.inspect_container(container)
         missing = self._missing_program(container, detail["Config"])
@@ -272,7 +280,8 @@ class DockerRuntime:
                 raise Refused(f"{missing}: no such program in image {worker.image}")
             if detail["Config"]["WorkingDir"] == container_disk.FOLDER:
                 container_disk.make_folder(client, container)
-            client.start(container)
+            with self._secrets_in(detail, worker, secrets):
+                client.start(container)
         except (APIError, Refused) as error:
             if client.inspect_container(container)["State"]["Status"] == "created":
                 self._engine.delete(container)  # it never ran
@@ -283,6 +292,13 @@ class DockerRuntime:
             client.pause(container)
         self._cpu.start(container)
         self._follow(worker.key, container, detail["Config"]["Labels"])
+
+    def _secrets_in(
+        self, detail: Mapping[str, Any], worker: DesiredWorker, secrets: Mapping[str, bytes]
+    ) -> AbstractContextManager[None]:
+        if not worker.secrets:
+            return contextlib.nullcontext()
+        return container_secrets.filled(self._engine, self._sandbox_image, worker.key, detail["Mounts"], secrets)
 
     def _missing_program(self, container: str, config: Mapping[str, Any]) -> str | None:
         """The command's program, if it is not in the image. The engine's own message is less plain."""

@@ -63,7 +63,7 @@ class Engine:
         return self._prefix + key
 
     def list(self, role: str) -> list[dict[str, Any]]:
-        """All containers of this node in a role (``sandbox`` or ``worker``), including ended ones."""
+        """All containers of this node in a role (``sandbox``, ``worker``, ``secrets``), including ended ones."""
         desired = {**self.labels, "ces.role": role}
         filters = {"label": [f"{name}={value}" for name, value in desired.items()]}
         found: list[dict[str, Any]] = self.client.containers(all=True, filters=filters)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ces_edge_agent import linux
+from ces_edge_agent.runtimes import secret_files
 from ces_edge_agent.runtimes.record import WorkerRecord
 
 _PLAIN_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
@@ -35,7 +36,7 @@ def gpu_groups(gpu: bool) -> list[int]:
     return sorted({os.stat(path).st_gid for path in _gpu_devices()} - {0}) if gpu else []
 
 
-def enter(record: WorkerRecord) -> None:
+def enter(record: WorkerRecord, secrets: Mapping[str, bytes]) -> None:
     """Give the calling process its namespaces and mounts. Needs CAP_SYS_ADMIN."""
     if record.netns is not None:
         linux.set_namespace(record.netns, linux.CLONE_NEWNET)
@@ -60,10 +61,19 @@ def enter(record: WorkerRecord) -> None:
     for path in record.hide:
         if os.path.isfile(path):
             linux.mount("/dev/null", path, flags=linux.MS_BIND)
+    if record.secrets is not None:
+        _write_secrets(record.secrets, covered, secrets, record)
     _bind(shown[record.folder], record.folder, off=linux.ATTR_RDONLY)
     for path in covered:
         if covers[path] == _CLOSED:
             linux.set_mount_attributes(path, on=linux.ATTR_RDONLY)
+
+
+def _write_secrets(folder: str, covered: list[str], secrets: Mapping[str, bytes], record: WorkerRecord) -> None:
+    """Into memory that no other process sees. Raises OSError where there is none."""
+    if os.path.dirname(folder) not in covered:
+        raise OSError(f"there is no {os.path.dirname(folder)} to keep secrets in")
+    secret_files.write(folder, secrets, record.uid, record.gid)
 
 
 def closed_folders(paths: Iterable[str]) -> set[str]:

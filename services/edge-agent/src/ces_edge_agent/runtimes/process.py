@@ -24,8 +24,8 @@ from ces_common.service import BadSetup
 from ces_edge_agent import linux
 from ces_edge_agent.deadline import deadline_file
 from ces_edge_agent.files import sync
-from ces_edge_agent.ports import Refused, RuntimeUnavailable, SandboxNamespaces
-from ces_edge_agent.runtimes import log_file, record, syscall_filter
+from ces_edge_agent.ports import NO_SECRETS, SECRETS_DIR, Refused, RuntimeUnavailable, SandboxNamespaces
+from ces_edge_agent.runtimes import log_file, record, secret_files, syscall_filter
 from ces_edge_agent.runtimes.cgroups import Group, hierarchies
 from ces_edge_agent.runtimes.cpu_meter import CpuMeter
 from ces_edge_agent.runtimes.isolation import private_tmp
@@ -178,6 +178,7 @@ class ProcessRuntime:
 
     def _vanished(self, directory: Path) -> record.Exit:
         """End what a shim left that was killed or could not write its exit record, and write that record for it."""
+        secret_files.remove(record.secrets_folder(directory))
         try:
             rebooted = record.WorkerRecord.load(directory).boot != linux.boot_id()
         except (OSError, ValueError):
@@ -202,14 +203,14 @@ class ProcessRuntime:
     async def prepare(self, worker: DesiredWorker) -> None:
         """There is nothing to fetch."""
 
-    async def start(self, worker: DesiredWorker) -> None:
+    async def start(self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS) -> None:
         check_name(worker.allocation)
         if (self._workers / worker.key).exists():
             return
         if self._isolate and not self._sandboxes.exists(worker.allocation):
             raise RuntimeUnavailable(f"allocation {worker.allocation} has no sandbox yet")
         try:
-            answer = await asyncio.to_thread(self._start, worker)
+            answer = await asyncio.to_thread(self._start, worker, secrets)
         except OSError as error:
             raise RuntimeUnavailable(f"worker {worker.key}: {error}") from error
         kind, _, text = answer.partition(": ")
@@ -220,9 +221,9 @@ class ProcessRuntime:
         if worker.paused:
             await self.pause(worker.key)
 
-    def _start(self, worker: DesiredWorker) -> str:
-        plan = self._plan(worker)
+    def _start(self, worker: DesiredWorker, secrets: Mapping[str, bytes]) -> str:
         directory = self._workers / worker.key
+        plan = self._plan(worker, directory)
         spare = Path(tempfile.mkdtemp(prefix=f".{worker.key}.", dir=self._workers))
         plan.save(spare)
         try:
@@ -236,7 +237,7 @@ class ProcessRuntime:
         with open(record.shim_log(directory), "wb") as errors:
             shim = subprocess.run(
                 [sys.executable, "-I", "-S", "-c", _SHIM, str(directory), _SOURCES],
-                stdin=subprocess.DEVNULL,
+                input=secret_files.encode(secrets) if plan.secrets else b"",
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env={},
@@ -248,7 +249,7 @@ class ProcessRuntime:
             return "running"  # it may have run: it must not be started again
         return answer or "failed: the shim ended before it began" + record.last_words(directory)
 
-    def _plan(self, worker: DesiredWorker) -> record.WorkerRecord:
+    def _plan(self, worker: DesiredWorker, directory: Path) -> record.WorkerRecord:
         folder, uid, gid = self._users.give(worker.allocation)
         env = {
             "PATH": f"{Path(sys.executable).parent}:{SEARCH_PATH}",
@@ -263,6 +264,10 @@ class ProcessRuntime:
         confined = self._users.several or self._isolate
         if confined and not private_tmp(program, argv):
             env.setdefault("TMPDIR", str(folder))
+        secrets = None
+        if worker.secrets:
+            secrets = secret_files.PRIVATE_FOLDER if confined else str(record.secrets_folder(directory))
+            env[SECRETS_DIR] = secrets
         return record.WorkerRecord(
             key=worker.key,
             allocation=worker.allocation,
@@ -290,6 +295,7 @@ class ProcessRuntime:
             hostname=boxes.hostname(worker.allocation) if boxes else None,
             deadline=None if worker.disconnect == KEEP else str(deadline_file(self._state)),
             outlives_s=0.0 if worker.disconnect == KEEP else outlives_s(worker.disconnect),
+            secrets=secrets,
         )
 
     async def stop(self, key: str, grace_s: float) -> None:

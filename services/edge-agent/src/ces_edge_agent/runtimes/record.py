@@ -55,6 +55,8 @@ class WorkerRecord:
     """The deadline file; None if the worker goes on without a lease."""
     outlives_s: float = 0.0
     """For how long it goes on beyond the deadline."""
+    secrets: str | None = None
+    """The folder for its secrets, which the shim is given on its standard input; None where it has none."""
 
     def save(self, directory: Path) -> None:
         write(directory / "worker.json", asdict(self))
@@ -144,6 +146,11 @@ def claimant(directory: Path) -> int | None:
     finally:
         os.close(fd)
     return None
+
+
+def secrets_folder(directory: Path) -> Path:
+    """Where the secrets of a worker lie that has no mounts of its own."""
+    return directory / "secrets"
 
 
 def shim_log(directory: Path) -> Path:

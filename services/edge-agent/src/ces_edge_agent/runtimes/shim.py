@@ -2,6 +2,7 @@
 
 It claims the worker, starts its program (in the sandbox's network namespace, with mounts, process ids, a user and a
 control group of its own, and fewer system calls), copies its output to the allocation's log, and records how it ended.
+Secrets of the worker come on standard input, and are gone from the disk before the record of its end is there.
 The agent controls it by signals: SIGTERM asks the program to end, SIGUSR1 kills it, SIGUSR2 applies the ``paused``
 mark. When the lease has run out, the shim ends the program, whether or not an agent runs. One line on standard output
 tells the agent how the start went: ``running``, ``refused: why`` (the program cannot be executed) or ``failed: why``.
@@ -17,12 +18,12 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ces_edge_agent import linux
 from ces_edge_agent.deadline import LAST_GRACE_S, LEASE_OVER, LeaseWatch, boot_clock
-from ces_edge_agent.runtimes import isolation, record, syscall_filter
+from ces_edge_agent.runtimes import isolation, record, secret_files, syscall_filter
 from ces_edge_agent.runtimes.cgroups import Group
 from ces_edge_agent.runtimes.log_file import LogFile
 
@@ -35,9 +36,10 @@ _NEVER_RAN = 127
 class Shim:
     """Supervises one worker from its start to its exit record."""
 
-    def __init__(self, directory: Path, worker: record.WorkerRecord) -> None:
+    def __init__(self, directory: Path, worker: record.WorkerRecord, secrets: Mapping[str, bytes]) -> None:
         self._directory = directory
         self._worker = worker
+        self._secrets = secrets
         self._group = Group(worker.cgroup_roots, worker.cgroup)
         self._log = LogFile(worker.log, worker.log_limit)
         self._enforced: frozenset[str] = frozenset()
@@ -64,6 +66,7 @@ class Shim:
         output, output_end = os.pipe()
         os.set_blocking(output, False)
         problem = self._launch(output_end)
+        self._secrets = {}
         os.close(output_end)
         if problem:
             self._finish(output)
@@ -103,7 +106,7 @@ class Shim:
             return f"failed: {error}"
         if self._program == 0:
             os.close(ready)
-            _become(self._worker, self._group, output_end, ready_end)
+            _become(self._worker, self._secrets, self._group, output_end, ready_end)
         os.close(ready_end)
         with open(ready, "rb") as file:  # reaches its end when the program is executed; otherwise says why it is not
             return file.read().decode(errors="replace")
@@ -201,7 +204,8 @@ class Shim:
         return bool(data)
 
     def _finish(self, output: int) -> None:
-        """End the program's descendants, and copy the rest of their output."""
+        """End the program's descendants, remove its secrets, and copy the rest of their output."""
+        secret_files.remove(record.secrets_folder(self._directory))
         deadline = time.monotonic() + _DRAIN_S
         with contextlib.suppress(ChildProcessError):
             while time.monotonic() < deadline:
@@ -252,7 +256,9 @@ def _idle() -> None:
         signal.pause()
 
 
-def _become(worker: record.WorkerRecord, group: Group, output_end: int, ready_end: int) -> None:
+def _become(
+    worker: record.WorkerRecord, secrets: Mapping[str, bytes], group: Group, output_end: int, ready_end: int
+) -> None:
     """Turn this process into the worker's program. Does not return."""
     try:
         signal.set_wakeup_fd(-1)
@@ -263,7 +269,9 @@ def _become(worker: record.WorkerRecord, group: Group, output_end: int, ready_en
         os.umask(0o022)
         groups = isolation.gpu_groups(worker.gpu)
         if worker.confined:
-            isolation.enter(worker)
+            isolation.enter(worker, secrets)
+        elif worker.secrets is not None:
+            secret_files.write(worker.secrets, secrets, worker.uid, worker.gid)
         null = os.open("/dev/null", os.O_RDONLY)
         os.dup2(null, 0)
         os.dup2(output_end, 1)
@@ -292,6 +300,11 @@ def main(folder: str) -> None:
         os._exit(0)
     os.setsid()
     report_end = fcntl.fcntl(1, fcntl.F_DUPFD_CLOEXEC, 3)
+    worker = record.WorkerRecord.load(Path(folder))
+    try:
+        secrets = {} if worker.secrets is None else secret_files.receive(0)
+    except ValueError:  # its cause would show what came
+        sys.exit("the agent ended before it had handed over the worker's secrets")
     null = os.open("/dev/null", os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
@@ -302,12 +315,13 @@ def main(folder: str) -> None:
         os.close(report_end)
 
     directory = Path(folder)
-    worker = record.WorkerRecord.load(directory)
     lock = record.claim(directory)
     if lock is None:
         return
     os.chdir("/")
-    Shim(directory, worker).run(report)
+    shim = Shim(directory, worker, secrets)
+    del secrets
+    shim.run(report)
     os.close(lock)
 
 

@@ -14,8 +14,13 @@ from ulid import ULID
 from ces_common.db.tables import AccessTokenRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.api import Page
-from ces_common.messages.events import TokenChanged
-from ces_common.messages.identities import AccessTokenRequest, AccessTokenView, Identity, NewAccessToken
+from ces_common.messages.identities import (
+    AccessTokenRequest,
+    AccessTokenView,
+    Identity,
+    NewAccessToken,
+    TokenChanged,
+)
 from ces_common.queuefile import QueueFile
 from ces_common.roles import Role
 from ces_manager.errors import Conflict, Forbidden, Invalid, NotFound

@@ -9,7 +9,7 @@ from fastapi.security import HTTPBearer
 
 from ces_common.health import Ready, health_routes
 from ces_common.messages.api import Problem
-from ces_manager.api import cluster, jobs, problems, tokens
+from ces_manager.api import cluster, jobs, problems, secrets, tokens
 from ces_manager.api.access_log import AccessLog
 from ces_manager.api.auth import BearerAuth
 from ces_manager.api.context import Context
@@ -17,7 +17,7 @@ from ces_manager.api.description_page import description_route
 from ces_manager.api.failed_attempts import FailedAttempts
 from ces_manager.api.limits import BodyLimit, StreamLimit, ZeroCharacters
 
-ROUTERS = (jobs.router, cluster.router, tokens.router)
+ROUTERS = (jobs.router, cluster.router, tokens.router, secrets.router)
 DESCRIPTION = "Places distributed-training jobs on edge nodes, with bandwidth and path for every flow."
 REFUSAL = {"description": "Refused", "content": {problems.MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
 REFUSALS: dict[int | str, dict[str, Any]] = {"default": REFUSAL}

@@ -9,6 +9,7 @@ import structlog
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import PlainTextResponse
 
+from ces_common import subjects
 from ces_common.db import WriteTx
 from ces_common.messages.api import (
     ForgottenNode,
@@ -35,7 +36,7 @@ from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Forbidden, Invalid, NotFound, Overloaded
 from ces_manager.network import link_views
 from ces_manager.network.topology import put_topology as replace_topology
-from ces_manager.nodes import membership, node_views, operations
+from ces_manager.nodes import link_keys, membership, node_views, operations
 from ces_manager.nodes.credentials import check_member
 from ces_manager.nodes.heartbeats import unheard
 from ces_manager.nodes.host_address import check_host_address
@@ -176,6 +177,16 @@ async def uncordon(request: Request, node: PathName) -> NodeView:
 async def drain(request: Request, node: PathName) -> NodeView:
     """Cordon the node and have its jobs rescheduled elsewhere."""
     return await _operate(request, operations.drain, node)
+
+
+@router.post("/nodes/{node}/rotate-key", status_code=202, dependencies=[OPERATOR])
+async def rotate_key(request: Request, node: PathName) -> NodeView:
+    """Have the node replace the key by which its links are encrypted, before its time. Neighbours are told the next one
+    first, and no connection is lost."""
+    context = context_of(request)
+    await context.database.read(lambda tx: link_keys.check_rotatable(tx, node))
+    await context.bus.request(subjects.agent_rpc(node, "rotate-key"), timeout_s=link_keys.ANSWER_S)
+    return await context.database.read(lambda tx: node_views.node_view(tx, node, context.measurements))
 
 
 @router.post("/nodes/{node}/forget", dependencies=[OPERATOR])

@@ -16,6 +16,7 @@ from ces_manager.access.identities import Identities
 from ces_manager.api.event_tail import EventTail
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
+from ces_manager.job_secrets.keys import SecretKeys
 from ces_manager.measurements import Measurements
 from ces_manager.network.prober import Prober
 from ces_manager.nodes.credentials import RENEWAL_BURST, RENEWALS_PER_S, Issuer
@@ -40,6 +41,7 @@ class Context:
     live_queue: LiveQueue
     issuer: Issuer
     identities: Identities
+    secret_keys: SecretKeys | None
     agents_nats_urls: list[str]
     authority: Authority | None = None  # None where the API is plain HTTP
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

@@ -1,11 +1,11 @@
-"""Whether a job may be submitted: its tenant is there and has room in the queue, and nodes offer the data that it
-reads."""
+"""Whether a job may be submitted: its tenant is there and has room in the queue, nodes offer the data that it reads,
+and the secrets that it names are stored."""
 
 from __future__ import annotations
 
 from sqlalchemy import func, select
 
-from ces_common.db.tables import JobRow, NodeRow
+from ces_common.db.tables import JobRow, NodeRow, SecretRow
 from ces_common.db.uow import ReadTx
 from ces_common.jobfile import Input, JobFile
 from ces_common.queuefile import QueueFile
@@ -15,13 +15,13 @@ from ces_manager.errors import Invalid, Overloaded
 SHOWN = 5
 
 
-def check_tenant(queue: QueueFile, job: JobFile) -> None:
+def check_tenant(queue: QueueFile, tenant: str) -> None:
     """Raises Invalid for a tenant that is not in the queue's file, where that lists any."""
-    if not queue.admits(job.tenant):
+    if not queue.admits(tenant):
         known = ", ".join(queue.names)
         raise Invalid(
             "tenant",
-            f"no tenant is called {job.tenant!r}: name one of {known}, or have it added to the tenants in CES_QUEUE",
+            f"no tenant is called {tenant!r}: name one of {known}, or have it added to the tenants in CES_QUEUE",
         )
 
 
@@ -45,6 +45,23 @@ def check_inputs(tx: ReadTx, job: JobFile) -> None:
                 f"{where}.node", f"node {row.name} offers no data: set CES_DATASETS on it, to a folder with datasets"
             )
         _check_names(row, data, f"{where}.datasets")
+
+
+def check_secrets(tx: ReadTx, job: JobFile) -> None:
+    """Raises Invalid for a secret that the job's tenant does not have."""
+    named = {secret.stored for group in job.tasks for secret in group.secrets.values()}
+    if not named:
+        return
+    stored = select(SecretRow.name).where(SecretRow.tenant == job.tenant, SecretRow.name.in_(named))
+    missing = named - set(tx.session.scalars(stored))
+    for i, group in enumerate(job.tasks):
+        for file, secret in group.secrets.items():
+            if secret.stored in missing:
+                raise Invalid(f"tasks[{i}].secrets.{file}.from", missing_secret(job.tenant, secret.stored))
+
+
+def missing_secret(tenant: str, name: str) -> str:
+    return f"no secret {name} in tenant {tenant}: create it with `ces secret create {name} --tenant {tenant}`"
 
 
 def _check_names(row: NodeRow, data: Input, field: str) -> None:

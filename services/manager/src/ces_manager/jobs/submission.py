@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import Any
 
 from sqlalchemy import select
 from ulid import ULID
@@ -14,7 +15,7 @@ from ces_common.jobfile import JobFile
 from ces_common.queuefile import QueueFile
 from ces_common.states import JobState
 from ces_manager.errors import Conflict, Invalid
-from ces_manager.jobs.admission import check_inputs, check_room, check_tenant
+from ces_manager.jobs.admission import check_inputs, check_room, check_secrets, check_tenant
 from ces_manager.jobs.transitions import emit_job
 
 KEY_LENGTH = 255
@@ -25,8 +26,8 @@ FIRST_FIELDS = {"name", "priority", "tasks", "flows", "restart", "disconnect"}
 def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None, queue: QueueFile = ANYBODY) -> JobRow:
     """Add a queued job. A key that came with the same job file before returns the job that it made then.
 
-    Raises Conflict where the key came with another job file; Invalid for a malformed key, an unknown tenant, and data
-    that no node offers; Overloaded where too many jobs of the tenant wait."""
+    Raises Conflict where the key came with another job file; Invalid for a malformed key, an unknown tenant, data that
+    no node offers, and a secret that the tenant does not have; Overloaded where too many jobs of the tenant wait."""
     body_hash, key = _hash(jobfile), None
     if idempotency_key is not None:
         if not (0 < len(idempotency_key) <= KEY_LENGTH and idempotency_key.isprintable()):
@@ -39,9 +40,10 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
             if known.body_hash not in (body_hash, _former_hash(jobfile)):
                 raise Conflict("this Idempotency-Key came with another job before; use a new one")
             return known
-    check_tenant(queue, jobfile)
+    check_tenant(queue, jobfile.tenant)
     check_room(tx, queue, jobfile)
     check_inputs(tx, jobfile)
+    check_secrets(tx, jobfile)
     row = JobRow(
         id=str(ULID.from_datetime(tx.now)),
         name=jobfile.name,
@@ -85,11 +87,12 @@ def _former_hash(jobfile: JobFile) -> str | None:
 def _hash(jobfile: JobFile) -> str:
     """The hash of a job file. A field that came later than the first ones, and has its default, is left out: a client
     may repeat a request across an upgrade."""
-    left_out: dict[str, bool | set[str]] = {
+    left_out: dict[str, Any] = {
         name: True
         for name, field in JobFile.model_fields.items()
         if name not in FIRST_FIELDS and getattr(jobfile, name) == field.default
     }
     if not jobfile.flows.inputs:
         left_out["flows"] = {"inputs"}
+    left_out["tasks"] = {i: {"secrets"} for i, group in enumerate(jobfile.tasks) if not group.secrets}
     return sha256(jobfile.model_dump_json(exclude=left_out).encode()).hexdigest()

@@ -17,6 +17,7 @@ from ces_common.states import AllocationState
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.lifecycle import Course, Member
 from ces_manager.jobs.transitions import as_member, change
+from ces_manager.text import storable
 
 # Columns, not rows to be changed: of most reports nothing follows.
 _ON_NODES = (
@@ -42,12 +43,14 @@ _AWAY = select(NodeRow.name).where(NodeRow.state == "unreachable")
 @dataclass(frozen=True, slots=True)
 class News:
     """What one report says that is new. ``moved``: jobs with an allocation that it moves. ``begun``: allocations whose
-    agent now says that it has been starting a worker for a while, or no longer says so."""
+    agent now says that it has been starting a worker for a while, or no longer says so. ``waits``: what their agent now
+    says that such a start waits for."""
 
     status: Status
     generation: int
     moved: set[str] = field(default_factory=set)
     begun: dict[str, bool] = field(default_factory=dict)
+    waits: dict[str, str | None] = field(default_factory=dict)
 
 
 def with_news(tx: ReadTx, statuses: Sequence[Status]) -> list[Status]:
@@ -63,6 +66,8 @@ def take_reports(tx: WriteTx, statuses: Sequence[Status]) -> None:
     for news in found:
         for allocation, begun in news.begun.items():
             tx.session.get_one(AllocationRow, allocation).being_started = begun
+        for allocation, reason in news.waits.items():
+            tx.session.get_one(AllocationRow, allocation).reason = reason
         for job in news.moved:
             moved[job].append(news)
     away = tx.session.scalars(_AWAY).all() if any(map(_tells_of_failure, found)) else ()
@@ -89,18 +94,26 @@ def _news(tx: ReadTx, statuses: Sequence[Status]) -> list[News]:
     for row in tx.session.connection().execute(_ON_NODES, {"nodes": [status.node for status in statuses]}):
         live[row.node].append(row)
     found = [_news_of(tx, status, live[status.node]) for status in statuses if status.node in live]
-    return [news for news in found if news.moved or news.begun]
+    return [news for news in found if news.moved or news.begun or news.waits]
 
 
 def _news_of(tx: ReadTx, status: Status, allocations: Sequence[Any]) -> News:
     news = News(status, _generation(tx, status))
-    being_started = {(each.allocation, each.incarnation) for each in status.workers if each.state == "starting"}
+    being_started = {
+        (each.allocation, each.incarnation): each.reason for each in status.workers if each.state == "starting"
+    }
     for row in allocations:
         if lifecycle.matters(row.job_state, as_member(row), news.generation, status.workers):
             news.moved.add(row.job)
+        if row.state is not AllocationState.PENDING:
+            continue
         now = (row.id, row.incarnation) in being_started
-        if row.state is AllocationState.PENDING and now != row.being_started:
+        if now != row.being_started:
             news.begun[row.id] = now
+        reason = being_started.get((row.id, row.incarnation))
+        told = None if reason is None else storable(reason, lifecycle.MAX_REASON)
+        if now and told != row.reason:
+            news.waits[row.id] = told
     return news
 
 

@@ -35,8 +35,7 @@ from ces_manager.messaging.peers import Beat
 from ces_manager.messaging.progress_intake import ProgressIntake
 from ces_manager.messaging.report_intake import ReportIntake
 from ces_manager.messaging.snapshot import Snapshots
-from ces_manager.network import link_states
-from ces_manager.nodes import datasets
+from ces_manager.nodes import datasets, link_reports
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.plans import commit, preemption, revision
 from ces_manager.plans.refusal import note_refusal
@@ -88,7 +87,7 @@ class Messaging:
             database, "status", Status.model_validate_json, worker_reports.with_news, worker_reports.take_reports
         )
         self._links = ReportIntake(
-            database, "links", LinkReport.model_validate_json, link_states.with_news, link_states.take_reports
+            database, "links", LinkReport.model_validate_json, link_reports.with_news, link_reports.take_reports
         )
         self._data = ReportIntake(
             database, "data", DataReport.model_validate_json, datasets.with_news, datasets.take_reports

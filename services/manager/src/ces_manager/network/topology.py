@@ -13,7 +13,7 @@ from ces_common.db.tables import HopRow, JobRow, LinkRow, MediumRow, Reservation
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.api import TopologyFile
 from ces_common.messages.events import TopologyChanged
-from ces_common.messages.records import LinkRecord, tunnelled_media
+from ces_common.messages.records import LinkRecord, kinds_on_media
 from ces_common.quantities import LARGEST
 from ces_common.shares import reservable, reservable_of_medium
 from ces_common.states import JobState
@@ -72,9 +72,9 @@ def jobs_not_carried(tx: ReadTx, links: Iterable[LinkRecord], media: dict[str, i
     keep their place."""
     known = {(link.src, link.dst): link for link in links}
     left: Counter[tuple[str, str]] = Counter({hop: reservable(link.capacity) for hop, link in known.items()})
-    tunnelled = tunnelled_media(known.values())
+    kinds = kinds_on_media(known.values())
     air: Counter[str] = Counter(
-        {name: reservable_of_medium(bandwidth, name in tunnelled) for name, bandwidth in media.items()}
+        {name: reservable_of_medium(bandwidth, kinds.get(name, ())) for name, bandwidth in media.items()}
     )
     query = (
         select(JobRow, HopRow)

@@ -24,12 +24,14 @@ class Responsible:
 @dataclass(frozen=True, slots=True)
 class Step:
     """What is waited for. ``stamp``: changes with every step that is taken; ``preparing``: agents say that they are at
-    it, such as fetching an image; ``hindered``: somebody else whom it takes is away."""
+    it, such as fetching an image, and in ``said`` what one of them waits for itself; ``hindered``: somebody else whom
+    it takes is away."""
 
     stamp: Hashable
     responsible: Sequence[Responsible]
     preparing: bool = False
     hindered: bool = False
+    said: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,5 +82,5 @@ def waiting_for(step: Step, waited: Waited, now: float, since: float) -> str | N
         last = min(since if each.heard is None else each.heard for each in away)
         return f"waiting for {', '.join(each.name for each in away)}, not heard for {now - last:.0f} s"
     if step.preparing:
-        return f"waiting for agents that have been preparing workers for {waited.preparing:.0f} s"
+        return step.said or f"waiting for agents that have been preparing workers for {waited.preparing:.0f} s"
     return None

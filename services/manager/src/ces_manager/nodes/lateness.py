@@ -25,6 +25,7 @@ _WORKERS = (
         AllocationRow.node,
         AllocationRow.job,
         AllocationRow.being_started,
+        AllocationRow.reason,
         JobRow.state.label("job_state"),
     )
     .join(JobRow, (JobRow.id == AllocationRow.job) & (JobRow.attempt == AllocationRow.attempt))
@@ -52,6 +53,7 @@ class PendingWorker:
     node: str
     job: str
     being_started: bool
+    reason: str | None
     job_state: JobState
 
 
@@ -112,8 +114,10 @@ def judge(
 
     def start(job: str, stamp: Hashable, workers: Sequence[PendingWorker]) -> Step:
         there = sorted({worker.node for worker in workers} & nodes.keys())
-        preparing = any(worker.being_started for worker in workers)
-        return Step(stamp, [compute_ctl, *(nodes[name] for name in there)], preparing, job in hindered)
+        begun = [worker for worker in workers if worker.being_started]
+        said = next((f"{each.task} on {each.node} {each.reason}" for each in begun if each.reason), None)
+        responsible = [compute_ctl, *(nodes[name] for name in there)]
+        return Step(stamp, responsible, bool(begun), job in hindered, said)
 
     of_job: dict[str, list[PendingWorker]] = defaultdict(list)
     for worker in waits.workers:

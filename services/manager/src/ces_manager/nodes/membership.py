@@ -16,6 +16,7 @@ from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
 from ces_common.quantities import show_cpu, show_memory
 from ces_manager.errors import Conflict, Forbidden, Invalid
 from ces_manager.network import link_states
+from ces_manager.nodes.link_keys import forget_keys
 from ces_manager.nodes.rows import emit_node, revoke_key, tasks_on
 from ces_manager.plans.addresses import Exhausted, next_subnet
 from ces_manager.plans.residual import held_on_nodes
@@ -81,6 +82,7 @@ def join_node(tx: WriteTx, request: JoinRequest) -> Joined:
         tx.session.add(LeaseRow(node=row.name, boot="", heard_at=tx.now, beats=0))
     if row.network == "none":
         link_states.reset_links(tx, row.name)
+        forget_keys(row)
     emit_node(tx, row, "joined" if joined else "changed")
     return Joined(row.name, row.subnet, replaced)
 
@@ -131,6 +133,7 @@ def _replace(tx: WriteTx, row: NodeRow) -> None:
             f"wait until the node is lost, or forget it (ces node forget {row.name})"
         )
     revoke_key(tx, row)
+    forget_keys(row)
     row.least_generation = tx.version
 
 

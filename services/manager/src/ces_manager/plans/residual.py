@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection
 
 from sqlalchemy import BindParameter, bindparam, func, select
@@ -86,8 +87,10 @@ def _left_of_media(tx: ReadTx, names: Collection[str]) -> dict[str, int]:
         .group_by(LinkRow.medium)
     )
     taken = {medium: int(total) for medium, total in tx.session.execute(used)}
-    tunnelled = set(
-        tx.session.scalars(select(LinkRow.medium).where(LinkRow.medium.in_(names), LinkRow.kind == "vxlan").distinct())
-    )
+    kinds: dict[str | None, list[str]] = defaultdict(list)
+    for medium, kind in tx.session.execute(
+        select(LinkRow.medium, LinkRow.kind).where(LinkRow.medium.in_(names)).distinct()
+    ):
+        kinds[medium].append(kind)
     rows = tx.session.execute(select(MediumRow.name, MediumRow.bandwidth).where(MediumRow.name.in_(names)))
-    return {name: reservable_of_medium(bandwidth, name in tunnelled) - taken.get(name, 0) for name, bandwidth in rows}
+    return {name: reservable_of_medium(bandwidth, kinds[name]) - taken.get(name, 0) for name, bandwidth in rows}

@@ -6,6 +6,7 @@ import pytest
 
 from ces_common.messages.desired import (
     DesiredNetwork,
+    EncryptedTunnel,
     Endpoint,
     FlowClass,
     LinkDevice,
@@ -109,6 +110,33 @@ def test_tunnels_take_their_overhead_from_every_worker() -> None:
     assert (device.kind, device.mtu, device.tunnel.remote) == ("vxlan", 1350, "192.0.2.7")
     assert device.mac.startswith("02:"), "neighbours must know it again when it was recreated"
     assert end.mtu == 1350
+
+
+def test_a_tunnel_lets_in_its_neighbours_end_alone() -> None:
+    """Both nodes derive the same address of it."""
+    ours = LINK.model_copy(update={"kind": "vxlan", "vxlan": VxlanTunnel(vni=9, remote="192.0.2.7")})
+    theirs = ours.model_copy(update={"peer": "n1", "device": "to-n1", "gateway": "10.1.0.1"})
+    near = derive(document(links=[ours]), FACTS).items["device", "to-n2"]
+    far = derive(DesiredNetwork(node="n2", generation=1, links=[theirs]), Facts()).items["device", "to-n1"]
+    assert isinstance(near, Device)
+    assert isinstance(far, Device)
+    assert near.tunnel is not None
+    assert far.tunnel is not None
+    assert (near.tunnel.source, far.tunnel.source) == (far.mac, near.mac)
+    assert not near.tunnel.encrypted
+
+
+def test_what_is_encrypted_has_shorter_packets_and_travels_to_the_neighbours_own_address() -> None:
+    tunnel = VxlanTunnel(vni=9, remote="10.2.0.1")
+    wireguard = EncryptedTunnel(keys=[], address="192.0.2.7", port=51872)
+    link = LINK.model_copy(update={"kind": "wireguard", "vxlan": tunnel, "wireguard": wireguard})
+    facts = Facts(underlay={"192.0.2.7": 1500}, sandboxes=FACTS.sandboxes, faults={"n2": "n2 has told no key"})
+    derived = derive(document(links=[link], classes=[flow()]), facts)
+    device = derived.items["device", "to-n2"]
+    assert isinstance(device, Device)
+    assert device.tunnel is not None
+    assert (device.mtu, device.tunnel.encrypted, device.tunnel.remote) == (1370, True, "10.2.0.1")
+    assert derived.failed == {flow().job: "the link to n2 cannot be encrypted: n2 has told no key"}
 
 
 @pytest.mark.parametrize(("rate", "gso"), [(10_000_000, 6250), (100_000, 3000), (1_000_000_000, 65536)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -26,6 +26,7 @@ ROUND_TRIPS = 15  # kept for each link
 RTMGRP_LINK = 1
 READ_SIZE = 65536
 OBSERVE_S = 5.0  # at least; the kernel notifies of changes
+NONE: Mapping[str, str] = {}
 
 
 @dataclass
@@ -33,6 +34,7 @@ class _WatchedLink:
     link: LinkDevice
     health: Health
     index: int = 0
+    unfit: str | None = None  # why it cannot be encrypted, as it must be
     round_trips: deque[float] = field(default_factory=lambda: deque(maxlen=ROUND_TRIPS))
 
 
@@ -85,8 +87,9 @@ class LinkWatch:
         start_listening(self._monitor, self._devices_changed.set)
         self._namespace = identity
 
-    def set_links(self, router: str, links: Sequence[LinkDevice]) -> None:
-        """Watch these links from now on; the health of links watched already is kept."""
+    def set_links(self, router: str, links: Sequence[LinkDevice], unfit: Mapping[str, str] = NONE) -> None:
+        """Watch these links from now on; the health of links watched already is kept. ``unfit``: neighbour -> why the
+        link to it cannot be encrypted, as it must be."""
         known = {(watched.link.peer, watched.link.device): watched for watched in self._links.values()}
         self._router = router
         self._links = {}
@@ -95,7 +98,8 @@ class LinkWatch:
             health = watched.health if watched else Health(link.peer, link.device)
             health.probed = bool(router and link.gateway and link.two_way)
             trips = watched.round_trips if watched else deque(maxlen=ROUND_TRIPS)
-            self._links[link.gateway or link.peer] = _WatchedLink(link, health, watched.index if watched else 0, trips)
+            index = watched.index if watched else 0
+            self._links[link.gateway or link.peer] = _WatchedLink(link, health, index, unfit.get(link.peer), trips)
         self._devices_changed.set()
 
     @property
@@ -108,6 +112,11 @@ class LinkWatch:
             if each.link.peer == peer:
                 return each.link
         raise DataPlaneError(f"no link to {peer}")
+
+    @property
+    def encrypted(self) -> list[str]:
+        """The neighbours over encrypted links."""
+        return [each.link.peer for each in self._links.values() if each.link.wireguard is not None]
 
     def excuse(self, peer: str, seconds: float) -> None:
         """Do not count missing answers for this long: the link is full on purpose."""
@@ -139,7 +148,10 @@ class LinkWatch:
         for each in links:
             now = shown.get(each.link.device)
             each.index = now.index if now else 0
-            each.health.observe(self._clock(), now.fault if now else "is not there")
+            fault = now.fault if now else "is not there"
+            if each.unfit is not None:
+                fault = f"cannot be encrypted: {each.unfit}"
+            each.health.observe(self._clock(), fault)
         self._notify(before)
 
     async def _observe_repeatedly(self) -> None:

@@ -14,7 +14,7 @@ from ces_common.messages.desired import DesiredNetwork
 from ces_common.names import endpoint_device
 from ces_edge_agent.dataplane.meters import ClassCounters, LinkCounters
 from ces_edge_agent.dataplane.netlink import namespace as namespaces
-from ces_edge_agent.dataplane.netlink import observed
+from ces_edge_agent.dataplane.netlink import observed, source_guard
 from ces_edge_agent.dataplane.netlink.counter_reader import CounterReader
 from ces_edge_agent.dataplane.netlink.steps import Site, opened, perform
 from ces_edge_agent.dataplane.plan.derivation import LOCAL_RULE, LOCAL_TABLE, Facts
@@ -53,7 +53,8 @@ class Snapshot:
 
 
 class Kernel:
-    """``underlay``: the namespace from which VXLAN packets are sent, by default the agent's own."""
+    """``underlay``: the namespace from which VXLAN packets are sent, by default the agent's own; those of encrypted
+    tunnels are sent from ``inside`` a namespace that has nothing but WireGuard."""
 
     def __init__(self, name: str, underlay: Path = namespaces.OWN) -> None:
         self._name, self._underlay = name, underlay
@@ -68,6 +69,10 @@ class Kernel:
     @property
     def path(self) -> Path:
         return namespaces.DIRECTORY / self._name
+
+    @property
+    def inside(self) -> Path:
+        return namespaces.DIRECTORY / f"{self._name}-wg"
 
     @property
     def identity(self) -> tuple[int, int] | None:
@@ -128,7 +133,7 @@ class Kernel:
             self._configured[step.item.key] = step.item, site.index(step.item.device)
 
     def site(self, snapshot: Snapshot) -> Site:
-        return Site(self._socket, self.path, self._underlay, snapshot.sandboxes, dict(snapshot.indices))
+        return Site(self._socket, self.path, self._underlay, self.inside, snapshot.sandboxes, dict(snapshot.indices))
 
     def class_counters(self, device: str) -> dict[int, ClassCounters]:
         """Class minor -> counters; empty if there is no such device. Raises DataPlaneError."""
@@ -163,12 +168,14 @@ class Kernel:
         indices: dict[str, int] = {}
         objects: list[KernelObject] = []
         carrier: set[str] = set()
-        for message in self._list("get_links"):
+        messages, inside = self._list("get_links"), self._number_of(self.inside)
+        guards = self._guards({message.get_attr("IFLA_IFNAME"): message["index"] for message in messages})
+        for message in messages:
             name = message.get_attr("IFLA_IFNAME")
             indices[name] = message["index"]
             if observed.has_carrier(message):
                 carrier.add(name)
-            if (device := observed.device(message)) is not None:
+            if (device := observed.device(message, guards, inside)) is not None:
                 objects.append(device)
         names = {index: name for name, index in indices.items()}
         found: list[KernelObject | None] = []
@@ -187,11 +194,39 @@ class Kernel:
         numbers = self._sandbox_numbers(desired, sandboxes, {item.key: item for item in objects})
         facts = Facts(
             mtu={item.name: item.mtu for item in objects if isinstance(item, Device)},
-            underlay=self._underlay_mtu({link.vxlan.remote for link in desired.links if link.vxlan}),
+            underlay=self.underlay_mtu(
+                {
+                    link.wireguard.address if link.wireguard else link.vxlan.remote
+                    for link in desired.links
+                    if link.vxlan
+                }
+            ),
             sandboxes=numbers,
         )
         paths = {endpoint_device(allocation): Path(file) for allocation in numbers if (file := sandboxes[allocation])}
         return Snapshot(facts, objects, indices, paths)
+
+    def _number_of(self, namespace: Path) -> int | None:
+        """The number by which the data plane's namespace knows another; None where that does not exist."""
+        try:
+            with opened(namespace) as descriptor:
+                return int(self._socket.get_netnsid(fd=descriptor)["nsid"])
+        except OSError:
+            return None
+
+    def _guards(self, indices: Mapping[str, int]) -> dict[str, tuple[str, str]]:
+        """Tunnel's device -> MAC and remote address of what it lets in alone. Takes away what guarded devices that are
+        no tunnels any more: newer kernels keep it for whatever device gets the name."""
+        chains = source_guard.chains(self.path)
+        entries = source_guard.entries(self._socket) if chains else {}
+        found: dict[str, tuple[str, str]] = {}
+        for device, mac in chains:
+            remotes = entries.get(indices.get(device, 0), {})
+            if not remotes:
+                source_guard.unguard(self.path, device, mac)
+            elif mac in remotes:
+                found[device] = mac, remotes[mac]
+        return found
 
     def _order_rules(self) -> None:
         """Move the kernel's rule for local addresses behind the endpoints' rules, and restore its other rules."""
@@ -238,8 +273,9 @@ class Kernel:
         self._numbers = known
         return numbers
 
-    def _underlay_mtu(self, remotes: set[str]) -> dict[str, int]:
-        """Remote host -> MTU of the device on the route to it; without hosts that have no route."""
+    def underlay_mtu(self, remotes: set[str]) -> dict[str, int]:
+        """Remote host -> MTU of the device on the route to it; without hosts that have no route. Raises NetlinkError,
+        DataPlaneError."""
         mtus: dict[str, int] = {}
         if not remotes:
             return mtus

@@ -103,13 +103,23 @@ def set_parameters(path: Path, parameters: dict[str, str]) -> None:
         except OSError as error:
             if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
                 raise
-            _private_proc()
+            _private_mount("proc", "/proc")
             _write(different)
 
     try:
         in_namespace(path, write)
     except OSError as error:
         raise DataPlaneError(f"kernel parameters of {path} cannot be set: {error}") from error
+
+
+def set_device_parameter(path: Path, device: str, name: str, value: int) -> None:
+    """Set what only sysfs knows of a device of a namespace, through a private mount. Raises OSError."""
+
+    def write() -> None:
+        _private_mount("sysfs", "/sys")
+        Path("/sys/class/net", device, name).write_text(str(value))
+
+    in_namespace(path, write)
 
 
 def _parameter(key: str) -> str | None:
@@ -125,11 +135,11 @@ def _write(parameters: dict[str, str]) -> None:
         Path("/proc/sys", key).write_text(value)
 
 
-def _private_proc() -> None:
-    """Give this thread, which ends soon, a mount namespace of its own with a fresh /proc."""
+def _private_mount(kind: str, place: str) -> None:
+    """Give this thread, which ends soon, a mount namespace of its own with a fresh /proc or /sys."""
     linux.unshare(linux.CLONE_NEWNS)
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
-    linux.mount("proc", "/proc", "proc")
+    linux.mount(kind, place, kind)
 
 
 def _is_namespace(path: Path) -> bool:

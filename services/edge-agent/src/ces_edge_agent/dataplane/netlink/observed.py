@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from socket import ntohs
 from typing import Any
@@ -38,10 +38,14 @@ KEY_SIZE = 16
 TICK_S = 64e-9  # the kernel's unit of time in tc messages, PSCHED_TICKS
 
 Message = Any  # pyroute2's messages have no types
+Guards = Mapping[str, tuple[str, str]]
+NO_GUARDS: Guards = {}
 
 
-def device(message: Message) -> Device | None:
-    """The device; None for one that is not part of the data plane."""
+def device(message: Message, guards: Guards = NO_GUARDS, inside: int | None = None) -> Device | None:
+    """The device; None for one that is not part of the data plane. ``guards``: device -> MAC and remote
+    address of what a tunnel lets in alone. ``inside``: number of the namespace in which encrypted tunnels' packets
+    travel."""
     name, up = message.get_attr("IFLA_IFNAME"), bool(message["flags"] & IFF_UP)
     if name == "lo":
         return Device(name, "loopback", mtu=0, up=up)
@@ -50,10 +54,14 @@ def device(message: Message) -> Device | None:
     kind = info.get_attr("IFLA_INFO_KIND") if info is not None else None
     if kind == "vxlan":
         data = info.get_attr("IFLA_INFO_DATA")
+        remote = data.get_attr("IFLA_VXLAN_GROUP") or data.get_attr("IFLA_VXLAN_GROUP6") or ""
+        source, origin = guards.get(name, ("", ""))
         tunnel = Tunnel(
             data.get_attr("IFLA_VXLAN_ID"),
-            data.get_attr("IFLA_VXLAN_GROUP") or data.get_attr("IFLA_VXLAN_GROUP6") or "",
+            remote,
             data.get_attr("IFLA_VXLAN_PORT"),
+            source=source if origin == remote and data.get_attr("IFLA_VXLAN_LEARNING") else "",
+            encrypted=inside is not None and message.get_attr("IFLA_LINK_NETNSID") == inside,
         )
         return Device(name, "vxlan", mtu, mac=message.get_attr("IFLA_ADDRESS"), tunnel=tunnel, up=up)
     if kind == "veth" and name.startswith("w-"):

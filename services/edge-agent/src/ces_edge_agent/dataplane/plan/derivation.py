@@ -8,7 +8,7 @@ from hashlib import blake2s
 from ipaddress import IPv4Address
 
 from ces_common.messages.desired import DesiredNetwork, Endpoint, LinkDevice, SubnetRoute
-from ces_common.names import endpoint_device
+from ces_common.names import endpoint_device, link_device
 from ces_edge_agent.dataplane.plan.class_numbers import LAST, class_numbers
 from ces_edge_agent.dataplane.plan.objects import (
     ANYWHERE,
@@ -25,7 +25,8 @@ from ces_edge_agent.dataplane.plan.objects import (
 from ces_edge_agent.dataplane.plan.shaping import GSO_MAX, flow_shape, gso_size, link_shape, lowest_rates, probe_shape
 from ces_edge_agent.ports import DataPlaneError
 
-VXLAN_OVERHEAD = 50  # outer Ethernet, IPv4, UDP and VXLAN headers
+VXLAN_OVERHEAD = 50  # inner Ethernet header, outer IPv4, UDP and VXLAN headers
+WIREGUARD_OVERHEAD = 80  # outer IPv6, UDP, WireGuard's header and tag; of IPv4's 20 bytes less, it needs 15 to pad
 DEFAULT_MTU = 1500
 NODE = ""  # owner of objects that concern every job
 
@@ -42,11 +43,13 @@ LOCAL_TABLE = 255  # rt_tables(5): the node's own addresses
 @dataclass(frozen=True)
 class Facts:
     """Properties of the machine. ``mtu``: link device -> MTU; ``underlay``: remote host -> MTU of the path to it;
-    ``sandboxes``: allocation -> the kernel's number of its namespace (-1: none yet)."""
+    ``sandboxes``: allocation -> the kernel's number of its namespace (-1: none yet); ``faults``: neighbour -> why the
+    link to it cannot be encrypted, as it must be."""
 
     mtu: Mapping[str, int] = field(default_factory=dict)
     underlay: Mapping[str, int] = field(default_factory=dict)
     sandboxes: Mapping[str, int] = field(default_factory=dict)
+    faults: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -88,6 +91,9 @@ def derive(desired: DesiredNetwork, facts: Facts) -> Derived:
     result.common = set(result.items)
     _add_subnets(result, (route for route in desired.subnets if route.job), links)
 
+    for peer, reason in facts.faults.items():
+        for owner in _users(desired, peer):
+            result.fail(owner, f"the link to {peer} cannot be encrypted: {reason}")
     local = {endpoint.address: endpoint_device(endpoint.allocation) for endpoint in desired.endpoints}
     lowest = lowest_rates(desired.classes)
     mtu = min(mtus.values(), default=DEFAULT_MTU)
@@ -160,7 +166,14 @@ def _link(links: Mapping[str, LinkDevice], peer: str) -> LinkDevice:
 def _link_mtu(link: LinkDevice, facts: Facts) -> int:
     if link.vxlan is None:
         return facts.mtu.get(link.device, DEFAULT_MTU)
+    if link.wireguard is not None:
+        return encrypted_mtu(facts.underlay.get(link.wireguard.address, DEFAULT_MTU)) - VXLAN_OVERHEAD
     return facts.underlay.get(link.vxlan.remote, DEFAULT_MTU) - VXLAN_OVERHEAD
+
+
+def encrypted_mtu(underlay: int) -> int:
+    """The longest packet that WireGuard carries over a path with this MTU."""
+    return underlay - WIREGUARD_OVERHEAD
 
 
 def _node(desired: DesiredNetwork, links: Mapping[str, LinkDevice], mtus: Mapping[str, int]) -> Iterator[KernelObject]:
@@ -172,7 +185,13 @@ def _node(desired: DesiredNetwork, links: Mapping[str, LinkDevice], mtus: Mappin
         if link.vxlan is None:
             yield Device(link.device, "link", mtu)
         else:
-            tunnel = Tunnel(link.vxlan.vni, link.vxlan.remote, link.vxlan.port)
+            tunnel = Tunnel(
+                link.vxlan.vni,
+                link.vxlan.remote,
+                link.vxlan.port,
+                source=mac(link.peer, link_device(desired.node)),
+                encrypted=link.wireguard is not None,
+            )
             yield Device(link.device, "vxlan", mtu, mac=mac(desired.node, link.device), tunnel=tunnel)
         yield Route(address_table(link.gateway), ANYWHERE, link.device, link.gateway)
         yield from link_shape(link, mtu)

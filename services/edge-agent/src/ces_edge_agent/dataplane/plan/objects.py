@@ -19,9 +19,14 @@ Match = frozenset[tuple[int, int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Tunnel:
+    """A VXLAN. ``source``: MAC address of the neighbour's end, whose frames from ``remote`` are the only ones that it
+    lets in; empty where it lets in any. ``encrypted``: its packets travel inside the node's WireGuard."""
+
     vni: int
     remote: str
     port: int
+    source: str = ""
+    encrypted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Encrypted links: the WireGuard that their tunnels travel inside, its keys, and its two implementations."""

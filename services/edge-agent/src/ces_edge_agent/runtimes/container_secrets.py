@@ -1,0 +1,84 @@
+"""Secrets of containers, in memory. A volume that the engine keeps in memory is there as long as a running container
+has it, and only a running one can be given files there. So a helper holds it for the moment in which the files are
+written and the worker starts; afterwards it lives and ends with the worker, whether or not an agent runs."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import requests
+from docker.errors import DockerException
+from docker.types import DriverConfig, Mount
+
+from ces_edge_agent.runtimes.engine import Engine
+from ces_edge_agent.runtimes.pause_containers import HARDENED
+
+FOLDER = "/run/secrets"
+_IN_MEMORY = {"type": "tmpfs", "device": "tmpfs", "o": "size=2m,mode=0555,nosuid,nodev,noexec"}
+_ROLE = "secrets"
+_HELPER_S = "600"  # after which one ends whose agent did not end it; longer than the engine may take
+_MEMORY = 16 * 2**20
+_PIDS = 4
+
+
+def mount() -> Mount:
+    """For the worker's container: a volume of its own, which goes with it."""
+    in_memory = DriverConfig("local", _IN_MEMORY)
+    return Mount(FOLDER, None, type="volume", no_copy=True, driver_config=in_memory)
+
+
+@contextmanager
+def filled(
+    engine: Engine, image: str, key: str, mounts: Sequence[Mapping[str, Any]], secrets: Mapping[str, bytes]
+) -> Iterator[None]:
+    """While this lasts, the secrets lie in the volume of a container that has not started; ``mounts``: its own, as the
+    engine describes them. ``image``: of the sandbox, which the node has. Raises APIError."""
+    volume = next(mount["Name"] for mount in mounts if mount["Destination"] == FOLDER)
+    client, helper_key = engine.client, f"{key}.secrets"
+    former = engine.find(helper_key)
+    if former is not None:  # of an attempt that was cut off
+        engine.delete(former["Id"], force=True)
+    helper = client.create_container(
+        image,
+        ["sleep", _HELPER_S],
+        name=engine.name(helper_key),
+        user="0:0",
+        labels={**engine.labels, "ces.role": _ROLE},
+        host_config=client.create_host_config(
+            network_mode="none",
+            mem_limit=_MEMORY,
+            memswap_limit=_MEMORY,
+            pids_limit=_PIDS,
+            read_only=True,
+            mounts=[Mount(FOLDER, volume, type="volume", no_copy=True)],
+            **HARDENED,
+        ),
+    )["Id"]
+    try:
+        client.start(helper)
+        client.put_archive(helper, FOLDER, _archive(secrets))
+        yield
+    finally:
+        with suppress(DockerException, requests.RequestException):  # the worker may run, and the helper ends by itself
+            engine.delete(helper, force=True)
+
+
+def discard(engine: Engine) -> None:
+    """Helpers whose agent ended before them."""
+    for entry in engine.list(_ROLE):
+        engine.delete(entry["Id"], force=True)
+
+
+def _archive(secrets: Mapping[str, bytes]) -> bytes:
+    """Readable for whichever user the image names: nobody but the worker has the volume."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for name, value in secrets.items():
+            entry = tarfile.TarInfo(name)
+            entry.mode, entry.size = 0o444, len(value)
+            archive.addfile(entry, io.BytesIO(value))
+    return content.getvalue()

@@ -1,0 +1,66 @@
+"""A whole cluster whose links are encrypted: what agents tell of their keys, and a key that is replaced under a job."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from fault_cluster import program, running, star, wait_for
+from measured_traffic import arrived, said
+from shared_medium import PORT as PORT_OF_HOST
+from shared_medium import one_switch
+from underlay_capture import capture, udp_ports
+
+from ces_edge_agent.dataplane.netlink.namespace import DIRECTORY
+from ces_testbed.topology import Topology
+
+pytestmark = [pytest.mark.needs("root", "wireguard"), pytest.mark.alone]
+
+PORT = 51872
+SEND_S = 30.0
+LONGEST_GAP_S = 5.0  # in which nothing arrives, on a busy machine
+
+
+def encrypted(topology: Topology) -> Topology:
+    links = [link.model_copy(update={"kind": "wireguard"}) for link in topology.links]
+    return topology.model_copy(update={"links": links})
+
+
+def key_of(folder: Path, node: str) -> str:
+    (file,) = folder.rglob(f"{node}/link-keys.json")
+    return str(json.loads(file.read_text())["current"])
+
+
+def test_a_job_notices_nothing_of_a_key_that_is_replaced(tmp_path: Path) -> None:
+    with running("enc", tmp_path, encrypted(star(2, link="20Mbit")), underlay=one_switch) as cluster:
+        topology = cluster.client.topology
+        wait_for(lambda: all(link.round_trip_s for link in topology.links()), "every neighbour has answered")
+        assert {(link.kind, link.state) for link in topology.links()} == {("wireguard", "up")}
+        bandwidth = {"min": "5Mbit", "max": "5Mbit"}
+        tasks = [
+            {
+                "name": f"w{number}",
+                "resources": {"cpu": "500m", "memory": "128Mi"},
+                "constraints": {"labels": {"host": f"n{number}"}},
+                **program("traffic", SEND_S, "flows"),
+            }
+            for number in (1, 2)
+        ]
+        edges = [{"src": "w1-0", "dst": "w2-0", "bandwidth": bandwidth}]
+        flows = {"topology": "edges", "edges": edges}
+        job = cluster.submit({"name": "enc", "tasks": tasks, "flows": flows})
+        cluster.await_state(job, "running")
+        seen = len(cluster.events())
+        first = key_of(tmp_path, "s1")
+        with capture(DIRECTORY / cluster.cluster.hosts.host_namespace("s1"), PORT_OF_HOST) as passing:
+            cluster.client.nodes.rotate_key("s1")
+            wait_for(lambda: key_of(tmp_path, "s1") != first, "the switch has another key")
+            ports = udp_ports(passing.frames())
+        assert ports == {PORT}
+        cluster.await_state(job, "succeeded")
+        assert not [event for event in cluster.events()[seen:] if event["type"] == "link.changed"]
+        (samples,) = arrived(said(cluster, cluster.client.jobs.get(job))).values()
+        assert max(later[0] - sooner[0] for sooner, later in pairwise(samples)) < LONGEST_GAP_S
+        cluster.check()

@@ -1,0 +1,363 @@
+"""Encrypted links between hosts on one switch, by each implementation of WireGuard that the machine has."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from dataplane_row import MBIT, PORT, Row, ip, row_of
+from forged_frames import ear, frame, say, send_vxlan
+from namespace_traffic import Stream, measure, reaches, streams
+from underlay_capture import capture, udp_ports
+
+from ces_common.messages.reports import LinkStatus
+from ces_edge_agent.dataplane.netlink.namespace import DIRECTORY, in_namespace
+from ces_edge_agent.dataplane.plan.derivation import mac
+from ces_edge_agent.dataplane.wireguard import implementations, keys, uapi
+from ces_edge_agent.dataplane.wireguard.config import State
+from ces_edge_agent.dataplane.wireguard.implementations import Kind
+from ces_edge_agent.dataplane.wireguard.keys import new_key, public_of
+
+pytestmark = pytest.mark.needs("root")
+PATIENCE_S = 30.0
+HEADERS = 66 / 1384  # Ethernet, IP and TCP with timestamps, of a full frame of 1370 bytes
+MARKER = b"nobody but the neighbour may read this"
+
+
+@pytest.fixture(
+    params=[
+        pytest.param("wireguard-go", marks=pytest.mark.needs("wireguard")),
+        pytest.param("kernel", marks=pytest.mark.needs("wireguard-module")),
+    ]
+)
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kind:
+    monkeypatch.setattr(implementations, "kernel_has_it", lambda namespace: request.param == "kernel")
+    found: Kind = request.param
+    return found
+
+
+@pytest.fixture
+async def row(kind: Kind) -> AsyncIterator[Row]:
+    async with row_of(3, lan_mtu=1500, bandwidth=50 * MBIT, encrypted=True) as row:
+        yield row
+    await until(lambda: gone(row), "no program of the row is left")
+
+
+async def gone(row: Row) -> bool:
+    return not any(programs(row, host) for host in row.hosts)
+
+
+async def until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not await condition():  # noqa: ASYNC110 - what is waited for has no event
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        pytest.fail(f"not within {PATIENCE_S:g} s: {what}")
+
+
+async def statuses(row: Row) -> dict[tuple[int, str], LinkStatus]:
+    return {(host, each.peer): each for host, network in row.networks.items() for each in await network.links()}
+
+
+async def all_up(row: Row) -> bool:
+    found = await statuses(row)
+    return len(found) == 2 * (len(row.hosts) - 1) and all(each.state == "up" for each in found.values())
+
+
+def inside(row: Row, host: int) -> Path:
+    return DIRECTORY / f"{row.namespace(host)}-wg"
+
+
+def device(row: Row, host: int) -> str:
+    (line,) = [line for line in ip("-n", inside(row, host).name, "-o", "link").splitlines() if ": wg-" in line]
+    return line.split(": ")[1]
+
+
+def state(row: Row, host: int, kind: Kind) -> State:
+    return implementations.read(kind, device(row, host), inside(row, host))
+
+
+def programs(row: Row, host: int) -> list[int]:
+    """Processes of wireguard-go that run in the namespace that stands for the host."""
+    try:
+        wanted = (DIRECTORY / row.underlay(host)).stat().st_ino
+    except FileNotFoundError:
+        return []
+    found = []
+    for process in psutil.process_iter(["name", "status"]):
+        if process.info["name"] != "wireguard-go" or process.info["status"] == psutil.STATUS_ZOMBIE:
+            continue
+        try:
+            if os.stat(f"/proc/{process.pid}/ns/net").st_ino == wanted:
+                found.append(process.pid)
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+async def test_what_passes_between_hosts_says_nothing(kind: Kind, encrypted: bool) -> None:
+    """Neither what is sent nor between whom; over a plain tunnel, both can be read."""
+    async with row_of(2, lan_mtu=1500, tunnelled=True, encrypted=encrypted) as row:
+        one, two = row.worker("one", 1, "a"), row.worker("two", 2, "a")
+        await row.apply()
+        await until(lambda: all_up(row), "links are up")
+
+        def speak() -> list[bytes]:
+            with capture(DIRECTORY / row.underlay(1), "eth0") as passing, ear(two.file, two.address) as listener:
+                say(one.file, two.address, MARKER)
+                assert listener.heard(last=MARKER) == [MARKER]
+                return passing.frames()
+
+        frames = await asyncio.to_thread(speak)
+        assert any(MARKER in each for each in frames) is not encrypted
+        assert udp_ports(frames) == ({PORT} if encrypted else {4789})
+
+
+async def test_what_is_forged_does_not_arrive(row: Row) -> None:
+    """Neither a stranger's VXLAN frames, nor those that a neighbour sends into a tunnel between others."""
+    two, three = row.worker("two", 2, "a"), row.worker("three", 3, "a")
+    await row.apply()
+    await until(lambda: all_up(row), "links are up")
+
+    def attack() -> list[bytes]:
+        with ear(two.file, two.address) as listener:
+            inner = frame(mac("n3", "to-n2"), mac("n2", "to-n3"), three.address, two.address, b"forged")
+            for host in ("172.31.0.2", "10.2.0.1"):
+                for namespace in (DIRECTORY / row.underlay(1), inside(row, 1)):
+                    try:
+                        send_vxlan(namespace, host, row.vni(2, 3), inner)
+                    except OSError:  # the host does not know the tunnel's addresses, nor WireGuard the host's
+                        continue
+            say(three.file, two.address, b"from three")
+            return listener.heard(last=b"from three")
+
+    assert await asyncio.to_thread(attack) == [b"from three"]
+
+
+async def test_who_has_another_key_gets_nothing(row: Row) -> None:
+    one, two = row.worker("one", 1, "a"), row.worker("two", 2, "a")
+    right = row.keys[2]
+    row.keys[2] = [public_of(new_key())]
+    await row.apply()
+    assert not await asyncio.to_thread(reaches, one.file, two.file, two.address)
+    assert not await asyncio.to_thread(reaches, two.file, one.file, one.address)
+    row.keys[2] = right
+    await row.apply()
+    await until(lambda: all_up(row), "links are up")
+    assert await asyncio.to_thread(reaches, one.file, two.file, two.address)
+
+
+async def test_a_link_whose_neighbour_has_told_no_key_is_down_and_nothing_is_sent_in_the_clear(row: Row) -> None:
+    one, two = row.worker("one", 1, "a"), row.worker("two", 2, "a")
+    row.reserve(1, one, two, 10 * MBIT)
+    row.keys[2] = []
+    with capture(DIRECTORY / row.underlay(1), "eth0") as passing:
+        failed = await row.networks[1].apply(row.desired(1), row.sandboxes(1))
+        assert failed == {"a": "the link to n2 cannot be encrypted: n2 has told no key"}
+
+        async def said() -> bool:
+            return bool(await row.networks[1].links())
+
+        await until(said, "n1 says what it knows of its link")
+        (status,) = await row.networks[1].links()
+        assert status.reason == "device to-n2 cannot be encrypted: n2 has told no key"
+        assert status.state == "down"
+        assert not await asyncio.to_thread(reaches, one.file, two.file, two.address)
+        assert udp_ports(passing.frames()) == set()
+
+
+@pytest.mark.alone
+async def test_rates_hold_on_encrypted_links(row: Row) -> None:
+    one, two = row.worker("one", 1, "a"), row.worker("two", 3, "a")
+    row.reserve(1, one, two, 20 * MBIT)
+    row.reserve(2, two, one, 10 * MBIT)
+    await row.apply()
+    await until(lambda: all_up(row), "links are up")
+    with streams((one.file, two.file, two.address), (two.file, one.file, one.address)) as opened:
+        there, back = await asyncio.to_thread(measure, opened, 2.0)
+    assert there == pytest.approx(20 * MBIT * (1 - HEADERS), rel=0.06)
+    assert back == pytest.approx(10 * MBIT * (1 - HEADERS), rel=0.06)
+
+
+class Watched:
+    """A stream that runs, and the links meanwhile."""
+
+    def __init__(self, row: Row, stream: Stream) -> None:
+        self._row, self._stream = row, stream
+        self.down: list[LinkStatus] = []
+
+    async def flows(self) -> None:
+        """More arrives, and no link was called down."""
+        before = self._stream.received
+
+        async def more() -> bool:
+            await self.look()
+            return self._stream.received > before + 100_000
+
+        await until(more, "the stream goes on")
+        assert self._stream.failed is None
+        assert self.down == []
+
+    async def look(self) -> None:
+        self.down += [each for each in (await statuses(self._row)).values() if each.state == "down"]
+
+
+async def test_a_key_is_replaced_under_a_connection(row: Row, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "SETTLE_S", 0.2)
+    one, two = row.worker("one", 1, "a"), row.worker("two", 3, "a")
+    row.reserve(1, one, two, 20 * MBIT)
+    await row.apply()
+    await until(lambda: all_up(row), "links are up")
+    (first,) = row.keys[2]
+    with streams((one.file, two.file, two.address)) as (stream,):
+        watched = Watched(row, stream)
+        await watched.flows()
+        await row.networks[2].rotate_key()
+
+        async def told(count: int) -> bool:
+            await watched.look()
+            await row.tell_keys()
+            return len(row.keys[2]) == count
+
+        await until(lambda: told(2), "n2 tells its next key")
+        before, second = row.keys[2]
+        assert before == first
+        await row.apply()
+        await until(lambda: told(1), "the next key is the only one")
+        assert row.keys[2] == [second]
+        await watched.flows()
+        await row.apply()
+        await watched.flows()
+    for neighbour in (1, 3):
+        assert first not in state(row, neighbour, kind).peers
+        assert state(row, neighbour, kind).peers[second].allowed == {"10.2.0.1/32"}
+    assert state(row, 2, kind).public == second
+
+
+async def test_a_key_stays_where_a_neighbour_does_not_know_the_next(
+    row: Row, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be cut off from the manager. Connections to it stay, and so does the key."""
+    monkeypatch.setattr(keys, "SETTLE_S", 0.2)
+    monkeypatch.setattr(keys, "TRIAL_S", 1.0)
+    one, two = row.worker("one", 1, "a"), row.worker("two", 2, "a")
+    row.reserve(1, one, two, 20 * MBIT)
+    await row.apply()
+    await until(lambda: all_up(row), "links are up")
+    (first,) = row.keys[2]
+    with streams((one.file, two.file, two.address)) as (stream,):
+        await row.networks[2].rotate_key()
+
+        async def told() -> bool:
+            await row.tell_keys()
+            return len(row.keys[2]) == 2
+
+        await until(told, "n2 tells its next key")
+        for host in (2, 3):
+            assert await row.networks[host].apply(row.desired(host, 2), row.sandboxes(host)) == {}
+
+        async def on_trial() -> bool:
+            return state(row, 2, kind).public == row.keys[2][1]
+
+        async def back() -> bool:
+            return state(row, 2, kind).public == first
+
+        await until(on_trial, "n2 tries its next key")
+        await until(back, "n2 is back at the key that all neighbours know")
+        received = stream.received
+
+        async def more() -> bool:
+            return stream.received > received + 100_000
+
+        await until(more, "the stream goes on")
+        assert stream.failed is None
+    await until(lambda: all_up(row), "links are up")
+
+
+async def test_a_restarted_agent_leaves_encrypted_links_as_they_are(row: Row, kind: Kind) -> None:
+    one, two = row.worker("one", 1, "a"), row.worker("two", 2, "a")
+    row.reserve(1, one, two, 20 * MBIT)
+    await row.apply()
+    await until(lambda: all_up(row), "links are up")
+
+    def made() -> tuple[object, ...]:
+        there = state(row, 1, kind)
+        return (
+            ip("-n", inside(row, 1).name, "link"), ip("-n", row.namespace(1), "link"), programs(row, 1),
+            there.public, there.port, {key: peer.shaken for key, peer in there.peers.items()},
+        )  # fmt: skip
+
+    before = made()
+    with streams((one.file, two.file, two.address)) as (stream,):
+        await row.networks[1].close()
+        row.networks[1] = row.network(1)
+        await row.networks[1].open()
+        told = await row.networks[1].encryption()
+        assert told is not None
+        assert told.keys == row.keys[1]
+        await row.apply()
+        assert stream.failed is None
+    assert made() == before
+
+
+async def test_what_encrypts_is_made_again_where_it_is_gone(row: Row, kind: Kind) -> None:
+    one, two = row.worker("one", 1, "a"), row.worker("two", 2, "a")
+    await row.apply()
+    await until(lambda: all_up(row), "links are up")
+    before = device(row, 1)
+    if kind == "wireguard-go":
+        (program,) = programs(row, 1)
+        os.kill(program, signal.SIGKILL)
+    else:
+        ip("-n", inside(row, 1).name, "link", "del", before)
+
+    async def again() -> bool:
+        return await asyncio.to_thread(reaches, one.file, two.file, two.address)
+
+    await until(again, "the link works again, without another document")
+    assert device(row, 1) == before
+    await until(lambda: all_up(row), "links are up")
+
+
+async def test_nothing_is_left_where_no_link_is_encrypted_any_more(row: Row, kind: Kind) -> None:
+    await row.apply()
+    name = device(row, 2)
+    bare = row.desired(2, generation=2).model_copy(update={"links": [], "subnets": []})
+    assert await row.networks[2].apply(bare, {}) == {}
+    assert not inside(row, 2).exists()
+    assert "vxlan" not in ip("-d", "-n", row.namespace(2), "link")
+
+    async def ended() -> bool:
+        return not programs(row, 2)
+
+    await until(ended, "wireguard-go has ended")
+    assert not uapi.path_of(name).exists()
+    assert await row.networks[2].apply(row.desired(2, generation=3), {}) == {}
+    await until(lambda: all_up(row), "links are up again")
+    await row.networks[1].remove()
+    assert not inside(row, 1).exists()
+
+
+async def test_a_port_that_another_program_has_is_named(row: Row, kind: Kind) -> None:
+    row.worker("one", 1, "a")
+    row.worker("two", 2, "a")
+
+    def take() -> socket.socket:
+        taken = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        taken.bind(("", PORT))
+        return taken
+
+    with in_namespace(DIRECTORY / row.underlay(1), take):
+        failed = await row.networks[1].apply(row.desired(1), row.sandboxes(1))
+        assert list(failed) == ["a"]
+        assert str(PORT) in failed["a"] or "in use" in failed["a"]
+    await row.apply()
+    await until(lambda: all_up(row), "links are up")
