@@ -36,7 +36,8 @@ def duration(value: float) -> str:
 
 FILE = "refused, with the field"
 UNHEARD = "not heard, counted in `ces_messages_ignored_total`"
-C, M, A = "ces_common", "ces_manager", "ces_edge_agent"
+UNHEARD_OF_NETWORKS = "not heard, counted in `ces_reports_ignored_total`"
+C, M, A, N = "ces_common", "ces_manager", "ces_edge_agent", "ces_network_ctl"
 
 # What is limited, the constant, how its value is written, what happens beyond it.
 GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
@@ -155,6 +156,9 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("any other report, as sent", f"{M}.messaging.report_intake.LARGEST", size, UNHEARD),
         ("reports of each kind", f"{M}.messaging.report_intake.PER_S", rate, UNHEARD),
         ("reports of each kind at once", f"{M}.messaging.report_intake.BURST", number, UNHEARD),
+        ("a report of its network, to network-ctl", f"{N}.announcements.LARGEST", size, UNHEARD_OF_NETWORKS),
+        ("such reports", f"{N}.announcements.PER_S", rate, UNHEARD_OF_NETWORKS),
+        ("such reports at once", f"{N}.announcements.BURST", number, UNHEARD_OF_NETWORKS),
         ("a line of progress, encoded", f"{M}.messaging.progress_intake.LARGEST", size, UNHEARD),
         ("lines of progress", f"{M}.messaging.progress_intake.PER_S", rate, UNHEARD),
         ("lines of progress at once", f"{M}.messaging.progress_intake.BURST", number, UNHEARD),

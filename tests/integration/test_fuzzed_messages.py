@@ -15,11 +15,11 @@ from rest_api import Api, join, running_api
 from structlog.testing import capture_logs
 
 from ces_common.bus.port import Bus, BusError, RemoteError
+from ces_common.rates import SenderRate
 from ces_common.state_view import StateView
 from ces_experiments.security.kinds import KINDS, SAID, Kind
 from ces_experiments.security.mutations import Variant, variants
 from ces_manager.messaging import report_intake
-from ces_manager.rates import SenderRate
 from ces_network_ctl.announcements import Announcements
 
 ROGUE, HONEST = "rogue", "honest"

@@ -32,6 +32,7 @@ ON_THE_BUS: Final[Mapping[str, Callable[[Rogue, Target, random.Random], Awaitabl
     "subscriptions to what others hear": bus_attacks.listening,
     "very large messages": bus_attacks.large_messages,
     "lies about others' workers and networks": bus_attacks.lies,
+    "secrets of tasks on other nodes": bus_attacks.secrets_of_others,
     "a second machine with its credential": bus_attacks.second_machine,
 }
 AT_THE_API: Final[Mapping[str, outside_attacks.OutsideAttack]] = {
@@ -42,7 +43,16 @@ BEFORE_IT: Final[Mapping[str, Callable[[Target, random.Random], Awaitable[Tally]
     "connections that say nothing": outside_attacks.silent_connections,
     "TLS handshakes that never go on": outside_attacks.slow_handshakes,
 }
-UNANSWERED: Final = ("every verb", "the same, as", "subjects", "messages under", "subscriptions", "API without", "lies")
+UNANSWERED: Final = (
+    "every verb",
+    "the same, as",
+    "subjects",
+    "messages under",
+    "subscriptions",
+    "API without",
+    "lies",
+    "secrets",
+)
 """Attacks to which nothing but a refusal may come."""
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Final
 
+from ces_common import subjects
 from ces_experiments.security import forbidden
 from ces_experiments.security.connection import Rogue
 from ces_experiments.security.kinds import SAID, Kind
@@ -142,6 +143,20 @@ async def lies(rogue: Rogue, target: Target, chance: random.Random) -> Tally:
         ),
     ]
     return await _each(rogue, [(subject, json.dumps(body).encode(), "") for subject, body in told])
+
+
+async def secrets_of_others(rogue: Rogue, target: Target, chance: random.Random) -> Tally:
+    """Ask for what tasks on other nodes are given."""
+    queries = [
+        {"allocation": allocation, "incarnation": chance.randint(1, 2)} for allocation, _, _ in target.allocations
+    ]
+    before = dict(rogue.seen)
+    for query in queries:
+        try:
+            await rogue.ask(subjects.secrets(rogue.name), json.dumps(query).encode(), ANSWER_S)
+        except (OSError, TimeoutError):
+            await rogue.back()
+    return of_the_broker(len(queries), before, rogue.seen)
 
 
 async def second_machine(rogue: Rogue, target: Target, chance: random.Random) -> Tally:

@@ -10,6 +10,7 @@ from ces_common import subjects
 from ces_common.messages.base import Message
 from ces_common.messages.queries import CredentialQuery, LinkProbed, LogAnswer
 from ces_common.messages.reports import Applied, DataReport, Heartbeat, LinkReport, Progress, Status
+from ces_common.messages.secrets import SecretsQuery
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,10 @@ KINDS = (
     ),
     Kind(
         "links", LinkReport, f"{subjects.PREFIX}.agent.{{}}.links",
-        {"links": [{"peer": "n1", "state": "down", "reason": "no echo"}]},
+        {
+            "links": [{"peer": "n1", "state": "down", "reason": "no echo"}],
+            "encryption": {"keys": ["A" * 43 + "="], "port": 51820},
+        },
     ),
     Kind("data", DataReport, f"{subjects.PREFIX}.agent.{{}}.data", {"port": 8000, "datasets": ["mnist"]}),
     Kind(
@@ -71,6 +75,7 @@ KINDS = (
         per_s=500,
     ),
     Kind("renewal", CredentialQuery, f"{subjects.PREFIX}.renew.{{}}", {"public_key": _KEY}, per_s=1),
+    Kind("secrets", SecretsQuery, f"{subjects.PREFIX}.secrets.{{}}", {"allocation": "a", "incarnation": 1}, per_s=20),
     Kind("fetch of compute", None, f"{subjects.PREFIX}.fetch.{{}}.compute", per_s=2),
     Kind("fetch of network", None, f"{subjects.PREFIX}.fetch.{{}}.network", per_s=2),
     Kind(
