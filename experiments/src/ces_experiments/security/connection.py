@@ -22,6 +22,8 @@ from ces_experiments.security.mutations import Headers
 
 LIMIT: Final = 16 * 2**20  # bytes of one line or message
 SOON_S: Final = 10.0
+LOOK_S: Final = 0.2
+LOOKS: Final = 25
 
 Asked = Callable[[str], bytes]  # from the subject of a question to the answer
 
@@ -99,6 +101,16 @@ class Rogue:
         async with asyncio.timeout(SOON_S):
             if not await self._pongs.get():
                 raise ThrownOut("the broker has ended the connection")
+
+    async def quiet(self) -> None:
+        """Wait until nothing more comes back: what services answer takes a while, and some of it longer. Raises
+        OSError, TimeoutError."""
+        await self.settled()
+        for _ in range(LOOKS):
+            before = self.seen.total()
+            await asyncio.sleep(LOOK_S)
+            if self.seen.total() == before:
+                return
 
     async def publish(
         self, subject: str, payload: bytes, headers: Headers | bytes = (), reply: str | None = None

@@ -52,7 +52,7 @@ def round_of(view: JobView) -> int:
 
 def rounds_for(seconds: float, rounds: int, took_s: float) -> int:
     """How many rounds last somewhat longer than ``seconds``, where some took so long."""
-    return max(1, math.ceil(rounds * seconds * LONGER / max(took_s, 0.1)))
+    return max(1, math.ceil(rounds * seconds * LONGER / max(took_s, 0.001)))
 
 
 def seconds_of(view: JobView) -> float:
