@@ -36,7 +36,8 @@ def duration(value: float) -> str:
 
 FILE = "refused, with the field"
 UNHEARD = "not heard, counted in `ces_messages_ignored_total`"
-C, M, A = "ces_common", "ces_manager", "ces_edge_agent"
+UNHEARD_OF_NETWORKS = "not heard, counted in `ces_reports_ignored_total`"
+C, M, A, N = "ces_common", "ces_manager", "ces_edge_agent", "ces_network_ctl"
 
 # What is limited, the constant, how its value is written, what happens beyond it.
 GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
@@ -155,6 +156,9 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("any other report, as sent", f"{M}.messaging.report_intake.LARGEST", size, UNHEARD),
         ("reports of each kind", f"{M}.messaging.report_intake.PER_S", rate, UNHEARD),
         ("reports of each kind at once", f"{M}.messaging.report_intake.BURST", number, UNHEARD),
+        ("a report of its network, to network-ctl", f"{N}.announcements.LARGEST", size, UNHEARD_OF_NETWORKS),
+        ("such reports", f"{N}.announcements.PER_S", rate, UNHEARD_OF_NETWORKS),
+        ("such reports at once", f"{N}.announcements.BURST", number, UNHEARD_OF_NETWORKS),
         ("a line of progress, encoded", f"{M}.messaging.progress_intake.LARGEST", size, UNHEARD),
         ("lines of progress", f"{M}.messaging.progress_intake.PER_S", rate, UNHEARD),
         ("lines of progress at once", f"{M}.messaging.progress_intake.BURST", number, UNHEARD),
@@ -184,6 +188,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("a log", f"{A}.runtimes.log_file.LIMIT", size, "the middle is dropped, and a line says so"),
         ("a line that is read as progress", f"{A}.logs.LINE_LIMIT", size, "not read as progress"),
         ("a piece of a log in one answer", f"{C}.messages.queries.MAX_LOG", size, "comes in several"),
+        ("a line of a log that waits for its end", f"{M}.api.logs.LONGEST_LINE", number, "passed on in pieces"),
         ("connections of one reader of data", f"{A}.inputs.server.MAX_EACH", number, "503 with `Retry-After`"),
         ("connections of all readers of data", f"{A}.inputs.server.MAX_TOTAL", number, "503, but for a reader's first"),
         ("entries of a folder that are listed", f"{A}.inputs.store.MAX_LISTED", number, "left out, and said"),

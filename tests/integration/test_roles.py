@@ -20,13 +20,13 @@ from ces_common import subjects
 from ces_common.messages.base import Message
 from ces_common.messages.events import QueueStatus, Score
 from ces_common.messages.queries import PlanAnswer, QueueAnswer
+from ces_common.rates import SenderRate
 from ces_common.roles import Role
 from ces_manager.api import auth
 from ces_manager.api.app import ROUTERS, make_app
 from ces_manager.api.auth import OPEN, Requires
 from ces_manager.api.context import Context
 from ces_manager.api.failure_counts import BURST
-from ces_manager.rates import SenderRate
 
 MINE, OTHER = "red", "blue"
 BODIES: dict[str, Any] = {

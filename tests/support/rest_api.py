@@ -82,9 +82,12 @@ class FakeClaims:
 
 @dataclass
 class Api:
+    """``stopping``: once it is set, streams end with what there is."""
+
     http: httpx.AsyncClient
     bus: Bus
     claims: FakeClaims
+    stopping: asyncio.Event
 
     async def submit(self, **changes: Any) -> dict[str, Any]:
         answer = await self.http.post("/v1/jobs", json={**JOB, **changes})
@@ -165,7 +168,7 @@ async def running_api(
     async with serve_http(make_app(context, lambda: None), "127.0.0.1", 0) as port:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as http:
-            yield Api(http, bus, claims)
+            yield Api(http, bus, claims, context.stopping)
         context.stopping.set()
         broadcast.wake()
     stop.set()

@@ -3,6 +3,7 @@
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx
 import pytest
@@ -46,3 +47,19 @@ async def test_a_taken_port_is_an_error_and_not_the_end_of_the_process() -> None
         with pytest.raises(OSError):
             async with serve_http(health_app(lambda: None), "127.0.0.1", port):
                 pass
+
+
+async def test_no_half_of_an_answer_waits_for_the_clients_word() -> None:
+    """asyncio sets this by itself only on some sockets."""
+    made: list[socket.socket] = []
+    create = socket.create_server
+
+    def created(*arguments: Any, **more: Any) -> socket.socket:
+        made.append(create(*arguments, **more))
+        return made[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket, "create_server", created)
+        async with serving(None):
+            [listener] = made
+            assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY), "which its connections inherit"

@@ -13,7 +13,7 @@ from ces_common.messages.desired import DesiredNetwork
 from ces_common.messages.records import JobRecord
 from ces_common.messages.reports import Alive, Applied
 from ces_common.states import JobState
-from ces_network_ctl.announcements import PREPARING_S, ready_jobs
+from ces_network_ctl.announcements import BURST, LARGEST, PREPARING_S, ready_jobs
 from ces_network_ctl.service import LINGER_S, RETRY_S, NetworkController
 
 NODES = [node("a", 1), node("s", 2, cpu=0, memory=0), node("b", 3)]
@@ -145,6 +145,25 @@ async def test_only_an_agents_own_report_counts(
     await controller.step()
     await manager.settled()
     assert manager.told("network.ready") == []
+
+
+async def test_reports_without_measure_cost_no_other_node_its_hearing(
+    bus: MemoryBus, manager: FakeManager, controller: NetworkController, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[bytes] = []
+    parse = Applied.model_validate_json
+    monkeypatch.setattr(Applied, "model_validate_json", lambda data: (read.append(data), parse(data))[1])
+    manager.change(jobs=[placed()])
+    await controller.step()
+    for _ in range(2 * BURST):
+        await bus.publish(subjects.report("rogue", "applied"), b"{}")
+    await bus.publish(subjects.report("other", "applied"), b" " * (LARGEST + 1))
+    await applied(bus, manager, "a", "s", "b")
+    await controller.step()
+    await manager.settled()
+    assert len(manager.told("network.ready")) == 1
+    assert max(map(len, read)) <= LARGEST
+    assert BURST <= read.count(b"{}") < 2 * BURST
 
 
 async def test_an_agent_that_lost_its_share_takes_its_word_back(

@@ -74,6 +74,7 @@ class SimulatedNode:
     interval_s: float = REPEAT_S
     peers: Sequence[str] = ()
     down: set[str] = field(default_factory=set)
+    host_address: str = "127.0.0.1"
     beats: list[Beat] = field(default_factory=list)
     unanswered: int = 0
     lease: SimulatedLease = field(default_factory=SimulatedLease)
@@ -95,7 +96,7 @@ class SimulatedNode:
         key = new_user_key()
         request = JoinRequest(
             token=secret_of(token), name=self.name, public_key=key.public, cpu=self.shape.cpu, memory=self.shape.memory,
-            arch="simulated", network="tc",
+            arch="simulated", network="tc", host_address=self.host_address,
         )  # fmt: skip
         body = request.model_dump_json().encode()
         headers = {"Content-Type": "application/json", SIGNATURE: signature_of(key.seed, "join", body)}
@@ -103,6 +104,12 @@ class SimulatedNode:
         answer.raise_for_status()
         joined = JoinAnswer.model_validate_json(answer.content)
         self._joined = joined.nats_urls[0], Credentials(joined.jwt, key.seed)
+
+    @property
+    def credentials(self) -> Credentials:
+        """With which it speaks to the broker, once it has joined."""
+        assert self._joined is not None, "join first"
+        return self._joined[1]
 
     async def connect(self, tls: ssl.SSLContext | None) -> None:
         """Hear of its documents, and read them. ``tls``: what the broker is checked by. Raises BusError."""

@@ -56,6 +56,9 @@ async def serve_http(app: ASGIApp, host: str, port: int, tls: ssl.SSLContext | N
     replaced while it serves; None: plain HTTP. Raises OSError when the port is taken."""
     # bound here, since the web server would end the process where it cannot
     listener = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    # asyncio sets this only on sockets that name their protocol, and each answer would wait 40 ms for the client's
+    # acknowledgement of its first half.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     config = uvicorn.Config(
         app,
         host=host,

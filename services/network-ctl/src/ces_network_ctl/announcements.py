@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from itertools import islice
 
 import structlog
+from prometheus_client import Counter
 
 from ces_common import subjects
 from ces_common.at_once import at_once
@@ -16,17 +17,21 @@ from ces_common.bus.port import Bus, BusError, Message
 from ces_common.messages.events import NetworkPreparing, NetworkReady, new_event
 from ces_common.messages.records import JobRecord
 from ces_common.messages.reports import Applied
+from ces_common.rates import SenderRate
 from ces_common.service import Hint
 from ces_common.state_view import StateView
 from ces_common.states import JobState
 from ces_network_ctl.job_network import involved_nodes
 
 log = structlog.get_logger()
+IGNORED = Counter("ces_reports_ignored_total", "Reports that are too large, or one too many of a node")
 SERVICE = "network-ctl"
 PREPARING_S = 1.0
 ON_THE_WAY_S = 10.0  # as long a job waits for nodes that only its best-effort traffic crosses
 MAX_PROBLEM, SHOWN = 300, 5  # characters of what is wrong with a report, and jobs of which it is said
 REPEAT_S = 15.0  # an announcement about a job that still waits is repeated after this: the manager may be busy
+LARGEST = 4 * 1024 * 1024  # bytes of a report; more than a node's jobs can take
+PER_S, BURST = 50.0, 200  # reports of one node
 SETTLE_S = 0.01  # reports come in flocks, and one look serves them all
 
 Clock = Callable[[], float]  # seconds, steady
@@ -62,6 +67,7 @@ class Announcements:
         self._news = Hint()
         self._speaking = asyncio.Lock()
         self._applied: dict[str, Applied] = {}
+        self._rate = SenderRate(PER_S, BURST)
         self._seen: dict[str, float] = {}  # attempt -> when it was first seen without its network
         self._said: dict[tuple[str, str], float] = {}  # attempt and kind of event -> when
 
@@ -131,8 +137,11 @@ class Announcements:
 
     async def _report(self, message: Message) -> None:
         try:
-            applied = Applied.model_validate_json(message.data)
             node, _ = subjects.parse_report(message.subject)
+            if len(message.data) > LARGEST or not self._rate.allows(node, self._clock()):
+                IGNORED.inc()  # and no line in the log, of which there would be as many
+                return
+            applied = Applied.model_validate_json(message.data)
         except ValueError as error:
             log.warning("malformed report ignored", subject=message.subject, error=str(error)[:MAX_PROBLEM])
             return

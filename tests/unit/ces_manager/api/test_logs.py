@@ -71,3 +71,36 @@ async def test_only_what_was_there_at_first_is_cut_to_its_last_lines(monkeypatch
         tails[query.allocation].append(query.tail)
     assert tails["a1"][0] == 1
     assert {*tails["a1"][1:], *tails["a2"]} == {None}
+
+
+class Rogue:
+    """An agent whose answers are these, one after the other."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self.left = [*answers, LogAnswer(found=True, complete=True).encode()]
+
+    async def request(self, subject: str, data: bytes, timeout_s: float, largest: int) -> bytes:
+        return self.left.pop(0)
+
+    async def read(self, function: Any) -> Any:
+        task = SimpleNamespace(name="t", node="n", allocation="a1")
+        return SimpleNamespace(placement=[task], state=JobState.RUNNING)
+
+
+async def told(agent: Rogue) -> list[str]:
+    context = SimpleNamespace(stopping=asyncio.Event(), database=agent, bus=agent, measurements=None)
+    return [text async for text in logs.follow_logs(cast(Context, context), "j", None, False, None, admitted)]
+
+
+async def test_a_line_without_an_end_is_not_held() -> None:
+    piece = LogAnswer(found=True, offset=1, text="x" * logs.LONGEST_LINE).encode()
+    texts = await told(Rogue(piece, piece, piece))
+    assert sum(text.count("x") for text in texts) == 3 * logs.LONGEST_LINE
+    assert max(map(len, texts)) <= 2 * logs.LONGEST_LINE + len("t | \n")
+
+
+@pytest.mark.parametrize("answer", [b"", b"[]", b'{"found": 1e999}', b"\xff", b"[" * 10_000])
+async def test_an_answer_that_is_no_log_is_said_to_be_none(answer: bytes) -> None:
+    assert await told(Rogue(answer)) == [
+        "t | (the log on node n cannot be read: malformed: the node answers with what is no log)\n"
+    ]

@@ -93,3 +93,15 @@ async def test_a_probe_that_failed_at_one_end_is_over_once_the_other_has_measure
     bus.measured.set()
     with pytest.raises(BusError, match="refused"):
         await probe
+
+
+@pytest.mark.parametrize("answer", [b"", b"[]", b'{"rate": NaN}', b'{"rate": -1}', b"\xff"])
+async def test_an_answer_that_is_no_measurement_is_the_nodes_fault(answer: bytes) -> None:
+    class Rogue:
+        async def request(self, *_: object, **__: object) -> bytes:
+            return answer
+
+    database: Any = _Desk()
+    bus: Any = Rogue()
+    with pytest.raises(BusError, match="answers with what is no measurement"):
+        await Prober(database, bus).probe("a", "b", 0.2)

@@ -35,10 +35,10 @@ def unpack(data: bytes, headers: Mapping[str, str], largest: int) -> bytes:
         raise BusError(f"unknown encoding {encoding!r}")
     expander = zlib.decompressobj()
     try:
-        expanded = expander.decompress(data, largest)
+        expanded = expander.decompress(data, largest + 1)  # of 0 zlib thinks that there is no limit
     except zlib.error as error:
         raise BusError(f"a compressed message is damaged: {error}") from error
-    if not expander.eof:
+    if not expander.eof or len(expanded) > largest:
         raise BusError(f"a compressed message is cut short or expands beyond {largest} bytes")
     return expanded
 

@@ -8,9 +8,9 @@ import time
 import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ces_common.rates import SenderRate
 from ces_manager.api.auth import IDENTITY, UNTOLD
 from ces_manager.api.failure_counts import network_of
-from ces_manager.rates import SenderRate
 
 log = structlog.get_logger()
 LONGEST_PATH = 200  # characters

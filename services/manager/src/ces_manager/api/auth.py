@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ces_common.db import UNAVAILABLE, cause_of
 from ces_common.messages.identities import Identity
+from ces_common.rates import SenderRate
 from ces_common.roles import Role
 from ces_common.service import BadSetup
 from ces_common.tls.pins import PATH as AUTHORITY
@@ -27,7 +28,6 @@ from ces_manager.api.context import Context, context_of
 from ces_manager.api.failure_counts import BURST, FAILURES_PER_S, FailureCounts, network_of
 from ces_manager.api.problems import problem
 from ces_manager.errors import Forbidden, NoRole, Unavailable
-from ces_manager.rates import SenderRate
 
 log = structlog.get_logger()
 IDENTITY = "identity"

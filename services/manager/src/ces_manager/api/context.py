@@ -10,6 +10,7 @@ from fastapi import Request
 from ces_common.bus.port import Bus
 from ces_common.db.outbox import events_after, latest_event
 from ces_common.queuefile import QueueFile
+from ces_common.rates import SenderRate
 from ces_common.tls.certificates import Authority
 from ces_common.tls.pins import pinned
 from ces_manager.access.identities import Identities
@@ -23,7 +24,6 @@ from ces_manager.nodes.credentials import RENEWAL_BURST, RENEWALS_PER_S, Issuer
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.revocation import Revoker
 from ces_manager.queue.live import LiveQueue
-from ces_manager.rates import SenderRate
 from ces_manager.timeouts import Timeouts
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.responses import StreamingResponse
@@ -36,6 +36,9 @@ from ces_manager.queue.status import job_names, with_holder_names
 
 router = APIRouter(prefix="/v1", tags=["jobs"], route_class=StrictRoute)
 PLAN_TIMEOUT_S = 30.0
+# The framework describes no content of answers that go on.
+TEXT: dict[int | str, dict[str, Any]] = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}
+EVENTS: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
 
 async def _visible(request: Request, job: PathName) -> str:
@@ -132,7 +135,7 @@ async def resume(request: Request, job: VisibleJob) -> JobView:
     return await _command(request, commands.resume_job, job)
 
 
-@router.get("/jobs/{job}/logs", response_class=StreamingResponse, dependencies=[VIEWER])
+@router.get("/jobs/{job}/logs", response_class=StreamingResponse, responses=TEXT, dependencies=[VIEWER])
 async def logs(
     request: Request,
     job: VisibleJob,
@@ -151,7 +154,7 @@ async def logs(
     return StreamingResponse(text, media_type="text/plain; charset=utf-8")
 
 
-@router.get("/jobs/{job}/events", response_class=EventSourceResponse, dependencies=[VIEWER])
+@router.get("/jobs/{job}/events", response_class=EventSourceResponse, responses=EVENTS, dependencies=[VIEWER])
 async def job_events(
     request: Request,
     job: VisibleJob,
@@ -163,7 +166,7 @@ async def job_events(
     return _stream(request, after, last_event_id_header, EventFilter(job=view.id))
 
 
-@router.get("/events", response_class=EventSourceResponse, dependencies=[VIEWER])
+@router.get("/events", response_class=EventSourceResponse, responses=EVENTS, dependencies=[VIEWER])
 async def events(
     request: Request,
     after: EventNumber = None,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from ces_common import subjects
-from ces_common.bus.port import LARGEST_REQUEST, BusError
+from ces_common.bus.port import LARGEST_REQUEST, BusError, RemoteError
 from ces_common.messages.api import TaskView
 from ces_common.messages.queries import LogAnswer, LogQuery
 from ces_common.states import JOB_OVER
@@ -15,11 +15,12 @@ from ces_manager.jobs import job_views
 
 LOOK_S = 0.5
 TIMEOUT_S = 5.0
+LONGEST_LINE = 2**20  # characters that wait for the line's end
 ENDED = "(the log goes on: the access token that it was asked for with is good no more)\n"
 
 
 class _Tail:
-    """One allocation's log, in whole lines; an unfinished last line comes at the end."""
+    """One allocation's log, in whole lines but for very long ones; an unfinished last line comes at the end."""
 
     def __init__(self, bus_context: Context, task: TaskView, prefix: bool, tail: int | None) -> None:
         self._context, self._task = bus_context, task
@@ -56,12 +57,17 @@ class _Tail:
         query = LogQuery(allocation=self._task.allocation, offset=self._offset, tail=self._last)
         subject = subjects.agent_rpc(self._task.node, "logs")
         raw = await self._context.bus.request(subject, query.encode(), timeout_s=TIMEOUT_S, largest=LARGEST_REQUEST)
-        return LogAnswer.model_validate_json(raw)
+        try:
+            return LogAnswer.model_validate_json(raw)
+        except ValueError as error:
+            raise RemoteError("malformed", "the node answers with what is no log") from error
 
     def _lines(self, text: str) -> str:
         whole, newline, self._rest = (self._rest + text).rpartition("\n")
         if not newline:
-            return ""
+            if len(self._rest) <= LONGEST_LINE:
+                return ""
+            whole, self._rest = self._rest, ""  # an agent may never end a line, and all of it would be held
         return "".join(f"{self._prefix}{line}\n" for line in whole.split("\n"))
 
 

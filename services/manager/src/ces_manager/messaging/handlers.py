@@ -24,6 +24,7 @@ from ces_common.messages.events import (
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.reports import MAX_HEARTBEAT, DataReport, LinkReport, Status
 from ces_common.queuefile import QueueFile
+from ces_common.rates import SenderRate
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
 from ces_manager.jobs import network_readiness, worker_reports
@@ -39,7 +40,6 @@ from ces_manager.nodes import datasets, link_reports
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.plans import commit, preemption, revision
 from ces_manager.plans.refusal import note_refusal
-from ces_manager.rates import SenderRate
 from ces_manager.timeouts import Timeouts
 
 log = structlog.get_logger()

@@ -14,6 +14,7 @@ from ces_common.bus.port import Message, RemoteError
 from ces_common.db import UNAVAILABLE, cause_of
 from ces_common.latest import LatestBatches
 from ces_common.messages.reports import OTHER_MACHINE, Heartbeat, LeaseGrant
+from ces_common.rates import SenderRate
 from ces_manager.database import Database
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.answers import answering, failure, problem_of, salvage
@@ -21,7 +22,6 @@ from ces_manager.messaging.peers import Beat
 from ces_manager.messaging.report_intake import IGNORED
 from ces_manager.nodes import heartbeats
 from ces_manager.nodes.failure_detector import FailureDetector
-from ces_manager.rates import SenderRate
 from ces_manager.timeouts import Timeouts
 
 log = structlog.get_logger()

@@ -10,11 +10,11 @@ from ces_common.bus.port import Message
 from ces_common.db import UNAVAILABLE, ReadTx, cause_of
 from ces_common.db.tables import AllocationRow
 from ces_common.messages.reports import Progress
+from ces_common.rates import SenderRate
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.report_intake import IGNORED
-from ces_manager.rates import SenderRate
 
 log = structlog.get_logger()
 LARGEST = 64 * 1024  # bytes; agents pass on lines of at most 16 KiB, which may grow when encoded

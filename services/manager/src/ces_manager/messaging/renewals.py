@@ -5,11 +5,11 @@ from __future__ import annotations
 from ces_common import subjects
 from ces_common.bus.port import Bus, Message, RemoteError
 from ces_common.messages.queries import Credential, CredentialQuery
+from ces_common.rates import SenderRate
 from ces_manager.database import Database
 from ces_manager.errors import Forbidden, Invalid
 from ces_manager.messaging.answers import answering, problem_of
 from ces_manager.nodes.credentials import RENEWAL_BURST, RENEWALS_PER_S, Issuer, check_member
-from ces_manager.rates import SenderRate
 
 LARGEST = 1024  # bytes
 

@@ -13,9 +13,9 @@ from ces_common import subjects
 from ces_common.bus.port import Message
 from ces_common.db import UNAVAILABLE, ReadTx, WriteTx, cause_of
 from ces_common.latest import LatestBatches
+from ces_common.rates import SenderRate
 from ces_manager.database import Database
 from ces_manager.messaging.answers import problem_of, salvage
-from ces_manager.rates import SenderRate
 
 log = structlog.get_logger()
 IGNORED = Counter("ces_messages_ignored_total", "Malformed or forged messages ignored", ["kind"])

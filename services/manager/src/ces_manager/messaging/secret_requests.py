@@ -7,12 +7,12 @@ from ces_common import subjects
 from ces_common.bus.port import Bus, Message, RemoteError
 from ces_common.messages.secrets import GONE, SecretsQuery, TaskSecrets
 from ces_common.natsauth.sealing import seal
+from ces_common.rates import SenderRate
 from ces_manager.database import Database
 from ces_manager.errors import Forbidden, NotFound
 from ces_manager.job_secrets.delivery import REQUEST_BURST, REQUESTS_PER_S, parcel_for
 from ces_manager.job_secrets.keys import SecretKeys, Unreadable
 from ces_manager.messaging.answers import answering, problem_of
-from ces_manager.rates import SenderRate
 
 LARGEST = 1024  # bytes
 

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
 from ces_common import subjects
-from ces_common.bus.port import LARGEST_REQUEST, Bus
+from ces_common.bus.port import LARGEST_REQUEST, Bus, RemoteError
 from ces_common.db import ReadTx
 from ces_common.db.tables import LinkRow, NodeRow
 from ces_common.messages.api import LinkProbeView
@@ -87,9 +87,12 @@ class Prober:
     async def _ask(self, node: str, peer: str, part: str, seconds: float) -> LinkProbed:
         query = LinkProbe.model_validate({"peer": peer, "part": part, "seconds": seconds})
         subject = subjects.agent_rpc(node, "probe")
-        return LinkProbed.model_validate_json(
-            await self._bus.request(subject, query.encode(), timeout_s=seconds + PATIENCE_S, largest=LARGEST_REQUEST)
-        )
+        wait_s = seconds + PATIENCE_S
+        raw = await self._bus.request(subject, query.encode(), timeout_s=wait_s, largest=LARGEST_REQUEST)
+        try:
+            return LinkProbed.model_validate_json(raw)
+        except ValueError as error:
+            raise RemoteError("malformed", f"node {node} answers with what is no measurement") from error
 
 
 def ends_of(tx: ReadTx, src: str, dst: str) -> Ends:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ces_manager.rates import LOOK_EVERY, SenderRate
+from ces_common.rates import LOOK_EVERY, SenderRate
 
 
 def test_a_burst_is_taken_and_then_only_so_many_a_second() -> None:
