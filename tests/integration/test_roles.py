@@ -26,7 +26,7 @@ from ces_manager.api import auth
 from ces_manager.api.app import ROUTERS, make_app
 from ces_manager.api.auth import OPEN, Requires
 from ces_manager.api.context import Context
-from ces_manager.api.failure_counts import BURST
+from ces_manager.api.failure_counts import BURST, FAILURES_PER_S
 
 MINE, OTHER = "red", "blue"
 BODIES: dict[str, Any] = {
@@ -280,7 +280,7 @@ async def test_one_key_is_another_of_another_tenant(shop: Shop) -> None:
 async def test_wrong_tokens_are_slowed_down_and_those_that_are_known_are_not(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    moment = time.monotonic()
+    moment = time.monotonic() + BURST / FAILURES_PER_S  # by when all earlier failures are made up for
     monkeypatch.setattr(auth, "time", SimpleNamespace(monotonic=lambda: moment))  # or a second makes up for one
 
     async def ask(token: str) -> int:
