@@ -28,8 +28,9 @@ mount --rbind /dev "$1/dev"
 mount --bind "$2" "$1/opt/ces/own"
 mount -t tmpfs tmpfs "$1/run"
 cp "$3" "$1/run/nats.creds"
+cp "$4" "$1/run/authority.pem"
 root=$1
-shift 3
+shift 4
 exec chroot "$root" "$@"
 """
 
@@ -53,9 +54,11 @@ def install(folder: Path) -> None:
 def scheduler(layout: services.Layout, own: Path, settings: dict[str, str]) -> Service:
     """The scheduler of a cluster, on arm64, in the place of its own. ``own``: where :func:`install` put it."""
     usual = services.controller_service(layout, services.SCHEDULER)
-    enter = ("unshare", "--mount", "sh", "-c", ENTER, "sh", str(ROOT), str(own), str(layout.credentials("scheduler")))
+    given = (layout.credentials(services.SCHEDULER), layout.files.authority)
+    enter = ("unshare", "--mount", "sh", "-c", ENTER, "sh", str(ROOT), str(own), *map(str, given))
     env = {
         "CES_NATS_CREDS": "/run/nats.creds",
+        "CES_CA": "/run/authority.pem",
         "PYTHONPATH": "/opt/ces/own:/opt/ces/lib",
         "PYTHONDONTWRITEBYTECODE": "1",  # the root is kept for other tests as it is
         "HOME": "/tmp",
