@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
 import httpx
@@ -57,12 +57,8 @@ async def _fuzz(cluster: Cluster, question: Question, progress: Progress) -> dic
             await asyncio.sleep(question.calm_s)
             calm, window = window.found(), Window(honest)
             progress.add_task("hostile messages", total=None)
-            questions = (_logs(http, job, statuses), _probes(http, honest[0].name, statuses))
-            asking = [asyncio.create_task(each) for each in questions]
-            found = await attack(_target(cluster, rogue, honest, question))
-            for task in asking:
-                task.cancel()
-            await asyncio.wait(asking)
+            async with _asking(cluster, job, honest[0].name, statuses):
+                found = await attack(_target(cluster, rogue, honest, question))
             attacked = window.found()
             after = await asyncio.to_thread(look, cluster, client, ROGUE)
     changed = [
@@ -95,6 +91,22 @@ async def _running(http: httpx.AsyncClient, job: str) -> None:
         async for event in events_of(http):
             if event["type"] == "ces.v1.job.running" and event["subject"] == job:
                 return
+
+
+@asynccontextmanager
+async def _asking(cluster: Cluster, job: str, peer: str, statuses: Counter[str]) -> AsyncIterator[None]:
+    """Have the API ask the rogue, again and again. ``statuses``: counts how it answers then."""
+    tls, headers = cluster.layout.tls(), {"Authorization": f"Bearer {cluster.token}"}
+    verify = True if tls is None else tls
+    # No client that tries again where it is answered 503, as the others here do: that is the right answer.
+    async with httpx.AsyncClient(base_url=cluster.url, headers=headers, verify=verify, timeout=60) as http:
+        tasks = [asyncio.create_task(each) for each in (_logs(http, job, statuses), _probes(http, peer, statuses))]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
 
 async def _logs(http: httpx.AsyncClient, job: str, statuses: Counter[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import JobView
 from ces_common.states import JobState
-from ces_testbed.topology import TestbedNode, Topology
+from ces_testbed.topology import Topology
 
 FLOWS: Final[Mapping[str, str]] = {
     "ring": "ring", "gossip": "gossip", "etree": "tree", "parameter-server": "star",
@@ -17,16 +17,21 @@ FLOWS: Final[Mapping[str, str]] = {
 ROGUE: Final = "rogue"
 SWITCH: Final = "s1"
 HOSTS: Final = 6
+CPU, MEMORY = 500, 256 * 2**20  # of each task: millicores and bytes
 LONGER: Final = 1.1  # than the attack
 LEARNS_LITTLE: Final = "0.001"  # or some would diverge over so many rounds
 
 
-def topology() -> Topology:
-    """Six hosts and the rogue's around a switch."""
-    hosts = [TestbedNode(name=f"n{number}", cpu=3000, memory=2 * 2**30) for number in range(1, HOSTS + 1)]
-    nodes = [*hosts, TestbedNode(name=ROGUE, cpu=1000, memory=2**30), TestbedNode(name=SWITCH)]
-    links = [{"src": node.name, "dst": SWITCH, "bandwidth": "200Mbit"} for node in nodes[:-1]]
-    return Topology.model_validate({"nodes": [node.model_dump() for node in nodes], "links": links})
+def topology(tasks: int) -> Topology:
+    """Six hosts and the rogue's around a switch. All of them are needed for so many tasks, so that these speak over the
+    network, and not on one host."""
+    each = math.ceil(tasks / HOSTS)
+    hosts = [
+        {"name": name, "cpu": f"{each * CPU}m", "memory": each * MEMORY}
+        for name in (*(f"n{number}" for number in range(1, HOSTS + 1)), ROGUE)
+    ]
+    links = [{"src": host["name"], "dst": SWITCH, "bandwidth": "200Mbit"} for host in hosts]
+    return Topology.model_validate({"nodes": [*hosts, {"name": SWITCH}], "links": links})
 
 
 def job(kind: str, workers: int, hidden: int, rounds: int, name: str, seed: int) -> JobFile:
@@ -38,7 +43,7 @@ def job(kind: str, workers: int, hidden: int, rounds: int, name: str, seed: int)
         "replicas": workers,
         "image": "ces-worker-train",
         "command": ["python", "-m", "ces_workloads.train", *options],
-        "resources": {"cpu": "500m", "memory": "256Mi"},
+        "resources": {"cpu": f"{CPU}m", "memory": MEMORY},
     }
     flows = {"topology": FLOWS[kind], "bandwidth": {"min": "2Mbit", "max": "10Mbit"}}
     return JobFile.model_validate({"name": f"{name}-{kind}", "tasks": [task], "flows": flows, "disconnect": "stop"})

@@ -31,8 +31,9 @@ def test_every_kind_of_training_there_is_has_a_job() -> None:
 
 
 def test_the_rogue_is_one_host_more() -> None:
-    hosts = [node.name for node in training.topology().workers]
-    assert hosts == [*(f"n{number}" for number in range(1, training.HOSTS + 1)), training.ROGUE]
+    nodes = training.topology(16).workers
+    assert [node.name for node in nodes] == [*(f"n{number}" for number in range(1, training.HOSTS + 1)), training.ROGUE]
+    assert {node.cpu for node in nodes} == {3 * training.CPU}, "so that sixteen tasks need all hosts"
 
 
 def test_a_job_is_as_far_as_its_slowest_worker() -> None:
