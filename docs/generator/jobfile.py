@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ces_common.jobfile import (
-    Constraints,
-    Document,
-    Edge,
-    Flows,
-    Input,
-    JobFile,
-    Range,
-    Resources,
-    Restart,
-    Secret,
-    TaskGroup,
-)
+from ces_common.fields import Document
+from ces_common.jobfile import Constraints, Edge, Flows, Input, JobFile, Range, Resources, Restart, Secret, TaskGroup
 from generator import fields
 from generator.words import JOB_FIELDS
 

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from manager_world import World, full_mesh, ring, sqlite_url
 
 from ces_common.disconnect import outlives_s
-from ces_common.messages.events import FlowPlan
+from ces_common.messages.plans import FlowPlan
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.state_view import StateView
 from ces_common.states import JOB_PLACED, JobState

@@ -16,14 +16,7 @@ from ces_common.db import UnitOfWork, WriteTx, migrate, new_engine
 from ces_common.db.tables import Base, ClusterRow, DutyRow, JobRow, LeaseRow, NodeRow
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import TopologyFile
-from ces_common.messages.events import (
-    FlowPlan,
-    JobRevision,
-    PlanProposed,
-    PreemptionProposed,
-    RevisionProposed,
-    Victim,
-)
+from ces_common.messages.plans import FlowPlan, JobRevision, PlanProposed, PreemptionProposed, RevisionProposed, Victim
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.records import JobRecord, Snapshot
 from ces_common.messages.reports import Status, WorkerStatus

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ces_common.jobfile import Flow, Task
-from ces_common.messages.events import FlowPlan, Reason
+from ces_common.messages.events import Reason
+from ces_common.messages.plans import FlowPlan
 from ces_common.messages.records import JobRecord
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.states import JobState

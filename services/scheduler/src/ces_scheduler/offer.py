@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ces_common.change_log import Mark
 from ces_common.jobfile import Task
-from ces_common.messages.events import FlowPlan
+from ces_common.messages.plans import FlowPlan
 from ces_common.messages.records import FlowRecord, JobRecord, NodeRecord, kinds_on_media
 from ces_common.messages.records import Topology as TopologyRecord
 from ces_common.shares import reservable, reservable_of_medium

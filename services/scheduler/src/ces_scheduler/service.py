@@ -18,15 +18,8 @@ from ulid import ULID
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, Message, PayloadTooLarge
 from ces_common.health import COMPILING
-from ces_common.messages.events import (
-    MalformedEvent,
-    PlanProposed,
-    PlanRejected,
-    PreemptionRejected,
-    Reason,
-    new_event,
-    parse_event,
-)
+from ces_common.messages.events import MalformedEvent, Reason, new_event, parse_event
+from ces_common.messages.plans import PlanProposed, PlanRejected, PreemptionRejected
 from ces_common.messages.queries import PlanQuery, QueueAnswer
 from ces_common.messages.records import JobRecord
 from ces_common.state_reader import StateReader

@@ -15,7 +15,6 @@ from ces_common.messages.events import (
     EVENTS,
     AllocationChanged,
     CloudEvent,
-    FlowPlan,
     JobChanged,
     JobWaiting,
     LinkChanged,
@@ -23,9 +22,16 @@ from ces_common.messages.events import (
     NetworkPreparing,
     NetworkReady,
     NodeChanged,
+    PlanRefused,
+    TopologyChanged,
+    new_event,
+    parse_event,
+)
+from ces_common.messages.identities import TokenChanged
+from ces_common.messages.plans import (
+    FlowPlan,
     PlanCommitted,
     PlanProposed,
-    PlanRefused,
     PlanRejected,
     PlanRevised,
     PreemptionCommitted,
@@ -33,11 +39,7 @@ from ces_common.messages.events import (
     PreemptionRejected,
     RevisionProposed,
     RevisionRejected,
-    TopologyChanged,
-    new_event,
-    parse_event,
 )
-from ces_common.messages.identities import TokenChanged
 from ces_common.messages.records import AllocationRecord, FlowRecord
 from ces_common.messages.reports import FlowUsage
 from ces_common.messages.secrets import SecretChanged

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from ces_common.jobfile import DEFAULT_TENANT, MAX_LABELS, Document, FlowMode, NodeName
+from ces_common.fields import MAX_LABELS, Document, NodeName
+from ces_common.jobfile import DEFAULT_TENANT, FlowMode
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Id, PublicKey
 from ces_common.messages.events import JobName, QueueStatusView, Reason

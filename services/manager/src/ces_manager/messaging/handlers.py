@@ -11,16 +11,8 @@ from ces_common import subjects
 from ces_common.bus.port import Bus, Delivery, Message, Reject, RemoteError, Retry
 from ces_common.db import UNAVAILABLE, WriteTx, cause_of
 from ces_common.fault_points import fault_point
-from ces_common.messages.events import (
-    MalformedEvent,
-    NetworkPreparing,
-    NetworkReady,
-    PlanProposed,
-    PlanRefused,
-    PreemptionProposed,
-    RevisionProposed,
-    parse_event,
-)
+from ces_common.messages.events import MalformedEvent, NetworkPreparing, NetworkReady, PlanRefused, parse_event
+from ces_common.messages.plans import PlanProposed, PreemptionProposed, RevisionProposed
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.reports import MAX_HEARTBEAT, DataReport, LinkReport, Status
 from ces_common.queuefile import QueueFile

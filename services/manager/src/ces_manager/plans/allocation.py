@@ -9,7 +9,7 @@ from ulid import ULID
 
 from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, NodeRow, ReservationRow
 from ces_common.db.uow import WriteTx
-from ces_common.messages.events import PlanProposed
+from ces_common.messages.plans import PlanProposed
 from ces_common.states import AllocationState, JobState
 from ces_manager.plans.addresses import WORKER_PORT, next_address, next_numbers, next_port
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from ces_common.db.tables import JobRow, PlanRow
 from ces_common.db.uow import WriteTx
-from ces_common.messages.events import PlanCommitted, PlanProposed, PlanRejected
+from ces_common.messages.plans import PlanCommitted, PlanProposed, PlanRejected
 from ces_common.states import JobState
 from ces_manager.jobs.records import allocation_record, flow_record
 from ces_manager.jobs.transitions import emit_allocation, emit_job, find_job

@@ -7,7 +7,7 @@ from functools import partial
 from ces_common.db.tables import JobRow
 from ces_common.db.uow import WriteTx
 from ces_common.jobfile import Preemption
-from ces_common.messages.events import PreemptionCommitted, PreemptionProposed, PreemptionRejected, Victim
+from ces_common.messages.plans import PreemptionCommitted, PreemptionProposed, PreemptionRejected, Victim
 from ces_common.queuefile import QueueFile
 from ces_common.states import JOB_OVER, JOB_PLACED, JOB_WAITS, JobState
 from ces_manager.jobs import lifecycle

@@ -9,7 +9,7 @@ from sqlalchemy import delete, insert, select
 
 from ces_common.db.tables import HopRow, JobRow, ReservationRow
 from ces_common.db.uow import ReadTx, WriteTx
-from ces_common.messages.events import PlanRevised, RevisionCause, ShortFlow
+from ces_common.messages.plans import PlanRevised, RevisionCause, ShortFlow
 from ces_manager.jobs.records import flow_record
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from ces_common.db.tables import AllocationRow, JobRow
 from ces_common.db.uow import WriteTx
 from ces_common.jobfile import Task
-from ces_common.messages.events import PlanProposed
+from ces_common.messages.plans import PlanProposed
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.transitions import allocations_of, as_member, change
 from ces_manager.plans.feasibility import Residual, misfit

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from ces_common.db.tables import JobRow, ReservationRow
 from ces_common.db.uow import WriteTx
-from ces_common.messages.events import FlowPlan, JobRevision, RevisionProposed, RevisionRejected
+from ces_common.messages.plans import FlowPlan, JobRevision, RevisionProposed, RevisionRejected
 from ces_common.states import JOB_PLACED, JobState
 from ces_manager.plans.feasibility import FlowChange, revision_misfit
 from ces_manager.plans.proposal import Refused, Stale, job_at
