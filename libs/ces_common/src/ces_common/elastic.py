@@ -3,6 +3,7 @@ have. The scheduler decides the number, and changes it while the job runs."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -11,7 +12,7 @@ from ces_common.fields import Document, Name
 from ces_common.quantities import Duration, format_duration
 
 LARGEST_SIZE = 512
-LONGEST_GRACE = 600  # seconds
+LONGEST_GRACE = 60  # seconds
 Size = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
 
 
@@ -46,7 +47,7 @@ class Elastic(Document):
     @field_validator("sizes")
     @classmethod
     def _rising(cls, value: list[int]) -> list[int]:
-        if any(second <= first for first, second in zip(value, value[1:], strict=False)):
+        if any(second <= first for first, second in pairwise(value)):
             raise ValueError("must rise: [1, 2, 4]")
         return value
 

@@ -233,7 +233,7 @@ class JobFile(Document):
         group = next((each for each in self.tasks if each.name == elastic.group), None)
         if group is None:
             raise ValueError(f"elastic.group: no group of tasks is named {elastic.group!r}")
-        if "replicas" in group.model_fields_set:
+        if group.replicas != 1:
             raise ValueError(f"tasks: leave out the replicas of {group.name}, whose number elastic lets CES decide")
         if self.restart.scope == "task":
             raise ValueError("restart.scope: a malleable job restarts as a gang, at another size or the same")

@@ -1,5 +1,5 @@
-"""Proposals of schedulers about what jobs get, and the manager's answers: plans, resizes of malleable jobs, revisions of
-running flows, preemptions. Rates in bit/s."""
+"""Proposals of schedulers about what jobs get, and the manager's answers: plans, resizes of malleable jobs, revisions
+of running flows, preemptions. Rates in bit/s."""
 
 from __future__ import annotations
 
