@@ -140,7 +140,16 @@ def _cells_of(job: JobRecord, topology: Topology) -> Cells:
     places = [(job.tasks[each.rank], each.node) for each in job.allocations if not each.over]
     if job.state is JobState.SUSPENDED:
         places = [(task.model_copy(update={"cpu": 0}), node) for task, node in places]
-    return _cells(places, [(flow.path, flow.rate) for flow in job.reserved], topology)
+    cells = _cells(places, [(flow.path, flow.rate) for flow in job.reserved], topology)
+    if job.resizing is None:
+        return cells
+    coming = [(job.resizing.tasks[each.rank], each.node) for each in job.resizing.allocations]
+    return _most(cells, _cells(coming, [(flow.path, flow.rate) for flow in job.resizing.reserved], topology))
+
+
+def _most(one: Cells, other: Cells) -> Cells:
+    """Of each cell the larger amount: a job that goes to another size never needs both at once."""
+    return {cell: max(one.get(cell, 0.0), other.get(cell, 0.0)) for cell in one.keys() | other.keys()}
 
 
 def _cells(
