@@ -15,9 +15,13 @@ def upgrade() -> None:
     op.add_column("jobs", sa.Column("size", sa.Integer(), nullable=True))
     op.add_column("jobs", sa.Column("next_size", sa.Integer(), nullable=True))
     op.add_column("jobs", sa.Column("resize", sa.String(26), nullable=True))
+    op.add_column("jobs", sa.Column("resizing_at", sa.DateTime(timezone=True), nullable=True))
+    op.add_column("jobs", sa.Column("resize_s", sa.Float(), nullable=True))
 
 
 def downgrade() -> None:
+    op.drop_column("jobs", "resize_s")
+    op.drop_column("jobs", "resizing_at")
     op.drop_column("jobs", "resize")
     op.drop_column("jobs", "next_size")
     op.drop_column("jobs", "size")

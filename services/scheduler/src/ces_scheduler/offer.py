@@ -55,6 +55,13 @@ class Offer:
             _add(cells, nodes, links)
         return replace(self, cluster=self.cluster.with_used(nodes, links), held={**self.held, **proposed})
 
+    def without(self, job: str) -> Offer:
+        """The same offer with what this job holds free."""
+        nodes, links = self.cluster.node_used.copy(), self.cluster.link_used.copy()
+        _add(self.held[job], nodes, links, -1)
+        held = {name: cells for name, cells in self.held.items() if name != job}
+        return replace(self, cluster=self.cluster.with_used(nodes, links), held=held)
+
     def same_ground(self, other: Offer) -> bool:
         """Whether both are of the same nodes and links, with the same tasks allowed on them and the same data."""
         now, then = self.cluster, other.cluster

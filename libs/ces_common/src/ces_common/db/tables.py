@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     Boolean,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -135,7 +136,8 @@ class JobRow(Base):
     ``room_made``: the version at which others were last told to make room for it; 0 if they never were. ``victims``:
     these others, each with its attempt at that time. ``size``: of a malleable job, the replicas of its elastic group in
     ``tasks`` and ``flows``; ``next_size`` and ``resize``, the proposal: while rows of the next attempt hold what the
-    job needs at another size, until nothing of the present attempt is left."""
+    job needs at another size, until nothing of the present attempt is left. ``resizing_at``: when it last left its
+    size; ``resize_s``: seconds until it ran at another one, the last time."""
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -173,6 +175,8 @@ class JobRow(Base):
     size: Mapped[int | None] = mapped_column(Integer)
     next_size: Mapped[int | None] = mapped_column(Integer)
     resize: Mapped[str | None] = mapped_column(_ID)
+    resizing_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    resize_s: Mapped[float | None] = mapped_column(Float)
     idempotency_key: Mapped[str | None] = mapped_column(String(255), unique=True)
     body_hash: Mapped[str] = mapped_column(String(64))
     version: Mapped[int] = mapped_column(BigInteger, index=True)

@@ -140,8 +140,9 @@ class JobRecord(Message):
     """``expected_s``: for how long the job says it runs, in seconds. ``started_at``: since when the present attempt
     holds what it has, that is, when its plan was committed; None where it holds nothing. ``ran_s``: for how long a
     suspended job had that before; None of any other. ``size``, ``spec``: of a malleable job, the replicas of its
-    elastic group now, and its file, from which its tasks and flows at every size follow. ``resizing``: until nothing of
-    the former size is left."""
+    elastic group now, and its file, from which its tasks and flows at every size follow; ``since`` when it is in its
+    state, and ``resize_s``, the seconds from running to running that its last resize took. ``resizing``: until nothing
+    of the former size is left."""
 
     id: str
     name: str
@@ -162,6 +163,8 @@ class JobRecord(Message):
     allocations: list[AllocationRecord] = []
     reserved: list[FlowRecord] = []
     resizing: Resizing | None = None
+    since: datetime | None = None
+    resize_s: Number | None = None
     submitted_at: datetime
     started_at: datetime | None = None
     ran_s: Number | None = None

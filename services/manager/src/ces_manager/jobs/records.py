@@ -34,6 +34,8 @@ def job_records(tx: ReadTx, rows: Sequence[JobRow]) -> list[JobRecord]:
                 "flows": row.flows,
                 "size": row.size,
                 "spec": None if row.size is None else row.spec,
+                "since": None if row.size is None else row.state_since,
+                "resize_s": row.resize_s,
                 "resizing": _resizing(tx, row),
                 "allocations": [allocation_record(allocation) for allocation in allocations[row.id]],
                 "reserved": [flow_record(flow) for flow in reservations[row.id]],

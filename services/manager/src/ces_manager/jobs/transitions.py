@@ -119,6 +119,12 @@ def _job_step(tx: WriteTx, row: JobRow, step: JobStep) -> None:
         begin_small(row)
     else:
         row.reason = step.reason
+    if step.state is JobState.RESIZING:
+        row.resizing_at = tx.now
+    elif step.state is JobState.RUNNING and row.resizing_at is not None:
+        row.resize_s, row.resizing_at = (tx.now - row.resizing_at).total_seconds(), None
+    elif step.state is not JobState.STARTING:
+        row.resizing_at = None
     if step.state is JobState.RUNNING:
         row.late = 0
         row.started_at = row.started_at or tx.now
