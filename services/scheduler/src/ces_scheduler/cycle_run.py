@@ -85,9 +85,9 @@ def run_cycle(version: int, given: CycleInput, placing: Placing, record: Record 
 def blocked(given: CycleInput, decisions: Decisions) -> bool:
     """Whether a job goes on waiting that may get a place some time."""
     started = {start.job for start in decisions.starts}
-    refusals = decisions.memory.refusals
-    left = (job.name for job in given.state.waiting if job.name not in started)
-    return any(name not in refusals or not refusals[name].forever for name in left)
+    never = {name for name, refusal in decisions.memory.refusals.items() if refusal.forever}
+    never |= {name for name, reason in decisions.refused.items() if reason.permanent and reason.proven}
+    return any(job.name not in started | never for job in given.state.waiting)
 
 
 def _enlarge(

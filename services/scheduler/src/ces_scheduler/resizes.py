@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from statistics import median
 
 import structlog
 from prometheus_client import Counter
@@ -28,7 +29,7 @@ from ces_scheduler.solver_calls import SolverCalls
 
 log = structlog.get_logger()
 ANSWER_S = 5.0  # after this long without an answer a proposal counts as lost
-COST_S = 30.0  # what a resize takes of a job, until that was seen
+COST_S = 30.0  # what a resize takes of a job, until that of any was measured
 TRIED = 4  # waiting jobs for which room is looked for, the first in the queue
 PROPOSED = Counter("ces_resizes_proposed_total", "Resizes of malleable jobs proposed")
 
@@ -76,7 +77,9 @@ class Resizes:
             return self._due - now
         self._follow(view)
         held = [offer.records[name] for name in sorted(self._malleable & offer.records.keys())]
-        ready = [self._candidate(record) for record in held if resizable(record)]
+        measured = [record.resize_s for record in held if record.resize_s is not None]
+        usual_s = median(measured) if measured else COST_S
+        ready = [self._candidate(record, usual_s) for record in held if resizable(record)]
         self._rejected = {each.record.id: self._rejected.get(each.record.id, _Rejected()) for each in ready}
         if not ready:
             return math.inf
@@ -110,9 +113,9 @@ class Resizes:
                 self._malleable.discard(name)
         self._followed = view.changed_jobs.mark
 
-    def _candidate(self, record: JobRecord) -> Candidate:
+    def _candidate(self, record: JobRecord, usual_s: float) -> Candidate:
         since = self._now() if record.since is None else record.since
-        cost_s = COST_S if record.resize_s is None else record.resize_s
+        cost_s = usual_s if record.resize_s is None else record.resize_s
         return Candidate(record, max(0.0, (self._now() - since).total_seconds()), cost_s)
 
     def _decide(
