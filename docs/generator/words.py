@@ -172,6 +172,17 @@ JOB_FIELDS = {
     "Input.datasets": ("What is read; left out, all that the node offers.", "datasets: [mnist]"),
     "Range.min": ("Guaranteed; the job waits until there is room for it.", "min: 10Mbit"),
     "Range.max": ("Never exceeded. What is given lies in between.", "max: 50Mbit"),
+    "JobFile.elastic": ("The job has no fixed size: [CES decides it](#sizes-that-ces-decides), and changes it.", ""),
+    "Elastic.group": ("The group of tasks whose number is decided; leave out its `replicas`.", "group: worker"),
+    "Elastic.workers": ("All sizes in a range; or give `sizes`.", "workers: {min: 1, max: 8}"),
+    "Elastic.sizes": ("The sizes that are allowed, rising; or give `workers`.", "sizes: [1, 2, 4, 8]"),
+    "Elastic.grace": (
+        "How long workers have to write a checkpoint when the size changes: SIGTERM at its beginning, SIGKILL at its end; "
+        "a minute at most.",
+        "grace: 30s",
+    ),
+    "Workers.min": ("The job waits until there is room for so many.", "min: 2"),
+    "Workers.max": ("It never has more.", "max: 8"),
     "Restart.policy": ("Whether a failed worker is started again.", "policy: never"),
     "Restart.max": ("How often in a job's life, all workers together.", "max: 3"),
     "Restart.scope": ("`gang`: all workers of the job start again; `task`: only the failed one.", "scope: task"),

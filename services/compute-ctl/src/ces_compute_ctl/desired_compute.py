@@ -112,6 +112,7 @@ def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: 
         gpu=task.gpu,
         paused=job.state in FROZEN,
         disconnect=job.disconnect,
+        grace=None if job.spec is None or job.spec.elastic is None else job.spec.elastic.grace,
     )
 
 

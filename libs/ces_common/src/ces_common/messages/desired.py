@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ces_common.disconnect import STOP, Disconnect
 from ces_common.messages.base import Message
-from ces_common.messages.bounds import Count, Port, Small, TunnelKey
+from ces_common.messages.bounds import Count, Number, Port, Small, TunnelKey
 from ces_common.shares import LinkKind
 
 
@@ -30,6 +30,7 @@ class DesiredWorker(Message):
     memory: Count
     gpu: Small = 0
     paused: bool = False
+    grace: Number | None = None  # seconds from SIGTERM to SIGKILL; None: as the agent is set
     disconnect: Disconnect = STOP  # left out by none who knows more; too early an end is safe, a late one is not
 
     @property

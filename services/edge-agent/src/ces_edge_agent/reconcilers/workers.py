@@ -67,6 +67,7 @@ class WorkerReconciler:
         self._busy: dict[str, Action] = {}  # allocation -> its action under way
         self._began: dict[str, float] = {}  # and since when
         self._waits: dict[str, str] = {}  # and what it waits for
+        self._graces: dict[str, float] = {}  # of workers that have one of their own, by key
         self._tasks: set[asyncio.Task[None]] = set()
         self._status = Status(node=node, generation=0)
 
@@ -94,6 +95,8 @@ class WorkerReconciler:
         document = self._document.current
         desired = document.workers if document else []
         self.observed = self._with_vanished(desired, observed, busy) if document else observed
+        self._graces |= {worker.key: worker.grace for worker in desired if worker.grace is not None}
+        self._graces = {key: grace for key, grace in self._graces.items() if key in self.observed}
         self._refused = {key: status for key, status in self._refused.items() if key in {w.key for w in desired}}
         actions = plan_workers(
             desired,
@@ -203,7 +206,7 @@ class WorkerReconciler:
                 # After the lease the manager waits for its margin only, so a worker's grace must end soon after the
                 # lease.
                 left_s = max(self._lease.remaining(), 0.0) + LAST_GRACE_S
-                await self._runtime.stop(key, min(self._grace_s, left_s))
+                await self._runtime.stop(key, min(self._graces.get(key, self._grace_s), left_s))
             case Remove(key):
                 await self._runtime.remove(key)
             case Pause(key):
