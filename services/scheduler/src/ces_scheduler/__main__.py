@@ -55,8 +55,14 @@ async def run(settings: SchedulerSettings, stop: asyncio.Event) -> None:
     with recorder(settings.queue_record) as record:
 
         def scheduler(bus: Bus) -> Scheduler:
-            least = {"refill_s": settings.refill_s, "resize_s": settings.resize_s}
-            return Scheduler(bus, placing, settings.resync_s, **least, record=record)
+            return Scheduler(
+                bus,
+                placing,
+                settings.resync_s,
+                refill_s=settings.refill_s,
+                resize_s=settings.resize_s,
+                record=record,
+            )
 
         await follow(SERVICE, settings, stop, scheduler, remark=choice.fallback)
 
