@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from ces_edge_agent.dataplane.wireguard.keys import SETTLE_S, TRIAL_S, WAIT_S
-
 LOOK_S: Final = 1.0
 ROTATION_LOOK_S: Final = 0.1
-BELIEVED_S: Final = SETTLE_S + WAIT_S + TRIAL_S + 30.0  # the first try is over by then, also where documents come late
+BELIEVED_S: Final = 360.0  # its first try is over by then: see SETTLE_S, WAIT_S and TRIAL_S of keys
 PERIOD_S: Final = 3600.0
 
 
