@@ -177,6 +177,15 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("datasets that it offers", f"{C}.messages.reports.MAX_OFFERED", number, UNHEARD),
         ("a reason", f"{C}.messages.bounds.MAX_REASON", characters, "cut"),
     ],
+    "Keys of encrypted links that are replaced": [
+        ("waiting for neighbours who go first", f"{A}.dataplane.wireguard.keys.WAIT_S", duration, "goes over too"),
+        (
+            "looking closely at a neighbour that replaces its key, of each hour",
+            f"{A}.dataplane.wireguard.pace.BELIEVED_S",
+            duration,
+            "looked at once a second",
+        ),
+    ],
     "Messages of all": [
         ("a message on NATS", f"{C}.natsauth.config.MAX_PAYLOAD", size, "NATS ends the connection"),
         ("a request, or the answer of an agent, expanded", f"{C}.bus.port.LARGEST_REQUEST", size, "refused"),

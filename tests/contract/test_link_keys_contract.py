@@ -14,7 +14,9 @@ from ces_common.messages.api import JoinRequest, JoinTokenRequest
 from ces_common.messages.records import NodeRecord
 from ces_common.messages.reports import LinkKeys, LinkReport, LinkStatus
 from ces_manager.errors import Conflict
+from ces_manager.measurements import REFUSED, Measurements
 from ces_manager.nodes import link_keys, link_reports, membership
+from ces_manager.nodes.node_views import node_view
 from ces_manager.nodes.rows import node_row
 
 ONE, NEXT, OTHER = (b64encode(bytes([number]) * 32).decode() for number in (1, 2, 3))
@@ -28,14 +30,20 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
     made.close()
 
 
-def say(world: World, node: str, *keys: str, links: tuple[LinkStatus, ...] = ()) -> bool:
+def say(
+    world: World,
+    node: str,
+    *keys: str,
+    links: tuple[LinkStatus, ...] = (),
+    measurements: Measurements | None = None,
+) -> bool:
     """An agent's report, as the service takes it: look first, then act. Whether it was news."""
     told = LinkKeys(keys=list(keys), port=51872) if keys else None
     report = LinkReport(node=node, links=list(links), encryption=told)
     with world.uow.read() as tx:
         if not link_reports.with_news(tx, [report]):
             return False
-    world.write(lambda tx: link_reports.take_reports(tx, [report]))
+    world.write(lambda tx: link_reports.take_reports(tx, [report], measurements or Measurements()))
     return True
 
 
@@ -66,6 +74,31 @@ def test_a_key_that_another_node_has_is_not_taken(world: World) -> None:
         assert record(world, "b").link_keys == []
     assert say(world, "b", OTHER)
     assert record(world, "b").link_keys == [OTHER]
+
+
+def test_who_claims_anothers_key_changes_nothing_and_operators_are_told(world: World) -> None:
+    """Beside its own, which it keeps; a claim proves nothing, and so the other's links go on."""
+    measurements = Measurements()
+
+    def warnings() -> list[str | None]:
+        with world.uow.read() as tx:
+            return [node_view(tx, node, measurements).warning for node in "ab"]
+
+    assert say(world, "a", ONE, measurements=measurements)
+    assert say(world, "b", OTHER, measurements=measurements)
+    before = record(world, "a"), record(world, "b")
+    events = len(world.events())
+    for claimed in ([OTHER, ONE], [ONE], [ONE, OTHER]):
+        say(world, "b", *claimed, measurements=measurements)
+        assert (record(world, "a"), record(world, "b")) == before
+        assert not say(world, "a", ONE, measurements=measurements), "it is no news what it tells"
+    assert len(world.events()) == events
+    harmless, told = warnings()
+    assert harmless is None
+    assert told is not None
+    assert told.startswith("its key for encrypted links is not taken, since node a told the same before")
+    measurements.forget_old(world.clock.now() + REFUSED)
+    assert warnings() == [None, None]
 
 
 def test_the_keys_of_a_device_go_with_it(world: World) -> None:

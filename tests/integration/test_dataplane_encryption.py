@@ -6,100 +6,36 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
+from collections.abc import AsyncIterator
 
-import psutil
 import pytest
 from dataplane_row import MBIT, PORT, Row, ip, row_of
+from encrypted_row import KINDS, all_up, device, encrypted_row, have_only, inside, programs, state, until
 from forged_frames import ear, frame, say, send_vxlan
-from namespace_traffic import Stream, measure, reaches, streams
+from namespace_traffic import measure, reaches, streams
 from underlay_capture import capture, udp_ports
 
-from ces_common.messages.reports import LinkStatus
+from ces_common.messages.desired import DesiredNetwork
 from ces_edge_agent.dataplane.netlink.namespace import DIRECTORY, in_namespace
 from ces_edge_agent.dataplane.plan.derivation import mac
-from ces_edge_agent.dataplane.wireguard import implementations, keys, uapi
-from ces_edge_agent.dataplane.wireguard.config import State
+from ces_edge_agent.dataplane.wireguard import implementations, uapi
 from ces_edge_agent.dataplane.wireguard.implementations import Kind
 from ces_edge_agent.dataplane.wireguard.keys import new_key, public_of
 
 pytestmark = pytest.mark.needs("root")
-PATIENCE_S = 30.0
 HEADERS = 66 / 1384  # Ethernet, IP and TCP with timestamps, of a full frame of 1370 bytes
 MARKER = b"nobody but the neighbour may read this"
 
 
-@pytest.fixture(
-    params=[
-        pytest.param("wireguard-go", marks=pytest.mark.needs("wireguard")),
-        pytest.param("kernel", marks=pytest.mark.needs("wireguard-module")),
-    ]
-)
+@pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Kind:
-    monkeypatch.setattr(implementations, "kernel_has_it", lambda namespace: request.param == "kernel")
-    found: Kind = request.param
-    return found
+    return have_only(request.param, monkeypatch)
 
 
 @pytest.fixture
 async def row(kind: Kind) -> AsyncIterator[Row]:
-    async with row_of(3, lan_mtu=1500, bandwidth=50 * MBIT, encrypted=True) as row:
+    async with encrypted_row() as row:
         yield row
-    await until(lambda: gone(row), "no program of the row is left")
-
-
-async def gone(row: Row) -> bool:
-    return not any(programs(row, host) for host in row.hosts)
-
-
-async def until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while not await condition():  # noqa: ASYNC110 - what is waited for has no event
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        pytest.fail(f"not within {PATIENCE_S:g} s: {what}")
-
-
-async def statuses(row: Row) -> dict[tuple[int, str], LinkStatus]:
-    return {(host, each.peer): each for host, network in row.networks.items() for each in await network.links()}
-
-
-async def all_up(row: Row) -> bool:
-    found = await statuses(row)
-    return len(found) == 2 * (len(row.hosts) - 1) and all(each.state == "up" for each in found.values())
-
-
-def inside(row: Row, host: int) -> Path:
-    return DIRECTORY / f"{row.namespace(host)}-wg"
-
-
-def device(row: Row, host: int) -> str:
-    (line,) = [line for line in ip("-n", inside(row, host).name, "-o", "link").splitlines() if ": wg-" in line]
-    return line.split(": ")[1]
-
-
-def state(row: Row, host: int, kind: Kind) -> State:
-    return implementations.read(kind, device(row, host), inside(row, host))
-
-
-def programs(row: Row, host: int) -> list[int]:
-    """Processes of wireguard-go that run in the namespace that stands for the host."""
-    try:
-        wanted = (DIRECTORY / row.underlay(host)).stat().st_ino
-    except FileNotFoundError:
-        return []
-    found = []
-    for process in psutil.process_iter(["name", "status"]):
-        if process.info["name"] != "wireguard-go" or process.info["status"] == psutil.STATUS_ZOMBIE:
-            continue
-        try:
-            if os.stat(f"/proc/{process.pid}/ns/net").st_ino == wanted:
-                found.append(process.pid)
-        except OSError:
-            continue
-    return found
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
@@ -187,101 +123,6 @@ async def test_rates_hold_on_encrypted_links(row: Row) -> None:
     assert back == pytest.approx(10 * MBIT * (1 - HEADERS), rel=0.06)
 
 
-class Watched:
-    """A stream that runs, and the links meanwhile."""
-
-    def __init__(self, row: Row, stream: Stream) -> None:
-        self._row, self._stream = row, stream
-        self.down: list[LinkStatus] = []
-
-    async def flows(self) -> None:
-        """More arrives, and no link was called down."""
-        before = self._stream.received
-
-        async def more() -> bool:
-            await self.look()
-            return self._stream.received > before + 100_000
-
-        await until(more, "the stream goes on")
-        assert self._stream.failed is None
-        assert self.down == []
-
-    async def look(self) -> None:
-        self.down += [each for each in (await statuses(self._row)).values() if each.state == "down"]
-
-
-async def test_a_key_is_replaced_under_a_connection(row: Row, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "SETTLE_S", 0.2)
-    one, two = row.worker("one", 1, "a"), row.worker("two", 3, "a")
-    row.reserve(1, one, two, 20 * MBIT)
-    await row.apply()
-    await until(lambda: all_up(row), "links are up")
-    (first,) = row.keys[2]
-    with streams((one.file, two.file, two.address)) as (stream,):
-        watched = Watched(row, stream)
-        await watched.flows()
-        await row.networks[2].rotate_key()
-
-        async def told(count: int) -> bool:
-            await watched.look()
-            await row.tell_keys()
-            return len(row.keys[2]) == count
-
-        await until(lambda: told(2), "n2 tells its next key")
-        before, second = row.keys[2]
-        assert before == first
-        await row.apply()
-        await until(lambda: told(1), "the next key is the only one")
-        assert row.keys[2] == [second]
-        await watched.flows()
-        await row.apply()
-        await watched.flows()
-    for neighbour in (1, 3):
-        assert first not in state(row, neighbour, kind).peers
-        assert state(row, neighbour, kind).peers[second].allowed == {"10.2.0.1/32"}
-    assert state(row, 2, kind).public == second
-
-
-async def test_a_key_stays_where_a_neighbour_does_not_know_the_next(
-    row: Row, kind: Kind, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It may be cut off from the manager. Connections to it stay, and so does the key."""
-    monkeypatch.setattr(keys, "SETTLE_S", 0.2)
-    monkeypatch.setattr(keys, "TRIAL_S", 1.0)
-    one, two = row.worker("one", 1, "a"), row.worker("two", 2, "a")
-    row.reserve(1, one, two, 20 * MBIT)
-    await row.apply()
-    await until(lambda: all_up(row), "links are up")
-    (first,) = row.keys[2]
-    with streams((one.file, two.file, two.address)) as (stream,):
-        await row.networks[2].rotate_key()
-
-        async def told() -> bool:
-            await row.tell_keys()
-            return len(row.keys[2]) == 2
-
-        await until(told, "n2 tells its next key")
-        for host in (2, 3):
-            assert await row.networks[host].apply(row.desired(host, 2), row.sandboxes(host)) == {}
-
-        async def on_trial() -> bool:
-            return state(row, 2, kind).public == row.keys[2][1]
-
-        async def back() -> bool:
-            return state(row, 2, kind).public == first
-
-        await until(on_trial, "n2 tries its next key")
-        await until(back, "n2 is back at the key that all neighbours know")
-        received = stream.received
-
-        async def more() -> bool:
-            return stream.received > received + 100_000
-
-        await until(more, "the stream goes on")
-        assert stream.failed is None
-    await until(lambda: all_up(row), "links are up")
-
-
 async def test_a_restarted_agent_leaves_encrypted_links_as_they_are(row: Row, kind: Kind) -> None:
     one, two = row.worker("one", 1, "a"), row.worker("two", 2, "a")
     row.reserve(1, one, two, 20 * MBIT)
@@ -361,3 +202,28 @@ async def test_a_port_that_another_program_has_is_named(row: Row, kind: Kind) ->
         assert str(PORT) in failed["a"] or "in use" in failed["a"]
     await row.apply()
     await until(lambda: all_up(row), "links are up")
+
+
+async def test_a_node_that_joins_again_with_other_addresses_has_its_links(row: Row, kind: Kind) -> None:
+    one, two = row.worker("one", 1, "a"), row.worker("two", 2, "a")
+    await row.apply()
+    await until(lambda: all_up(row), "links are up")
+    await row.networks[2].close()
+    row.networks[2] = row.network(2)
+    await row.networks[2].open()
+    for host, network in row.networks.items():
+        document = row.desired(host, generation=2).model_dump_json().replace("10.2.0.", "10.9.0.")
+        assert await network.apply(DesiredNetwork.model_validate_json(document), row.sandboxes(host)) == {}
+    assert [line.split()[3] for line in ip("-n", inside(row, 2).name, "-4", "-o", "addr").splitlines()] == [
+        "10.9.0.1/32"
+    ]
+    await until(lambda: all_up(row), "links are up")
+    assert await asyncio.to_thread(reaches, one.file, two.file, two.address.replace("10.2", "10.9"))
+
+
+async def test_a_device_that_an_earlier_agent_left_half_way_is_no_obstacle() -> None:
+    async with row_of(1) as row:
+        name = row.namespace(1)
+        ip("-n", name, "link", "add", implementations.TRIAL, "type", "bridge")
+        assert await asyncio.to_thread(implementations.kernel_has_it, DIRECTORY / name) in (True, False)
+        assert implementations.TRIAL not in ip("-n", name, "link")

@@ -97,7 +97,8 @@ class Row(bench.Row):
             wireguard = EncryptedTunnel(keys=self.keys.get(peer, []), address=self.address(peer, host), port=PORT)
             tunnel = VxlanTunnel(vni=vni, remote=link.gateway)
             return link.model_copy(update={"kind": "wireguard", "vxlan": tunnel, "wireguard": wireguard})
-        return link.model_copy(update={"kind": "vxlan", "vxlan": VxlanTunnel(vni=vni, remote=self.address(peer, host))})
+        tunnel = VxlanTunnel(vni=vni, remote=self.address(peer, host), local=self.address(host, peer))
+        return link.model_copy(update={"kind": "vxlan", "vxlan": tunnel})
 
     def vni(self, host: int, peer: int) -> int:
         return 100 + min(host, peer)

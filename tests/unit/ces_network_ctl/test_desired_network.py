@@ -171,8 +171,8 @@ def test_tunnels_have_one_number_on_both_sides() -> None:
     back, other = planned["s"].links
     assert there.vxlan is not None
     assert other.vxlan is not None
-    assert there.vxlan == VxlanTunnel(vni=there.vxlan.vni, remote="192.0.2.2")
-    assert back.vxlan == VxlanTunnel(vni=there.vxlan.vni, remote="192.0.2.1")
+    assert there.vxlan == VxlanTunnel(vni=there.vxlan.vni, remote="192.0.2.2", local="192.0.2.1")
+    assert back.vxlan == VxlanTunnel(vni=there.vxlan.vni, remote="192.0.2.1", local="192.0.2.2")
     assert other.vxlan.vni != there.vxlan.vni
     assert 0 < there.vxlan.vni < 2**24
 
@@ -188,7 +188,7 @@ def test_neighbours_over_encrypted_links_are_told_each_others_keys() -> None:
     to_a, to_b = planned["s"].links
     assert to_a.wireguard == EncryptedTunnel(keys=keys[:2], address="192.0.2.1", port=51872)
     assert to_a.vxlan is not None
-    assert to_a.vxlan.remote == to_a.gateway == "10.77.1.1"
+    assert (to_a.vxlan.remote, to_a.vxlan.local) == (to_a.gateway, "") == ("10.77.1.1", "")
     assert to_b.wireguard == EncryptedTunnel(keys=[], address=B.host_address, port=0)
     assert (planned["a"].link_keys, planned["b"].link_keys) == (keys[:2], [])
     assert planned["b"] is first["b"], "whom it does not concern, it does not concern"

@@ -157,7 +157,7 @@ class Row:
         gateway, vni = f"10.{peer}.0.1", 100 + min(host, peer)
         tunnel = encrypted = None
         if self.kind == "vxlan":
-            tunnel = VxlanTunnel(vni=vni, remote=_wire(peer, host))
+            tunnel = VxlanTunnel(vni=vni, remote=_wire(peer, host), local=_wire(host, peer))
         elif self.kind == "wireguard":
             tunnel = VxlanTunnel(vni=vni, remote=gateway)
             encrypted = EncryptedTunnel(keys=self.keys.get(peer, []), address=_wire(peer, host), port=PORT)

@@ -14,6 +14,7 @@ from ces_common.messages.reports import MAX_FLOWS, FlowUsage, Heartbeat, LinkUsa
 KEEP = timedelta(hours=1)
 FLOWS_KEPT = timedelta(minutes=5)
 CONTESTED = timedelta(minutes=1)  # for how long it is told that two machines asked for one lease
+REFUSED = timedelta(minutes=1)  # the same of a key that is another node's; its agent tells it with every heartbeat
 MAX_REPORTS = 300  # of one node's flows: one a second
 MAX_SAMPLES = 65536  # of one node, over all its flows
 MAX_PROGRESS = 512  # allocations of one node whose progress is remembered: the last to say something
@@ -83,6 +84,7 @@ class Measurements:
     def __init__(self) -> None:
         self._beats: dict[str, tuple[datetime, Heartbeat]] = {}
         self._contested: dict[str, datetime] = {}  # node -> when another machine last asked for its lease
+        self._refused: dict[str, tuple[datetime, str]] = {}  # node -> when it last told whose key as its own
         self._progress: dict[str, dict[str, tuple[datetime, dict[str, Any]]]] = {}  # node -> allocation -> the last
         self._flows: dict[str, dict[int, tuple[datetime, FlowUsage]]] = {}  # node -> number -> the last
         self.history = FlowHistory()
@@ -109,6 +111,15 @@ class Measurements:
         """Whether another machine has asked for the node's lease in the last minute."""
         return node in self._contested
 
+    def refuse_key(self, node: str, of: str, now: datetime) -> None:
+        """The node tells another's key for encrypted links as its own."""
+        self._refused[node] = now, of
+
+    def key_refused(self, node: str) -> str | None:
+        """Whose key for encrypted links the node has told as its own in the last minute."""
+        kept = self._refused.get(node)
+        return kept[1] if kept else None
+
     def progressed(self, progress: Progress, now: datetime) -> None:
         known = self._progress.setdefault(progress.node, {})
         known.pop(progress.allocation, None)  # in the order in which they spoke last
@@ -123,6 +134,7 @@ class Measurements:
         for node, flows in list(self._flows.items()):
             self._flows[node] = {number: kept for number, kept in flows.items() if now - kept[0] < KEEP}
         self._contested = {node: at for node, at in self._contested.items() if now - at < CONTESTED}
+        self._refused = {node: kept for node, kept in self._refused.items() if now - kept[0] < REFUSED}
         self.history.forget_old(now)
 
     def forget_node(self, node: str) -> None:
@@ -130,6 +142,7 @@ class Measurements:
         self._progress.pop(node, None)
         self._flows.pop(node, None)
         self._contested.pop(node, None)
+        self._refused.pop(node, None)
         self.history.forget_node(node)
 
     def beat(self, node: str) -> tuple[datetime, Heartbeat] | None:

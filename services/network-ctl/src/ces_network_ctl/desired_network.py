@@ -126,7 +126,7 @@ def _bases(
             router=router_address(node.subnet),
             subnet=node.subnet,
             link_keys=node.link_keys,
-            links=[_device(*device) for device in devices],
+            links=[_device(node.host_address, *device) for device in devices],
             subnets=[
                 SubnetRoute(subnet=subnet, via=link.dst) for link, (_, subnet, _), *_ in devices if link.up and subnet
             ],
@@ -205,12 +205,14 @@ def _within_links(rooms: Mapping[str, int], classes: list[FlowClass]) -> list[Fl
     return classes
 
 
-def _device(link: LinkRecord, peer: Addressing, encryption: Encryption, two_way: bool, best_effort: int) -> LinkDevice:
+def _device(
+    own_host: str, link: LinkRecord, peer: Addressing, encryption: Encryption, two_way: bool, best_effort: int
+) -> LinkDevice:
     _, subnet, host_address = peer
     keys, port = encryption
     tunnel = encrypted = None
     if link.kind == "vxlan":
-        tunnel = VxlanTunnel(vni=_vni(link.src, link.dst), remote=host_address)
+        tunnel = VxlanTunnel(vni=_vni(link.src, link.dst), remote=host_address, local=own_host)
     elif link.kind == "wireguard":
         tunnel = VxlanTunnel(vni=_vni(link.src, link.dst), remote=router_address(subnet))
         encrypted = EncryptedTunnel(keys=list(keys), address=host_address, port=port)

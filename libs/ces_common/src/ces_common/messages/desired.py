@@ -55,10 +55,12 @@ class DesiredCompute(DesiredDocument):
 
 class VxlanTunnel(Message):
     """How a point-to-point VXLAN link reaches the neighbour. ``remote``: its host's address, or, inside an encrypted
-    tunnel, its router address."""
+    tunnel, its router address. ``local``: this node's host's, the only one from which the neighbour takes frames; empty
+    inside an encrypted tunnel, where there is one address to send from."""
 
     vni: Small
     remote: str
+    local: str = ""
     port: Port = 4789
 
 

@@ -29,7 +29,8 @@ from ces_edge_agent.dataplane.plan.diff import Step, diff, lowers, shortens
 from ces_edge_agent.dataplane.plan.objects import Key
 from ces_edge_agent.dataplane.plan.rollout import carry_out
 from ces_edge_agent.dataplane.queue_drain import QueueDrain
-from ces_edge_agent.dataplane.wireguard.tunnels import EXCUSE_S, LOOK_S, Tunnels, TunnelSettings, encrypted_links
+from ces_edge_agent.dataplane.wireguard.pace import LOOK_S
+from ces_edge_agent.dataplane.wireguard.tunnels import EXCUSE_S, Tunnels, TunnelSettings, encrypted_links
 from ces_edge_agent.ports import DataPlaneError, SandboxNamespaces
 
 log = structlog.get_logger()
@@ -62,7 +63,6 @@ class TcNetwork:
         self._shares: dict[Key, set[str]] = {}  # object -> its attempts, by this run's documents
         self._watch = LinkWatch(self._kernel.shown, self._run, clock)
         self.links_changed = self._watch.changed
-        self._going_over: set[str] = set()  # neighbours who replace their keys
         self._prober = LinkProber(self._kernel, self._run, self._watch)
 
     async def open(self) -> None:
@@ -92,7 +92,6 @@ class TcNetwork:
         failed, faults = await self._run(lambda: self._apply(desired, sandboxes))
         await self._watch_links()
         self._watch.set_links(desired.router, desired.links, faults)
-        self._excuse_those_who_go_over(desired)
         return failed
 
     async def encryption(self) -> LinkKeys | None:
@@ -201,17 +200,13 @@ class TcNetwork:
         hosts = {link.wireguard.address for link in links if link.wireguard is not None}
         return self._tunnels.apply(desired, self._kernel.underlay_mtu(hosts))
 
-    def _excuse_those_who_go_over(self, desired: DesiredNetwork) -> None:
-        """Not to call links down while neighbours replace their keys: packets are lost for a moment."""
-        both = {link.peer for link in encrypted_links(desired) if link.wireguard and len(link.wireguard.keys) > 1}
-        for peer in both - self._going_over:
-            self._watch.excuse(peer, EXCUSE_S)
-        self._going_over = both
-
     async def _tend(self, tunnels: Tunnels) -> None:
+        """Look after encrypted links, and not call them down while keys are replaced, which loses packets for a
+        moment."""
         told = tunnels.told
         while True:
             await asyncio.sleep(tunnels.look_s or LOOK_S)
+            self._watch.be_lenient(tunnels.going_over, EXCUSE_S)
             if await self._run(tunnels.look):
                 for link in self._watch.encrypted:
                     self._watch.excuse(link, EXCUSE_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import structlog
@@ -83,7 +84,11 @@ class Messaging:
             database, "status", Status.model_validate_json, worker_reports.with_news, worker_reports.take_reports
         )
         self._links = ReportIntake(
-            database, "links", LinkReport.model_validate_json, link_reports.with_news, link_reports.take_reports
+            database,
+            "links",
+            LinkReport.model_validate_json,
+            link_reports.with_news,
+            partial(link_reports.take_reports, measurements=measurements),
         )
         self._data = ReportIntake(
             database, "data", DataReport.model_validate_json, datasets.with_news, datasets.take_reports

@@ -11,6 +11,7 @@ from ces_common.db.tables import NodeRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.reports import LinkReport
 from ces_manager.errors import Conflict
+from ces_manager.measurements import Measurements
 from ces_manager.nodes.rows import emit_node, node_row
 
 log = structlog.get_logger()
@@ -27,8 +28,9 @@ def with_news(tx: ReadTx, reports: Sequence[LinkReport]) -> list[LinkReport]:
     return [report for report in reports if report.node in known and known[report.node] != _told(report)]
 
 
-def take_reports(tx: WriteTx, reports: Iterable[LinkReport]) -> None:
-    """Store nodes' keys. One that another node has already is not taken: packets for that node would go astray."""
+def take_reports(tx: WriteTx, reports: Iterable[LinkReport], measurements: Measurements) -> None:
+    """Store nodes' keys. One that another node has already is not taken: packets for that node would go astray. Nobody
+    proves that a key is its own, so whoever told it first keeps it, and operators are told of the other."""
     others = {
         key: name
         for name, keys in tx.session.execute(select(NodeRow.name, NodeRow.link_keys).where(NodeRow.link_keys != []))
@@ -40,7 +42,9 @@ def take_reports(tx: WriteTx, reports: Iterable[LinkReport]) -> None:
         if row is None or row.network == "none" or (row.link_keys, row.link_port) == (keys, port):
             continue
         if taken := next((others[key] for key in keys if others.get(key, row.name) != row.name), None):
-            log.warning("a key for encrypted links is another node's, and not taken", node=row.name, of=taken)
+            if measurements.key_refused(row.name) is None:
+                log.warning("a key for encrypted links is another node's, and not taken", node=row.name, of=taken)
+            measurements.refuse_key(row.name, taken, tx.now)
             continue
         row.link_keys, row.link_port = keys, port
         row.version = tx.version

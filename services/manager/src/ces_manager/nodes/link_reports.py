@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.reports import LinkReport
+from ces_manager.measurements import Measurements
 from ces_manager.network import link_states
 from ces_manager.nodes import link_keys
 
@@ -16,7 +17,7 @@ def with_news(tx: ReadTx, reports: Sequence[LinkReport]) -> list[LinkReport]:
     return [report for report in reports if report.node in news]
 
 
-def take_reports(tx: WriteTx, reports: Sequence[LinkReport]) -> None:
-    """Store what they say."""
+def take_reports(tx: WriteTx, reports: Sequence[LinkReport], measurements: Measurements) -> None:
+    """Store what they say. ``measurements``: where it is noted for operators what was refused."""
     link_states.take_reports(tx, reports)
-    link_keys.take_reports(tx, reports)
+    link_keys.take_reports(tx, reports, measurements)

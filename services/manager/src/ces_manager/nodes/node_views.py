@@ -18,6 +18,10 @@ from ces_manager.paging import node_cursor
 from ces_manager.plans.residual import held_on_nodes
 
 CONTESTED = "two machines use this node's credential, or it has just rebooted: one of them is refused"
+KEY_REFUSED = (
+    "its key for encrypted links is not taken, since node {} told the same before: one of them claims the other's, or "
+    "both have a copy of one file (delete link-keys.json in this agent's state folder, and restart it)"
+)
 
 
 def list_nodes(
@@ -85,9 +89,17 @@ def _node_views(
                 gpu_allocated=gpu,
                 cpu_used=beat[1].cpu if beat else None,
                 memory_used=beat[1].memory if beat else None,
-                warning=CONTESTED if measurements.contested(row.name) else None,
+                warning=_warning(row.name, measurements),
                 last_heartbeat=lease.heard_at if lease is not None and lease.boot else None,
                 allocations=placed[row.name],
             )
         )
     return views
+
+
+def _warning(node: str, measurements: Measurements) -> str | None:
+    """What an operator should look into."""
+    found = [CONTESTED] if measurements.contested(node) else []
+    if (owner := measurements.key_refused(node)) is not None:
+        found.append(KEY_REFUSED.format(owner))
+    return "; ".join(found) or None

@@ -56,6 +56,17 @@ def test_silence_while_a_link_is_full_on_purpose_says_nothing() -> None:
     assert status.state == "down"
 
 
+def test_a_lenient_judge_waits_longer_for_an_answer_but_not_for_ever() -> None:
+    link = Link()
+    assert link.ticks(*[True] * (ANSWERS + 1)) == UP
+    link.health.lenient_s = 10 * MISSES * PROBE_EVERY_S
+    for _ in range(3):
+        assert link.ticks(*[False] * 9 * MISSES, True) == UP
+    status = link.ticks(*[False] * (11 * MISSES + 2))
+    assert status is not None
+    assert status.state == "down"
+
+
 def test_a_neighbour_that_never_answered_may_just_be_starting() -> None:
     link = Link()
     assert link.ticks(*[False] * (MISSES + 1)) is None

@@ -126,6 +126,17 @@ def test_a_tunnel_lets_in_its_neighbours_end_alone() -> None:
     assert not near.tunnel.encrypted
 
 
+@pytest.mark.parametrize(("own", "local"), [({"192.0.2.1", "192.0.2.99"}, "192.0.2.1"), ({"192.168.0.1"}, "")])
+def test_a_tunnel_sends_from_the_address_that_its_neighbour_knows_if_the_host_has_it(own: set[str], local: str) -> None:
+    """Where it is translated on the way, the host has another."""
+    tunnel = VxlanTunnel(vni=9, remote="192.0.2.7", local="192.0.2.1")
+    link = LINK.model_copy(update={"kind": "vxlan", "vxlan": tunnel})
+    device = derive(document(links=[link]), Facts(own=frozenset(own))).items["device", "to-n2"]
+    assert isinstance(device, Device)
+    assert device.tunnel is not None
+    assert device.tunnel.local == local
+
+
 def test_what_is_encrypted_has_shorter_packets_and_travels_to_the_neighbours_own_address() -> None:
     tunnel = VxlanTunnel(vni=9, remote="10.2.0.1")
     wireguard = EncryptedTunnel(keys=[], address="192.0.2.7", port=51872)

@@ -22,12 +22,14 @@ PATIENCE_S = 2.0  # an answer that took longer does not count
 @dataclass
 class Health:
     """Health of one link. ``probed``: whether its neighbour is probed; if not, only the device's state counts.
-    ``excused_until``: missing answers do not count until then. ``now``: seconds on a clock that never goes back."""
+    ``excused_until``: missing answers do not count until then. ``lenient_s``: they count only once there was none for
+    so long. ``now``: seconds on a clock that never goes back."""
 
     peer: str
     device: str
     probed: bool = True
     excused_until: float = -inf
+    lenient_s: float = 0.0
     _since: float | None = None  # when the device was first observed
     _settled: bool = False  # it was up once, or has had the time to come up
     _fault: str | None = None
@@ -82,6 +84,9 @@ class Health:
             return
         if now < self.excused_until and not self._heard:
             self._silent_since, self._misses = now, 0
+            return
+        if now - self._silent_since < self.lenient_s and not self._heard:
+            self._misses = self._answers = 0
             return
         if self._heard:
             self._heard, self._silent_since = False, now

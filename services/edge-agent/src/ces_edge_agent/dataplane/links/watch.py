@@ -124,6 +124,11 @@ class LinkWatch:
             if each.link.peer == peer:
                 each.health.excused_until = self._clock() + seconds
 
+    def be_lenient(self, peers: Collection[str], seconds: float) -> None:
+        """Not to call the links to these neighbours down before there was no answer for this long."""
+        for each in self._links.values():
+            each.health.lenient_s = seconds if each.link.peer in peers else 0.0
+
     def round_trips(self) -> dict[str, float]:
         """Neighbour -> median round trip in seconds of the last answers."""
         return {each.link.peer: median(each.round_trips) for each in self._links.values() if each.round_trips}

@@ -22,6 +22,7 @@ from ces_edge_agent.dataplane.plan.diff import Step
 from ces_edge_agent.dataplane.plan.objects import HTB_MAJOR, MAIN_TABLE, Device, KernelObject, Key, Shaper, WorkerEnd
 from ces_edge_agent.ports import DataPlaneError, SandboxNamespaces
 
+NOWHERE: frozenset[str] = frozenset()
 DUMPS = 3  # tries, if something changes during a dump
 KERNEL_RULES = {(LOCAL_TABLE, LOCAL_RULE), (MAIN_TABLE, 32766), (253, 32767)}  # table and priority
 PARAMETERS = {
@@ -201,6 +202,7 @@ class Kernel:
                     if link.vxlan
                 }
             ),
+            own=self._host_addresses() if any(link.vxlan and not link.wireguard for link in desired.links) else NOWHERE,
             sandboxes=numbers,
         )
         paths = {endpoint_device(allocation): Path(file) for allocation in numbers if (file := sandboxes[allocation])}
@@ -272,6 +274,12 @@ class Kernel:
             known[identity] = numbers[endpoint.allocation] = number
         self._numbers = known
         return numbers
+
+    def _host_addresses(self) -> frozenset[str]:
+        """Raises NetlinkError, DataPlaneError."""
+        with namespaces.netlink(self._underlay) as host:
+            found = namespaces.listing(host, "get_addr", family=AF_INET)
+        return frozenset(message.get_attr("IFA_LOCAL") for message in found)
 
     def underlay_mtu(self, remotes: set[str]) -> dict[str, int]:
         """Remote host -> MTU of the device on the route to it; without hosts that have no route. Raises NetlinkError,

@@ -61,6 +61,7 @@ def device(message: Message, guards: Guards = NO_GUARDS, inside: int | None = No
             remote,
             data.get_attr("IFLA_VXLAN_PORT"),
             source=source if origin == remote and data.get_attr("IFLA_VXLAN_LEARNING") else "",
+            local=data.get_attr("IFLA_VXLAN_LOCAL") or data.get_attr("IFLA_VXLAN_LOCAL6") or "",
             encrypted=inside is not None and message.get_attr("IFLA_LINK_NETNSID") == inside,
         )
         return Device(name, "vxlan", mtu, mac=message.get_attr("IFLA_ADDRESS"), tunnel=tunnel, up=up)

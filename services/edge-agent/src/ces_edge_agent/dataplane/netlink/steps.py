@@ -169,6 +169,7 @@ def _create(item: Device, site: Site) -> None:
     elif item.tunnel is not None:
         # Created from the namespace in which its packets are to travel, but directly inside ours.
         outside = site.inside if item.tunnel.encrypted else site.underlay
+        own = {"vxlan_local": item.tunnel.local} if item.tunnel.local else {}
         with netlink(outside) as outer, opened(site.namespace) as target:
             outer.link(
                 "add",
@@ -182,6 +183,7 @@ def _create(item: Device, site: Site) -> None:
                 vxlan_port=item.tunnel.port,
                 vxlan_learning=1,  # nothing is learned, for lack of room: it has the kernel look where frames come from
                 vxlan_limit=source_guard.MOST_LEARNED,
+                **own,
             )
 
 

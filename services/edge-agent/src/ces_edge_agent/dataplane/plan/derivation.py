@@ -43,11 +43,12 @@ LOCAL_TABLE = 255  # rt_tables(5): the node's own addresses
 @dataclass(frozen=True)
 class Facts:
     """Properties of the machine. ``mtu``: link device -> MTU; ``underlay``: remote host -> MTU of the path to it;
-    ``sandboxes``: allocation -> the kernel's number of its namespace (-1: none yet); ``faults``: neighbour -> why the
-    link to it cannot be encrypted, as it must be."""
+    ``own``: the host's addresses; ``sandboxes``: allocation -> the kernel's number of its namespace (-1: none yet);
+    ``faults``: neighbour -> why the link to it cannot be encrypted, as it must be."""
 
     mtu: Mapping[str, int] = field(default_factory=dict)
     underlay: Mapping[str, int] = field(default_factory=dict)
+    own: frozenset[str] = frozenset()
     sandboxes: Mapping[str, int] = field(default_factory=dict)
     faults: Mapping[str, str] = field(default_factory=dict)
 
@@ -82,7 +83,7 @@ def derive(desired: DesiredNetwork, facts: Facts) -> Derived:
     result = Derived()
     links = {link.peer: link for link in desired.links}
     mtus = {link.device: _link_mtu(link, facts) for link in desired.links}
-    result.add(NODE, _node(desired, links, mtus))
+    result.add(NODE, _node(desired, links, mtus, facts.own))
     users = {link.device: _users(desired, link.peer) for link in desired.links}
     for key, item in result.items.items():  # a missing link concerns only the jobs that use it
         device = item.name if isinstance(item, Device) else getattr(item, "device", "")
@@ -176,7 +177,9 @@ def encrypted_mtu(underlay: int) -> int:
     return underlay - WIREGUARD_OVERHEAD
 
 
-def _node(desired: DesiredNetwork, links: Mapping[str, LinkDevice], mtus: Mapping[str, int]) -> Iterator[KernelObject]:
+def _node(
+    desired: DesiredNetwork, links: Mapping[str, LinkDevice], mtus: Mapping[str, int], own: frozenset[str]
+) -> Iterator[KernelObject]:
     yield Device("lo", "loopback", mtu=0)
     if desired.router:
         yield Address("lo", desired.router)
@@ -190,6 +193,8 @@ def _node(desired: DesiredNetwork, links: Mapping[str, LinkDevice], mtus: Mappin
                 link.vxlan.remote,
                 link.vxlan.port,
                 source=mac(link.peer, link_device(desired.node)),
+                # Where an address is translated on the way, the host does not have it, and cannot send from it.
+                local=link.vxlan.local if link.wireguard is None and link.vxlan.local in own else "",
                 encrypted=link.wireguard is not None,
             )
             yield Device(link.device, "vxlan", mtu, mac=mac(desired.node, link.device), tunnel=tunnel)

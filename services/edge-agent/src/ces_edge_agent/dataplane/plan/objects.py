@@ -20,12 +20,14 @@ Match = frozenset[tuple[int, int, int]]
 @dataclass(frozen=True, slots=True)
 class Tunnel:
     """A VXLAN. ``source``: MAC address of the neighbour's end, whose frames from ``remote`` are the only ones that it
-    lets in; empty where it lets in any. ``encrypted``: its packets travel inside the node's WireGuard."""
+    lets in; empty where it lets in any. ``local``: address that it sends from; empty where the route says from which.
+    ``encrypted``: its packets travel inside the node's WireGuard."""
 
     vni: int
     remote: str
     port: int
     source: str = ""
+    local: str = ""
     encrypted: bool = False
 
 

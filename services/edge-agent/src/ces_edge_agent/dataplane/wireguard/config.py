@@ -21,6 +21,11 @@ class Neighbour:
     keys: tuple[str, ...]
     endpoint: Endpoint
 
+    @property
+    def goes_over(self) -> bool:
+        """Whether it tells two keys: from the first to the second."""
+        return len(self.keys) > 1
+
 
 @dataclass(frozen=True)
 class Peer:
@@ -109,3 +114,8 @@ def change(private: str, port: int, neighbours: Iterable[Neighbour], state: Stat
 def shaken(neighbours: Iterable[Neighbour], state: State) -> dict[str, float]:
     """Neighbour -> when it last shook hands, by any of its keys."""
     return {each.name: max(state.peers.get(key, Peer()).shaken for key in each.keys) for each in neighbours}
+
+
+def ahead_of(node: str, neighbours: Iterable[Neighbour]) -> frozenset[str]:
+    """The neighbours who are to replace their keys before this node: of those who are about to, names go in order."""
+    return frozenset(each.name for each in neighbours if each.goes_over and each.name < node)

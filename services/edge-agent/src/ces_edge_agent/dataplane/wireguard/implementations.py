@@ -16,7 +16,7 @@ from errno import EADDRINUSE, EOPNOTSUPP
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from pyroute2 import WireGuard
+from pyroute2 import IPRoute, WireGuard
 from pyroute2.netlink.exceptions import NetlinkError
 
 from ces_edge_agent.dataplane.netlink.namespace import in_namespace, netlink
@@ -28,6 +28,7 @@ from ces_edge_agent.ports import DataPlaneError
 
 Kind = Literal["kernel", "wireguard-go"]
 PROGRAM: Final = "wireguard-go"
+TRIAL: Final = "ces-wg-trial"  # name of a device
 TUN: Final = Path("/dev/net/tun")
 START_S: Final = 10.0
 NONE: Final = f"this machine has no WireGuard: neither the kernel's module nor {PROGRAM}"
@@ -41,13 +42,20 @@ def kernel_has_it(namespace: Path) -> bool:
     """Found by making a device in this namespace, which goes at once. Raises DataPlaneError."""
     with netlink(namespace) as inside:
         try:
-            inside.link("add", ifname="ces-wg-trial", kind="wireguard")
-            inside.link("del", index=inside.link_lookup(ifname="ces-wg-trial")[0])
+            delete(inside, TRIAL)  # an agent that was killed half-way left it
+            inside.link("add", ifname=TRIAL, kind="wireguard")
+            delete(inside, TRIAL)
         except NetlinkError as error:
             if error.code == EOPNOTSUPP:
                 return False
             raise DataPlaneError(f"WireGuard: {os.strerror(error.code)}") from error
     return True
+
+
+def delete(inside: IPRoute, device: str) -> None:
+    """Nothing where it is not there. Raises NetlinkError."""
+    for index in inside.link_lookup(ifname=device):
+        inside.link("del", index=index)
 
 
 def create(kind: Kind, device: str, underlay: Path, inside: Path, port: int) -> None:

@@ -5,13 +5,17 @@ and the manager tells both to the neighbours. Once the node's own document names
 over to it on trial. A neighbour gives the link to whichever of the two keys shook hands last. If all neighbours that
 were there before do so soon, the next key becomes the current one; else the node goes back to the current one, which
 they still know, and tries again later.
+
+Two ends of a link must not try their next keys at once: each would shake hands by what the other uses no more. So of
+neighbours who are about to, the one whose name comes first goes first.
 """
 
 from __future__ import annotations
 
 import json
+import random
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -25,7 +29,8 @@ log = structlog.get_logger()
 SETTLE_S: Final = 5.0  # for the neighbours to take up what they are told
 QUIET_S: Final = 6.0  # since any handshake: the kernel begins no other within five seconds of the last
 TRIAL_S: Final = 8.0  # time for a second handshake, where the first was lost
-RETRY_S: Final = 3600.0
+WAIT_S: Final = 300.0  # for neighbours who go first, or shake hands all the time: none keeps a node from its next key
+RETRY_S: Final = 3600.0  # at least, and up to half as long again: so those who failed together do not meet again
 ALIVE_S: Final = 180.0  # WireGuard ends a session that old
 
 
@@ -90,10 +95,11 @@ class _Trial:
 
 
 class KeyRotation:
-    """``life_s``: the age at which a key is replaced. All times are by the time of day, as WireGuard tells them."""
+    """``life_s``: the age at which a key is replaced. All times are by the time of day, as WireGuard tells them.
+    ``chance`` draws from 0 to 1."""
 
-    def __init__(self, keys: Keys, life_s: float) -> None:
-        self.keys, self._life_s = keys, life_s
+    def __init__(self, keys: Keys, life_s: float, chance: Callable[[], float] = random.random) -> None:
+        self.keys, self._life_s, self._chance = keys, life_s, chance
         self._asked = False
         self._told_since: float | None = None
         self._not_before = 0.0
@@ -112,25 +118,26 @@ class KeyRotation:
         """Replace the key now, whatever its age."""
         self._asked, self._not_before = True, 0.0
 
-    def look(self, now: float, told: Collection[str], shaken: Mapping[str, float]) -> None:
+    def look(self, now: float, told: Collection[str], shaken: Mapping[str, float], ahead: Collection[str] = ()) -> None:
         """Take the next step if it is time. ``told``: the public keys that the manager tells of this node; ``shaken``:
-        neighbour -> when it last shook hands."""
+        neighbour -> when it last shook hands; ``ahead``: neighbours who are to replace their keys before this node."""
         if self._trial is not None:
             self._judge(self._trial, now, shaken)
         elif self.keys.next:
-            self._wait(now, told, shaken)
+            self._wait(now, told, shaken, ahead)
         elif self._asked or now - self.keys.made_at >= self._life_s:
             self._asked, self._told_since = False, None
             self.keys = replace(self.keys, next=new_key())
 
-    def _wait(self, now: float, told: Collection[str], shaken: Mapping[str, float]) -> None:
+    def _wait(self, now: float, told: Collection[str], shaken: Mapping[str, float], ahead: Collection[str]) -> None:
         if public_of(self.keys.next) not in told:
             self._told_since = None
             return
         self._told_since = now if self._told_since is None else self._told_since
-        quiet = all(not 0 <= now - at < QUIET_S for at in shaken.values())
-        if now - self._told_since >= SETTLE_S and now >= self._not_before and quiet:
-            there = frozenset(neighbour for neighbour, at in shaken.items() if now - at < ALIVE_S)
+        waited = now - max(self._told_since + SETTLE_S, self._not_before)
+        there = frozenset(neighbour for neighbour, at in shaken.items() if now - at < ALIVE_S)
+        free = there.isdisjoint(ahead) and all(not 0 <= now - at < QUIET_S for at in shaken.values())
+        if waited >= WAIT_S or (waited >= 0 and free):
             self._trial = _Trial(now, there)
 
     def _judge(self, trial: _Trial, now: float, shaken: Mapping[str, float]) -> None:
@@ -140,4 +147,4 @@ class KeyRotation:
             self.keys, self._trial = Keys(self.keys.next, now), None
         elif not 0 <= now - trial.since < TRIAL_S:
             log.warning("the key of the encrypted links is kept for now: neighbours do not know the next", of=behind)
-            self._trial, self._not_before = None, now + RETRY_S
+            self._trial, self._not_before = None, now + RETRY_S * (1 + self._chance() / 2)

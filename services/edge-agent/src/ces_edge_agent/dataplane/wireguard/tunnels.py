@@ -15,7 +15,6 @@ from socket import AF_INET
 from typing import Final
 
 import structlog
-from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 from ces_common.messages.desired import DesiredNetwork, LinkDevice
@@ -25,15 +24,14 @@ from ces_edge_agent.dataplane.netlink import namespace as namespaces
 from ces_edge_agent.dataplane.plan.derivation import DEFAULT_MTU, encrypted_mtu
 from ces_edge_agent.dataplane.plan.objects import ANYWHERE
 from ces_edge_agent.dataplane.wireguard import implementations, uapi
-from ces_edge_agent.dataplane.wireguard.config import Neighbour, State, change, neighbours_of, shaken
+from ces_edge_agent.dataplane.wireguard.config import Neighbour, State, ahead_of, change, neighbours_of, shaken
 from ces_edge_agent.dataplane.wireguard.implementations import Kind
-from ces_edge_agent.dataplane.wireguard.keys import KeyFile, KeyRotation
+from ces_edge_agent.dataplane.wireguard.keys import KeyFile, KeyRotation, Keys
+from ces_edge_agent.dataplane.wireguard.pace import LOOK_S, ROTATION_LOOK_S, Pace
 from ces_edge_agent.ports import DataPlaneError
 
 log = structlog.get_logger()
 PARAMETERS: Final = {"net/ipv6/conf/all/disable_ipv6": "1", "net/ipv6/conf/default/disable_ipv6": "1"}
-LOOK_S: Final = 1.0  # how often the device is looked after
-ROTATION_LOOK_S: Final = 0.1  # while a key is replaced: packets by the next one are dropped until the next look
 EXCUSE_S: Final = 20.0  # a link that goes over to another key may miss answers for so long
 
 
@@ -61,7 +59,10 @@ class Tunnels:
         self._device = f"wg-{short_hash(inside.name, 12)}"  # wireguard-go's socket is named after it on the whole host
         self._file = KeyFile(settings.keys)
         self._rotation: KeyRotation | None = None
+        self._saved: Keys | None = None  # what the file holds
         self._kind: Kind | None = None
+        self._fault = implementations.NONE  # why no link can be encrypted, if none can
+        self._pace = Pace()
         self._desired: DesiredNetwork | None = None
         self._neighbours: list[Neighbour] = []
         self._mtu = 0
@@ -70,36 +71,48 @@ class Tunnels:
 
     def open(self, namespace: Path) -> None:
         """Load the keys, and find out by which implementation links can be encrypted; ``namespace`` is one to try it
-        in. Raises DataPlaneError."""
-        if self._rotation is None:
-            try:
-                self._rotation = KeyRotation(self._file.load(self._wall()), self._settings.life_s)
-            except (OSError, ValueError) as error:
-                raise DataPlaneError(f"the keys of encrypted links cannot be had: {error}") from error
-        if self._kind is None and implementations.kernel_has_it(namespace):
-            self._kind = "kernel"
-        elif self._kind is None and implementations.can_run_program():
-            self._kind = "wireguard-go"
+        in. What is not to be had is tried again by the next call; until then encrypted links say why they are not."""
+        fault = implementations.NONE
+        try:
+            if self._rotation is None:
+                self._saved = self._file.load(self._wall())
+                self._rotation = KeyRotation(self._saved, self._settings.life_s)
+            if self._kind is None and implementations.kernel_has_it(namespace):
+                self._kind = "kernel"
+            elif self._kind is None and implementations.can_run_program():
+                self._kind = "wireguard-go"
+        except DataPlaneError as error:
+            fault = str(error)
+        except (OSError, ValueError) as error:
+            fault = f"the keys of encrypted links cannot be had: {error}"
+        if fault not in (implementations.NONE, self._fault):
+            log.warning("no link can be encrypted", reason=fault)
+        self._fault = fault
 
     @property
     def told(self) -> LinkKeys | None:
-        """What neighbours need to know; None where this machine can encrypt nothing."""
-        if self._rotation is None or self._kind is None:
+        """What neighbours need to know; None where this machine can encrypt nothing. Only keys that are on disk, which
+        a restart does not change."""
+        if self._saved is None or self._kind is None:
             return None
-        return LinkKeys(keys=self._rotation.keys.public, port=self._settings.port)
+        return LinkKeys(keys=self._saved.public, port=self._settings.port)
 
     @property
     def look_s(self) -> float | None:
         """In which time to ``look``; None where there is nothing to look after."""
         if self._desired is None or self._rotation is None:
             return None
-        going_over = self._rotation.on_trial or any(len(each.keys) > 1 for each in self._neighbours)
-        return ROTATION_LOOK_S if going_over else LOOK_S
+        return ROTATION_LOOK_S if self._rotation.on_trial or self.going_over else LOOK_S
+
+    @property
+    def going_over(self) -> frozenset[str]:
+        """Neighbours who replace their keys about now."""
+        return self._pace.believed(self._wall(), [each.name for each in self._neighbours if each.goes_over])
 
     def rotate(self) -> None:
         """Replace the key as soon as neighbours know the next one. Raises DataPlaneError."""
         if self.told is None or self._rotation is None:
-            raise DataPlaneError(implementations.NONE)
+            raise DataPlaneError(self._fault)
         self._rotation.ask()
 
     def apply(self, desired: DesiredNetwork, underlay_mtu: Mapping[str, int]) -> dict[str, str]:
@@ -108,8 +121,8 @@ class Tunnels:
         links = encrypted_links(desired)
         if not links:
             return {}
-        if self._kind is None:
-            return {link.peer: implementations.NONE for link in links}
+        if self._kind is None or self._rotation is None:
+            return {link.peer: self._fault for link in links}
         self._desired = desired
         self._neighbours, faults = neighbours_of(links)
         reached = (underlay_mtu.get(each.endpoint[0], DEFAULT_MTU) for each in self._neighbours)
@@ -136,10 +149,10 @@ class Tunnels:
             return False
         try:
             state = self._converge(self._kind)
-            keys, on_trial = self._rotation.keys, self._rotation.on_trial
-            self._rotation.look(self._wall(), self._desired.link_keys, shaken(self._neighbours, state))
-            if self._rotation.keys != keys:
-                self._file.save(self._rotation.keys)
+            self._save(self._rotation.keys)  # what could not be saved before: nothing goes on without it
+            on_trial, ahead = self._rotation.on_trial, ahead_of(self._desired.node, self._neighbours)
+            self._rotation.look(self._wall(), self._desired.link_keys, shaken(self._neighbours, state), ahead)
+            self._save(self._rotation.keys)
             if self._rotation.on_trial != on_trial:
                 self._converge(self._kind)
             return self._rotation.on_trial and not on_trial
@@ -147,13 +160,19 @@ class Tunnels:
             log.warning("encrypted links cannot be looked after", error=_text(error))
             return False
 
+    def _save(self, keys: Keys) -> None:
+        """Raises OSError."""
+        if keys != self._saved:
+            self._file.save(keys)
+            self._saved = keys
+
     def remove(self) -> None:
         """Raises NetlinkError, DataPlaneError."""
         self._desired, self._neighbours = None, []
         if not self._inside.exists():
             return
         with namespaces.netlink(self._inside) as inside:
-            self._delete(inside)
+            implementations.delete(inside, self._device)
         uapi.path_of(self._device).unlink(missing_ok=True)  # what a program that was killed left
         namespaces.remove(self._inside.name)
 
@@ -179,15 +198,11 @@ class Tunnels:
         namespaces.set_parameters(self._inside, PARAMETERS)
         for place in (self._inside, self._underlay):  # an agent that was killed half-way left it in the second one
             with namespaces.netlink(place) as ipr:
-                self._delete(ipr)
+                implementations.delete(ipr, self._device)
         implementations.create(kind, self._device, self._underlay, self._inside, self._settings.port)
         self._lost = False
         log.info("links are encrypted", by=kind)
         return implementations.read(kind, self._device, self._inside)
-
-    def _delete(self, inside: IPRoute) -> None:
-        for index in inside.link_lookup(ifname=self._device):
-            inside.link("del", index=index)
 
     def _furnish(self, router: str, new: bool) -> None:
         """Address, route and MTU of the device."""
@@ -202,6 +217,9 @@ class Tunnels:
                 raise DataPlaneError("the device is not where it belongs, and is made again")
             inside.link("set", index=index, mtu=self._mtu, state="up")
             inside.addr("replace", index=index, address=router, prefixlen=32)
+            for other in namespaces.listing(inside, "get_addr", family=AF_INET, index=index):
+                if (former := other.get_attr("IFA_ADDRESS")) != router:  # of a node that has joined again
+                    inside.addr("del", index=index, address=former, prefixlen=other["prefixlen"])
             inside.route("replace", dst=ANYWHERE, oif=index, family=AF_INET)
         self._furniture = furniture
 
