@@ -17,9 +17,11 @@ def upgrade() -> None:
     op.add_column("jobs", sa.Column("resize", sa.String(26), nullable=True))
     op.add_column("jobs", sa.Column("resizing_at", sa.DateTime(timezone=True), nullable=True))
     op.add_column("jobs", sa.Column("resize_s", sa.Float(), nullable=True))
+    op.add_column("jobs", sa.Column("checkpoint_node", sa.String(63), nullable=True))
 
 
 def downgrade() -> None:
+    op.drop_column("jobs", "checkpoint_node")
     op.drop_column("jobs", "resize_s")
     op.drop_column("jobs", "resizing_at")
     op.drop_column("jobs", "resize")

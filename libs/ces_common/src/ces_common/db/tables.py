@@ -137,7 +137,8 @@ class JobRow(Base):
     these others, each with its attempt at that time. ``size``: of a malleable job, the replicas of its elastic group in
     ``tasks`` and ``flows``; ``next_size`` and ``resize``, the proposal: while rows of the next attempt hold what the
     job needs at another size, until nothing of the present attempt is left. ``resizing_at``: when it last left its
-    size; ``resize_s``: seconds until it ran at another one, the last time."""
+    size; ``resize_s``: seconds until it ran at another one, the last time. ``checkpoint_node``: where the first
+    task of a malleable job was last."""
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -177,6 +178,7 @@ class JobRow(Base):
     resize: Mapped[str | None] = mapped_column(_ID)
     resizing_at: Mapped[datetime | None] = mapped_column(UtcTime)
     resize_s: Mapped[float | None] = mapped_column(Float)
+    checkpoint_node: Mapped[str | None] = mapped_column(String(63))
     idempotency_key: Mapped[str | None] = mapped_column(String(255), unique=True)
     body_hash: Mapped[str] = mapped_column(String(64))
     version: Mapped[int] = mapped_column(BigInteger, index=True)

@@ -30,6 +30,7 @@ class DesiredWorker(Message):
     memory: Count
     gpu: Small = 0
     paused: bool = False
+    checkpoint: bool = False  # it has a folder for checkpoints, which stays when it ends
     grace: Number | None = None  # seconds from SIGTERM to SIGKILL; None: as the agent is set
     disconnect: Disconnect = STOP  # left out by none who knows more; too early an end is safe, a late one is not
 
@@ -48,9 +49,10 @@ class DesiredDocument(Message):
 
 
 class DesiredCompute(DesiredDocument):
-    """All workers that one node should be running."""
+    """All workers that one node should be running. ``checkpoints``: ids of the jobs whose checkpoints are kept here."""
 
     workers: list[DesiredWorker] = []
+    checkpoints: list[str] = []
 
 
 class VxlanTunnel(Message):

@@ -142,7 +142,7 @@ class JobRecord(Message):
     suspended job had that before; None of any other. ``size``, ``spec``: of a malleable job, the replicas of its
     elastic group now, and its file, from which its tasks and flows at every size follow; ``since`` when it is in its
     state, and ``resize_s``, the seconds from running to running that its last resize took. ``resizing``: until nothing
-    of the former size is left."""
+    of the former size is left. ``checkpoint_node``: where its first task writes checkpoints, or last did."""
 
     id: str
     name: str
@@ -165,6 +165,7 @@ class JobRecord(Message):
     resizing: Resizing | None = None
     since: datetime | None = None
     resize_s: Number | None = None
+    checkpoint_node: str | None = None
     submitted_at: datetime
     started_at: datetime | None = None
     ran_s: Number | None = None

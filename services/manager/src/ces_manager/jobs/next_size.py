@@ -100,6 +100,7 @@ def take_over(tx: WriteTx, row: JobRow) -> Sequence[AllocationRow]:
     release_links(tx, flows)
     reserve_links(tx, flows)
     row.attempt, row.size = row.attempt + 1, row.next_size
+    row.checkpoint_node = allocations[0].node
     _end(tx, row, done=True)
     return allocations
 

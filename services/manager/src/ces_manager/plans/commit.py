@@ -83,6 +83,8 @@ def _place(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
     tx.emit("plan", "committed", plan.plan, committed, job=row.id)
     if sized is not None:
         row.size, row.tasks, row.flows = size, tasks, flows
+    if size is not None:
+        row.checkpoint_node = allocations[0].node
     row.waiting, row.queue_status, row.reason = None, None, None
     row.state, row.state_since = JobState.PLANNED, tx.now
     row.placed_at = tx.now
