@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from history_actors import malleable
 from manager_world import World, full_mesh, ring, sqlite_url
 from world_audit import audit, findings
 
-from ces_common.jobfile import JobFile
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import AllocationState, JobState
 from ces_manager.jobs.next_size import beyond
@@ -19,13 +19,6 @@ from ces_manager.plans.residual import residual_of
 J, A = JobState, AllocationState
 NODES = ["a", "b", "c"]
 HOPS = {(src, dst): 20_000_000 for src in NODES for dst in NODES if src != dst}
-
-
-def malleable(name: str = "malleable", low: int = 1, high: int = 4, **more: object) -> JobFile:
-    group = {"name": "w", "command": ["true"], "resources": {"cpu": "500m", "memory": "128Mi"}}
-    flows = {"topology": "ring", "bandwidth": {"min": "1Mbit", "max": "10Mbit"}}
-    elastic = {"group": "w", "workers": {"min": low, "max": high}}
-    return JobFile.model_validate({"name": name, "tasks": [group], "flows": flows, "elastic": elastic, **more})
 
 
 @pytest.fixture
