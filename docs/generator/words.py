@@ -172,7 +172,7 @@ JOB_FIELDS = {
     "Input.datasets": ("What is read; left out, all that the node offers.", "datasets: [mnist]"),
     "Range.min": ("Guaranteed; the job waits until there is room for it.", "min: 10Mbit"),
     "Range.max": ("Never exceeded. What is given lies in between.", "max: 50Mbit"),
-    "JobFile.elastic": ("The job has no fixed size: [CES decides it](#sizes-that-ces-decides), and changes it.", ""),
+    "JobFile.elastic": ("The job has no fixed size: [CES decides it](malleable.md), and changes it.", ""),
     "Elastic.group": ("The group of tasks whose number is decided; leave out its `replicas`.", "group: worker"),
     "Elastic.workers": ("All sizes in a range; or give `sizes`.", "workers: {min: 1, max: 8}"),
     "Elastic.sizes": ("The sizes that are allowed, rising; or give `workers`.", "sizes: [1, 2, 4, 8]"),
