@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import structlog
 from docker.errors import APIError, ImageNotFound, NotFound
@@ -17,6 +17,7 @@ from requests.exceptions import ConnectionError as EngineConnectionError
 from requests.exceptions import ReadTimeout
 
 from ces_common.disconnect import outlives_s
+from ces_common.messages.confinement import Confinement
 from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_edge_agent import linux
@@ -38,7 +39,6 @@ _THREADS = 32
 _KILL_PATIENCE_S = 10.0
 _LOG_PATIENCE_S = 5.0
 _ENGINE_LOG = LogConfig(type="json-file", config={"max-size": "100m", "max-file": "2"})
-_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _FOREIGN = "exec format error"  # a program for another architecture
 _STATES: dict[str, WorkerState] = {"running": "running", "paused": "paused"}
 
@@ -70,12 +70,17 @@ class DockerRuntime:
         self._sandbox_image = sandbox_image
         self._sandboxes = PauseContainers(self._engine, sandbox_image, state_dir.resolve())
         self._disk = disk
-        self._disk_limited = False
+        self._disk_limited = self._filtered = False
         self._threads = ThreadPoolExecutor(_THREADS, "engine")
         self._starting: set[str] = set()
         self._copiers: dict[str, LogCopier] = {}
         self._ended: dict[str, WorkerStatus] = {}
         self._cpu = CpuMeter()
+
+    @property
+    def confinement(self) -> Confinement:
+        disk: Literal["limited", "unbounded"] = "limited" if self._disk_limited else "unbounded"
+        return Confinement(user="own", filter=self._filtered, root="read-only", disk=disk)
 
     async def open(self) -> None:
         await self._call(self._open)
@@ -91,6 +96,7 @@ class DockerRuntime:
                 log.warning(
                     "the engine's storage has no quotas: how much workers write to their folders is not limited"
                 )
+            self._filtered = self._engine.filters_calls()
             container_secrets.discard(self._engine)
             for entry in self._engine.list("worker"):
                 if entry["State"] == "created":  # the agent ended before it started: it never ran
@@ -274,7 +280,7 @@ class DockerRuntime:
     def _run(self, container: str, worker: DesiredWorker, secrets: Mapping[str, bytes]) -> None:
         client = self._engine.client
         detail = client.inspect_container(container)
-        missing = self._missing_program(container, detail["Config"])
+        missing = self._engine.missing_program(container, detail["Config"])
         try:
             if missing:
                 raise Refused(f"{missing}: no such program in image {worker.image}")
@@ -299,16 +305,6 @@ class DockerRuntime:
         if not worker.secrets:
             return contextlib.nullcontext()
         return container_secrets.filled(self._engine, self._sandbox_image, worker.key, detail["Mounts"], secrets)
-
-    def _missing_program(self, container: str, config: Mapping[str, Any]) -> str | None:
-        """The command's program, if it is not in the image. The engine's own message is less plain."""
-        if config["Entrypoint"] or not config["Cmd"]:
-            return None
-        program = str(config["Cmd"][0])
-        variables = dict(entry.partition("=")[::2] for entry in config["Env"] or [])
-        folders = variables.get("PATH", _DEFAULT_PATH).split(":")
-        candidates = [program] if "/" in program else [f"{folder}/{program}" for folder in folders]
-        return None if any(self._engine.has_file(container, path) for path in candidates) else program
 
     async def stop(self, key: str, grace_s: float) -> None:
         await self._call(self._stop, key, grace_s)
