@@ -98,7 +98,7 @@ def _task_view(task: Task, allocation: AllocationRow | None, measurements: Measu
             "state": allocation.state,
             "incarnation": allocation.incarnation,
             "exit_code": allocation.exit_code,
-            "reason": allocation.reason,
+            "reason": "; ".join(filter(None, (allocation.reason, allocation.waits))) or None,
             "progress": measurements.progress(allocation.node, allocation.id),
         }
     )
