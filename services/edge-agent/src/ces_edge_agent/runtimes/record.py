@@ -56,7 +56,8 @@ class WorkerRecord:
     outlives_s: float = 0.0
     """For how long it goes on beyond the deadline."""
     secrets: str | None = None
-    """The folder for its secrets, which the shim is given on its standard input; None where it has none."""
+    """The folder for its secrets in its own mounts, which the shim is given on its standard input; None where it has
+    none."""
 
     def save(self, directory: Path) -> None:
         write(directory / "worker.json", asdict(self))
@@ -149,7 +150,7 @@ def claimant(directory: Path) -> int | None:
 
 
 def secrets_folder(directory: Path) -> Path:
-    """Where the secrets of a worker lie that has no mounts of its own."""
+    """Where an agent of before has left the secrets of a worker without mounts of its own."""
     return directory / "secrets"
 
 

@@ -2,7 +2,7 @@
 
 It claims the worker, starts its program (in the sandbox's network namespace, with mounts, process ids, a user and a
 control group of its own, and fewer system calls), copies its output to the allocation's log, and records how it ended.
-Secrets of the worker come on standard input, and are gone from the disk before the record of its end is there.
+Secrets of the worker come on standard input, and go from there into the memory that its own mounts show.
 The agent controls it by signals: SIGTERM asks the program to end, SIGUSR1 kills it, SIGUSR2 applies the ``paused``
 mark. When the lease has run out, the shim ends the program, whether or not an agent runs. One line on standard output
 tells the agent how the start went: ``running``, ``refused: why`` (the program cannot be executed) or ``failed: why``.
@@ -204,8 +204,7 @@ class Shim:
         return bool(data)
 
     def _finish(self, output: int) -> None:
-        """End the program's descendants, remove its secrets, and copy the rest of their output."""
-        secret_files.remove(record.secrets_folder(self._directory))
+        """End the program's descendants, and copy the rest of their output."""
         deadline = time.monotonic() + _DRAIN_S
         with contextlib.suppress(ChildProcessError):
             while time.monotonic() < deadline:
@@ -271,7 +270,7 @@ def _become(
         if worker.confined:
             isolation.enter(worker, secrets)
         elif worker.secrets is not None:
-            secret_files.write(worker.secrets, secrets, worker.uid, worker.gid)
+            raise PermissionError("secrets are for workers with mounts of their own")
         null = os.open("/dev/null", os.O_RDONLY)
         os.dup2(null, 0)
         os.dup2(output_end, 1)
