@@ -376,3 +376,35 @@ async def test_what_holds_secrets_until_a_worker_starts_ends_with_the_agent(runt
         container_secrets.discard(held)
         held.client.remove_container(held.name("held"), force=True, v=True)
         held.close()
+
+
+FILLS = "i=0; while true; do i=$((i+1)); head -c 65536 /dev/zero >f$i; done"
+
+
+@engine
+async def test_a_container_that_keeps_too_much_is_ended_and_says_why(tmp_path: Path, name: str) -> None:
+    make_deadline_file(deadline_file(tmp_path))
+    write_deadline(deadline_file(tmp_path), Deadline("this", boot_clock() + 3600))
+    small = DockerRuntime(tmp_path, name, IMAGE, ["python:*"], disk=2**20)
+    await small.open()
+    try:
+        if small.confinement.disk != "measured":
+            pytest.skip("this engine limits it itself, or its volumes cannot be seen here")
+        await small.ensure_sandbox(ENDPOINT)
+        await small.start(worker("sh", "-c", FILLS))
+        async with asyncio.timeout(60):
+            while (status := (await small.workers())["a1.0"]).state != "exited":  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        assert (status.exit_code, status.reason) == (137, "disk limit exceeded: more than 1048576 bytes in its folder")
+        again = DockerRuntime(tmp_path, name, IMAGE, ["python:*"], disk=2**20)
+        await again.open()
+        assert (await again.workers())["a1.0"] == status
+        await again.close()
+        await small.remove("a1.0")
+        assert list((tmp_path / "overfull").iterdir()) == []
+    finally:
+        for key in await small.workers():
+            await small.stop(key, 0)
+            await small.remove(key)
+        await small.remove_sandbox("a1")
+        await small.close()

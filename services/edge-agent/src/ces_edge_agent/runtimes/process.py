@@ -28,6 +28,7 @@ from ces_edge_agent.ports import NO_SECRETS, SECRETS_DIR, Refused, RuntimeUnavai
 from ces_edge_agent.runtimes import log_file, record, secret_files, shim_signals, syscall_filter
 from ces_edge_agent.runtimes.cgroups import Group, hierarchies
 from ces_edge_agent.runtimes.cpu_meter import CpuMeter
+from ces_edge_agent.runtimes.disk_meter import DISK
 from ces_edge_agent.runtimes.isolation import private_tmp
 from ces_edge_agent.runtimes.log_folder import LogFolder
 from ces_edge_agent.runtimes.names import check_name
@@ -48,7 +49,8 @@ _SHIM = "import sys; sys.path.append(sys.argv[2]); from ces_edge_agent.runtimes.
 class ProcessRuntime:
     """``isolate`` (needs root) gives each allocation a network namespace. Workers of root's agent are confined:
     each has mounts and process ids of its own, and a user of ``uids``. ``hide``: files and folders that they do not
-    see, besides ``state_dir``. A worker's image is ignored; ``python`` in its command is the agent's interpreter."""
+    see, besides ``state_dir``. ``disk``: bytes that a worker may keep in its folder. A worker's image is ignored;
+    ``python`` in its command is the agent's interpreter."""
 
     def __init__(
         self,
@@ -58,10 +60,12 @@ class ProcessRuntime:
         cluster: str = "ces",
         hide: Sequence[Path] = (),
         uids: range = parse_uids(DEFAULT_UIDS),
+        disk: int = DISK,
     ) -> None:
         self._state = state_dir.resolve()
         self._isolate = isolate
         self._hide = [str(self._state), *(str(path.resolve()) for path in hide)]
+        self._disk = disk
         self._workers = self._state / "workers"
         self._users = WorkerUsers(self._state / "work", uids)
         self._sandboxes = Sandboxes(self._state / "sandboxes", f"{cluster}-{node}", isolate)
@@ -79,7 +83,7 @@ class ProcessRuntime:
             user="own" if self._users.several else "shared",
             filter=syscall_filter.available(),
             root="read-only" if confined else "writable",
-            disk="unbounded",
+            disk="measured" if confined else "unbounded",  # it could write elsewhere
         )
 
     @property
@@ -313,6 +317,7 @@ class ProcessRuntime:
             deadline=None if worker.disconnect == KEEP else str(deadline_file(self._state)),
             outlives_s=0.0 if worker.disconnect == KEEP else outlives_s(worker.disconnect),
             secrets=secrets,
+            disk=self._disk,
         )
 
     async def stop(self, key: str, grace_s: float) -> None:

@@ -55,6 +55,8 @@ class WorkerRecord:
     """The deadline file; None if the worker goes on without a lease."""
     outlives_s: float = 0.0
     """For how long it goes on beyond the deadline."""
+    disk: int = 0
+    """Bytes that it may keep in its folder, and in any one file; 0 for no limit, as an agent of before has had it."""
     secrets: str | None = None
     """The folder for its secrets in its own mounts, which the shim is given on its standard input; None where it has
     none."""
