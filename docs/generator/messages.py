@@ -131,7 +131,7 @@ def _queries() -> str:
 
 def models() -> list[type[Message]]:
     """Every model of the wire, in the order of the modules; those that the REST API has, too, come last."""
-    in_modules = [each for module in (events, desired, reports, queries, records) for each in _of(module)]
+    in_modules = [each for module in (events, desired, reports, confinement, queries, records) for each in _of(module)]
     return [*in_modules, identities.TokenChanged, secrets.SecretChanged, secrets.SecretsQuery, secrets.TaskSecrets]
 
 
