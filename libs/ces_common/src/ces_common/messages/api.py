@@ -10,6 +10,7 @@ from pydantic import Field
 from ces_common.jobfile import DEFAULT_TENANT, MAX_LABELS, Document, FlowMode, NodeName
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Id, PublicKey
+from ces_common.messages.confinement import Confinement
 from ces_common.messages.events import JobName, QueueStatusView, Reason
 from ces_common.messages.queries import PlanAnswer
 from ces_common.messages.records import LinkState
@@ -31,7 +32,8 @@ class Page(Message, Generic[T]):
 
 
 class TaskView(Message):
-    """A task with its current allocation, if it has one. ``cpu`` in millicores, ``memory`` in bytes."""
+    """A task with its current allocation, if it has one. ``cpu`` in millicores, ``memory`` in bytes. ``runtime``,
+    ``network`` and ``confinement`` are those of its node: what keeps its worker apart."""
 
     name: str
     rank: int
@@ -48,6 +50,9 @@ class TaskView(Message):
     exit_code: int | None = None
     reason: str | None = None
     progress: dict[str, Any] | None = None  # the last line of progress that it printed
+    runtime: str | None = None
+    network: str | None = None
+    confinement: Confinement | None = None
 
 
 class FlowView(Message):
@@ -181,6 +186,7 @@ class NodeView(Message):
     labels: dict[str, str] = {}
     runtime: str
     network: str
+    confinement: Confinement | None = None  # of its workers; None until its agent has told
     host_address: str
     subnet: str
     datasets: list[str] = []  # what jobs may read there
