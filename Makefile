@@ -162,15 +162,22 @@ docs: install
 	$(BIN)/python docs/generate.py
 
 # One image for each Dockerfile: ces-manager, ces-edge-agent, ..., ces-worker-train and ces-sandbox. Where packages come
-# through a proxy or a local index, build-args.sh adds what the build needs to reach them.
+# through a proxy or a local index, build-args.sh adds what the build needs to reach them. Public images are those of the
+# environment, else of .env (deploy/pin-images.sh), else those that the Dockerfiles name.
+pinned = $(shell sed -n 's/^$(1)=//p' .env 2>/dev/null | tail -n 1)
+CES_PYTHON_IMAGE ?= $(call pinned,CES_PYTHON_IMAGE)
+CES_DEBIAN_IMAGE ?= $(call pinned,CES_DEBIAN_IMAGE)
 images:
 	@command -v docker >/dev/null || { echo "error: no docker command: install a container engine" >&2; exit 1; }
 	@flags="$$(deploy/airgap/build-args.sh)"; \
 	log="$$(mktemp)"; trap 'rm -f "$$log"' EXIT; \
-	build() { echo "building $$2"; docker build $$flags -f "$$1" -t "$$2" . >"$$log" 2>&1 || { cat "$$log" >&2; exit 1; }; }; \
-	build workloads/Dockerfile ces-worker-train; \
-	build deploy/sandbox/Dockerfile ces-sandbox; \
-	for file in services/*/Dockerfile; do build "$$file" "ces-$$(basename "$$(dirname "$$file")")"; done
+	build() { \
+		echo "building $$2$${3:+ on $$3}"; \
+		docker build $$flags $${3:+--build-arg "BASE_IMAGE=$$3"} -f "$$1" -t "$$2" . >"$$log" 2>&1 || { cat "$$log" >&2; exit 1; }; \
+	}; \
+	build workloads/Dockerfile ces-worker-train "$(CES_PYTHON_IMAGE)"; \
+	build deploy/sandbox/Dockerfile ces-sandbox "$(CES_DEBIAN_IMAGE)"; \
+	for file in services/*/Dockerfile; do build "$$file" "ces-$$(basename "$$(dirname "$$file")")" "$(CES_PYTHON_IMAGE)"; done
 
 clean:
 	rm -rf $(VENV) build dist bench-results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

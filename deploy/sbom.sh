@@ -22,7 +22,9 @@ for name in "${names[@]}"; do
     # shellcheck disable=SC2086  # a list of packages
     "$scratch/$name/bin/pip" install -qq --disable-pip-version-check -c constraints.txt ${needs[$name]}
     "$scratch/$name/bin/pip" uninstall -qq -y pip setuptools 2>/dev/null
+    # shellcheck disable=SC2206  # the last of that list
+    folders=(${needs[$name]})
     "$lister" environment --output-reproducible --of JSON -o "$folder/$name.cdx.json" \
-        --pyproject "$(test "$name" = client && echo libs/ces_client || echo "services/$name")/pyproject.toml" \
+        --pyproject "${folders[-1]}/pyproject.toml" \
         "$scratch/$name/bin/python"
 done

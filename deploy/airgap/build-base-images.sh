@@ -51,11 +51,13 @@ build_debian() {
 
 # build_from FOLDER IMAGE: a Dockerfile of this directory.
 build_from() {
-    local folder=$1 image=$2 flags
+    local folder=$1 image=$2 flags lock
     mapfile -t flags < <(site_build_flags)
     if [ "$force" = yes ]; then flags+=(--no-cache); fi
     cp -r "$here/$folder" "$scratch/$folder"
     site_pip_conf >"$scratch/$folder/pip.conf"
+    lock=$here/../locks/base-$folder.txt
+    [ ! -e "$lock" ] || cp "$lock" "$scratch/$folder/requirements.txt"
     docker build "${flags[@]}" -t "$image" "$scratch/$folder" >"$scratch/build.log" 2>&1 ||
         { tail -n 40 "$scratch/build.log" >&2; fail "the build of $image failed"; }
 }

@@ -49,9 +49,10 @@ postgres_refuses_a_wrong_password() {
 builds_with_pip() {
     local flags
     mapfile -t flags < <(site_build_flags)
-    docker build "${flags[@]}" --no-cache -t "$tag" - <<'DOCKERFILE'
+    docker build "${flags[@]}" --no-cache -t "$tag" -f - "$here/../locks" <<'DOCKERFILE'
 FROM python:3.11-slim
-RUN pip install --no-cache-dir pydantic && python -c 'import pydantic' && python -m venv /opt/venv
+COPY build.txt ./
+RUN pip install --no-cache-dir --require-hashes -r build.txt && python -c 'import hatchling' && python -m venv /opt/venv
 DOCKERFILE
 }
 

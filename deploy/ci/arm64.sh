@@ -23,7 +23,7 @@ emulator=$(command -v qemu-aarch64-static) || fail "qemu-aarch64-static is not i
 [ "$(id -u)" -eq 0 ] || fail "needs root"
 [ -x "$python" ] || fail "no .venv here: make install"
 
-requirements=$("$python" deploy/images/requirements.py libs/ces_common "libs/ces_core[policy]")
+requirements=$("$python" deploy/requirements.py ./libs/ces_common "./libs/ces_core[policy]")
 made_from=$(cat "${BASH_SOURCE[0]}" constraints.txt "$emulator" - <<<"$requirements" | sha256sum | cut -d' ' -f1)
 if [ "$(cat "$root/.made-from" 2>/dev/null)" = "$made_from" ]; then
     say "$root is there already"

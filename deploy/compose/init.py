@@ -6,12 +6,15 @@ service alone mounts, as /secrets/<service>. The trust stays in /secrets, which 
 
 import json
 import os
+import re
 import secrets
 import shutil
+import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from ces_common.natsauth import AGENT, SERVICES, init_trust, save_credentials, server_config
+from ces_common.natsauth.jwt import claims_of
 from ces_common.natsauth.secret_files import new_key, write_secret
 from ces_common.tls.certificates import Authority, init_authority, renew
 from ces_common.tls.pins import pinned, secret_of
@@ -73,6 +76,8 @@ def certify(own: dict[str, Path]) -> Authority:
     give(TLS, USERS["manager"])
     os.chown(NATS_TLS, USERS["manager"], USERS["nats"])
     NATS_TLS.chmod(0o2750)  # what the manager writes there is NATS's group's
+    if not NATS_TLS.stat().st_mode & stat.S_ISGID:  # dropped in silence, and NATS could read no renewed certificate
+        raise SystemExit("init needs the capability FSETID: the group of NATS's certificate cannot be kept")
     served = NATS_TLS / "nats.pem"
     renew(served, authority, ["nats"], FIRST, datetime.now(UTC), mode=0o640)
     if served.exists():  # not where the authority's key is kept elsewhere, and nobody has brought it along yet
@@ -80,6 +85,16 @@ def certify(own: dict[str, Path]) -> Authority:
     for service in SERVICES:
         write_secret(own[service] / "authority.pem", authority.pem)
     return authority
+
+
+def meaning(config: str) -> str:
+    """What a configuration of NATS says, but for the moments at which its JWTs were made. A NATS that runs reads no
+    certificate again while its file names another operator's JWT, so one that says the same stays."""
+
+    def claims(found: re.Match[str]) -> str:
+        return json.dumps({key: value for key, value in claims_of(found[0]).items() if key not in ("iat", "jti")})
+
+    return re.sub(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+", claims, config)
 
 
 def main() -> None:
@@ -109,7 +124,10 @@ def main() -> None:
     folder(NATS / "store", USERS["nats"])
     listening = "0.0.0.0"  # noqa: S104  its own container's
     config = server_config(trust, store_dir=NATS / "store", host=listening, certificate=NATS_TLS / "nats.pem")
-    write_secret(NATS / "nats-server.conf", config + "http: 127.0.0.1:8222\n")
+    config += "http: 127.0.0.1:8222\n"
+    file = NATS / "nats-server.conf"
+    if not file.exists() or meaning(file.read_text()) != meaning(config):
+        write_secret(file, config)
     give(NATS, USERS["nats"])
     print("secrets and configuration are in place")
 

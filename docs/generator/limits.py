@@ -196,6 +196,12 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("all that waits for one reader", f"{C}.latest.MOST_BYTES", size, "dropped"),
     ],
     "Workers' output and data": [
+        (
+            "what it keeps on disk, and one file of it, by default",
+            f"{A}.runtimes.disk_meter.DISK",
+            size,
+            "[it is ended](workers.md#how-much-it-may-keep)",
+        ),
         ("a log", f"{A}.runtimes.log_file.LIMIT", size, "the middle is dropped, and a line says so"),
         ("a line that is read as progress", f"{A}.logs.LINE_LIMIT", size, "not read as progress"),
         ("a piece of a log in one answer", f"{C}.messages.queries.MAX_LOG", size, "comes in several"),

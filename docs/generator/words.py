@@ -81,8 +81,8 @@ SETTINGS = {
     "CES_ALLOWED_IMAGES": "[Patterns](workers.md#images) of the images that workers may use, separated by commas "
     "(`docker` runtime).",
     "CES_PULL_IMAGES": "Whether an allowed image that the engine lacks may be pulled.",
-    "CES_WORKER_DISK": "What a worker may keep in its folder (`docker` runtime), [where the engine's storage has "
-    "quotas](workers.md#what-a-worker-can-write).",
+    "CES_WORKER_DISK": "What a worker may keep in its folder, and the size of any file of its own; 1 MiB at least. "
+    "[How it is held to that](workers.md#how-much-it-may-keep).",
     "CES_HIDE": "Files and folders that workers of the `process` runtime do not see, separated by commas, besides the "
     "agent's own, `/root`, `/etc/ces` and `/run`; needs an agent that is root.",
     "CES_WORKER_UIDS": "User ids of workers (`process` runtime, an agent that is root), one for each allocation: "

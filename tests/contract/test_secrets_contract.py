@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confinements import TOGETHER
 from databases import KINDS, new_database
 from manager_world import World, full_mesh, ring
-from sqlalchemy import text
+from sqlalchemy import event, text
 from world_audit import audit
 
+from ces_common.db.tables import NodeRow
+from ces_common.db.uow import WriteTx
 from ces_common.jobfile import JobFile
 from ces_common.messages.records import AllocationRecord
 from ces_common.messages.secrets import SecretsQuery
@@ -19,7 +22,7 @@ from ces_common.natsauth.secret_files import new_key
 from ces_common.states import JobState
 from ces_manager.errors import Conflict, Forbidden, Invalid, NotFound
 from ces_manager.job_secrets import store
-from ces_manager.job_secrets.delivery import parcel_for
+from ces_manager.job_secrets.delivery import Started, parcel_for
 from ces_manager.job_secrets.keys import SecretKeys, Unreadable, parse_keys
 
 NODES = ["a", "b"]
@@ -156,17 +159,70 @@ def test_a_node_is_given_those_of_a_task_that_it_is_to_start_now(world: World) -
             ask(world, allocation, node, incarnation)
     with pytest.raises(Forbidden):
         ask(world, mine.id, "c")
+    world.tell(job, "running", mine.task)
+    with pytest.raises(Started, match=f"{mine.task} has started on node a already"):
+        ask(world, mine.id)
     world.tell(job, "running")
-    assert ask(world, mine.id) != {}, "it was lost before its agent noted it"
     world.tell(job, "exited", mine.task, exit_code=3)
     assert world.job(job).state is JobState.RUNNING
     put(world, "hub", b"another")
     assert ask(world, mine.id, incarnation=2)["file-hub"] == b"another"
     with refused:
         ask(world, mine.id, incarnation=1)
+    world.tell(job, "running", mine.task)
+    with pytest.raises(Started):
+        ask(world, mine.id, incarnation=2)
     world.cancel(job)
     with refused:
         ask(world, mine.id, incarnation=2)
+
+
+def test_a_node_that_is_away_or_keeps_no_users_apart_is_given_none(world: World) -> None:
+    put(world, "hub")
+    job, allocation = starting(world, "hub")
+    for change, why in (
+        ({"state": "unreachable"}, "node a is unreachable"),
+        ({"confinement": TOGETHER}, "node a gives no worker a user of its own: run agents as root, or with the docker"),
+        ({"confinement": None}, "node a has not told yet how its workers are kept apart"),
+    ):
+        before = change_node(world, "a", change)
+        with pytest.raises(Forbidden, match=why):
+            ask(world, allocation.id)
+        change_node(world, "a", before)
+    assert ask(world, allocation.id) == {"file-hub": MARKER}
+    world.cancel(job)
+
+
+def change_node(world: World, name: str, change: dict[str, Any]) -> dict[str, Any]:
+    """What was there before."""
+
+    def act(tx: WriteTx) -> dict[str, Any]:
+        row = tx.session.get_one(NodeRow, name)
+        before = {key: getattr(row, key) for key in change}
+        for key, value in change.items():
+            setattr(row, key, value)
+        return before
+
+    return world.write(act)
+
+
+def test_a_plan_that_puts_a_secret_where_others_can_read_it_is_refused(world: World) -> None:
+    put(world, "hub")
+    change_node(world, "b", {"confinement": TOGETHER})
+    job = world.submit(needing("hub"))
+    why = world.commit(world.propose(job, NODES))
+    assert why is not None
+    assert why.startswith("w-1 asks for secrets, and node b gives no worker a user of its own: run agents as root")
+    world.cancel(job)
+
+
+def test_those_that_are_listed_stay_encrypted_in_the_database(world: World) -> None:
+    put(world, "hub")
+    asked: list[str] = []
+    event.listen(world.uow.engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    assert listed(world) == ["default/hub"]
+    assert any("secrets" in each for each in asked)
+    assert not [each for each in asked if "sealed" in each]
 
 
 def test_a_former_attempt_is_given_none(world: World) -> None:

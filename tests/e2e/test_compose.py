@@ -153,3 +153,21 @@ def test_workers_end_with_their_lease_while_their_agent_is_stopped(stack: Stack,
     stack.container(node).start()
     stack.ces("cancel", "sleeper")
     assert wait_until(lambda: not stack.workers(), 60, pause_s=0.5), "its containers are still there"
+
+
+def test_nats_takes_up_the_certificates_that_the_manager_makes(stack: Stack) -> None:
+    """Also after another `up`, which runs the first step again."""
+    look = """
+import re, ssl
+def first(pem): return re.search("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", pem, re.S)[0].split()
+print(first(ssl.get_server_certificate(("nats", 4222))) == first(open("/nats-tls/nats.pem").read()))
+"""
+
+    def served() -> bool:
+        return stack.container("manager").exec_run(["python", "-c", look]).output.decode().strip() == "True"
+
+    assert wait_until(served, 30, pause_s=0.5), stack.compose("logs", "--tail", "5", "manager", "nats")
+    stack.compose("up", "-d", "--no-build", "init")
+    assert stack.container("manager").exec_run(["rm", "/nats-tls/nats.pem"]).exit_code == 0
+    stack.container("manager").restart()
+    assert wait_until(served, 60, pause_s=0.5), stack.compose("logs", "--tail", "5", "manager", "nats")

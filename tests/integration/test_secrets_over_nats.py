@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 from agent_parts import worker
+from confinements import APART
 from databases import KINDS, new_database
 from manager_world import World
+from marker_search import forms
 from nats.aio.msg import Msg
 from nats_identities import SOON, administrator
 from nats_process import NatsServer
@@ -21,16 +23,20 @@ from ces_common import subjects
 from ces_common.bus import NatsBus
 from ces_common.bus.port import AccessRefused
 from ces_common.jobfile import JobFile
+from ces_common.messages.confinement import ConfinementReport
 from ces_common.messages.desired import DesiredWorker
 from ces_common.messages.records import AllocationRecord
 from ces_common.messages.reports import Heartbeat
-from ces_common.messages.secrets import SecretsQuery
+from ces_common.messages.secrets import SecretsQuery, TaskSecrets
 from ces_common.natsauth import Credentials, UserKey, init_trust, new_user_key, server_config
+from ces_common.natsauth.keys import BadKey
+from ces_common.natsauth.sealing import unseal
 from ces_edge_agent.ports import Refused
 from ces_edge_agent.secrets import Secrets, SecretsAway
 
 MARKER = b"a marker that nobody may find"
 ENCODED = base64.b64encode(MARKER).decode()
+ANSWER = TaskSecrets(files={"token": MARKER}).encode()
 JOB = {"name": "needs", "tasks": [{"name": "w", "command": ["true"], "secrets": {"token": {"from": "hub"}}}]}
 
 
@@ -51,6 +57,12 @@ class Site:
         bus = self.buses[node] = NatsBus(url, name=node, credentials=Credentials(jwt, key.seed))
         await bus.connect()
         await bus.request(subjects.heartbeat(node), Heartbeat(node=node, boot="b").encode())
+        confined = ConfinementReport(node=node, confinement=APART)
+        await bus.publish(subjects.report(node, "confinement"), confined.encode())
+
+    def told(self) -> bool:
+        """Whether the manager knows of all nodes how their workers are confined."""
+        return all(node.confinement == APART for node in self.world.snapshot().nodes)
 
     def secrets(self, node: str) -> Secrets:
         return Secrets(self.buses[node], node, self.keys[node].seed)
@@ -84,7 +96,7 @@ async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
             for node in ("n1", "n2"):
                 await made.enter(node, server.url)
             async with asyncio.timeout(SOON):
-                while not {"n1", "n2"} <= await api.ready():  # noqa: ASYNC110
+                while not {"n1", "n2"} <= await api.ready() or not made.told():  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             yield made
             await listener.close()
@@ -103,7 +115,18 @@ async def test_an_agent_is_given_its_own_tasks_secrets_and_nobody_else(site: Sit
     with pytest.raises(AccessRefused):
         await site.buses["n2"].request(subjects.secrets("n1"), query)
     assert query in site.heard, "all that is said is heard"
-    assert not [each for each in site.heard if MARKER in each or ENCODED.encode() in each]
+    assert any(form in ANSWER for form in forms(MARKER)), "in the clear it would be found"
+    assert not [each for each in site.heard if any(form in each for form in forms(MARKER))]
+    assert [each for each in site.heard if opened(site.keys["n1"], each) == ANSWER], "it is among what was heard"
+    assert not [each for each in site.heard if opened(site.keys["n2"], each) == ANSWER]
+
+
+def opened(key: UserKey, data: bytes) -> bytes | None:
+    """What was sealed to the key; None where nothing was."""
+    try:
+        return unseal(key.seed, data)
+    except BadKey:
+        return None
 
 
 async def test_one_that_is_removed_refuses_the_start(site: Site) -> None:

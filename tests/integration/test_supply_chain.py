@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PINNED = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
 
@@ -38,14 +40,29 @@ def test_the_agents_list_names_what_it_installs_at_the_pinned_versions(tmp_path:
     assert len(licensed) > len(parts) / 2
 
 
-def test_what_the_agent_needs_installs_by_hashes_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/install.md"])
+def test_a_device_installs_as_the_page_says_by_hashes_alone(page: str, tmp_path: Path) -> None:
+    prefix = "sudo /opt/ces/venv/bin/pip "
+    text = (ROOT / page).read_text()
+    told = [line.removeprefix(prefix).split() for line in text.splitlines() if line.startswith(prefix)]
+    assert ["--require-hashes" in words for words in told] == [True, True, False]
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True, timeout=120)
-    pip = [str(tmp_path / "venv/bin/pip"), "install", "-qq", "--disable-pip-version-check", "--require-hashes", "-r"]
-    lock = ROOT / "deploy/locks/edge-agent.txt"
-    subprocess.run([*pip, str(lock)], check=True, timeout=600)
+    pip = str(tmp_path / "venv/bin/pip")
+    for words in told:
+        subprocess.run([pip, *words], cwd=ROOT, check=True, capture_output=True, timeout=600)
+    subprocess.run([pip, "check"], check=True, timeout=60)
+    own = [str(tmp_path / "venv/bin/python"), "-c", "import ces_edge_agent.agent"]
+    subprocess.run(own, check=True, cwd=tmp_path, timeout=60)
+
+
+@pytest.mark.parametrize("name", ["build", "common"])
+def test_files_of_other_hashes_are_refused(name: str, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True, timeout=120)
     changed = tmp_path / "changed.txt"
-    changed.write_text("".join(line for line in lock.read_text().replace("sha256:", "sha256:0").splitlines(True)))
-    changed.write_text(re.sub(r"sha256:0([0-9a-f]{63})[0-9a-f]", r"sha256:0\1", changed.read_text()))
-    refused = subprocess.run([*pip, str(changed), "--force-reinstall"], capture_output=True, text=True, timeout=600)
+    changed.write_text(
+        re.sub(r"sha256:[0-9a-f]{8}", "sha256:00000000", (ROOT / f"deploy/locks/{name}.txt").read_text())
+    )
+    pip = [str(tmp_path / "venv/bin/pip"), "install", "--require-hashes", "--no-deps", "-r", str(changed)]
+    refused = subprocess.run(pip, capture_output=True, text=True, timeout=600)
     assert refused.returncode != 0
-    assert "hash" in refused.stderr.lower()
+    assert "DO NOT MATCH THE HASHES" in refused.stderr

@@ -12,6 +12,7 @@ from memory_bus import MemoryBroker, MemoryBus
 
 from ces_common import subjects
 from ces_common.bus.port import Message, RemoteError
+from ces_common.messages.confinement import ConfinementReport
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork
 from ces_common.messages.reports import (
     OTHER_MACHINE,
@@ -35,6 +36,7 @@ REPORTS: dict[str, type[Any]] = {
     "progress": Progress,
     "links": LinkReport,
     "data": DataReport,
+    "confinement": ConfinementReport,
 }
 LEASE_S = 30.0
 

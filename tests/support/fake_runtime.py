@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from confinements import APART
+
 from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerStatus, WorkerUsage
 from ces_edge_agent.ports import NO_SECRETS, Refused, RuntimeUnavailable, SandboxNamespaces
@@ -33,6 +35,7 @@ class FakeRuntime:
         self.unknown = {"no-such-program"}
         self.available = True
         self.logs = LogFolder(state_dir / "logs")
+        self.confinement = APART
 
     async def open(self) -> None:
         self._check()

@@ -10,9 +10,11 @@ from math import inf
 from pathlib import Path
 
 from agent_parts import FakeNetwork
+from confinements import APART
 from run_auditor import Journal, Run
 
 from ces_common.disconnect import outlives_s
+from ces_common.messages.confinement import Confinement
 from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import LinkStatus, WorkerStatus, WorkerUsage
 from ces_edge_agent.deadline import LAST_GRACE_S, deadline_file, read_deadline
@@ -131,6 +133,7 @@ class NoLogs:
 class JournaledRuntime:
     machine: Machine
     logs: NoLogs = field(default_factory=NoLogs)
+    confinement: Confinement = APART
 
     async def open(self) -> None:
         return None

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import TypeVar
 
+from confinements import APART
 from sqlalchemy import delete, insert, select, text, update
 from sqlalchemy.engine import URL
 
@@ -16,6 +17,7 @@ from ces_common.db import UnitOfWork, WriteTx, migrate, new_engine
 from ces_common.db.tables import Base, ClusterRow, DutyRow, JobRow, LeaseRow, NodeRow
 from ces_common.jobfile import Flow, JobFile
 from ces_common.messages.api import TopologyFile
+from ces_common.messages.confinement import Confinement
 from ces_common.messages.plans import (
     FlowPlan,
     JobRevision,
@@ -117,7 +119,14 @@ class World:
         with self.uow.write(self.now) as tx:
             return act(tx)
 
-    def add_nodes(self, *names: str, cpu: int = 2000, memory: int = 2**30, network: str = "tc") -> None:
+    def add_nodes(
+        self,
+        *names: str,
+        cpu: int = 2000,
+        memory: int = 2**30,
+        network: str = "tc",
+        confinement: Confinement | None = APART,
+    ) -> None:
         """Nodes that are there and were heard, without the ceremony of joining."""
         with self.uow.write(self.now) as tx:
             for name in names:
@@ -138,6 +147,7 @@ class World:
                         last_host=0,
                         public_key=f"U{name.upper():A<55}",
                         cordoned=False,
+                        confinement=confinement,
                         state="ready",
                         joined_at=self.now,
                         version=tx.version,

@@ -15,6 +15,7 @@ from ces_common.messages.reports import WorkerStatus
 from ces_edge_agent import linux
 from ces_edge_agent.deadline import Deadline, boot_clock, deadline_file, make_deadline_file, write_deadline
 from ces_edge_agent.runtimes import record
+from ces_edge_agent.runtimes.disk_meter import DISK
 from ces_edge_agent.runtimes.process import ProcessRuntime
 
 ENDPOINT = Endpoint(allocation="a1", job="j1.1", address="10.9.0.2", hostname="t0", hosts={"t0": "10.9.0.2"})
@@ -36,9 +37,9 @@ class Node:
         """As an agent writes it down, whose lease ends so many seconds from now."""
         write_deadline(self.deadline, Deadline(boot or linux.boot_id(), boot_clock() + seconds))
 
-    async def restart(self, isolate: bool = False, hide: tuple[Path, ...] = ()) -> ProcessRuntime:
+    async def restart(self, isolate: bool = False, hide: tuple[Path, ...] = (), disk: int = DISK) -> ProcessRuntime:
         await self.runtime.close()
-        self.runtime = ProcessRuntime(self.folder, self.name, isolate, hide=hide)
+        self.runtime = ProcessRuntime(self.folder, self.name, isolate, hide=hide, disk=disk)
         await self.runtime.open()
         return self.runtime
 

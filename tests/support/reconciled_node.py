@@ -17,7 +17,7 @@ from ces_edge_agent.reconcilers.network import NetworkReconciler
 from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 from ces_edge_agent.reconcilers.workers import WorkerReconciler
-from ces_edge_agent.secrets import SecretsAway
+from ces_edge_agent.secrets import SecretsAway, StartedBefore
 
 
 class SlowRuntime(FakeRuntime):
@@ -62,7 +62,7 @@ class WorkerNode:
         self.lease = Lease(folder, self.time.clocks())
         self.networked = {"a", "b"}
         self.changes = 0
-        self.withheld: Refused | SecretsAway | None = None  # why there are no secrets
+        self.withheld: Refused | SecretsAway | StartedBefore | None = None  # why there are no secrets
         self.folder = folder
         self.reconciler = self.agent()
         self.renew()

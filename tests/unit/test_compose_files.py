@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import stat
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -93,3 +95,26 @@ def test_a_stack_with_one_volume_for_all_goes_on_with_its_secrets(init: ModuleTy
     init.main()
     assert contents(tmp_path / "OWN") == made
     assert [each.name for each in (tmp_path / "SECRETS").iterdir()] == ["trust"]
+
+
+def test_nats_keeps_its_configuration_until_it_says_something_else(
+    init: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads no renewed certificate while its file names another operator's JWT than it started with."""
+    init.main()
+    file = tmp_path / "NATS" / "nats-server.conf"
+    made = file.read_text()
+    monkeypatch.setattr("time.time", lambda at=time.time(): at + 3600)
+    init.main()
+    assert file.read_text() == made
+    file.write_text(made.replace("allow_delete: false", "allow_delete: true"))
+    init.main()
+    assert "allow_delete: false" in file.read_text()
+    assert file.read_text() != made, "JWTs are made anew"
+
+
+def test_the_group_of_the_certificate_of_nats_is_kept(init: ModuleType, tmp_path: Path) -> None:
+    init.main()
+    assert (tmp_path / "NATS_TLS").stat().st_mode & stat.S_ISGID
+    maker = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"][MAKER]
+    assert "FSETID" in maker["cap_add"], "without it the mode is dropped in silence"

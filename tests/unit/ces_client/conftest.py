@@ -172,7 +172,7 @@ def manager() -> FakeManager:
 
 @pytest.fixture
 def client(manager: FakeManager) -> Iterator[Client]:
-    with Client(URL, "secret", transport=httpx.MockTransport(manager)) as made:
+    with Client(URL, "secret", transport=httpx.MockTransport(manager), insecure=True) as made:
         yield made
 
 
@@ -200,7 +200,9 @@ def _no_context(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def connected(manager: FakeManager, monkeypatch: pytest.MonkeyPatch) -> FakeManager:
     """The ``ces`` command talks to the fake manager."""
-    monkeypatch.setattr(session, "connect", lambda **_: Client(URL, "secret", transport=httpx.MockTransport(manager)))
+    monkeypatch.setattr(
+        session, "connect", lambda **_: Client(URL, "secret", transport=httpx.MockTransport(manager), insecure=True)
+    )
     return manager
 
 

@@ -7,6 +7,7 @@ import pytest
 import stamina
 
 from ces_client import ApiError, BadInput, Client, Unreachable
+from ces_client.context import Context
 
 
 def test_a_token_is_not_asked_for_twice_once_it_may_have_been_made(client, manager):
@@ -68,7 +69,7 @@ def test_patience_ends(manager, samples):
     for path in ("topology", "jobs/j1/events"):
         manager.on("GET", path, httpx.ConnectError("Connection refused"))
     transport = httpx.MockTransport(manager)
-    with stamina.set_testing(False), Client(samples.url, transport=transport, patience_s=0.05) as client:
+    with stamina.set_testing(False), Client(samples.url, transport=transport, patience_s=0.05, insecure=True) as client:
         for ask in (client.topology.get, lambda: list(client.jobs.events_so_far("j1"))):
             with pytest.raises(Unreachable):
                 ask()
@@ -81,9 +82,27 @@ def test_what_is_no_url_is_refused_at_once(url):
     assert caught.value.problem.errors[0]["field"] == "url"
 
 
+@pytest.mark.parametrize("url", ["http://192.0.2.1:8080", "http://edge-master", "http://[2001:db8::1]:80"])
+def test_plain_http_to_another_machine_must_be_asked_for(url, monkeypatch):
+    with pytest.raises(BadInput) as caught:
+        Client(url, "secret")
+    (said,) = caught.value.problem.errors
+    assert (said["field"], said["problem"]) == ("url", "whoever is on the way would read the token")
+    assert "insecure=True" in said["remedy"]
+    for way in (lambda: Client(url, "secret", insecure=True), lambda: Client.from_context(Context(url, "secret"))):
+        way().close()
+    monkeypatch.setenv("CES_INSECURE", "true")
+    Client(url, "secret").close()
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8080", "http://localhost:1", "http://[::1]:8080"])
+def test_on_its_own_machine_it_need_not_be(url):
+    Client(url, "secret").close()
+
+
 def test_a_token_that_no_header_can_carry_is_refused():
     with pytest.raises(BadInput) as caught:
-        Client("http://manager", "sec\nret")
+        Client("https://manager", "sec\nret")
     assert caught.value.problem.errors[0]["field"] == "token"
 
 

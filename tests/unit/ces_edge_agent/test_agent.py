@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 from agent_parts import compute, network, worker
 from agent_world import BEAT_S, World
+from confinements import APART
 from memory_bus import MemoryBroker, MemoryBus
 
 from ces_common import subjects
 from ces_common.bus.port import AccessRefused, Callback, RemoteError
+from ces_common.messages.confinement import ConfinementReport
 from ces_common.messages.queries import LinkProbe, LinkProbed, LogAnswer, LogQuery
 from ces_common.messages.reports import (
     LinkKeys,
@@ -268,3 +270,9 @@ async def test_a_bus_that_refuses_once_costs_no_connection_and_leaves_nobody_lis
     world.tasks.append(asyncio.create_task(agent.communicate()))
     await world.until(lambda: agent.missing() is None)
     assert (bus.connections, bus.open) == (1, 4)
+
+
+async def test_how_its_workers_are_confined_is_told(world: World) -> None:
+    await world.start()
+    await world.until(lambda: bool(world.said["confinement"]))
+    assert world.said["confinement"][0] == ConfinementReport(node="n", confinement=APART)

@@ -8,11 +8,11 @@ from memory_bus import MemoryBroker, MemoryBus
 
 from ces_common import subjects
 from ces_common.bus.port import Message, RemoteError
-from ces_common.messages.secrets import GONE, SecretsQuery, TaskSecrets
+from ces_common.messages.secrets import GONE, STARTED, SecretsQuery, TaskSecrets
 from ces_common.natsauth import UserKey, new_user_key
 from ces_common.natsauth.sealing import seal
 from ces_edge_agent.ports import Refused
-from ces_edge_agent.secrets import Secrets, SecretsAway
+from ces_edge_agent.secrets import Secrets, SecretsAway, StartedBefore
 
 WORKER = worker("a", secrets=["hub"])
 
@@ -63,6 +63,9 @@ async def test_for_a_worker_without_secrets_nobody_is_asked(manager: Manager) ->
 async def test_one_that_is_gone_ends_the_start_and_anything_else_has_it_wait(manager: Manager) -> None:
     manager.answer = RemoteError(GONE, "no secret hub in tenant red")
     with pytest.raises(Refused, match=r"^no secret hub in tenant red$"):
+        await manager.secrets.of(WORKER)
+    manager.answer = RemoteError(STARTED, "a has started on node n1 already")
+    with pytest.raises(StartedBefore, match=r"^a has started on node n1 already$"):
         await manager.secrets.of(WORKER)
     for answer, said in (
         (RemoteError("unavailable", "the database does not answer"), "^the database does not answer$"),

@@ -4,14 +4,17 @@ from typing import Any
 
 import pytest
 from cluster_state import MBIT, job, node, view_of, wire
+from confinements import APART, TOGETHER
 from queue_looks import decided
 
 from ces_common.jobfile import Flow, Task
+from ces_common.messages.confinement import REMEDY
 from ces_common.messages.records import JobRecord
 from ces_scheduler.eligibility import refusal
 from ces_scheduler.offer import offer_of
 
 LINE = [*wire("a", "s"), *wire("s", "b")]
+SECRET = {"secrets": {"token": "hub"}}
 
 
 def task(**fields: object) -> Task:
@@ -30,6 +33,10 @@ def task(**fields: object) -> Task:
         (node("a"), {"labels": {"site": "roof"}}, "label site is absent, not roof"),
         (node("a", labels={"site": "cellar"}), {"labels": {"site": "roof"}}, "label site is cellar, not roof"),
         (node("a", labels={"site": "roof", "x": "y"}), {"labels": {"site": "roof"}}, None),
+        (node("a", confinement=APART), SECRET, None),
+        (node("a"), SECRET, "has not told yet how its workers are kept apart"),
+        (node("a", confinement=TOGETHER), SECRET, f"gives no worker a user of its own: {REMEDY}"),
+        (node("a", confinement=TOGETHER), {}, None),
     ],
 )
 def test_refusals_say_why(record: object, asks: dict[str, object], why: str | None) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from confinements import APART, TOGETHER
 
 from ces_common.jobfile import Task
+from ces_common.messages.confinement import Confinement
 from ces_common.messages.records import NodeRecord
 from ces_scheduler.eligibility import unmet_constraints
 
@@ -53,6 +55,26 @@ def test_all_tasks_are_looked_at_and_the_first_is_named() -> None:
         "task w-1 is allowed on no node: no node has label site=moon (gate, roof, yard exist); "
         "no node has label camera=yes (no node says any)"
     )
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        (
+            {},
+            "it asks for secrets, and no node gives workers a user of their own: run agents as root, or with the",
+        ),
+        ({"a": APART}, "no single node has label site=gate and a user of its own for each worker, as secrets need"),
+        ({"b": APART}, None),
+    ],
+)
+def test_secrets_need_a_node_that_keeps_users_apart(where: dict[str, Confinement], said: str | None) -> None:
+    nodes = {each.name: each.model_copy(update={"confinement": where.get(each.name, TOGETHER)}) for each in NODES}
+    asked = task(site="gate").model_copy(update={"secrets": {"token": "hub"}})
+    reason = unmet_constraints([task(), asked], nodes)
+    assert (reason is None) is (said is None)
+    if reason is not None and said is not None:
+        assert reason.text.startswith(f"task w-0 is allowed on no node: {said}")
 
 
 def test_many_values_are_cut_short() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ces_common import subjects
 from ces_common.messages.base import Message
+from ces_common.messages.confinement import ConfinementReport
 from ces_common.messages.queries import CredentialQuery, LinkProbed, LogAnswer
 from ces_common.messages.reports import Applied, DataReport, Heartbeat, LinkReport, Progress, Status
 from ces_common.messages.secrets import SecretsQuery
@@ -69,6 +70,10 @@ KINDS = (
         },
     ),
     Kind("data", DataReport, f"{subjects.PREFIX}.agent.{{}}.data", {"port": 8000, "datasets": ["mnist"]}),
+    Kind(
+        "confinement", ConfinementReport, f"{subjects.PREFIX}.agent.{{}}.confinement",
+        {"confinement": {"user": "shared", "filter": False, "root": "writable", "disk": "unbounded"}},
+    ),
     Kind(
         "progress", Progress, f"{subjects.PREFIX}.agent.{{}}.progress",
         {"allocation": "a", "job": "j", "task": "t", "data": {"round": 1, "loss": 0.5, "more": {"a": [1]}}},

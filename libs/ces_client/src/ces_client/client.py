@@ -18,8 +18,9 @@ from pydantic import BaseModel, ValidationError
 from ces_client import stream
 from ces_client.context import Context, load_context
 from ces_client.errors import UnexpectedAnswer
-from ces_client.http import ANSWER_S, PATIENCE_S, Http
+from ces_client.http import ANSWER_S, PATIENCE_S, Http, host_of
 from ces_client.stream import StreamEvent, newline_split
+from ces_client.trust import check_encrypted, says_insecure
 from ces_client.watch import ended, watch
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import (
@@ -260,10 +261,13 @@ class Secrets(_Resource):
 
 
 class Client(_Resource):
-    """The manager at ``url``. ``verify``: False, True or the path of a CA file. ``patience_s``: for how long a request
+    """The manager at ``url``. ``verify``: False, True or the path of a CA file. ``insecure``: go to another machine in
+    the clear, where whoever is on the way can read the token, inside a VPN, say; ``CES_INSECURE=true`` says the same.
+    ``patience_s``: for how long a request
     that does no harm twice is repeated while the manager does not answer. A context manager; else close it.
 
-    Every method raises ApiError where the manager refuses, Unreachable where it does not answer.
+    Raises BadInput where it must not be made like this. Every method raises ApiError where the manager refuses,
+    Unreachable where it does not answer.
     """
 
     def __init__(
@@ -275,7 +279,10 @@ class Client(_Resource):
         transport: httpx.BaseTransport | None = None,
         patience_s: float = PATIENCE_S,
         answer_s: float = ANSWER_S,
+        insecure: bool = False,
     ) -> None:
+        host_of(url)
+        check_encrypted(url, insecure or says_insecure(os.environ), "use https://, or insecure=True inside a VPN")
         super().__init__(Http(url, token, verify, transport, patience_s, answer_s))
         self.url = self._http.url
         self.jobs = Jobs(self._http)
@@ -286,8 +293,9 @@ class Client(_Resource):
 
     @classmethod
     def from_context(cls, context: Context, *, patience_s: float = PATIENCE_S, answer_s: float = ANSWER_S) -> Self:
+        """Of one that ``load_context`` has returned: its URL was looked at when it was saved or read."""
         verify = context.ca or True
-        return cls(context.url, context.token, verify=verify, patience_s=patience_s, answer_s=answer_s)
+        return cls(context.url, context.token, verify=verify, patience_s=patience_s, answer_s=answer_s, insecure=True)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ces_client.errors import BadInput, bad_field
-from ces_client.trust import check_encrypted
+from ces_client.trust import check_encrypted, says_insecure
 
 NO_CONTEXT_REMEDY = "start a local cluster with `ces up`, log in with `ces login URL`, or set CES_URL and CES_TOKEN"
 
@@ -76,8 +76,9 @@ def load_context(environment: Mapping[str, str] = os.environ, *, cluster: str | 
         same = (contexts.known[name] for name in by_current if contexts.known[name].url.rstrip("/") == url.rstrip("/"))
         known = next(same, None)
         if known is None:
-            insecure = environment.get("CES_INSECURE", "").lower() in ("1", "true", "yes")
-            check_encrypted(url, insecure, "use https:// in CES_URL, or set CES_INSECURE=true inside a VPN")
+            check_encrypted(
+                url, says_insecure(environment), "use https:// in CES_URL, or set CES_INSECURE=true inside a VPN"
+            )
         return Context(url, token or (known.token if known else None), known.ca if known else None)
     if contexts.current is not None:
         saved = contexts.known[contexts.current]

@@ -1,10 +1,10 @@
-"""Whom `ces login` trusts: the authority that the token names, or that the user does."""
+"""Whom clients trust: the authority that the token names, or that the user does, and nobody in the clear."""
 
 from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,6 +23,11 @@ from ces_common.tls.pins import (
 )
 
 NOBODY = "check that the manager runs there, and that the URL is right"
+
+
+def says_insecure(environment: Mapping[str, str]) -> bool:
+    """Whether ``CES_INSECURE`` allows plain http to other machines."""
+    return environment.get("CES_INSECURE", "").lower() in ("1", "true", "yes")
 
 
 def check_encrypted(url: str, insecure: bool, remedy: str) -> None:

@@ -105,7 +105,8 @@ class Cluster:
     def client(self) -> Client:
         """A client with the admin token; close it."""
         authority = self.layout.authority
-        return Client(self.url, self._token, verify=True if authority is None else str(authority))
+        plain = authority is None  # then it is this machine's, also where it emulates a network
+        return Client(self.url, self._token, verify=True if authority is None else str(authority), insecure=plain)
 
     def kill(self, service: str, *, stay_down: bool = False) -> None:
         """kill -9; it starts again by itself unless told to stay down. Agents are ``agent-<node>``."""

@@ -48,6 +48,7 @@ def make_runtime(settings: AgentSettings) -> Runtime:
                 cluster=settings.cluster,
                 hide=[*settings.hide, *([settings.datasets] if settings.datasets else [])],
                 uids=parse_uids(settings.worker_uids),
+                disk=settings.worker_disk,
             )
         case _:
             assert_never(settings.runtime)

@@ -20,6 +20,7 @@ import structlog
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, BusUnavailable, Message, RemoteError, backoff_s
 from ces_common.messages.base import Message as WireMessage
+from ces_common.messages.confinement import ConfinementReport
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork
 from ces_common.messages.queries import LinkProbe, LogQuery
 from ces_common.messages.reports import OTHER_MACHINE, Heartbeat, LeaseGrant, LinkReport
@@ -301,12 +302,16 @@ class Agent:
                 repetition.restart()
 
     async def _send_data(self) -> None:
-        """Send which datasets the node offers whenever that has changed, and again: folders come and go."""
+        """Send how workers are confined, and which datasets the node offers, whenever that has changed, and again:
+        folders come and go."""
         repetition = Repetition(self._settings.heartbeat_s)
+        confined = ConfinementReport(node=self._settings.node, confinement=self._runtime.confinement)
         while True:
-            report = await self._inputs.report()
-            if report is not None and self._known and repetition.due(asyncio.get_running_loop().time(), report):
-                await self._report("data", report)
+            offered = await self._inputs.report()
+            if self._known and repetition.due(asyncio.get_running_loop().time(), offered):
+                await self._report("confinement", confined)
+                if offered is not None:
+                    await self._report("data", offered)
             if await self._data_hint.wait(self._settings.heartbeat_s):
                 repetition.restart()
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
+from ces_common.messages.confinement import Confinement
 from ces_common.messages.desired import DesiredNetwork, DesiredWorker, Endpoint
 from ces_common.messages.queries import LinkProbe, LinkProbed
 from ces_common.messages.reports import FlowUsage, LinkKeys, LinkStatus, LinkUsage, WorkerStatus, WorkerUsage
@@ -72,6 +73,10 @@ class Runtime(Protocol):
     @property
     def logs(self) -> LogStore: ...
 
+    @property
+    def confinement(self) -> Confinement:
+        """What holds for every worker; known once it is open."""
+
     async def open(self) -> None:
         """Connect and adopt what an earlier run left. Raises RuntimeUnavailable."""
 
@@ -89,7 +94,8 @@ class Runtime(Protocol):
         """Worker key -> state. Includes ended workers with their exit codes."""
 
     async def prepare(self, worker: DesiredWorker) -> None:
-        """Fetch what its start needs, which may take long. Raises Refused or RuntimeUnavailable."""
+        """Fetch what its start needs, which may take long. Raises Refused, also where a worker's secrets would lie open
+        to others, or RuntimeUnavailable."""
 
     async def start(self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS) -> None:
         """Start it in its allocation's sandbox. ``secrets``: file -> content, for the worker alone, in the folder that

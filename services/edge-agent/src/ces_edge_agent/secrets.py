@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, NoResponder, RemoteError
 from ces_common.messages.desired import DesiredWorker
-from ces_common.messages.secrets import GONE, SecretsQuery, TaskSecrets
+from ces_common.messages.secrets import GONE, STARTED, SecretsQuery, TaskSecrets
 from ces_common.natsauth.keys import BadKey
 from ces_common.natsauth.sealing import unseal
 from ces_edge_agent.ports import NO_SECRETS, Refused
@@ -20,6 +20,10 @@ class SecretsAway(Exception):
     """They cannot be had now; worth trying again. The text says why."""
 
 
+class StartedBefore(Exception):
+    """The manager knows from this node that the worker has run: it is not to be started a second time."""
+
+
 class Secrets:
     """``seed``: of the node's key."""
 
@@ -27,8 +31,8 @@ class Secrets:
         self._bus, self._node, self._seed = bus, node, seed
 
     async def of(self, worker: DesiredWorker) -> Mapping[str, bytes]:
-        """File -> content, of all that the worker needs. Raises SecretsAway, and Refused where one is stored no
-        more."""
+        """File -> content, of all that the worker needs. Raises SecretsAway, Refused where one is stored no more,
+        and StartedBefore."""
         if not worker.secrets:
             return NO_SECRETS
         query = SecretsQuery(allocation=worker.allocation, incarnation=worker.incarnation)
@@ -38,6 +42,8 @@ class Secrets:
         except RemoteError as error:
             if error.code == GONE:
                 raise Refused(error.message) from error
+            if error.code == STARTED:
+                raise StartedBefore(error.message) from error
             raise SecretsAway(error.message) from error
         except NoResponder as error:
             raise SecretsAway("no manager answers") from error

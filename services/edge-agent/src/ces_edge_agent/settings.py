@@ -16,6 +16,7 @@ from ces_common.names import DATA_PLANE
 from ces_common.quantities import Cpu, Memory
 from ces_common.runtime import RuntimeKind
 from ces_common.settings import ServiceSettings
+from ces_edge_agent.runtimes.disk_meter import DISK
 from ces_edge_agent.runtimes.images import parse_pattern
 from ces_edge_agent.runtimes.worker_users import DEFAULT_UIDS, parse_uids
 
@@ -56,7 +57,7 @@ class AgentSettings(ServiceSettings):
     sandbox_image: str = "ces-sandbox"
     allowed_images: Annotated[list[str], NoDecode] = ["ces-worker-*"]
     pull_images: bool = False
-    worker_disk: Annotated[Memory, Field(gt=0)] = 10 * 2**30  # of a worker's container, where the engine can limit it
+    worker_disk: Annotated[Memory, Field(ge=2**20, le=2**60)] = DISK  # what a worker may keep in its folder
     datasets: Path | None = None  # each folder in it is a dataset that jobs may read
     hide: Annotated[list[Path], NoDecode] = []  # files and folders that confined worker processes do not see
     worker_uids: str = DEFAULT_UIDS  # of worker processes, one for each allocation, where the agent is root

@@ -1,11 +1,13 @@
 """The certificates of the API and of NATS: made where they are missing, made again long before they end, and taken up
-by who serves with them. Connections stay."""
+by who serves with them. Connections stay. Of one that nothing here replaces it warns before its end."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Protocol
@@ -15,12 +17,12 @@ import structlog
 from ces_common.bus.port import BusError
 from ces_common.service import BadSetup
 from ces_common.tls.certificates import Authority, init_authority, renew
+from ces_manager.certificate_ends import CertificateEnds
 from ces_manager.settings import ManagerSettings
 
 log = structlog.get_logger()
 LOOK_S: Final = 600.0  # at most, between two looks at the files
 RETRY_S: Final = 5.0
-SOON: Final = timedelta(days=60)  # before the authority ends, after which everybody has to be told of another
 GROUP_MAY_READ: Final = 0o640
 """NATS is another user: the folder of its certificate belongs to its group."""
 
@@ -33,11 +35,17 @@ class Broker(Protocol):
 class Certificates:
     """``tls``: what the API is served with. ``broker``: None where nobody may tell it."""
 
-    def __init__(self, settings: ManagerSettings, folder: Path, broker: Broker | None) -> None:
-        """Raises BadSetup where the folder's files cannot be used."""
+    def __init__(
+        self,
+        settings: ManagerSettings,
+        folder: Path,
+        broker: Broker | None,
+        now: Callable[[], datetime] = partial(datetime.now, UTC),
+    ) -> None:
+        """``now``: the time of day. Raises BadSetup where the folder's files cannot be used."""
         self._own, self._brokers = folder / "api.pem", settings.nats_certificate
         self._names, self._life = settings.server_names, timedelta(days=settings.certificate_days)
-        self._broker = broker
+        self._broker, self._now, self._ends = broker, now, CertificateEnds()
         self._loaded = self._told = b""  # digests
         self.tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         try:
@@ -61,13 +69,16 @@ class Certificates:
 
     def _renew(self) -> None:
         """Raises OSError, ValueError."""
-        now = datetime.now(UTC)
+        now = self._now()
         if renew(self._own, self.authority, self._names, self._life, now):
             log.info("certificate made", server="api", names=self._names)
         if self._brokers and renew(self._brokers, self.authority, self._names, self._life, now, mode=GROUP_MAY_READ):
             log.info("certificate made", server="nats", names=self._names)
-        if (end := self.authority.certificate.not_valid_after_utc) - now < SOON:
-            log.warning("the authority ends soon; see what to do in the guide to TLS", ends=end.isoformat())
+        renewed = self.authority.key is not None
+        self._ends.authority(self.authority.certificate, now)
+        self._ends.server("api", self._own, renewed, now)
+        if self._brokers and self._brokers.exists():
+            self._ends.server("nats", self._brokers, renewed, now)
 
     def _load(self) -> None:
         """Raises OSError."""

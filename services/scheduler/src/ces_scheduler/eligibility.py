@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ces_common.jobfile import Flow, Task
+from ces_common.messages.confinement import REMEDY, keeps_secrets, why_no_secrets
 from ces_common.messages.events import Reason
 from ces_common.messages.records import NodeRecord
 
@@ -23,12 +24,17 @@ def refusal(task: Task, node: NodeRecord) -> str | None:
     for key, value in task.labels.items():
         if node.labels.get(key) != value:
             return f"label {key} is {node.labels.get(key, 'absent')}, not {value}"
+    if task.secrets and not keeps_secrets(node.confinement):
+        return why_no_secrets(node.confinement)
     return None
 
 
 def filters_of(nodes: Mapping[str, NodeRecord]) -> dict[str, tuple[object, ...]]:
     """By node, everything that ``refusal`` and ``lacking_data`` look at."""
-    return {name: (node.state, node.cordoned, node.arch, node.labels, node.datasets) for name, node in nodes.items()}
+    return {
+        name: (node.state, node.cordoned, node.arch, node.labels, node.datasets, keeps_secrets(node.confinement))
+        for name, node in nodes.items()
+    }
 
 
 def lacking_data(flows: Sequence[Flow], nodes: Mapping[str, NodeRecord]) -> Reason | None:
@@ -62,7 +68,7 @@ def unmet_constraints(tasks: Sequence[Task], nodes: Mapping[str, NodeRecord]) ->
     workers = [node for node in nodes.values() if node.cpu]  # the others are switches
     if not workers:
         return None
-    asked = {(task.arch, *sorted(task.labels.items())): task for task in reversed(tasks)}
+    asked = {(task.arch, bool(task.secrets), *sorted(task.labels.items())): task for task in reversed(tasks)}
     unmet = {task.rank: said for task in asked.values() if (said := _unmet(task, workers))}
     if not unmet:
         return None
@@ -82,15 +88,22 @@ def _unmet(task: Task, workers: Sequence[NodeRecord]) -> list[str]:
         if all(node.labels.get(key) != value for node in workers):
             there = _present(node.labels[key] for node in workers if key in node.labels)
             said.append(f"no node has label {key}={value} ({there})")
+    if task.secrets and not any(keeps_secrets(node.confinement) for node in workers):
+        said.append(f"it asks for secrets, and no node gives workers a user of their own: {REMEDY}")
     if said:
         return said
     asked = [f"arch {task.arch}"] if task.arch is not None else []
     asked += [f"label {key}={value}" for key, value in task.labels.items()]
+    asked += ["a user of its own for each worker, as secrets need"] if task.secrets else []
     return [f"no single node has {' and '.join(asked)}"]
 
 
 def _meets(task: Task, node: NodeRecord) -> bool:
-    return task.arch in (None, node.arch) and all(node.labels.get(key) == value for key, value in task.labels.items())
+    return (
+        task.arch in (None, node.arch)
+        and all(node.labels.get(key) == value for key, value in task.labels.items())
+        and (not task.secrets or keeps_secrets(node.confinement))
+    )
 
 
 def _present(values: Iterable[str]) -> str:

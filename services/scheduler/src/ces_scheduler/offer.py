@@ -82,7 +82,7 @@ class Offer:
 
     def barred(self, task: Task) -> Barred:
         """Why the task may not run on some nodes. Switches never run tasks and are left out."""
-        key = (task.arch, frozenset(task.labels.items()))
+        key = (task.arch, bool(task.secrets), frozenset(task.labels.items()))
         if key not in self._barred:
             nodes = ((name, node) for name, node in self.nodes.items() if node.cpu)
             self._barred[key] = {name: why for name, node in nodes if (why := refusal(task, node))}

@@ -15,7 +15,7 @@ INVENTORY = Inventory(links={("a", "b"): 100, ("b", "a"): 100}, jobs={"j": JobRe
 
 def resized(nodes: str = "aab", rate: int = 60, **more: Any) -> Fact:
     """From two workers to three, of which the first sends to the last."""
-    kind, data = plan(2, nodes=[nodes[0], nodes[-1]], rate=rate)
+    _, data = plan(2, nodes=[nodes[0], nodes[-1]], rate=rate)
     places = [
         {"id": f"j2{i}", "task": f"t-{i}", "node": node, "address": f"10.9.{i}.2", "port": 1}
         for i, node in enumerate(nodes)

@@ -18,7 +18,9 @@ def test_login_keeps_what_works(manager, samples, monkeypatch):
     monkeypatch.setattr(
         machine.Client,
         "from_context",
-        lambda context, patience_s: Client(context.url, context.token, transport=httpx.MockTransport(manager)),
+        lambda context, patience_s: Client(
+            context.url, context.token, transport=httpx.MockTransport(manager), insecure=True
+        ),
     )
     manager.on("GET", "nodes", [samples.node("n0")])
     manager.on("GET", "whoami", samples.problem(401, "Not authenticated"), samples.token("ci"))

@@ -12,7 +12,8 @@ from waiting import until
 
 from ces_edge_agent.ports import Refused
 from ces_edge_agent.reconcilers import workers
-from ces_edge_agent.secrets import SecretsAway
+from ces_edge_agent.reconcilers.starts import VANISHED, VANISHED_EXIT
+from ces_edge_agent.secrets import SecretsAway, StartedBefore
 
 AWAY = SecretsAway("no manager answers")
 NEEDY = worker("a", secrets=["hub"])
@@ -47,6 +48,15 @@ async def test_one_that_is_gone_refuses_the_worker(node: WorkerNode) -> None:
     await running(node.reconciler, lambda: node.states() == {"a.1": "refused"})
     (status,) = node.reconciler.status.workers
     assert status.reason == "no secret hub in tenant red"
+    assert node.runtime.calls == []
+
+
+async def test_one_that_has_run_already_is_not_started_again_and_counts_as_vanished(node: WorkerNode) -> None:
+    node.withheld = StartedBefore("a has started on node n already")
+    node.want(NEEDY, generation=1)
+    await running(node.reconciler, lambda: node.states() == {"a.1": "exited"})
+    (status,) = node.reconciler.status.workers
+    assert (status.exit_code, status.reason) == (VANISHED_EXIT, VANISHED)
     assert node.runtime.calls == []
 
 

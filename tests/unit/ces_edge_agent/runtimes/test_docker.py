@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -16,6 +19,7 @@ from waiting import until
 from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_edge_agent.deadline import Deadline, boot_clock, deadline_file, make_deadline_file, write_deadline
 from ces_edge_agent.ports import Refused, RuntimeUnavailable
+from ces_edge_agent.runtimes import container_secrets
 from ces_edge_agent.runtimes.docker import DockerRuntime
 from ces_edge_agent.runtimes.engine import Engine, own_container, source_of
 from ces_edge_agent.runtimes.log_copier import LogCopier
@@ -23,6 +27,19 @@ from ces_edge_agent.runtimes.log_copier import LogCopier
 IMAGE = "python:3.11-slim"
 SOCKET = "/var/run/docker.sock"
 engine = pytest.mark.needs("engine")
+DIES = f"""
+import os, signal, sys
+from ces_edge_agent.runtimes import container_secrets
+from ces_edge_agent.runtimes.engine import Engine
+engine = Engine(None, "ces", sys.argv[1])
+options = engine.client.create_host_config(mounts=[container_secrets.mount()])
+made = engine.client.create_container("{IMAGE}", ["true"], name=engine.name("held"), host_config=options,
+    labels={{**engine.labels, "ces.role": "worker"}})
+mounts = engine.client.inspect_container(made["Id"])["Mounts"]
+with container_secrets.filled(engine, "{IMAGE}", "held", mounts, {{"token": b"marker"}}):
+    assert engine.find("held.secrets")["State"]["Running"]
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 def worker(*command: str, image: str | None = IMAGE, incarnation: int = 0) -> DesiredWorker:
@@ -339,3 +356,55 @@ async def test_a_worker_writes_its_folder_and_tmp_and_nothing_else(
             await runtime.stop(key, 0)
             await runtime.remove(key)
         client.images.remove(tag, force=True)
+
+
+@engine
+async def test_what_holds_secrets_until_a_worker_starts_ends_with_the_agent(runtime: DockerRuntime, name: str) -> None:
+    await runtime.ensure_sandbox(ENDPOINT)
+    dies = [sys.executable, "-c", DIES, name]
+    agent = await asyncio.to_thread(subprocess.run, dies, capture_output=True, text=True)
+    assert agent.returncode == -signal.SIGKILL, agent.stderr
+    held = Engine(None, "ces", name)
+
+    def ended() -> bool:
+        helper = held.find("held.secrets")
+        return helper is not None and not helper["State"]["Running"]
+
+    try:
+        await until(ended)
+    finally:
+        container_secrets.discard(held)
+        held.client.remove_container(held.name("held"), force=True, v=True)
+        held.close()
+
+
+FILLS = "i=0; while true; do i=$((i+1)); head -c 65536 /dev/zero >f$i; done"
+
+
+@engine
+async def test_a_container_that_keeps_too_much_is_ended_and_says_why(tmp_path: Path, name: str) -> None:
+    make_deadline_file(deadline_file(tmp_path))
+    write_deadline(deadline_file(tmp_path), Deadline("this", boot_clock() + 3600))
+    small = DockerRuntime(tmp_path, name, IMAGE, ["python:*"], disk=2**20)
+    await small.open()
+    try:
+        if small.confinement.disk != "measured":
+            pytest.skip("this engine limits it itself, or its volumes cannot be seen here")
+        await small.ensure_sandbox(ENDPOINT)
+        await small.start(worker("sh", "-c", FILLS))
+        async with asyncio.timeout(60):
+            while (status := (await small.workers())["a1.0"]).state != "exited":  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
+        assert (status.exit_code, status.reason) == (137, "disk limit exceeded: more than 1048576 bytes in its folder")
+        again = DockerRuntime(tmp_path, name, IMAGE, ["python:*"], disk=2**20)
+        await again.open()
+        assert (await again.workers())["a1.0"] == status
+        await again.close()
+        await small.remove("a1.0")
+        assert list((tmp_path / "overfull").iterdir()) == []
+    finally:
+        for key in await small.workers():
+            await small.stop(key, 0)
+            await small.remove(key)
+        await small.remove_sandbox("a1")
+        await small.close()

@@ -7,6 +7,8 @@ from manager_world import World, ring
 
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import AllocationState, JobState
+from ces_manager.jobs.job_views import job_view
+from ces_manager.measurements import Measurements
 
 NODES = ["a", "b", "c"]
 
@@ -47,6 +49,29 @@ def test_scope_task_restarts_only_the_one(world: World) -> None:
     assert record.state is J.RUNNING
     assert [a.incarnation for a in record.allocations] == [1, 2, 1]
     assert states(world, job) == [A.RUNNING, A.PENDING, A.RUNNING]
+
+
+def test_why_a_worker_starts_again_is_told_until_it_runs_also_while_its_start_waits(world: World) -> None:
+    job = world.submit(ring(restart={"scope": "task"}))
+    world.run(job, NODES)
+    world.tell(job, "exited", "w-1", exit_code=137, reason="out of memory")
+
+    def told() -> str | None:
+        with world.uow.read() as tx:
+            return job_view(tx, job, Measurements()).placement[1].reason
+
+    again = world.job(job).allocations[1]
+    for waits, said in (
+        (None, "out of memory"),
+        ("waits for its secrets: no manager answers", "out of memory; waits for its secrets: no manager answers"),
+        (None, "out of memory"),
+    ):
+        starting = WorkerStatus(allocation=again.id, incarnation=2, state="starting", reason=waits)
+        world.report(Status(node=again.node, generation=0, workers=[starting]))
+        assert told() == said
+        assert world.job(job).allocations[1].reason == "out of memory"
+    world.tell(job, "running", "w-1")
+    assert told() is None
 
 
 def test_a_gang_that_fails_because_a_peer_has_fallen_silent_uses_up_no_restart(world: World) -> None:

@@ -11,10 +11,13 @@ from urllib.parse import urlsplit
 import typer
 from rich.text import Text
 
+from ces_client.certificates import examine_certificates
+from ces_client.cli import session
 from ces_client.cli.output import Output, OutputOption, show, show_json
 from ces_client.client import Client
 from ces_client.context import Context, context_path, save_context
-from ces_client.doctor import examine
+from ces_client.doctor import Finding, examine
+from ces_client.errors import BadInput
 from ces_client.http import host_of
 from ces_client.trust import check_encrypted, find_authority, keep_authority
 from ces_client.view.tables import plain_table
@@ -58,9 +61,18 @@ def _confirm(fingerprint: str) -> bool:
     return typer.confirm("Does whoever runs it say the same?")
 
 
+def _certificates() -> list[Finding]:
+    """Nothing where no cluster is known."""
+    try:
+        found = examine_certificates(session.context())
+    except BadInput:
+        return []
+    return [found] if found is not None else []
+
+
 def doctor(output: OutputOption = Output.TABLE) -> None:
-    """Tell what this machine can do for CES: runtimes, networks, GPU."""
-    findings = examine()
+    """Tell what this machine can do for CES: runtimes, networks, GPU; and whether a certificate of its cluster ends."""
+    findings = [*examine(), *_certificates()]
     if output == Output.JSON:
         show_json({"findings": [asdict(finding) for finding in findings]})
         return

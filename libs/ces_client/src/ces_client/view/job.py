@@ -13,6 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from ces_client.view.confinement import confined_tasks
 from ces_client.view.formats import DASH, number, signal_name, since, span, state_text
 from ces_client.view.plan import flow_table, unenforced_note
 from ces_client.view.queue_status import reason_text, score_text, waiting_text
@@ -210,6 +211,7 @@ def job_facts(view: JobView, now: datetime) -> RenderableType:
         facts.append(("finished", f"{since(view.finished_at, now)} ago"))
     facts.append(("when cut off", view.disconnect))
     facts.append(("when preempted", view.preemption))
+    facts += [("confined", text) for text in confined_tasks(view.placement)]
     facts += [
         ("command", command) for command in sorted({" ".join(task.command) for task in view.placement}) if command
     ]

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ces_client.view.confinement import confinement_text
 from ces_client.view.formats import DASH, cpu_share, memory_share, rate, since, state_text
 from ces_client.view.queue_status import dominant_part, job_names, reason_text, start_text
 from ces_client.view.tables import fact_list, plain_table
@@ -154,6 +155,7 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
         ("architecture", node.arch or DASH),
         ("labels", ", ".join(f"{key}={value}" for key, value in sorted(node.labels.items())) or DASH),
         ("runtime", node.runtime),
+        ("confines", confinement_text(node.runtime, node.network, node.confinement)),
         ("network", node.network + (" (nothing is enforced)" if node.network == "none" else "")),
         ("address", f"{node.host_address}, workers in {node.subnet}"),
         ("last heard", DASH if node.last_heartbeat is None else f"{since(node.last_heartbeat, now)} ago"),

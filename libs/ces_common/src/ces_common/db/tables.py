@@ -23,6 +23,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from ces_common.db.types import Json, State, UtcTime
 from ces_common.jobfile import DEFAULT_TENANT, Flow, JobFile, Restart, Task
+from ces_common.messages.confinement import Confinement
 from ces_common.messages.events import QueueStatus, Reason
 from ces_common.messages.plans import FlowPlan
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
@@ -85,6 +86,7 @@ class NodeRow(Base):
     state: Mapped[str] = mapped_column(String(16))
     datasets: Mapped[list[str]] = mapped_column(Json(list[str]), default=list, server_default="[]")
     data_port: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
+    confinement: Mapped[Confinement | None] = mapped_column(Json(Confinement))
     link_keys: Mapped[list[str]] = mapped_column(Json(list[str]), default=list, server_default="[]")
     link_port: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     joined_at: Mapped[datetime] = mapped_column(UtcTime)
@@ -186,7 +188,8 @@ class JobRow(Base):
 
 class AllocationRow(Base):
     """One task on one node in one attempt; past attempts stay as history, also of nodes that were forgotten. ``cpu``: 0
-    while the job is suspended. ``being_started``: its agent says that it has been at it for a while."""
+    while the job is suspended. ``being_started``: its agent says that it has been at it for a while; ``waits``: for
+    what. ``reason``: why it ended, or, where it starts again, why it did before."""
 
     __tablename__ = "allocations"
     __table_args__ = (
@@ -206,6 +209,7 @@ class AllocationRow(Base):
     gpu: Mapped[int] = mapped_column(Integer)
     incarnation: Mapped[int] = mapped_column(Integer, default=1)
     being_started: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
+    waits: Mapped[str | None] = mapped_column(Text)
     state: Mapped[AllocationState] = mapped_column(State(AllocationState))
     exit_code: Mapped[int | None] = mapped_column(Integer)
     reason: Mapped[str | None] = mapped_column(Text)

@@ -12,6 +12,7 @@ from ces_common.fields import MAX_LABELS, Document, NodeName
 from ces_common.jobfile import DEFAULT_TENANT, FlowMode
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Id, PublicKey
+from ces_common.messages.confinement import Confinement
 from ces_common.messages.events import JobName, QueueStatusView, Reason
 from ces_common.messages.queries import PlanAnswer
 from ces_common.messages.records import LinkState
@@ -33,7 +34,8 @@ class Page(Message, Generic[T]):
 
 
 class TaskView(Message):
-    """A task with its current allocation, if it has one. ``cpu`` in millicores, ``memory`` in bytes."""
+    """A task with its current allocation, if it has one. ``cpu`` in millicores, ``memory`` in bytes. ``runtime``,
+    ``network`` and ``confinement`` are those of its node: what keeps its worker apart."""
 
     name: str
     rank: int
@@ -50,6 +52,9 @@ class TaskView(Message):
     exit_code: int | None = None
     reason: str | None = None
     progress: dict[str, Any] | None = None  # the last line of progress that it printed
+    runtime: str | None = None
+    network: str | None = None
+    confinement: Confinement | None = None
 
 
 class FlowView(Message):
@@ -186,6 +191,7 @@ class NodeView(Message):
     labels: dict[str, str] = {}
     runtime: str
     network: str
+    confinement: Confinement | None = None  # of its workers; None until its agent has told
     host_address: str
     subnet: str
     datasets: list[str] = []  # what jobs may read there

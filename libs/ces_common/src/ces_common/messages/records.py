@@ -13,6 +13,7 @@ from ces_common.disconnect import STOP, Disconnect
 from ces_common.jobfile import DEFAULT_TENANT, Flow, JobFile, Preemption, Restart, Task
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, ExitCode, Number, Port, Small
+from ces_common.messages.confinement import Confinement
 from ces_common.runtime import RuntimeKind
 from ces_common.shares import LinkKind, usable
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
@@ -37,6 +38,7 @@ class NodeRecord(Message):
     cordoned: bool = False
     datasets: list[str] = []  # what it offers to read
     data_port: Port = 0  # where, on a node without a data plane; 0: not known
+    confinement: Confinement | None = None  # of its workers; None until its agent has told
     link_keys: list[str] = []  # by which its links are encrypted; of two, the second is to replace the first
     link_port: Port = 0  # where its host takes their packets
     least_generation: Count = 0  # that its desired workers must have before any of them starts

@@ -16,6 +16,8 @@ from ces_common.messages.bounds import Id, Small
 MAX_VALUE: Final = 64 * 1024  # bytes of one secret
 GONE: Final = "gone"
 """Code of the refusal of secrets of which one is stored no more, so that waiting for it makes no sense."""
+STARTED: Final = "started"
+"""Code of the refusal of secrets of a worker that runs already, as its own agent has said."""
 
 
 def _decoded(value: object) -> bytes:

@@ -31,7 +31,7 @@ from ces_edge_agent.reconcilers.actions import (
 )
 from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
-from ces_edge_agent.secrets import SecretsAway
+from ces_edge_agent.secrets import SecretsAway, StartedBefore
 
 log = structlog.get_logger()
 OBSERVE_S = 0.5  # how often workers are observed without a hint; an exit is noticed by that
@@ -41,8 +41,8 @@ STOPPED_EXIT = 143  # as of a program that SIGTERM ended
 
 
 class WorkerReconciler:
-    """``networked``: which allocations have their network. ``secrets``: gets those of a worker; raises Refused and
-    SecretsAway. ``changed`` is called whenever the status has changed."""
+    """``networked``: which allocations have their network. ``secrets``: gets those of a worker; raises Refused,
+    SecretsAway and StartedBefore. ``changed`` is called whenever the status has changed."""
 
     def __init__(
         self,
@@ -229,6 +229,8 @@ class WorkerReconciler:
                 log.info("a worker was prepared that must no longer start", worker=worker.key)
                 return
             await self._runtime.start(worker, secrets)
+        except StartedBefore as said:  # and nothing is left of it: it has vanished
+            log.warning("a worker that has run is gone", worker=worker.key, reason=str(said))
         except Refused as refusal:
             log.warning("a worker cannot be started", worker=worker.key, reason=str(refusal))
             self._refused[worker.key] = WorkerStatus(

@@ -11,7 +11,7 @@ import tarfile
 from typing import Any
 
 from docker.errors import APIError
-from docker.types import DriverConfig, Mount
+from docker.types import DriverConfig, Mount, Ulimit
 
 _VOLUME = "/worker"
 FOLDER = f"{_VOLUME}/home"  # within the volume, since an engine leaves the volume itself to root
@@ -24,13 +24,17 @@ def folder_of(image: dict[str, Any]) -> str:
     return FOLDER if named == "/" else str(named)
 
 
-def options(folder: str, memory: int, size: int | None) -> dict[str, Any]:
-    """For the engine: mounts for a worker with so much memory. ``size``: of its folder in bytes; None where the engine
-    cannot limit it. /tmp is memory of the worker's own; it takes half of it at most, so that a program that fills
-    it is told so and not killed."""
-    limit = DriverConfig("local", {"size": str(size)}) if size is not None else None
+def options(folder: str, memory: int, disk: int, limited: bool) -> dict[str, Any]:
+    """For the engine: mounts for a worker with so much memory. ``disk``: bytes of its folder, where the engine can
+    limit it, and of any one file. /tmp is memory of the worker's own; it takes half of it at most, so that a program
+    that fills it is told so and not killed."""
+    limit = DriverConfig("local", {"size": str(disk)}) if limited else None
     volume = Mount(_VOLUME if folder == FOLDER else folder, None, type="volume", driver_config=limit)
-    found: dict[str, Any] = {"read_only": True, "mounts": [volume]}
+    found: dict[str, Any] = {
+        "read_only": True,
+        "mounts": [volume],
+        "ulimits": [Ulimit(name="fsize", soft=disk, hard=disk)],
+    }
     if folder != _TMP:
         found["tmpfs"] = {_TMP: f"rw,exec,nosuid,nodev,mode=1777,size={memory // 2}"}
     return found

@@ -1,6 +1,9 @@
 """Secrets of containers, in memory. A volume that the engine keeps in memory is there as long as a running container
 has it, and only a running one can be given files there. So a helper holds it for the moment in which the files are
-written and the worker starts; afterwards it lives and ends with the worker, whether or not an agent runs."""
+written and the worker starts; afterwards it lives and ends with the worker, whether or not an agent runs.
+
+The helper reads what the agent sends it, which is nothing, and ends with the connection, that is, with the agent, too.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ from ces_edge_agent.runtimes.pause_containers import HARDENED
 FOLDER = "/run/secrets"
 _IN_MEMORY = {"type": "tmpfs", "device": "tmpfs", "o": "size=2m,mode=0555,nosuid,nodev,noexec"}
 _ROLE = "secrets"
-_HELPER_S = "600"  # after which one ends whose agent did not end it; longer than the engine may take
+# Ends with its input, and after two minutes where that stays open: longer than the engine may take.
+_HELPER = "trap exit TERM; exec 3<&0; (read line <&3; kill $$) & sleep 120 & wait $!"
 _MEMORY = 16 * 2**20
 _PIDS = 4
 
@@ -44,9 +48,10 @@ def filled(
         engine.delete(former["Id"], force=True)
     helper = client.create_container(
         image,
-        ["sleep", _HELPER_S],
+        ["sh", "-c", _HELPER],
         name=engine.name(helper_key),
         user="0:0",
+        stdin_open=True,
         labels={**engine.labels, "ces.role": _ROLE},
         host_config=client.create_host_config(
             network_mode="none",
@@ -59,9 +64,10 @@ def filled(
         ),
     )["Id"]
     try:
-        client.start(helper)
-        client.put_archive(helper, FOLDER, _archive(secrets))
-        yield
+        with engine.feeding(helper):
+            client.start(helper)
+            client.put_archive(helper, FOLDER, _archive(secrets))
+            yield
     finally:
         with suppress(DockerException, requests.RequestException):  # the worker may run, and the helper ends by itself
             engine.delete(helper, force=True)

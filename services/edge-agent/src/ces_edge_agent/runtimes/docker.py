@@ -8,24 +8,27 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import structlog
-from docker.errors import APIError, ImageNotFound, NotFound
+from docker.errors import APIError, NotFound
 from docker.types import DeviceRequest, LogConfig
 from requests.exceptions import ConnectionError as EngineConnectionError
 from requests.exceptions import ReadTimeout
 
 from ces_common.disconnect import outlives_s
+from ces_common.messages.confinement import Confinement
 from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_edge_agent import linux
 from ces_edge_agent.deadline import LEASE_OVER
 from ces_edge_agent.ports import NO_SECRETS, SECRETS_DIR, Refused, RuntimeUnavailable, SandboxNamespaces
 from ces_edge_agent.runtimes import container_disk, container_secrets
+from ces_edge_agent.runtimes.container_meter import ContainerMeter
 from ces_edge_agent.runtimes.cpu_meter import CpuMeter
+from ces_edge_agent.runtimes.disk_meter import DISK
 from ces_edge_agent.runtimes.engine import Engine, answering, explain
-from ces_edge_agent.runtimes.images import BadName, allowed, explicit, parse_image, parse_pattern
+from ces_edge_agent.runtimes.image_store import ImageStore
 from ces_edge_agent.runtimes.log_copier import LogCopier
 from ces_edge_agent.runtimes.log_folder import LogFolder
 from ces_edge_agent.runtimes.names import check_name
@@ -38,15 +41,15 @@ _THREADS = 32
 _KILL_PATIENCE_S = 10.0
 _LOG_PATIENCE_S = 5.0
 _ENGINE_LOG = LogConfig(type="json-file", config={"max-size": "100m", "max-file": "2"})
-_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _FOREIGN = "exec format error"  # a program for another architecture
+ALIVE = ("running", "paused")
 _STATES: dict[str, WorkerState] = {"running": "running", "paused": "paused"}
 
 
 class DockerRuntime:
     """``allowed_images``: patterns of the images that workers may use. ``pull``: whether an allowed image that
-    the engine lacks may be fetched. ``engine``: its URL; None follows DOCKER_HOST. ``disk``: bytes that a worker's
-    folder may hold, where the engine can limit it. Only containers with the labels of ``cluster`` and ``node`` are
+    the engine lacks may be fetched. ``engine``: its URL; None follows DOCKER_HOST. ``disk``: bytes that a worker
+    may keep. Only containers with the labels of ``cluster`` and ``node`` are
     ever touched."""
 
     enforced = frozenset({"cpu", "memory", "pids"})
@@ -60,22 +63,27 @@ class DockerRuntime:
         cluster: str = "ces",
         pull: bool = False,
         engine: str | None = None,
-        disk: int = 10 * 2**30,
+        disk: int = DISK,
     ) -> None:
         self.logs = LogFolder(state_dir.resolve() / "logs")
-        self._allowed = [parse_pattern(pattern) for pattern in allowed_images]
-        self._allowing = ", ".join(allowed_images)
-        self._pull = pull
         self._engine = Engine(engine, cluster, node)
+        self._images = ImageStore(self._engine, allowed_images, pull)
         self._sandbox_image = sandbox_image
         self._sandboxes = PauseContainers(self._engine, sandbox_image, state_dir.resolve())
         self._disk = disk
-        self._disk_limited = False
+        self._disk_limited = self._disk_measured = self._filtered = False
+        self._meter = ContainerMeter(self._engine, state_dir.resolve() / "overfull", disk)
         self._threads = ThreadPoolExecutor(_THREADS, "engine")
         self._starting: set[str] = set()
         self._copiers: dict[str, LogCopier] = {}
         self._ended: dict[str, WorkerStatus] = {}
         self._cpu = CpuMeter()
+
+    @property
+    def confinement(self) -> Confinement:
+        unlimited: Literal["measured", "unbounded"] = "measured" if self._disk_measured else "unbounded"
+        disk = "limited" if self._disk_limited else unlimited
+        return Confinement(user="own", filter=self._filtered, root="read-only", disk=disk)
 
     async def open(self) -> None:
         await self._call(self._open)
@@ -87,10 +95,10 @@ class DockerRuntime:
             if not self._engine.shares_kernel():
                 log.warning("the engine runs on another kernel: the lease is kept by the agent alone")
             self._disk_limited = container_disk.has_quota(self._engine.client)
-            if not self._disk_limited:
-                log.warning(
-                    "the engine's storage has no quotas: how much workers write to their folders is not limited"
-                )
+            self._disk_measured = self._meter.open() and not self._disk_limited
+            if not self._disk_limited and not self._disk_measured:
+                log.warning("how much workers keep is not bounded: the engine has no quotas, and the agent cannot look")
+            self._filtered = self._engine.filters_calls()
             container_secrets.discard(self._engine)
             for entry in self._engine.list("worker"):
                 if entry["State"] == "created":  # the agent ended before it started: it never ran
@@ -136,6 +144,8 @@ class DockerRuntime:
             # A container that was created but not started does not count: start is called again.
             there = {key: entry for key, entry in entries.items() if entry["State"] not in ("created", "removing")}
             found = {key: self._status(key, entry) for key, entry in there.items()}
+            if self._disk_measured:
+                self._meter.look({key: there[key]["Id"] for key, status in found.items() if status.state in ALIVE})
             for key, entry in there.items():
                 self._follow(key, entry["Id"], entry["Labels"])
         self._ended = {key: status for key, status in found.items() if status.state == "exited"}
@@ -151,7 +161,7 @@ class DockerRuntime:
             pid = self._engine.pid(entry["Id"]) or None
             return WorkerStatus(allocation=allocation, incarnation=incarnation, state=state, pid=pid)
         detail = self._engine.client.inspect_container(entry["Id"])["State"]
-        reason = detail["Error"] or None
+        reason = self._meter.reason(key) or detail["Error"] or None
         if detail["OOMKilled"] and detail["ExitCode"]:
             reason = "out of memory"
         lapsed = self._sandboxes.lapsed(allocation)
@@ -175,7 +185,7 @@ class DockerRuntime:
 
     def _prepare(self, worker: DesiredWorker) -> None:
         with answering(f"the image of worker {worker.key}"):
-            self._image(worker.image)
+            self._images.get(worker.image)
 
     async def start(self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS) -> None:
         if worker.key in self._starting:
@@ -202,7 +212,7 @@ class DockerRuntime:
         sandbox = self._engine.find(worker.allocation)
         if sandbox is None or not sandbox["State"]["Running"]:
             raise RuntimeUnavailable(f"allocation {worker.allocation} has no sandbox yet")
-        image, description = self._image(worker.image)
+        image, description = self._images.get(worker.image)
         folder = container_disk.folder_of(description)
         self._sandboxes.prepare(worker.allocation, outlives_s(worker.disconnect))
         for copier in [self._copiers[key] for key in self._copiers if key.startswith(f"{worker.allocation}.")]:
@@ -214,7 +224,7 @@ class DockerRuntime:
             "ces.job": worker.job_name,
             "ces.log-base": str(self.logs.end(worker.allocation)),
         }
-        options = container_disk.options(folder, worker.memory, self._disk if self._disk_limited else None)
+        options = container_disk.options(folder, worker.memory, self._disk, self._disk_limited)
         env = worker.env
         if worker.secrets:
             options["mounts"].append(container_secrets.mount())
@@ -247,34 +257,10 @@ class DockerRuntime:
             raise Refused(f"the engine does not accept the worker: {explain(error)}") from error
         return str(made["Id"])
 
-    def _image(self, image: str | None) -> tuple[str, dict[str, Any]]:
-        """The image's name and description, if workers may use it and the engine has it or can pull it. Raises
-        Refused."""
-        if not image:
-            raise Refused("the task names no image, which this node needs")
-        try:
-            name = parse_image(image)
-        except BadName as error:
-            raise Refused(str(error)) from error
-        if not allowed(name, self._allowed):
-            raise Refused(f"image {image} is not among those that this node allows: {self._allowing}")
-        image = explicit(image, name)
-        client = self._engine.client
-        with contextlib.suppress(ImageNotFound):
-            return image, client.inspect_image(image)
-        problem = "pulling is not allowed here"
-        if self._pull:
-            try:
-                client.pull(image)
-                return image, client.inspect_image(image)
-            except APIError as error:
-                problem = explain(error)
-        raise Refused(f"image {image} is not known to this node's engine and could not be pulled: {problem}")
-
     def _run(self, container: str, worker: DesiredWorker, secrets: Mapping[str, bytes]) -> None:
         client = self._engine.client
         detail = client.inspect_container(container)
-        missing = self._missing_program(container, detail["Config"])
+        missing = self._engine.missing_program(container, detail["Config"])
         try:
             if missing:
                 raise Refused(f"{missing}: no such program in image {worker.image}")
@@ -299,16 +285,6 @@ class DockerRuntime:
         if not worker.secrets:
             return contextlib.nullcontext()
         return container_secrets.filled(self._engine, self._sandbox_image, worker.key, detail["Mounts"], secrets)
-
-    def _missing_program(self, container: str, config: Mapping[str, Any]) -> str | None:
-        """The command's program, if it is not in the image. The engine's own message is less plain."""
-        if config["Entrypoint"] or not config["Cmd"]:
-            return None
-        program = str(config["Cmd"][0])
-        variables = dict(entry.partition("=")[::2] for entry in config["Env"] or [])
-        folders = variables.get("PATH", _DEFAULT_PATH).split(":")
-        candidates = [program] if "/" in program else [f"{folder}/{program}" for folder in folders]
-        return None if any(self._engine.has_file(container, path) for path in candidates) else program
 
     async def stop(self, key: str, grace_s: float) -> None:
         await self._call(self._stop, key, grace_s)
@@ -356,6 +332,7 @@ class DockerRuntime:
                 copier.close()
                 del self._copiers[key]
             self._engine.delete(found["Id"])
+            self._meter.forget(key)
             self._ended.pop(key, None)
 
     async def pause(self, key: str) -> None:

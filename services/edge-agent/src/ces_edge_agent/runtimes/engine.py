@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from docker.errors import APIError, DockerException, NotFound
 from ces_edge_agent.ports import RuntimeUnavailable
 
 _TIMEOUT_S = 60
+_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _OWN_HOSTNAME = re.compile(r"^(?:\S+ ){3}\S*/containers/([0-9a-f]{64})/\S*hostname /etc/hostname ", re.MULTILINE)
 
 
@@ -86,6 +87,15 @@ class Engine:
             self.client.remove_container(container, v=True, force=force)
         self._pids.pop(container, None)
 
+    @contextmanager
+    def feeding(self, container: str) -> Iterator[None]:
+        """While this lasts, and this process lives, the container's input stays open. Nothing is sent."""
+        stream = self.client.attach_socket(container, {"stdin": 1, "stream": 1})
+        try:
+            yield
+        finally:
+            vars(stream).get("_response", stream).close()  # where the library keeps the connection
+
     def pid(self, container: str) -> int:
         """Process id of a running container (cached); 0 if it has just ended."""
         pid = self._pids.get(container) or int(self.client.inspect_container(container)["State"]["Pid"])
@@ -95,6 +105,10 @@ class Engine:
     def shares_kernel(self) -> bool:
         """Whether containers run on this machine's kernel, and so on its clocks, not in a virtual machine."""
         return bool(self.client.version()["KernelVersion"] == os.uname().release)
+
+    def filters_calls(self) -> bool:
+        """Whether it keeps system calls from containers."""
+        return any("seccomp" in option for option in self.client.info().get("SecurityOptions") or [])
 
     def host_path(self, path: Path) -> str:
         """``path`` as the engine sees it, which differs if this process runs in one of its containers. Raises
@@ -115,6 +129,16 @@ class Engine:
         """Whether ``path`` exists in a container, running or not."""
         url = f"{self.client.base_url}/v{self.client.api_version}/containers/{container}/archive"
         return bool(self.client.head(url, params={"path": path}, timeout=_TIMEOUT_S).ok)
+
+    def missing_program(self, container: str, config: Mapping[str, Any]) -> str | None:
+        """The command's program, if it is not in the container. The engine's own message is less plain."""
+        if config["Entrypoint"] or not config["Cmd"]:
+            return None
+        program = str(config["Cmd"][0])
+        variables = dict(entry.partition("=")[::2] for entry in config["Env"] or [])
+        folders = variables.get("PATH", _DEFAULT_PATH).split(":")
+        candidates = [program] if "/" in program else [f"{folder}/{program}" for folder in folders]
+        return None if any(self.has_file(container, path) for path in candidates) else program
 
 
 def own_container(mountinfo: str) -> str | None:

@@ -53,10 +53,10 @@ def enter(record: WorkerRecord, secrets: Mapping[str, bytes]) -> None:
         linux.mount("sysfs", "/sys", "sysfs", _KERNEL)
     if hosts is not None:
         _bind(hosts, "/etc/hosts")
-    _make_dev(devices)
+    _make_dev(devices, record.memory)
     covers = dict.fromkeys((*_PRIVATE, *record.hide, *closed_folders(shown)), _CLOSED)
     if private_tmp(record.program, record.argv):
-        covers[_TMP] = _OPEN
+        covers[_TMP] = f"{_OPEN},size={record.memory // 2}"  # memory of its own, as containers have it
     covered = _arrange(covers, shown)
     for path in record.hide:
         if os.path.isfile(path):
@@ -125,14 +125,14 @@ def _devices(gpu: bool) -> dict[str, int]:
     return {path: os.open(path, os.O_PATH) for path in paths if os.path.exists(path) and not os.path.isdir(path)}
 
 
-def _make_dev(devices: dict[str, int]) -> None:
+def _make_dev(devices: dict[str, int], memory: int) -> None:
     linux.mount("tmpfs", "/dev", "tmpfs", linux.MS_NOSUID, "mode=755,size=64k")
     for path, fd in devices.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)
         Path(path).touch()
         _bind(fd, path, off=linux.ATTR_NODEV)
     os.mkdir("/dev/shm", 0o1777)  # noqa: S108
-    linux.mount("tmpfs", "/dev/shm", "tmpfs", _SCRATCH, "mode=1777")  # noqa: S108
+    linux.mount("tmpfs", "/dev/shm", "tmpfs", _SCRATCH, f"{_OPEN},size={memory}")  # noqa: S108
     for name, target in (("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
         os.symlink(f"/proc/self/{target}", f"/dev/{name}")
     linux.set_mount_attributes("/dev", on=linux.ATTR_RDONLY)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 import structlog
 
 from ces_common.disconnect import KEEP, outlives_s
+from ces_common.messages.confinement import REMEDY, Confinement
 from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_common.names import short_hash
@@ -25,15 +25,17 @@ from ces_edge_agent import linux
 from ces_edge_agent.deadline import deadline_file
 from ces_edge_agent.files import sync
 from ces_edge_agent.ports import NO_SECRETS, SECRETS_DIR, Refused, RuntimeUnavailable, SandboxNamespaces
-from ces_edge_agent.runtimes import log_file, record, secret_files, syscall_filter
+from ces_edge_agent.runtimes import log_file, record, secret_files, shim_signals, syscall_filter
 from ces_edge_agent.runtimes.cgroups import Group, hierarchies
 from ces_edge_agent.runtimes.cpu_meter import CpuMeter
+from ces_edge_agent.runtimes.disk_meter import DISK
 from ces_edge_agent.runtimes.isolation import private_tmp
 from ces_edge_agent.runtimes.log_folder import LogFolder
 from ces_edge_agent.runtimes.names import check_name
 from ces_edge_agent.runtimes.programs import SEARCH_PATH, closed_to_others, environment, resolve
 from ces_edge_agent.runtimes.sandboxes import Sandboxes
 from ces_edge_agent.runtimes.worker_users import DEFAULT_UIDS, WorkerUsers, parse_uids
+from ces_edge_agent.trees import remove_tree
 
 log = structlog.get_logger()
 PIDS = 1024
@@ -47,7 +49,8 @@ _SHIM = "import sys; sys.path.append(sys.argv[2]); from ces_edge_agent.runtimes.
 class ProcessRuntime:
     """``isolate`` (needs root) gives each allocation a network namespace. Workers of root's agent are confined:
     each has mounts and process ids of its own, and a user of ``uids``. ``hide``: files and folders that they do not
-    see, besides ``state_dir``. A worker's image is ignored; ``python`` in its command is the agent's interpreter."""
+    see, besides ``state_dir``. ``disk``: bytes that a worker may keep in its folder. A worker's image is ignored;
+    ``python`` in its command is the agent's interpreter."""
 
     def __init__(
         self,
@@ -57,10 +60,12 @@ class ProcessRuntime:
         cluster: str = "ces",
         hide: Sequence[Path] = (),
         uids: range = parse_uids(DEFAULT_UIDS),
+        disk: int = DISK,
     ) -> None:
         self._state = state_dir.resolve()
         self._isolate = isolate
         self._hide = [str(self._state), *(str(path.resolve()) for path in hide)]
+        self._disk = disk
         self._workers = self._state / "workers"
         self._users = WorkerUsers(self._state / "work", uids)
         self._sandboxes = Sandboxes(self._state / "sandboxes", f"{cluster}-{node}", isolate)
@@ -70,6 +75,21 @@ class ProcessRuntime:
         self._cpu = CpuMeter()
         self.enforced: frozenset[str] = frozenset()
         """Which of ``cpu``, ``memory`` and ``pids`` the kernel limits. If not ``memory``, the shim watches it."""
+
+    @property
+    def confinement(self) -> Confinement:
+        confined = self._confined
+        return Confinement(
+            user="own" if self._users.several else "shared",
+            filter=syscall_filter.available(),
+            root="read-only" if confined else "writable",
+            disk="measured" if confined else "unbounded",  # it could write elsewhere
+        )
+
+    @property
+    def _confined(self) -> bool:
+        """Whether workers get mounts and process ids of their own."""
+        return self._users.own or self._isolate
 
     async def open(self) -> None:
         try:
@@ -81,7 +101,7 @@ class ProcessRuntime:
         self.logs.create()
         self._workers.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._users.open()
-        if self._users.several and (closed := closed_to_others(environment())):
+        if self._users.own and (closed := closed_to_others(environment())):
             raise BadSetup(
                 f"workers run as users of their own, who may not read {closed[0]}, which the agent's Python needs: "
                 f"chmod -R o+rX {closed[0]}"
@@ -95,7 +115,7 @@ class ProcessRuntime:
         self._sandboxes.open()
         for directory in self._workers.iterdir():
             if directory.name.startswith("."):
-                shutil.rmtree(directory, ignore_errors=True)  # the agent ended before the record was complete
+                remove_tree(directory)  # the agent ended before the record was complete
             else:
                 self._adopt(directory)
 
@@ -104,14 +124,14 @@ class ProcessRuntime:
             return
         lock = record.claim(directory)
         if lock is None:
-            self._tell(directory, signal.SIGUSR2)  # repeat a pause or resume that may have been cut short
+            shim_signals.tell(directory, signal.SIGUSR2)  # repeat a pause or resume that may have been cut short
             return
         # We hold the claim, so no shim has started the worker, and a late one will not: it never ran and may be started
         # again. Renamed before it is deleted, since a shim finds its folder by name.
         discarded = tempfile.mkdtemp(prefix=f".{directory.name}.", dir=self._workers)
         os.rename(directory, discarded)
         os.close(lock)
-        shutil.rmtree(discarded, ignore_errors=True)
+        remove_tree(Path(discarded))
 
     async def close(self) -> None:
         """Shims and workers go on."""
@@ -129,7 +149,7 @@ class ProcessRuntime:
     async def remove_sandbox(self, allocation: str) -> None:
         def remove() -> None:
             self._sandboxes.remove(allocation)
-            shutil.rmtree(self._state / "work" / allocation, ignore_errors=True)
+            remove_tree(self._state / "work" / allocation)
 
         try:
             await asyncio.to_thread(remove)
@@ -178,7 +198,6 @@ class ProcessRuntime:
 
     def _vanished(self, directory: Path) -> record.Exit:
         """End what a shim left that was killed or could not write its exit record, and write that record for it."""
-        secret_files.remove(record.secrets_folder(directory))
         try:
             rebooted = record.WorkerRecord.load(directory).boot != linux.boot_id()
         except (OSError, ValueError):
@@ -192,6 +211,7 @@ class ProcessRuntime:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             group.remove()
+        remove_tree(record.secrets_folder(directory))
         ended = record.Exit(record.UNKNOWN_EXIT, reason, ended=time.time())
         with contextlib.suppress(OSError):  # on a full disk, say: the next look tries again
             record.write_exit(directory, ended)
@@ -201,7 +221,9 @@ class ProcessRuntime:
         return f"{_MARK}={short_hash(str(self._state))}/{key}"
 
     async def prepare(self, worker: DesiredWorker) -> None:
-        """There is nothing to fetch."""
+        """There is nothing to fetch. Secrets of workers that share a user would be each other's."""
+        if worker.secrets and not self.confinement.keeps_secrets:
+            raise Refused(f"only workers with a user of their own are given secrets, and here all share one: {REMEDY}")
 
     async def start(self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS) -> None:
         check_name(worker.allocation)
@@ -215,7 +237,7 @@ class ProcessRuntime:
             raise RuntimeUnavailable(f"worker {worker.key}: {error}") from error
         kind, _, text = answer.partition(": ")
         if kind != "running":
-            await self._ended(worker.key, _KILL_PATIENCE_S)
+            await shim_signals.ended(self._workers / worker.key, _KILL_PATIENCE_S)
             await self.remove(worker.key)  # the program never ran
             raise Refused(text) if kind == "refused" else RuntimeUnavailable(f"worker {worker.key}: {text or answer}")
         if worker.paused:
@@ -223,13 +245,13 @@ class ProcessRuntime:
 
     def _start(self, worker: DesiredWorker, secrets: Mapping[str, bytes]) -> str:
         directory = self._workers / worker.key
-        plan = self._plan(worker, directory)
+        plan = self._plan(worker)
         spare = Path(tempfile.mkdtemp(prefix=f".{worker.key}.", dir=self._workers))
         plan.save(spare)
         try:
             os.rename(spare, directory)
         except OSError:
-            shutil.rmtree(spare)
+            remove_tree(spare)
             if directory.exists():
                 return "running"  # another call was faster
             raise
@@ -249,7 +271,7 @@ class ProcessRuntime:
             return "running"  # it may have run: it must not be started again
         return answer or "failed: the shim ended before it began" + record.last_words(directory)
 
-    def _plan(self, worker: DesiredWorker, directory: Path) -> record.WorkerRecord:
+    def _plan(self, worker: DesiredWorker) -> record.WorkerRecord:
         folder, uid, gid = self._users.give(worker.allocation)
         env = {
             "PATH": f"{Path(sys.executable).parent}:{SEARCH_PATH}",
@@ -261,13 +283,12 @@ class ProcessRuntime:
         env[name] = value
         program, argv = resolve(worker.command, env["PATH"], folder)
         boxes = self._sandboxes if self._isolate else None
-        confined = self._users.several or self._isolate
+        confined = self._confined
         if confined and not private_tmp(program, argv):
             env.setdefault("TMPDIR", str(folder))
         secrets = None
         if worker.secrets:
-            secrets = secret_files.PRIVATE_FOLDER if confined else str(record.secrets_folder(directory))
-            env[SECRETS_DIR] = secrets
+            env[SECRETS_DIR] = secrets = secret_files.PRIVATE_FOLDER
         return record.WorkerRecord(
             key=worker.key,
             allocation=worker.allocation,
@@ -296,63 +317,19 @@ class ProcessRuntime:
             deadline=None if worker.disconnect == KEEP else str(deadline_file(self._state)),
             outlives_s=0.0 if worker.disconnect == KEEP else outlives_s(worker.disconnect),
             secrets=secrets,
+            disk=self._disk,
         )
 
     async def stop(self, key: str, grace_s: float) -> None:
         directory = self._directory(key)
-        if not self._tell(directory, signal.SIGTERM) or await self._ended(key, grace_s):
+        if not shim_signals.tell(directory, signal.SIGTERM) or await shim_signals.ended(directory, grace_s):
             return
-        self._tell(directory, signal.SIGUSR1)
-        if await self._ended(key, _KILL_PATIENCE_S):
+        shim_signals.tell(directory, signal.SIGUSR1)
+        if await shim_signals.ended(directory, _KILL_PATIENCE_S):
             return
-        self._tell(directory, signal.SIGKILL)  # it hangs; _status ends what it leaves behind
-        await self._ended(key, _KILL_PATIENCE_S)
+        shim_signals.tell(directory, signal.SIGKILL)  # it hangs; _status ends what it leaves behind
+        await shim_signals.ended(directory, _KILL_PATIENCE_S)
         await asyncio.to_thread(self._status, directory)
-
-    async def _ended(self, key: str, timeout_s: float) -> bool:
-        """Wait for the worker's shim to end; False if it took longer."""
-        watch = self._watch(self._directory(key))
-        if watch is None:
-            return True
-        loop = asyncio.get_running_loop()
-        done = asyncio.Event()
-        loop.add_reader(watch, done.set)
-        try:
-            async with asyncio.timeout(timeout_s):
-                await done.wait()
-        except TimeoutError:
-            return False
-        finally:
-            loop.remove_reader(watch)
-            os.close(watch)
-        return True
-
-    def _watch(self, directory: Path) -> int | None:
-        """A pidfd of the worker's shim; None if it has ended."""
-        pid = record.claimant(directory)
-        if pid is None:
-            return None
-        try:
-            fd = os.pidfd_open(pid)
-        except ProcessLookupError:
-            return None
-        if record.claimant(directory) == pid:  # not another process that was given this id meanwhile
-            return fd
-        os.close(fd)
-        return None
-
-    def _tell(self, directory: Path, number: signal.Signals) -> bool:
-        """Signal the worker's shim; False if it has ended."""
-        watch = self._watch(directory)
-        if watch is None:
-            return False
-        try:
-            signal.pidfd_send_signal(watch, number)
-        except ProcessLookupError:
-            return False
-        finally:
-            os.close(watch)
-        return True
 
     def _directory(self, key: str) -> Path:
         return self._workers / check_name(key)
@@ -360,18 +337,18 @@ class ProcessRuntime:
     async def remove(self, key: str) -> None:
         directory = self._directory(key)
         if record.claimant(directory) is None:
-            await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+            await asyncio.to_thread(remove_tree, directory)
 
     async def pause(self, key: str) -> None:
         directory = self._directory(key)
         if record.claimant(directory) is not None:
             (directory / "paused").touch()
-            self._tell(directory, signal.SIGUSR2)
+            shim_signals.tell(directory, signal.SIGUSR2)
 
     async def resume(self, key: str) -> None:
         directory = self._directory(key)
         (directory / "paused").unlink(missing_ok=True)
-        self._tell(directory, signal.SIGUSR2)
+        shim_signals.tell(directory, signal.SIGUSR2)
 
     async def usage(self) -> list[WorkerUsage]:
         return await asyncio.to_thread(self._all_usage)

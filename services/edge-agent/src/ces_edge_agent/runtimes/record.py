@@ -55,8 +55,11 @@ class WorkerRecord:
     """The deadline file; None if the worker goes on without a lease."""
     outlives_s: float = 0.0
     """For how long it goes on beyond the deadline."""
+    disk: int = 0
+    """Bytes that it may keep in its folder, and in any one file; 0 for no limit, as an agent of before has had it."""
     secrets: str | None = None
-    """The folder for its secrets, which the shim is given on its standard input; None where it has none."""
+    """The folder for its secrets in its own mounts, which the shim is given on its standard input; None where it has
+    none."""
 
     def save(self, directory: Path) -> None:
         write(directory / "worker.json", asdict(self))
@@ -149,7 +152,7 @@ def claimant(directory: Path) -> int | None:
 
 
 def secrets_folder(directory: Path) -> Path:
-    """Where the secrets of a worker lie that has no mounts of its own."""
+    """Where an agent of before has left the secrets of a worker without mounts of its own."""
     return directory / "secrets"
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import binascii
-import contextlib
 import json
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 PRIVATE_FOLDER = "/run/secrets"
 """Where a worker with mounts of its own finds them: in memory, and gone with its mounts."""
@@ -41,11 +39,3 @@ def write(folder: str, secrets: Mapping[str, bytes], uid: int, gid: int) -> None
             file.write(value)
         os.chown(path, uid, gid)
     os.chown(folder, uid, gid)
-
-
-def remove(folder: Path) -> None:
-    """Nothing happens where there is none."""
-    with contextlib.suppress(FileNotFoundError):
-        for name in os.listdir(folder):
-            os.unlink(folder / name)
-        os.rmdir(folder)

@@ -2,7 +2,7 @@
 
 It claims the worker, starts its program (in the sandbox's network namespace, with mounts, process ids, a user and a
 control group of its own, and fewer system calls), copies its output to the allocation's log, and records how it ended.
-Secrets of the worker come on standard input, and are gone from the disk before the record of its end is there.
+Secrets of the worker come on standard input, and go from there into the memory that its own mounts show.
 The agent controls it by signals: SIGTERM asks the program to end, SIGUSR1 kills it, SIGUSR2 applies the ``paused``
 mark. When the lease has run out, the shim ends the program, whether or not an agent runs. One line on standard output
 tells the agent how the start went: ``running``, ``refused: why`` (the program cannot be executed) or ``failed: why``.
@@ -25,12 +25,14 @@ from ces_edge_agent import linux
 from ces_edge_agent.deadline import LAST_GRACE_S, LEASE_OVER, LeaseWatch, boot_clock
 from ces_edge_agent.runtimes import isolation, record, secret_files, syscall_filter
 from ces_edge_agent.runtimes.cgroups import Group
+from ces_edge_agent.runtimes.disk_meter import DiskMeter
 from ces_edge_agent.runtimes.log_file import LogFile
 
 _WATCH_S = 0.5  # how often the lease is checked, and memory if the kernel does not limit it
 _DRAIN_S = 2.0
 _SIGNALS = (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 _NEVER_RAN = 127
+_TOO_LARGE = 128 + signal.SIGXFSZ
 
 
 class Shim:
@@ -51,6 +53,7 @@ class Shim:
         self._lease = (
             LeaseWatch(Path(worker.deadline), worker.boot, outlives_s=worker.outlives_s) if worker.deadline else None
         )
+        self._disk = DiskMeter([worker.folder], worker.disk, _below_here) if worker.disk else None
         self._kill_at: float | None = None  # on the boot clock; None while the lease holds
 
     def run(self, report: Callable[[str], None]) -> None:
@@ -116,7 +119,7 @@ class Shim:
         poll.register(wake, select.POLLIN)
         poll.register(output, select.POLLIN)
         measured = "memory" not in self._enforced
-        watching = measured or self._lease is not None
+        watching = measured or self._lease is not None or self._disk is not None
         watched = 0.0
         while self._status is None:
             for fd, _ in poll.poll(_WATCH_S * 1000 if watching else None):
@@ -129,6 +132,7 @@ class Shim:
                 watched = time.monotonic()
                 if measured:
                     self._watch_memory()
+                self._watch_disk()
                 self._watch_lease()
 
     def _on_signal(self, number: int) -> None:
@@ -172,10 +176,18 @@ class Shim:
                 os.kill(pid, signal.SIGKILL)
 
     def _watch_memory(self) -> None:
-        used = linux.resident(linux.descendants(self._program)) + linux.resident([self._program])
-        if used > self._worker.memory and not self._stopping:
-            self._reason = f"out of memory: {used} bytes in use, {self._worker.memory} allowed"
-            self._stopping = True
+        used = linux.resident([self._program, *linux.descendants(self._program)])
+        if used > self._worker.memory:
+            self._end(f"out of memory: {used} bytes in use, {self._worker.memory} allowed")
+
+    def _watch_disk(self) -> None:
+        if self._disk is not None and (problem := self._disk.look()):
+            self._end(problem)
+
+    def _end(self, reason: str) -> None:
+        """End the program for what it has done, unless it is about to end for another reason."""
+        if not self._stopping:
+            self._reason, self._stopping = reason, True
             self._kill()
 
     def _watch_lease(self) -> None:
@@ -204,8 +216,7 @@ class Shim:
         return bool(data)
 
     def _finish(self, output: int) -> None:
-        """End the program's descendants, remove its secrets, and copy the rest of their output."""
-        secret_files.remove(record.secrets_folder(self._directory))
+        """End the program's descendants, and copy the rest of their output."""
         deadline = time.monotonic() + _DRAIN_S
         with contextlib.suppress(ChildProcessError):
             while time.monotonic() < deadline:
@@ -229,8 +240,15 @@ class Shim:
             reason = f"out of memory: more than {self._worker.memory} bytes"
         if code < 0:
             code = 128 - code
+        if code == _TOO_LARGE and self._worker.disk:
+            reason = reason or f"disk limit exceeded: a file of more than {self._worker.disk} bytes"
         lapsed = self._kill_at is not None
         return record.Exit(code, reason or (LEASE_OVER if lapsed else None), started, time.time(), lapsed)
+
+
+def _below_here() -> list[int]:
+    """All processes of the worker, also those whose parents have ended."""
+    return linux.descendants(os.getpid())
 
 
 def _wakeups() -> int:
@@ -271,12 +289,14 @@ def _become(
         if worker.confined:
             isolation.enter(worker, secrets)
         elif worker.secrets is not None:
-            secret_files.write(worker.secrets, secrets, worker.uid, worker.gid)
+            raise PermissionError("secrets are for workers with mounts of their own")
         null = os.open("/dev/null", os.O_RDONLY)
         os.dup2(null, 0)
         os.dup2(output_end, 1)
         os.dup2(output_end, 2)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if worker.disk:
+            _limit_files(worker.disk)
         linux.drop_privileges(worker.uid, worker.gid, groups)
         linux.die_with_parent(signal.SIGKILL)
         os.chdir(worker.folder)
@@ -292,6 +312,13 @@ def _become(
     except OSError as error:
         os.write(ready_end, f"refused: {worker.argv[0]}: {error.strerror}".encode())
     os._exit(126)
+
+
+def _limit_files(size: int) -> None:
+    """No file of this process, or of those that come of it, grows larger."""
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = size if most == resource.RLIM_INFINITY else min(size, most)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
 def main(folder: str) -> None:

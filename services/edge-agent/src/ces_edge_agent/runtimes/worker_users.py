@@ -49,12 +49,18 @@ class WorkerUsers:
         self._folder = folder
         self._uids = uids
         self._lock = threading.Lock()
-        self.several = os.geteuid() == 0
+        self.own = os.geteuid() == 0
+        """Whether workers run as other users than the agent."""
+
+    @property
+    def several(self) -> bool:
+        """Whether each worker has a user of its own."""
+        return self.own and len(self._uids) > 1
 
     def open(self) -> None:
         """Raises BadSetup where this agent is root and yet cannot give workers a user of their own."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not self.several:
+        if not self.own:
             return
         held = linux.capabilities()
         missing = [name for name, bit in _NEEDED.items() if not held >> bit & 1]
@@ -80,7 +86,7 @@ class WorkerUsers:
     def give(self, allocation: str) -> tuple[Path, int, int]:
         """The allocation's folder, user and group. Raises OSError."""
         folder = self._folder / allocation
-        if not self.several:
+        if not self.own:
             folder.mkdir(exist_ok=True, mode=0o700)
             return folder, os.geteuid(), os.getegid()
         with self._lock:

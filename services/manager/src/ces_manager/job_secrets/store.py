@@ -18,6 +18,7 @@ from ces_manager.paging import secret_cursor
 
 MAX_OF_TENANT = 256
 NO_KEY = "this manager has no key to encrypt secrets: name a file with one as CES_SECRETS_KEY_FILE, and restart it"
+_SHOWN = select(SecretRow.tenant, SecretRow.name, SecretRow.updated_at, SecretRow.updated_by)
 
 
 def put_secret(tx: WriteTx, keys: SecretKeys | None, tenant: str, name: str, value: bytes, by: str) -> SecretView:
@@ -47,18 +48,18 @@ def remove_secret(tx: WriteTx, tenant: str, name: str) -> SecretView:
 
 
 def list_secrets(tx: ReadTx, *, tenants: Collection[str] | None, cursor: str | None, limit: int) -> Page[SecretView]:
-    """In the order of tenants and names. ``tenants``: whose; None for all."""
+    """In the order of tenants and names. ``tenants``: whose; None for all. What is sealed stays in the database."""
     place = tuple_(SecretRow.tenant, SecretRow.name)
-    query = select(SecretRow).order_by(SecretRow.tenant, SecretRow.name).limit(limit + 1)
+    query = _SHOWN.order_by(SecretRow.tenant, SecretRow.name).limit(limit + 1)
     if tenants is not None:
         query = query.where(SecretRow.tenant.in_(tenants))
     seen = secret_cursor(cursor)
     if seen is not None:
         query = query.where(place > tuple_(*seen))
-    rows = tx.session.scalars(query).all()
-    page = rows[:limit]
+    rows = tx.session.execute(query).all()
+    page = [SecretView.model_validate(row, from_attributes=True) for row in rows[:limit]]
     last = f"{page[-1].tenant}/{page[-1].name}" if len(rows) > limit else None
-    return Page[SecretView](items=[_view(row) for row in page], next=last)
+    return Page[SecretView](items=page, next=last)
 
 
 def reseal(tx: WriteTx, keys: SecretKeys) -> int:

@@ -22,18 +22,21 @@ from ces_manager.measurements import Measurements
 from ces_manager.paging import job_cursor
 from ces_manager.queue.status import with_holder_names
 
+_OF_NODE = ("runtime", "network", "confinement")
+
 
 def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collection[str] | None = None) -> JobView:
     """``tenants``: whose jobs are named where it waits for them; None for all. Raises NotFound."""
     row = job_row(tx, job)
     allocations = allocations_of(tx, [row])[row.id]
     by_task = {allocation.task: allocation for allocation in allocations}
+    nodes = _nodes_of(tx, allocations)
     queue_status = row.queue_status if row.state in JOB_WAITS else None
     return JobView(
         **spec_fields(tx, [row.id], JobView)[row.id] | _summary(row, allocations).model_dump(),
         waiting=row.waiting,
         queue_status=None if queue_status is None else with_holder_names(tx, [queue_status], tenants)[0],
-        placement=[_task_view(task, by_task.get(task.name), measurements) for task in row.tasks],
+        placement=[_task_view(task, by_task.get(task.name), nodes, measurements) for task in row.tasks],
         flows=_flow_views(tx, row.flows, reservations_of(tx, [row])[row.id], measurements, row.started_at),
     )
 
@@ -91,10 +94,20 @@ def _summary(row: JobRow, allocations: Sequence[AllocationRow]) -> JobSummary:
     )
 
 
-def _task_view(task: Task, allocation: AllocationRow | None, measurements: Measurements) -> TaskView:
+def _nodes_of(tx: ReadTx, allocations: Sequence[AllocationRow]) -> dict[str, NodeRow]:
+    """Without those that were forgotten."""
+    names = {allocation.node for allocation in allocations}
+    found = tx.session.scalars(select(NodeRow).where(NodeRow.name.in_(names))) if names else ()
+    return {node.name: node for node in found}
+
+
+def _task_view(
+    task: Task, allocation: AllocationRow | None, nodes: Mapping[str, NodeRow], measurements: Measurements
+) -> TaskView:
     view = TaskView.model_validate(task, from_attributes=True)
     if allocation is None:
         return view
+    node = nodes.get(allocation.node)
     return view.model_copy(
         update={
             "allocation": allocation.id,
@@ -103,8 +116,9 @@ def _task_view(task: Task, allocation: AllocationRow | None, measurements: Measu
             "state": allocation.state,
             "incarnation": allocation.incarnation,
             "exit_code": allocation.exit_code,
-            "reason": allocation.reason,
+            "reason": "; ".join(filter(None, (allocation.reason, allocation.waits))) or None,
             "progress": measurements.progress(allocation.node, allocation.id),
+            **({} if node is None else {name: getattr(node, name) for name in _OF_NODE}),
         }
     )
 

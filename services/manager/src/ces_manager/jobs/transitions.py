@@ -137,6 +137,7 @@ def _member_step(tx: WriteTx, job: JobRow, row: AllocationRow, step: MemberStep)
     member = step.member
     row.state, row.incarnation = member.state, member.incarnation
     row.exit_code, row.reason = member.exit_code, member.reason
+    row.waits = None
     if member.state is AllocationState.STOPPING:
         row.stopping_since = tx.version
     emit_allocation(tx, job.id, row, step.previous)

@@ -32,6 +32,7 @@ _ON_NODES = (
         AllocationRow.exit_code,
         AllocationRow.reason,
         AllocationRow.being_started,
+        AllocationRow.waits,
         JobRow.state.label("job_state"),
     )
     .join(JobRow, JobRow.id == AllocationRow.job)
@@ -66,8 +67,8 @@ def take_reports(tx: WriteTx, statuses: Sequence[Status]) -> None:
     for news in found:
         for allocation, begun in news.begun.items():
             tx.session.get_one(AllocationRow, allocation).being_started = begun
-        for allocation, reason in news.waits.items():
-            tx.session.get_one(AllocationRow, allocation).reason = reason
+        for allocation, what in news.waits.items():
+            tx.session.get_one(AllocationRow, allocation).waits = what
         for job in news.moved:
             moved[job].append(news)
     away = tx.session.scalars(_AWAY).all() if any(map(_tells_of_failure, found)) else ()
@@ -112,7 +113,7 @@ def _news_of(tx: ReadTx, status: Status, allocations: Sequence[Any]) -> News:
             news.begun[row.id] = now
         reason = being_started.get((row.id, row.incarnation))
         told = None if reason is None else storable(reason, lifecycle.MAX_REASON)
-        if now and told != row.reason:
+        if told != row.waits:
             news.waits[row.id] = told
     return news
 

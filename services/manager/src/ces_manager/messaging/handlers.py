@@ -12,6 +12,7 @@ from ces_common import subjects
 from ces_common.bus.port import Bus, Delivery, Message, Reject, RemoteError, Retry
 from ces_common.db import UNAVAILABLE, WriteTx, cause_of
 from ces_common.fault_points import fault_point
+from ces_common.messages.confinement import ConfinementReport
 from ces_common.messages.events import MalformedEvent, NetworkPreparing, NetworkReady, PlanRefused, parse_event
 from ces_common.messages.plans import PlanProposed, PreemptionProposed, ResizeProposed, RevisionProposed
 from ces_common.messages.queries import SnapshotQuery
@@ -29,7 +30,7 @@ from ces_manager.messaging.peers import Beat
 from ces_manager.messaging.progress_intake import ProgressIntake
 from ces_manager.messaging.report_intake import ReportIntake
 from ces_manager.messaging.snapshot import Snapshots
-from ces_manager.nodes import datasets, link_reports
+from ces_manager.nodes import confinements, datasets, link_reports
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.plans import commit, preemption, resize, revision
 from ces_manager.plans.refusal import note_refusal
@@ -93,6 +94,13 @@ class Messaging:
         self._data = ReportIntake(
             database, "data", DataReport.model_validate_json, datasets.with_news, datasets.take_reports
         )
+        self._confinements = ReportIntake(
+            database,
+            "confinement",
+            ConfinementReport.model_validate_json,
+            confinements.with_news,
+            confinements.take_reports,
+        )
 
     async def start(self, streams_made: Callable[[], Awaitable[None]] | None = None) -> None:
         """Begin to hear nodes and to answer questions, which needs no stream; once ``streams_made`` is through, also to
@@ -106,6 +114,7 @@ class Messaging:
         await self._bus.subscribe(subjects.reports("status"), self._statuses.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("links"), self._links.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("data"), self._data.heard, queue=SERVICE)
+        await self._bus.subscribe(subjects.reports("confinement"), self._confinements.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("progress"), self._progress.heard)
         if streams_made is not None:
             await streams_made()

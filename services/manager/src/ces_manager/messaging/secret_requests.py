@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from ces_common import subjects
 from ces_common.bus.port import Bus, Message, RemoteError
-from ces_common.messages.secrets import GONE, SecretsQuery, TaskSecrets
+from ces_common.messages.secrets import GONE, STARTED, SecretsQuery, TaskSecrets
 from ces_common.natsauth.sealing import seal
 from ces_common.rates import SenderRate
 from ces_manager.database import Database
 from ces_manager.errors import Forbidden, NotFound
-from ces_manager.job_secrets.delivery import REQUEST_BURST, REQUESTS_PER_S, parcel_for
+from ces_manager.job_secrets.delivery import REQUEST_BURST, REQUESTS_PER_S, Started, parcel_for
 from ces_manager.job_secrets.keys import SecretKeys, Unreadable
 from ces_manager.messaging.answers import answering, problem_of
 
@@ -33,6 +33,8 @@ async def serve_secrets(bus: Bus, database: Database, keys: SecretKeys | None, q
                 parcel = await database.read(lambda tx: parcel_for(tx, keys, node, query))
             except NotFound as error:
                 raise RemoteError(GONE, error.detail) from error
+            except Started as error:
+                raise RemoteError(STARTED, str(error)) from error
             except Forbidden as error:
                 raise RemoteError("refused", error.detail) from error
             except Unreadable as error:

@@ -25,7 +25,7 @@ _WORKERS = (
         AllocationRow.node,
         AllocationRow.job,
         AllocationRow.being_started,
-        AllocationRow.reason,
+        AllocationRow.waits,
         JobRow.state.label("job_state"),
     )
     .join(JobRow, (JobRow.id == AllocationRow.job) & (JobRow.attempt == AllocationRow.attempt))
@@ -53,7 +53,7 @@ class PendingWorker:
     node: str
     job: str
     being_started: bool
-    reason: str | None
+    waits: str | None
     job_state: JobState
 
 
@@ -115,7 +115,7 @@ def judge(
     def start(job: str, stamp: Hashable, workers: Sequence[PendingWorker]) -> Step:
         there = sorted({worker.node for worker in workers} & nodes.keys())
         begun = [worker for worker in workers if worker.being_started]
-        said = next((f"{each.task} on {each.node} {each.reason}" for each in begun if each.reason), None)
+        said = next((f"{each.task} on {each.node} {each.waits}" for each in begun if each.waits), None)
         responsible = [compute_ctl, *(nodes[name] for name in there)]
         return Step(stamp, responsible, bool(begun), job in hindered, said)
 

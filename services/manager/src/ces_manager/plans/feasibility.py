@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from ces_common.jobfile import Flow, Task
+from ces_common.messages.confinement import Confinement, keeps_secrets, why_no_secrets
 from ces_common.messages.plans import FlowPlan
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 
@@ -26,6 +27,7 @@ class ResidualNode:
     memory: int
     gpu: int
     datasets: Collection[str] = ()  # that it offers
+    confinement: Confinement | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,8 @@ def _nodes(tasks: Sequence[Task], assignments: Mapping[str, str], residual: Resi
         for key, value in task.labels.items():
             if node.labels.get(key) != value:
                 yield f"{task.name} asks for label {key}={value}, which node {name} does not have"
+        if task.secrets and not keeps_secrets(node.confinement):
+            yield f"{task.name} asks for secrets, and node {name} {why_no_secrets(node.confinement)}"
         cpu[name] += task.cpu
         memory[name] += task.memory
         gpu[name] += task.gpu

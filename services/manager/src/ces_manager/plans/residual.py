@@ -52,6 +52,7 @@ def residual_of(tx: ReadTx, nodes: Collection[str], links: Collection[Hop]) -> R
             node.memory - memory,
             node.gpu - gpu,
             node.datasets,
+            node.confinement,
         )
     if not links:
         return Residual(node_rooms)

@@ -1,7 +1,8 @@
-"""Print what packages need from outside CES, one requirement per line: an image layer of these alone stays cached
-while only CES's own code changes.
+"""Print what packages need from outside CES, one requirement per line: for the locks.
 
-    python requirements.py libs/ces_common[db,tls] services/manager
+    python requirements.py ./libs/ces_common[db,tls] ./services/manager hatchling
+
+An argument that is no folder is a requirement itself.
 """
 
 import re
@@ -21,4 +22,4 @@ def requirements(folder: str, extras: list[str]) -> list[str]:
 if __name__ == "__main__":
     for argument in sys.argv[1:]:
         folder, *extras = re.split(r"[\[\],]+", argument.rstrip("]"))
-        print("\n".join(requirements(folder, extras)))
+        print("\n".join(requirements(folder, extras) if "/" in folder else [argument]))
