@@ -69,6 +69,7 @@ class WorkerReconciler:
         self._waits: dict[str, str] = {}  # and what it waits for
         self._graces: dict[str, float] = {}  # of workers that have one of their own, by key
         self._tasks: set[asyncio.Task[None]] = set()
+        self._kept: frozenset[str] | None = None  # the jobs whose checkpoints were kept last
         self._status = Status(node=node, generation=0)
 
     @property
@@ -113,6 +114,16 @@ class WorkerReconciler:
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
         self._report(document, busy)
+        await self._tidy(document)
+
+    async def _tidy(self, document: DesiredCompute | None) -> None:
+        """Once nothing else is alive, checkpoints of jobs that are over can go."""
+        if document is None or self._status.generation != document.generation:
+            return
+        kept = frozenset(document.checkpoints)
+        if kept != self._kept:
+            await self._runtime.keep_checkpoints(kept)
+            self._kept = kept
 
     def _with_vanished(
         self, desired: Collection[DesiredWorker], observed: Mapping[str, WorkerStatus], busy: Mapping[str, Action]
