@@ -9,7 +9,7 @@ import yaml
 from pydantic import TypeAdapter
 from pydantic.fields import FieldInfo
 
-from ces_common.jobfile import Document
+from ces_common.fields import Document
 from ces_common.quantities import format_bandwidth, format_cpu, format_duration, format_memory
 from generator.markdown import code, default_text, quantity, table, type_text
 

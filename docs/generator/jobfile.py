@@ -4,19 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ces_common.jobfile import (
-    Constraints,
-    Document,
-    Edge,
-    Flows,
-    Input,
-    JobFile,
-    Range,
-    Resources,
-    Restart,
-    Secret,
-    TaskGroup,
-)
+from ces_common.elastic import Elastic, Workers
+from ces_common.fields import Document
+from ces_common.jobfile import Constraints, Edge, Flows, Input, JobFile, Range, Resources, Restart, Secret, TaskGroup
 from generator import fields
 from generator.words import JOB_FIELDS
 
@@ -30,6 +20,8 @@ PARTS: dict[str, type[Document]] = {
     "`flows.edges[]`": Edge,
     "`flows.inputs[]`": Input,
     "`bandwidth` (of `flows`, an edge, or an input)": Range,
+    "`elastic`": Elastic,
+    "`elastic.workers`": Workers,
     "`restart`": Restart,
 }
 

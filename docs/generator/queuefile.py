@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ces_common.jobfile import Document
+from ces_common.fields import Document
 from ces_common.queuefile import ClusterShares, QueueFile, TenantEntry, Weights
 from generator import fields
 from generator.words import QUEUE_FIELDS

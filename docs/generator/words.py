@@ -51,6 +51,7 @@ SETTINGS = {
     "CES_QUEUE_POLICY": "What decides over the queue: `ces-multi`, or a policy that an installed package adds.",
     "CES_QUEUE_RECORD": "File that gets a line of JSON for each cycle of the queue: its inputs and its decisions. "
     "It grows without end.",
+    "CES_RESIZE_S": "Least seconds between two changes of a malleable job's size, but to make room for a waiting one.",
     "CES_REFILL_S": "Least seconds between two attempts to give running flows bandwidth that has become free.",
     "CES_PATHS": "Number of shortest simple paths that flows of new jobs may choose from; 0: only hop-shortest ones.",
     "CES_POLICY": "File with the policy of a learned solver; left out, the one that ships with CES (`default`: none).",
@@ -171,6 +172,17 @@ JOB_FIELDS = {
     "Input.datasets": ("What is read; left out, all that the node offers.", "datasets: [mnist]"),
     "Range.min": ("Guaranteed; the job waits until there is room for it.", "min: 10Mbit"),
     "Range.max": ("Never exceeded. What is given lies in between.", "max: 50Mbit"),
+    "JobFile.elastic": ("The job has no fixed size: [CES decides it](malleable.md), and changes it.", ""),
+    "Elastic.group": ("The group of tasks whose number is decided; leave out its `replicas`.", "group: worker"),
+    "Elastic.workers": ("All sizes in a range; or give `sizes`.", "workers: {min: 1, max: 8}"),
+    "Elastic.sizes": ("The sizes that are allowed, rising; or give `workers`.", "sizes: [1, 2, 4, 8]"),
+    "Elastic.grace": (
+        "How long workers have to write a checkpoint when the size changes: SIGTERM at its beginning, SIGKILL at its "
+        "end; a minute at most.",
+        "grace: 30s",
+    ),
+    "Workers.min": ("The job waits until there is room for so many.", "min: 2"),
+    "Workers.max": ("It never has more.", "max: 8"),
     "Restart.policy": ("Whether a failed worker is started again.", "policy: never"),
     "Restart.max": ("How often in a job's life, all workers together.", "max: 3"),
     "Restart.scope": ("`gang`: all workers of the job start again; `task`: only the failed one.", "scope: task"),

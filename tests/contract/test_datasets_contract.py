@@ -10,7 +10,7 @@ from manager_world import World, full_mesh
 from world_audit import audit
 
 from ces_common.jobfile import JobFile
-from ces_common.messages.events import FlowPlan, PlanProposed
+from ces_common.messages.plans import FlowPlan, PlanProposed
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.reports import DataReport
 from ces_manager.errors import Invalid

@@ -9,15 +9,8 @@ from manager_world import World, full_mesh, ring
 from world_audit import audit
 
 from ces_common.db.tables import EventRow
-from ces_common.messages.events import (
-    FlowPlan,
-    JobRevision,
-    PlanRevised,
-    RevisionProposed,
-    RevisionRejected,
-    ShortFlow,
-    parse_event,
-)
+from ces_common.messages.events import parse_event
+from ces_common.messages.plans import FlowPlan, JobRevision, PlanRevised, RevisionProposed, RevisionRejected, ShortFlow
 from ces_common.messages.reports import LinkReport, LinkStatus
 from ces_common.states import JobState
 from ces_manager.network import link_states

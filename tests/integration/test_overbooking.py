@@ -12,7 +12,7 @@ from databases import KINDS, new_database
 from manager_world import World, commit_all, full_mesh, ring
 from world_audit import audit
 
-from ces_common.messages.events import PlanProposed
+from ces_common.messages.plans import PlanProposed
 from ces_common.states import JobState
 
 NODES = ["a", "b"]

@@ -18,12 +18,8 @@ from ces_common import subjects
 from ces_common.bus.port import Bus, Delivery, Message
 from ces_common.db.outbox import mark_published, unpublished_events
 from ces_common.jobfile import JobFile
-from ces_common.messages.events import (
-    PlanProposed,
-    PlanRejected,
-    PreemptionProposed,
-    parse_event,
-)
+from ces_common.messages.events import parse_event
+from ces_common.messages.plans import PlanProposed, PlanRejected, PreemptionProposed
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.states import JobState
 from ces_core.queue.parameters import Parameters

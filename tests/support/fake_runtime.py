@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,13 +22,14 @@ class FakeHost:
     workers: dict[str, WorkerStatus] = field(default_factory=dict)
     desired: dict[str, DesiredWorker] = field(default_factory=dict)
     secrets: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    checkpoints: dict[str, str] = field(default_factory=dict)  # job -> what its worker last wrote
 
 
 class FakeRuntime:
     """Workers are entries in a table. Commands it understands: ``exit CODE``, ``print TEXT`` (then exit 0), ``reveal
-    SECRET`` (the same), ``hog`` (ends for want of memory), ``stubborn`` (ends by SIGKILL only); any other runs until it
-    is stopped or ``end`` is called. Programs and images in ``unknown`` are refused; while not ``available``, calls
-    raise RuntimeUnavailable."""
+    SECRET`` (the same), ``checkpoint TEXT`` (prints what the job's last one wrote, and writes), ``hog`` (ends for want
+    of memory), ``stubborn`` (ends by SIGKILL only); any other runs until it is stopped or ``end`` is called. Programs
+    and images in ``unknown`` are refused; while not ``available``, calls raise RuntimeUnavailable."""
 
     def __init__(self, state_dir: Path, host: FakeHost | None = None) -> None:
         self.host = host or FakeHost()
@@ -88,8 +89,18 @@ class FakeRuntime:
         elif program == "reveal":
             self.write(worker.allocation, f"{secrets[arguments[0]].decode()}\n")
             self.end(worker.key, 0)
+        elif program == "checkpoint":
+            before = self.host.checkpoints.get(worker.job, "")
+            self.write(worker.allocation, f"{before}\n" if worker.checkpoint else "no folder\n")
+            if worker.checkpoint:
+                self.host.checkpoints[worker.job] = arguments[0]
+            self.end(worker.key, 0)
         elif program == "hog":
             self.end(worker.key, 137, f"out of memory: more than {worker.memory} bytes")
+
+    async def keep_checkpoints(self, jobs: Collection[str]) -> None:
+        self._check()
+        self.host.checkpoints = {job: files for job, files in self.host.checkpoints.items() if job in jobs}
 
     async def stop(self, key: str, grace_s: float) -> None:
         self._check()

@@ -10,7 +10,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from manager_world import World, full_mesh, ring, sqlite_url
 
 from ces_common.disconnect import outlives_s
-from ces_common.messages.events import FlowPlan
+from ces_common.jobfile import JobFile
+from ces_common.messages.plans import FlowPlan
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.state_view import StateView
 from ces_common.states import JOB_PLACED, JobState
@@ -19,6 +20,16 @@ from ces_manager.jobs import commands, network_readiness
 from ces_manager.nodes import operations
 
 NODES = ["a", "b", "c"]
+
+
+def malleable(name: str = "malleable", low: int = 1, high: int = 4, **more: object) -> JobFile:
+    """A ring of workers that take half a core each."""
+    group = {"name": "w", "command": ["true"], "resources": {"cpu": "500m", "memory": "128Mi"}}
+    flows = {"topology": "ring", "bandwidth": {"min": "10Mbit", "max": "50Mbit"}}
+    elastic = {"group": "w", "workers": {"min": low, "max": high}}
+    return JobFile.model_validate({"name": name, "tasks": [group], "flows": flows, "elastic": elastic, **more})
+
+
 places = st.lists(st.sampled_from(NODES), min_size=1, max_size=3)
 nodes = st.sampled_from(NODES)
 pick = st.integers(0, 4)
@@ -58,6 +69,7 @@ class Actors(RuleBasedStateMachine):
         self.world.put_topology(full_mesh(NODES, "100Mbit"))
         for tasks, disconnect in ((2, "stop"), (3, "5m"), (3, "stop")):
             self.world.submit(ring(tasks=tasks, priority=10, preemption="suspend", disconnect=disconnect))
+        self.world.submit(malleable(priority=50))
 
     # users
 
@@ -74,6 +86,10 @@ class Actors(RuleBasedStateMachine):
         self.world.submit(
             ring(tasks=tasks, restart=restart, disconnect=disconnect, priority=priority, preemption=yields)
         )
+
+    @rule(low=st.integers(1, 2), disconnect=st.sampled_from(DISCONNECT), most=st.integers(0, 2))
+    def submit_malleable(self, low: int, disconnect: str, most: int) -> None:
+        self.world.submit(malleable(low=low, restart={"max": most}, disconnect=disconnect, preemption="suspend"))
 
     @rule(which=pick)
     def cancel(self, which: int) -> None:
@@ -150,10 +166,28 @@ class Actors(RuleBasedStateMachine):
             assert after.allocations == before.allocations
             assert [flow.number for flow in after.reserved] == [flow.number for flow in before.reserved]
 
+    @rule(which=pick, size=st.integers(1, 5), where=places, bandwidth=rates)
+    def resize(self, which: int, size: int, where: list[str], bandwidth: int) -> None:
+        for job in self.sized(which):
+            before = self.world.job(job)
+            reason = self.world.resize(job, size, where, bandwidth)
+            after = self.world.job(job)
+            if reason is not None:
+                assert after == before
+                continue
+            assert (after.state, after.attempt, after.size) == (JobState.RESIZING, before.attempt, before.size)
+            assert after.resizing is not None
+            assert after.resizing.size == size
+
+    def sized(self, which: int) -> list[str]:
+        """One of the malleable jobs, if there is one."""
+        found = [job.id for job in self.world.snapshot().jobs if job.size is not None]
+        return [found[which % len(found)]] if found else []
+
     @rule(which=pick, ready=st.booleans(), late=st.sampled_from([0, 0, 0, 1]))
     def network(self, which: int, ready: bool, late: int) -> None:
         act = network_readiness.network_ready if ready else network_readiness.network_preparing
-        for job in self.choose(which, JobState.PLANNED, JobState.PREPARING):
+        for job in self.choose(which, JobState.PLANNED, JobState.PREPARING, JobState.RESIZING):
             attempt = self.world.job(job).attempt - late
             self.world.write(lambda tx, job=job, attempt=attempt: act(tx, job, attempt))
 
@@ -199,7 +233,7 @@ class Actors(RuleBasedStateMachine):
         desired = {
             (a.id, a.incarnation)
             for job in snapshot.jobs
-            if job.state in JOB_PLACED - {JobState.PLANNED, JobState.PREPARING}
+            if job.state in JOB_PLACED - {JobState.PLANNED, JobState.PREPARING, JobState.RESIZING}
             for a in job.allocations
             if a.node == node and a.state in ("pending", "running")
         }

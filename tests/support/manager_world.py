@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -15,14 +15,15 @@ from sqlalchemy.engine import URL
 
 from ces_common.db import UnitOfWork, WriteTx, migrate, new_engine
 from ces_common.db.tables import Base, ClusterRow, DutyRow, JobRow, LeaseRow, NodeRow
-from ces_common.jobfile import JobFile
+from ces_common.jobfile import Flow, JobFile
 from ces_common.messages.api import TopologyFile
 from ces_common.messages.confinement import Confinement
-from ces_common.messages.events import (
+from ces_common.messages.plans import (
     FlowPlan,
     JobRevision,
     PlanProposed,
     PreemptionProposed,
+    ResizeProposed,
     RevisionProposed,
     Victim,
 )
@@ -39,7 +40,7 @@ from ces_manager.network import topology
 from ces_manager.nodes import expiry, heartbeats, removal
 from ces_manager.nodes.deadlines import COMPUTE_CTL, NETWORK_CTL
 from ces_manager.nodes.failure_detector import FailureDetector
-from ces_manager.plans import commit, preemption, revision
+from ces_manager.plans import commit, preemption, resize, revision
 from ces_manager.plans.addresses import next_subnet
 from ces_manager.timeouts import Timeouts
 
@@ -62,6 +63,14 @@ def ring(name: str = "ring", tasks: int = 3, low: str = "10Mbit", high: str = "5
 def full_mesh(nodes: Sequence[str], bandwidth: str = "100Mbit") -> TopologyFile:
     links = [{"src": a, "dst": b, "bandwidth": bandwidth} for i, a in enumerate(nodes) for b in nodes[i + 1 :]]
     return TopologyFile.model_validate({"links": links})
+
+
+def direct(flows: Sequence[Flow], where: Mapping[str, str], rate: int) -> list[FlowPlan]:
+    """The direct link for every flow; ``where``: task -> node."""
+    return [
+        FlowPlan(src=flow.src, dst=flow.dst, rate=rate, path=list(dict.fromkeys([where[flow.src], where[flow.dst]])))
+        for flow in flows
+    ]
 
 
 class World:
@@ -175,15 +184,6 @@ class World:
         """A plan that puts task i on places[i], with the direct link for every flow."""
         record = self.job(job)
         where = {task.name: places[i % len(places)] for i, task in enumerate(record.tasks)}
-        flows = [
-            FlowPlan(
-                src=flow.src,
-                dst=flow.dst,
-                rate=bandwidth,
-                path=list(dict.fromkeys([where[flow.src], where[flow.dst]])),
-            )
-            for flow in record.flows
-        ]
         number = next(self._messages)
         return PlanProposed(
             plan=f"plan-{job}-{number}",
@@ -192,7 +192,7 @@ class World:
             version=0,
             solver="test",
             assignments=where,
-            flows=flows,
+            flows=direct(record.flows, where, bandwidth),
         )
 
     def commit(self, plan: PlanProposed) -> str | None:
@@ -207,6 +207,24 @@ class World:
             jobs=[JobRevision(job=job, attempt=self.job(job).attempt, flows=list(flows))],
         )
         return self.write(lambda tx: revision.commit_revision(tx, proposed))
+
+    def resize(self, job: str, size: int, places: Sequence[str], rate: int = 10_000_000, **more: int) -> str | None:
+        """Propose another size for a malleable job, with task i on places[i]; why it was rejected, if it was."""
+        record = self.job(job)
+        assert record.spec is not None
+        sized = record.spec.at_size(size)
+        where = {task.name: places[i % len(places)] for i, task in enumerate(sized.expand_tasks())}
+        proposal = ResizeProposed(
+            resize=f"resize-{next(self._messages)}",
+            job=job,
+            attempt=more.get("attempt", record.attempt),
+            version=more.get("version", self.snapshot().version),
+            solver="test",
+            size=size,
+            assignments=where,
+            flows=direct(sized.expand_flows(), where, rate),
+        )
+        return self.write(lambda tx: resize.commit_resize(tx, proposal))
 
     def preempt(
         self, job: str, *victims: str, how: str = "suspend", version: int | None = None, queue: QueueFile = BY_TEN

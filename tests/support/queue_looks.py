@@ -8,7 +8,8 @@ from typing import Any
 
 from cluster_state import NOW
 
-from ces_common.messages.events import FlowPlan, Reason
+from ces_common.messages.events import Reason
+from ces_common.messages.plans import FlowPlan
 from ces_common.messages.records import JobRecord
 from ces_core.queue.parameters import Parameters
 from ces_core.registry import DEFAULT, get_solver

@@ -62,11 +62,13 @@ class Bench:
         paused: bool = False,
         disconnect: str = "stop",
         secrets: Sequence[str] = (),
+        job: str = "j1",
+        checkpoint: bool = False,
     ) -> DesiredWorker:
         return DesiredWorker(
             allocation=allocation,
             incarnation=incarnation,
-            job="j1",
+            job=job,
             job_name="job",
             task="t0",
             rank=0,
@@ -78,6 +80,7 @@ class Bench:
             memory=MEMORY,
             paused=paused,
             disconnect=disconnect,
+            checkpoint=checkpoint,
         )
 
     async def vanish(self, runtime: Runtime, key: str) -> None:
@@ -173,6 +176,7 @@ async def clean(runtime: Runtime) -> None:
         await runtime.remove(key)
     for allocation in await runtime.sandboxes():
         await runtime.remove_sandbox(allocation)
+    await runtime.keep_checkpoints(())
     await runtime.close()
 
 

@@ -12,7 +12,7 @@ from queue_looks import SOON, placing
 from ces_common import subjects
 from ces_common.bus.port import Bus
 from ces_common.jobfile import JobFile
-from ces_common.messages.events import PlanRejected
+from ces_common.messages.plans import PlanRejected
 from ces_common.messages.queries import PlanAnswer, PlanQuery
 from ces_common.messages.records import JobRecord
 from ces_scheduler.cycle_run import Placing

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ces_common.jobfile import topology_pairs
+from ces_common.topologies import topology_pairs
 
 LIMIT = 60.0
 TOPOLOGY = {"ring": "ring", "gossip": "gossip", "etree": "tree", "parameter-server": "star"}

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ces_common.jobfile import ABOUT_INPUT, LONGEST_RUN, MAX_TASKS, Flow, JobFile, topology_pairs
+from ces_common.jobfile import ABOUT_INPUT, LONGEST_RUN, MAX_TASKS, Flow, JobFile
+from ces_common.topologies import topology_pairs
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "jobs"
 TEN = {"min": "10Mbit", "max": "50Mbit"}

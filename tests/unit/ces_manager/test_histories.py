@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 import pytest
@@ -14,13 +14,21 @@ from hypothesis.stateful import invariant
 from sqlalchemy import text
 from world_audit import audit, findings
 
+from ces_common.messages.records import FlowRecord
 from ces_common.shares import reservable
 from ces_common.state_view import StateView
 from ces_common.states import JOB_OVER, JOB_PLACED, JobState
 from ces_manager.plans.residual import residual_of
 
 HOPS = {(src, dst) for src in NODES for dst in NODES if src != dst}
-_ALLOCATIONS = text("SELECT id, job, task, state, cpu FROM allocations")
+_ALLOCATIONS = text("SELECT id, job, task, state, cpu, memory FROM allocations")
+
+
+def _on_links(flows: Iterable[FlowRecord]) -> Counter[tuple[str, str]]:
+    found = Counter[tuple[str, str]]()
+    for flow in flows:
+        found.update(dict.fromkeys(pairwise(flow.path), flow.rate))
+    return found
 
 
 class Histories(Actors):
@@ -46,9 +54,12 @@ class Histories(Actors):
                         assert held[each.id].cpu == (0 if suspended else asked.cpu)
                     cpu[each.node] += held[each.id].cpu
                     memory[each.node] += asked.memory
-            for flow in job.reserved:
-                assert not (suspended and flow.rate)
-                links.update(dict.fromkeys(pairwise(flow.path if not job.released else []), flow.rate))
+            for each in job.resizing.allocations if job.resizing else ():
+                cpu[each.node] += held[each.id].cpu
+                memory[each.node] += held[each.id].memory
+            assert not (suspended and any(flow.rate for flow in job.reserved))
+            present, coming = _on_links(job.reserved), _on_links(job.resizing.reserved if job.resizing else ())
+            links.update(present | coming if not job.released else {})
         for name, left in residual.nodes.items():
             assert (left.cpu, left.memory) == (nodes[name].cpu - cpu[name], nodes[name].memory - memory[name])
             assert min(left.cpu, left.memory, left.gpu) >= 0
@@ -132,6 +143,8 @@ def test_long_histories(seed: int) -> None:
         (8, lambda: machine.preempt(dice.randint(0, 4), dice.sample(range(5), dice.randint(1, 2)), dice.choice(HOWS))),
         (9, lambda: machine.make_room(dice.randint(0, 4), dice.choice(HOWS))),
         (9, lambda: machine.go_on(dice.randint(0, 4), dice.choice(RATES))),
+        (3, lambda: machine.submit_malleable(dice.randint(1, 2), dice.choice(DISCONNECT), dice.randint(0, 3))),
+        (8, lambda: machine.resize(dice.randint(0, 4), dice.randint(1, 5), some_nodes(3), dice.choice(RATES))),
         (2, lambda: machine.cancel(dice.randint(0, 4))),
         (3, lambda: machine.pause_or_resume(dice.randint(0, 4), dice.random() < 0.5)),
         (3, lambda: machine.mark(dice.choice(NODES), dice.choice(MARKS))),

@@ -11,7 +11,7 @@ J, A = JobState, AllocationState
 def test_only_passing_states_have_deadlines() -> None:
     timeouts = Timeouts()
     timed = {state for state in JobState if timeouts.patience(state) is not None}
-    assert timed == {J.PLANNED, J.PREPARING, J.STARTING}
+    assert timed == {J.PLANNED, J.PREPARING, J.STARTING, J.RESIZING}
 
 
 def test_a_deadline_doubles_up_to_an_hour_and_is_never_shorter_than_at_first() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from queue_looks import SOON, placing
 
-from ces_common.messages.events import PlanRejected
+from ces_common.messages.plans import PlanRejected
 from ces_common.messages.records import AllocationRecord, FlowRecord, JobRecord
 from ces_common.states import JobState
 from ces_core.model.plan import Result

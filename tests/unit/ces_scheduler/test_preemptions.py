@@ -13,7 +13,7 @@ from queue_looks import placing
 from scheduler_steps import NODES, Clock, ask, proposals, refusals, scheduler_on, step, waiting
 
 from ces_common import subjects
-from ces_common.messages.events import PreemptionProposed, PreemptionRejected, Victim
+from ces_common.messages.plans import PreemptionProposed, PreemptionRejected, Victim
 from ces_common.messages.records import JobRecord
 from ces_common.queuefile import QueueFile
 from ces_common.states import AllocationState, JobState

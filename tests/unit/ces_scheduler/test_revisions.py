@@ -12,7 +12,7 @@ from cluster_state import MBIT, job, node, view_of, wire
 from queue_looks import SOON, decided, placing
 
 from ces_common.bus.port import BusUnavailable
-from ces_common.messages.events import FlowPlan, PlanRevised, RevisionProposed, RevisionRejected
+from ces_common.messages.plans import FlowPlan, PlanRevised, RevisionProposed, RevisionRejected
 from ces_common.messages.records import FlowRecord, JobRecord, LinkRecord
 from ces_common.states import AllocationState, JobState
 from ces_core.bandwidth.reroute import reoptimise, reroute, warm_up

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wired_workers import Pairs, member, small_data, small_settings, together, wired
 
-from ces_common.jobfile import topology_pairs
+from ces_common.topologies import topology_pairs
 from ces_workloads.connections import Connections
 from ces_workloads.etree import ROOT_EVERY, ETree
 from ces_workloads.gossip import Gossip, pairs

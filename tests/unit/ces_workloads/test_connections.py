@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from wired_workers import together, wired
 
-from ces_common.jobfile import topology_pairs
+from ces_common.topologies import topology_pairs
 from ces_workloads.connections import Connections, PeerLost
 
 NOTHING: dict[int, memoryview] = {}

@@ -9,7 +9,8 @@ import pytest
 import yaml
 from wired_workers import Pairs, member
 
-from ces_common.jobfile import JobFile, topology_pairs
+from ces_common.jobfile import JobFile
+from ces_common.topologies import topology_pairs
 from ces_workloads.kinds import KINDS
 from ces_workloads.overlay import MissingFlow
 

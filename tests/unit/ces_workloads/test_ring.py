@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wired_workers import together, wired
 
-from ces_common.jobfile import topology_pairs
+from ces_common.topologies import topology_pairs
 from ces_workloads.connections import Connections
 from ces_workloads.model import Vector
 from ces_workloads.ring import Ring, agreed_digest, chunks, schedule

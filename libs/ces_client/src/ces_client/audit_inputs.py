@@ -99,9 +99,12 @@ def request_of(job: JobView | JobFile) -> JobRequest:
     """What a job asked for."""
     if isinstance(job, JobView):
         tasks = {task.name: (task.cpu, task.memory, task.gpu) for task in job.placement}
-        return JobRequest(tasks, job.expected_s, job.preemption == "suspend")
-    tasks = {task.name: (task.cpu, task.memory, task.gpu) for task in job.expand_tasks()}
-    return JobRequest(tasks, job.duration, job.preemption == "suspend")
+        expected_s, groups = job.expected_s, job.elastic
+    else:
+        tasks = {task.name: (task.cpu, task.memory, task.gpu) for task in job.expand_tasks()}
+        expected_s, groups = job.duration, job.elastic
+    elastic = None if groups is None else groups.group
+    return JobRequest(tasks, expected_s, job.preemption == "suspend", elastic)
 
 
 def jobs_of_files(paths: Sequence[Path]) -> dict[str, JobRequest]:

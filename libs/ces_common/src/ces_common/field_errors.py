@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
-from ces_common.jobfile import ARCH, ENV_NAME, FILE_NAME, NAME, NODE_NAME
+from ces_common.fields import ARCH, ENV_NAME, FILE_NAME, NAME, NODE_NAME
 
 _SPELT = {
     NAME: "use 1 to 63 lower-case letters, digits and '-', the first and the last a letter or digit",

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Set
-from itertools import permutations
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    field_validator,
-    model_serializer,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_serializer, model_validator
 
 from ces_common.disconnect import DEFAULT, Disconnect
+from ces_common.elastic import Elastic
+from ces_common.fields import (
+    ARCH,
+    MAX_LABELS,
+    DatasetName,
+    Document,
+    EndName,
+    EnvName,
+    Label,
+    Name,
+    NodeName,
+    Plain,
+    SecretName,
+)
 from ces_common.names import NODE_MARK, node_end
 from ces_common.quantities import Bandwidth, Cpu, Duration, Memory, format_duration
+from ces_common.topologies import topology_pairs
 
 MAX_TASKS = 512
-MAX_LABELS = 256  # of a node, and those that a task asks for
 MAX_ENV = 1024  # variables of one task
 MAX_DATASETS = 64  # of one input
 MAX_SECRETS = 16  # of one task
@@ -34,44 +37,6 @@ ABOUT_INPUT = 150  # characters of an input in CES_INPUTS beside its names, at m
 LONGEST_RUN = 3650 * 86400  # seconds that a job may say it takes: a date can still be worked out from it
 DEFAULT_TENANT = "default"
 LONGEST_NAME = 63  # a task's name is its host name, and a host name's label has 63 characters
-
-
-def _without_null(text: str) -> str:
-    """Refuses null characters: no program can be given one, and not every database stores them."""
-    if "\0" in text:
-        raise ValueError("must not contain a null character")
-    return text
-
-
-def _dataset_name(name: str) -> str:
-    """Refuses what could lead out of a node's folder of datasets, in which the name becomes a folder's."""
-    if not _DATASET.fullmatch(name):
-        raise ValueError(
-            f"{name!r} is no dataset's name: use 1 to 63 letters, digits, '.', '_' and '-', the first a letter or digit"
-        )
-    return name
-
-
-NAME = r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$"
-NODE_NAME = r"^[A-Za-z0-9_-]{1,63}$"
-ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
-ARCH = r"^[a-z0-9_]{1,32}$"
-FILE_NAME = r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,62}$"  # of a secret: none leads out of its folder
-_DATASET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-Plain = AfterValidator(_without_null)
-Name = Annotated[str, StringConstraints(pattern=NAME)]
-NodeName = Annotated[str, StringConstraints(pattern=NODE_NAME)]
-DatasetName = Annotated[str, AfterValidator(_dataset_name)]
-Label = Annotated[str, StringConstraints(min_length=1, max_length=128), Plain]
-EndName = Annotated[str, StringConstraints(max_length=128)]  # a task's, or a node's with its mark
-SecretName = Annotated[str, StringConstraints(pattern=FILE_NAME)]
-EnvName = Annotated[str, StringConstraints(pattern=ENV_NAME, max_length=128)]
-
-
-class Document(BaseModel):
-    """A piece of a user's file: unknown fields are refused, so that a typing error cannot pass unseen."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Resources(Document):
@@ -235,6 +200,7 @@ class JobFile(Document):
     preemption: Preemption = "stop"
     tasks: Annotated[list[TaskGroup], Field(min_length=1, max_length=64)]
     flows: Flows = Flows()
+    elastic: Elastic | None = None
     restart: Restart = Restart()
     disconnect: Disconnect = DEFAULT
 
@@ -249,12 +215,43 @@ class JobFile(Document):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if self.elastic is not None:
+            self._check_elastic(self.elastic)
+            self.at_size(self.elastic.largest)._check_tasks_and_flows()
+        else:
+            self._check_tasks_and_flows()
+        return self
+
+    def at_size(self, size: int) -> JobFile:
+        """The malleable job with so many replicas of its elastic group."""
+        assert self.elastic is not None
+        group = self.elastic.group
+        sized = [each.model_copy(update={"replicas": size}) if each.name == group else each for each in self.tasks]
+        return self.model_copy(update={"tasks": sized})
+
+    def _check_elastic(self, elastic: Elastic) -> None:
+        group = next((each for each in self.tasks if each.name == elastic.group), None)
+        if group is None:
+            raise ValueError(f"elastic.group: no group of tasks is named {elastic.group!r}")
+        if group.replicas != 1:
+            raise ValueError(f"tasks: leave out the replicas of {group.name}, whose number elastic lets CES decide")
+        if self.restart.scope == "task":
+            raise ValueError("restart.scope: a malleable job restarts as a gang, at another size or the same")
+        prefix = f"{group.name}-"
+        named = [end for edge in self.flows.edges for end in (edge.src, edge.dst)]
+        for end in named + [data.dst for data in self.flows.inputs]:
+            if end.startswith(prefix) and end[len(prefix) :].isdigit():
+                raise ValueError(
+                    f"flows: {end} is a task of the elastic group, which may not be there at every size; "
+                    "use a topology that is drawn for each size"
+                )
+
+    def _check_tasks_and_flows(self) -> None:
         names = self._task_names()
         self._check_count(names)
         pairs = self._check_edges(names)
         self._check_inputs(names, pairs)
         self._check_environment()
-        return self
 
     def _task_names(self) -> set[str]:
         groups = [group.name for group in self.tasks]
@@ -371,30 +368,3 @@ class JobFile(Document):
 def _unknown_task(name: str, names: Set[str]) -> str:
     known = ", ".join(sorted(names)[:5])
     return f"no task is named {name!r}; tasks are {known}..."
-
-
-def topology_pairs(topology: str, count: int, direction: str = "forward") -> list[tuple[int, int]]:
-    """Directed (source rank, destination rank) pairs of a named topology over ``count`` tasks, sorted.
-
-    ring: i -> i+1 (forward), i -> i-1 (reverse) or both. star: rank 0 is the hub. tree: binary, rank 0 is the
-    root. gossip: each rank with its next two neighbours around a circle. full: every pair. All but the ring go
-    both ways.
-    """
-    ranks = range(count)
-    pairs: set[tuple[int, int]] = set()
-    if topology == "ring":
-        forward = {(i, (i + 1) % count) for i in ranks}
-        if direction in ("forward", "both"):
-            pairs |= forward
-        if direction in ("reverse", "both"):
-            pairs |= {(b, a) for a, b in forward}
-    elif topology == "full":
-        pairs |= set(permutations(ranks, 2))
-    else:
-        one_way = {
-            "star": [(0, i) for i in ranks],
-            "tree": [((i - 1) // 2, i) for i in ranks if i > 0],
-            "gossip": [(i, (i + step) % count) for i in ranks for step in (1, 2)],
-        }[topology]
-        pairs |= {pair for a, b in one_way for pair in ((a, b), (b, a))}
-    return sorted((a, b) for a, b in pairs if a != b)

@@ -10,7 +10,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from ces_common.jobfile import Document, Name
+from ces_common.fields import Document, Name
 from ces_common.quantities import Duration
 from ces_common.settings import ServiceSettings
 from ces_common.setup_files import read_setup_file

@@ -13,6 +13,7 @@ class JobState(StrEnum):
     PREPARING = "preparing"  # its network is being programmed
     STARTING = "starting"  # its workers are being started
     RUNNING = "running"
+    RESIZING = "resizing"  # stops, to start again at another size once nothing of the former one is left
     PAUSED = "paused"  # by its user, until its user resumes it
     SUSPENDED = "suspended"  # frozen for a more urgent job: keeps its nodes and memory, and waits for the rest
     RESCHEDULING = "rescheduling"  # a node was lost or a deadline passed: waits until its workers are surely gone
@@ -33,7 +34,7 @@ class AllocationState(StrEnum):
 
 J, A = JobState, AllocationState
 JOB_OVER = frozenset({J.SUCCEEDED, J.FAILED, J.CANCELLED})
-JOB_PLACED = frozenset({J.PLANNED, J.PREPARING, J.STARTING, J.RUNNING, J.PAUSED, J.SUSPENDED})
+JOB_PLACED = frozenset({J.PLANNED, J.PREPARING, J.STARTING, J.RUNNING, J.RESIZING, J.PAUSED, J.SUSPENDED})
 JOB_WAITS = frozenset({J.QUEUED, J.SUSPENDED})  # for the scheduler to say that there is room
 ALLOCATION_OVER = frozenset({A.SUCCEEDED, A.FAILED, A.STOPPED, A.LOST})
 
@@ -44,7 +45,8 @@ JOB_TRANSITIONS: dict[JobState, frozenset[JobState]] = {
     J.PREPARING: frozenset({J.STARTING} | _ENDS),
     J.STARTING: frozenset({J.RUNNING} | _ENDS),
     # back to starting: its workers restart in place after a failure
-    J.RUNNING: frozenset({J.STARTING, J.PAUSED, J.SUSPENDED, J.SUCCEEDED} | _ENDS),
+    J.RUNNING: frozenset({J.STARTING, J.RESIZING, J.PAUSED, J.SUSPENDED, J.SUCCEEDED} | _ENDS),
+    J.RESIZING: frozenset({J.STARTING} | _ENDS),
     J.PAUSED: frozenset({J.RUNNING} | _ENDS),
     J.SUSPENDED: frozenset({J.RUNNING} | _ENDS),
     J.RESCHEDULING: frozenset({J.QUEUED, J.FAILED, J.CANCELLED}),

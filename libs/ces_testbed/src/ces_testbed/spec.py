@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ces_common.jobfile import Document
+from ces_common.fields import Document
 from ces_common.messages.base import Message
 from ces_common.runtime import RuntimeKind
 from ces_testbed.addressing import CLUSTER_NAME

@@ -10,7 +10,7 @@ import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from ces_common.documents import read_yaml
-from ces_common.jobfile import MAX_LABELS, Document, Label, NodeName
+from ces_common.fields import MAX_LABELS, Document, Label, NodeName
 from ces_common.messages.api import MAX_LINKS, MAX_MEDIA, TopologyFile, TopologyLink, TopologyMedium
 from ces_common.quantities import Cpu, Memory
 

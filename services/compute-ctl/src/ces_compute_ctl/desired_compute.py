@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 
 from ces_common.composer import Composer
@@ -13,7 +13,7 @@ from ces_common.messages.desired import DesiredCompute, DesiredWorker
 from ces_common.messages.records import AllocationRecord, JobRecord, NodeRecord
 from ces_common.names import DATA_PORT, WORKER_DEVICE, node_end, router_address
 from ces_common.state_view import StateView
-from ces_common.states import AllocationState, JobState
+from ces_common.states import JOB_OVER, AllocationState, JobState
 
 FROZEN = frozenset({JobState.PAUSED, JobState.SUSPENDED})
 HAS_WORKERS = frozenset({JobState.STARTING, JobState.RUNNING}) | FROZEN
@@ -36,7 +36,7 @@ class Planner:
     never shows in the outcome. Generations are set when documents are written."""
 
     def __init__(self) -> None:
-        self._composer = Composer[ComputeContext, list[DesiredWorker], DesiredCompute](share_of, _document)
+        self._composer = Composer[ComputeContext, Share, DesiredCompute](share_of, _document)
         self._context: ComputeContext | None = None
 
     def plan(self, view: StateView) -> dict[str, DesiredCompute]:
@@ -52,21 +52,37 @@ class Planner:
         return self._composer.compose(self._context, self._context.bases, view.jobs.values())
 
 
-def share_of(job: JobRecord, context: ComputeContext) -> dict[str, list[DesiredWorker]]:
-    """The workers that a job wants on each node."""
-    workers: dict[str, list[DesiredWorker]] = defaultdict(list)
+@dataclass(eq=False)
+class Share:
+    """What one job wants of one node: ``workers``, and that its ``checkpoints`` are kept."""
+
+    workers: list[DesiredWorker] = field(default_factory=list)
+    checkpoints: list[str] = field(default_factory=list)
+
+
+def share_of(job: JobRecord, context: ComputeContext) -> dict[str, Share]:
+    """What a job wants of each node."""
+    shares: dict[str, Share] = defaultdict(Share)
+    if job.checkpoint_node is not None and job.checkpoint_node in context.networks and job.state not in JOB_OVER:
+        shares[job.checkpoint_node].checkpoints.append(job.id)
     if job.state in HAS_WORKERS and job.allocations:
         shared = _shared_environment(job)
         for allocation in job.allocations:
             if allocation.node in context.networks and allocation.state in DESIRED:
                 network = context.networks[allocation.node]
                 inputs = _inputs_of(job.tasks[allocation.rank].name, job, context.data)
-                workers[allocation.node].append(_worker(job, allocation, network, shared | {"CES_INPUTS": inputs}))
-    return workers
+                worker = _worker(job, allocation, network, shared | {"CES_INPUTS": inputs})
+                shares[allocation.node].workers.append(worker)
+    return shares
 
 
-def _document(base: DesiredCompute, parts: Sequence[list[DesiredWorker]]) -> DesiredCompute:
-    return base.model_copy(update={"workers": [worker for part in parts for worker in part]})
+def _document(base: DesiredCompute, parts: Sequence[Share]) -> DesiredCompute:
+    return base.model_copy(
+        update={
+            "workers": [worker for part in parts for worker in part.workers],
+            "checkpoints": [job for part in parts for job in part.checkpoints],
+        }
+    )
 
 
 def least_generations(view: StateView) -> dict[str, int]:
@@ -112,6 +128,8 @@ def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: 
         gpu=task.gpu,
         paused=job.state in FROZEN,
         disconnect=job.disconnect,
+        checkpoint=job.spec is not None and allocation.rank == 0,
+        grace=None if job.spec is None or job.spec.elastic is None else job.spec.elastic.grace,
     )
 
 

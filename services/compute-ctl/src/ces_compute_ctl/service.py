@@ -19,7 +19,8 @@ from ces_compute_ctl.desired_compute import Planner, least_generations
 log = structlog.get_logger()
 SERVICE = "compute-ctl"
 EVENTS = [  # what may change the workers that a node should run
-    *(subjects.events("job", state) for state in ("starting", "running", "paused", "suspended", "rescheduling")),
+    *(subjects.events("job", state) for state in ("starting", "running", "resizing", "paused", "suspended")),
+    subjects.events("job", "rescheduling"),
     *(subjects.events("job", state) for state in JOB_OVER),
     subjects.events("allocation", "pending"),
     subjects.events("node"),

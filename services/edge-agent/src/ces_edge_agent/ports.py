@@ -23,6 +23,7 @@ SandboxNamespaces = Mapping[str, str | None]
 
 
 SECRETS_DIR = "CES_SECRETS_DIR"
+CHECKPOINT = "CES_CHECKPOINT"
 NO_SECRETS: Mapping[str, bytes] = MappingProxyType({})
 
 
@@ -101,6 +102,10 @@ class Runtime(Protocol):
         """Start it in its allocation's sandbox. ``secrets``: file -> content, for the worker alone, in the folder that
         its ``CES_SECRETS_DIR`` names; they are gone as soon as it has ended, also where no agent runs then. Raises
         Refused or RuntimeUnavailable."""
+
+    async def keep_checkpoints(self, jobs: Collection[str]) -> None:
+        """Remove what workers of all other jobs left in the folders that ``CES_CHECKPOINT`` named to them. Raises
+        RuntimeUnavailable."""
 
     async def stop(self, key: str, grace_s: float) -> None:
         """SIGTERM, then after the grace SIGKILL; returns when it has ended."""

@@ -11,7 +11,7 @@ import psutil
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import NoDecode
 
-from ces_common.jobfile import NodeName
+from ces_common.fields import NodeName
 from ces_common.names import DATA_PLANE
 from ces_common.quantities import Cpu, Memory
 from ces_common.runtime import RuntimeKind

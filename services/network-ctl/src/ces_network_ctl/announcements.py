@@ -40,6 +40,13 @@ Clock = Callable[[], float]  # seconds, steady
 OnTheWay = Callable[[JobRecord], Set[str] | None]
 
 
+def waits_for_network(job: JobRecord) -> bool:
+    """A job that is resized does so once nothing of its former size is left."""
+    if job.state is JobState.RESIZING:
+        return job.resizing is None
+    return job.state in (JobState.PLANNED, JobState.PREPARING)
+
+
 def ready_jobs(jobs: Iterable[JobRecord], applied: Mapping[str, Applied], on_the_way: OnTheWay) -> list[JobRecord]:
     """The jobs that wait for their network although every node has its share of it in place. ``on_the_way``: the nodes
     that a job's best-effort traffic crosses and that can be reached now; None where its network is not planned yet.
@@ -47,7 +54,7 @@ def ready_jobs(jobs: Iterable[JobRecord], applied: Mapping[str, Applied], on_the
     return [
         job
         for job in jobs
-        if job.state in (JobState.PLANNED, JobState.PREPARING)
+        if waits_for_network(job)
         and job.allocations
         and (crossed := on_the_way(job)) is not None
         and all(node in applied and job.key in applied[node].jobs for node in involved_nodes(job) | crossed)
@@ -89,7 +96,7 @@ class Announcements:
         BusError."""
         async with self._speaking:
             view = self._view()
-            waiting = [job for job in view.jobs.values() if job.state in (JobState.PLANNED, JobState.PREPARING)]
+            waiting = [job for job in view.jobs.values() if waits_for_network(job)]
             self._forget(view, {job.key for job in waiting})
             ready = {job.id for job in ready_jobs(waiting, self._applied, self._on_the_way)}
             slow = [job for job in waiting if job.state is JobState.PLANNED and self._takes_long(job)]

@@ -21,11 +21,12 @@ from ces_network_ctl.best_effort import best_effort_only
 from ces_network_ctl.desired_network import Planner
 
 log = structlog.get_logger()
-EVENTS = [  # what may change a node's network: plans come and are revised, jobs leave, workers are gone
+EVENTS = [  # what may change a node's network: plans come and are revised, jobs leave or change size, workers go
     subjects.events("plan", "committed"),
     subjects.events("plan", "revised"),
     *(subjects.events("job", state) for state in ("queued", *JOB_OVER)),
     *(subjects.events("allocation", state) for state in ("stopped", "lost")),
+    subjects.events("resize", "ended"),
     subjects.events("node"),
     subjects.events("topology"),
     subjects.events("link"),

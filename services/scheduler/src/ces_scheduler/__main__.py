@@ -20,7 +20,7 @@ from ces_core.queue.record import Record, Recorder
 from ces_core.registry import DEFAULT
 from ces_scheduler.cycle_input import parameters_of
 from ces_scheduler.cycle_run import Placing
-from ces_scheduler.service import REFILL_S, SERVICE, Scheduler
+from ces_scheduler.service import REFILL_S, RESIZE_S, SERVICE, Scheduler
 from ces_scheduler.solver_choice import choose
 
 
@@ -28,6 +28,7 @@ class SchedulerSettings(QueueSettings):
     solver: str = DEFAULT  # one that `ces solvers` lists
     solve_time_limit_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.02  # 0: as the solver sees fit
     refill_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = REFILL_S  # least time between two re-fills
+    resize_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = RESIZE_S  # least time between two of one job
     paths: Annotated[int, Field(ge=0)] = 0  # new flows take one of this many shortest ones; 0: a hop-shortest one
     policy: Path | None = None  # None: the one that ships with the core
     queue_policy: str = CES_MULTI  # decides over the queue; other packages may add some
@@ -54,7 +55,14 @@ async def run(settings: SchedulerSettings, stop: asyncio.Event) -> None:
     with recorder(settings.queue_record) as record:
 
         def scheduler(bus: Bus) -> Scheduler:
-            return Scheduler(bus, placing, settings.resync_s, refill_s=settings.refill_s, record=record)
+            return Scheduler(
+                bus,
+                placing,
+                settings.resync_s,
+                refill_s=settings.refill_s,
+                resize_s=settings.resize_s,
+                record=record,
+            )
 
         await follow(SERVICE, settings, stop, scheduler, remark=choice.fallback)
 

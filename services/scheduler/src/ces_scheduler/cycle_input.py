@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ces_common.jobfile import Preemption
-from ces_common.messages.events import FlowPlan, Reason
+from ces_common.messages.events import Reason
+from ces_common.messages.plans import FlowPlan
 from ces_common.messages.records import JobRecord
 from ces_common.queuefile import QueueFile
 from ces_common.states import JOB_OVER, JobState

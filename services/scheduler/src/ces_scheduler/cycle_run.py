@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ces_common.messages.events import QueueStatus
+from ces_common.messages.records import JobRecord
 from ces_core.queue.cycle import cycle
 from ces_core.queue.parameters import Parameters
 from ces_core.queue.policies import QueuePolicy
@@ -17,7 +18,9 @@ from ces_core.queue.state import Decisions
 from ces_core.solver import Solver
 from ces_scheduler.cycle_input import CycleInput, LastCycle
 from ces_scheduler.decision import Decision, decision_of
+from ces_scheduler.offer import Offer
 from ces_scheduler.queue_status import queue_statuses
+from ces_scheduler.sizing import enlarged
 from ces_scheduler.solver_calls import SolverCalls, share_of
 
 
@@ -37,13 +40,15 @@ class Placing:
 
 @dataclass(frozen=True, eq=False)
 class CycleRun:
-    """``version``: of the state that was looked at. ``starts``: job -> its plan, in the order of the decisions.
-    ``last``: what the next cycle goes on from."""
+    """``version``: of the state that was looked at. ``starts``: job -> its plan, in the order of the decisions, and
+    ``started`` its record, where malleable jobs have the size at which they start. ``last``: what the next cycle goes
+    on from."""
 
     version: int
     given: CycleInput
     decisions: Decisions
     starts: Mapping[str, Decision]
+    started: Mapping[str, JobRecord]
     last: LastCycle
     calls: SolverCalls
     parameters: Parameters
@@ -70,4 +75,30 @@ def run_cycle(version: int, given: CycleInput, placing: Placing, record: Record 
         decision = decision_of(given.records[start.job], jobs[start.job], start.plan, offer, calls)
         starts[start.job] = decision
         offer = offer.less({start.job: decision.cells})
-    return CycleRun(version, given, decisions, starts, given.after(offer, decisions), calls, placing.parameters)
+    started = {name: given.records[name] for name in starts}
+    if not blocked(given, decisions):
+        offer = _enlarge(starts, started, offer, calls, placing.paths)
+    after = given.after(offer, decisions)
+    return CycleRun(version, given, decisions, starts, started, after, calls, placing.parameters)
+
+
+def blocked(given: CycleInput, decisions: Decisions) -> bool:
+    """Whether a job goes on waiting that may get a place some time."""
+    started = {start.job for start in decisions.starts}
+    never = {name for name, refusal in decisions.memory.refusals.items() if refusal.forever}
+    never |= {name for name, reason in decisions.refused.items() if reason.permanent and reason.proven}
+    return any(job.name not in started | never for job in given.state.waiting)
+
+
+def _enlarge(
+    starts: dict[str, Decision], started: dict[str, JobRecord], offer: Offer, calls: SolverCalls, paths: int | None
+) -> Offer:
+    """Let malleable jobs that start do so at the largest size that fits what all starts leave; returns what is left
+    then."""
+    for name, record in started.items():
+        left = offer if record.size is None else offer.without(name)
+        found = enlarged(record, left, calls, paths)
+        if found is not None:
+            starts[name], started[name] = found.decision, found.record
+            offer = left.less({name: found.decision.cells})
+    return offer

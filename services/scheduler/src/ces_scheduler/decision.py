@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ces_common.messages.events import FlowPlan, PolicyAdvice
+from ces_common.messages.plans import FlowPlan, PolicyAdvice
 from ces_common.messages.records import JobRecord
 from ces_core.bandwidth.bounds import composite_limit
 from ces_core.model.objective import metrics_of

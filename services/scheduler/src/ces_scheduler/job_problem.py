@@ -5,10 +5,12 @@ Millicores, bytes and bit/s stay as they are; the core takes any consistent unit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from ces_common.jobfile import Flow, Task
-from ces_common.messages.events import FlowPlan, Reason
+from ces_common.messages.events import Reason
+from ces_common.messages.plans import FlowPlan
 from ces_common.messages.records import JobRecord
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.states import JobState
@@ -33,9 +35,11 @@ def _cpu_only(task: Task, cpu: int) -> Task:
     return task.model_copy(update={"cpu": cpu, "memory": 0, "gpu": 0})
 
 
-def problem_of(job: JobRecord, offer: Offer, paths: int | None = None) -> Problem:
+def problem_of(
+    job: JobRecord, offer: Offer, paths: int | None = None, kept: Mapping[str, str] = MappingProxyType({})
+) -> Problem:
     """What the job asks of the offered cluster. ``paths``: flows may take any of this many shortest simple paths; None:
-    any hop-shortest one."""
+    any hop-shortest one. ``kept``: tasks that must be on these nodes."""
     tasks = asked_by(job)
     places = {each.task: each.node for each in job.allocations} if job.state is JobState.SUSPENDED else {}
     candidates = sorted(name for name, node in offer.nodes.items() if node.cpu) if barred(tasks, offer) else []
@@ -45,6 +49,8 @@ def problem_of(job: JobRecord, offer: Offer, paths: int | None = None) -> Proble
             node = offer.nodes.get(places[task.name])
             return (node.name,) if node is not None and node.state == "ready" else ()
         row = offer.barred(task)
+        if task.name in kept:
+            return () if kept[task.name] in row else (kept[task.name],)
         return tuple(node for node in candidates if node not in row) if row else None
 
     return Problem.make(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ces_common.change_log import Mark
 from ces_common.jobfile import Task
-from ces_common.messages.events import FlowPlan
+from ces_common.messages.plans import FlowPlan
 from ces_common.messages.records import FlowRecord, JobRecord, NodeRecord, kinds_on_media
 from ces_common.messages.records import Topology as TopologyRecord
 from ces_common.shares import reservable, reservable_of_medium
@@ -54,6 +54,13 @@ class Offer:
         for cells in proposed.values():
             _add(cells, nodes, links)
         return replace(self, cluster=self.cluster.with_used(nodes, links), held={**self.held, **proposed})
+
+    def without(self, job: str) -> Offer:
+        """The same offer with what this job holds free."""
+        nodes, links = self.cluster.node_used.copy(), self.cluster.link_used.copy()
+        _add(self.held[job], nodes, links, -1)
+        held = {name: cells for name, cells in self.held.items() if name != job}
+        return replace(self, cluster=self.cluster.with_used(nodes, links), held=held)
 
     def same_ground(self, other: Offer) -> bool:
         """Whether both are of the same nodes and links, with the same tasks allowed on them and the same data."""
@@ -140,7 +147,16 @@ def _cells_of(job: JobRecord, topology: Topology) -> Cells:
     places = [(job.tasks[each.rank], each.node) for each in job.allocations if not each.over]
     if job.state is JobState.SUSPENDED:
         places = [(task.model_copy(update={"cpu": 0}), node) for task, node in places]
-    return _cells(places, [(flow.path, flow.rate) for flow in job.reserved], topology)
+    cells = _cells(places, [(flow.path, flow.rate) for flow in job.reserved], topology)
+    if job.resizing is None:
+        return cells
+    coming = [(job.resizing.tasks[each.rank], each.node) for each in job.resizing.allocations]
+    return _most(cells, _cells(coming, [(flow.path, flow.rate) for flow in job.resizing.reserved], topology))
+
+
+def _most(one: Cells, other: Cells) -> Cells:
+    """Of each cell the larger amount: a job that goes to another size never needs both at once."""
+    return {cell: max(one.get(cell, 0.0), other.get(cell, 0.0)) for cell in one.keys() | other.keys()}
 
 
 def _cells(

@@ -13,7 +13,8 @@ from ulid import ULID
 
 from ces_common.bus.port import Bus
 from ces_common.jobfile import Preemption
-from ces_common.messages.events import PreemptionProposed, PreemptionRejected, Victim, new_event
+from ces_common.messages.events import new_event
+from ces_common.messages.plans import PreemptionProposed, PreemptionRejected, Victim
 from ces_core.queue.parameters import Parameters
 from ces_core.queue.reservations import Preempted
 from ces_scheduler.cycle_input import CycleInput

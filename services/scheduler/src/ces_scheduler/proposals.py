@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ces_common.messages.events import PlanRejected
+from ces_common.messages.plans import PlanRejected
 from ces_common.messages.records import JobRecord
 from ces_scheduler.cycle_input import Proposed
 

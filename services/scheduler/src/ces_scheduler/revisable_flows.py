@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ces_common.change_log import Mark
-from ces_common.messages.events import FlowPlan, JobRevision
+from ces_common.messages.plans import FlowPlan, JobRevision
 from ces_common.messages.records import FlowRecord, JobRecord, Topology
 from ces_common.state_view import StateView
 from ces_common.states import JOB_PLACED, JobState

@@ -14,13 +14,8 @@ from ulid import ULID
 
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, PayloadTooLarge
-from ces_common.messages.events import (
-    PlanRevised,
-    RevisionCause,
-    RevisionProposed,
-    RevisionRejected,
-    new_event,
-)
+from ces_common.messages.events import new_event
+from ces_common.messages.plans import PlanRevised, RevisionCause, RevisionProposed, RevisionRejected
 from ces_common.state_view import StateView
 from ces_core.bandwidth.reroute import reoptimise, reroute
 from ces_core.model.topology import Topology

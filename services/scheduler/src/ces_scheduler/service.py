@@ -18,15 +18,8 @@ from ulid import ULID
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, Message, PayloadTooLarge
 from ces_common.health import COMPILING
-from ces_common.messages.events import (
-    MalformedEvent,
-    PlanProposed,
-    PlanRejected,
-    PreemptionRejected,
-    Reason,
-    new_event,
-    parse_event,
-)
+from ces_common.messages.events import MalformedEvent, Reason, new_event, parse_event
+from ces_common.messages.plans import PlanProposed, PlanRejected, PreemptionRejected, ResizeRejected
 from ces_common.messages.queries import PlanQuery, QueueAnswer
 from ces_common.messages.records import JobRecord
 from ces_common.state_reader import StateReader
@@ -43,6 +36,7 @@ from ces_scheduler.dry_run import answer_for, guest_of
 from ces_scheduler.offer import Offer, offer_of
 from ces_scheduler.preemptions import Preemptions
 from ces_scheduler.proposals import Clock, Proposals
+from ces_scheduler.resizes import Resizes
 from ces_scheduler.revisions import ANSWERS, Revisions
 from ces_scheduler.status_reports import StatusReports
 from ces_scheduler.waiting_jobs import WaitingJobs
@@ -51,10 +45,13 @@ log = structlog.get_logger()
 SERVICE = "scheduler"
 PLAN_REJECTIONS = subjects.events("plan", "rejected")
 PREEMPTION_REJECTIONS = subjects.events("preemption", "rejected")
+RESIZE_REJECTIONS = subjects.events("resize", "rejected")
 EVENTS = [  # what may give a waiting job a place: jobs come and leave, workers are gone, the cluster changes
     PLAN_REJECTIONS,
     PREEMPTION_REJECTIONS,
+    RESIZE_REJECTIONS,
     *ANSWERS,
+    subjects.events("resize", "ended"),
     *(subjects.events("job", state) for state in (*JOB_WAITS, *JOB_OVER)),
     *(subjects.events("allocation", state) for state in ALLOCATION_OVER),
     subjects.events("node"),
@@ -67,6 +64,7 @@ PROPOSED = Counter("ces_plans_proposed_total", "Plans proposed")
 REJECTED = Counter("ces_plans_rejected_total", "Plans that the manager rejected")
 RETRY_S = 1.0
 REFILL_S = 5.0
+RESIZE_S = 60.0
 REPORTS_AT_ONCE = 200
 """At most this many waiting jobs are reported before the manager has had ``RETRY_S`` to write that down."""
 
@@ -95,8 +93,8 @@ class _Question:
 
 
 class Scheduler:
-    """``refill_s``: see Revisions. ``now``: the time of day, by which jobs have waited and running ones end.
-    ``record``: called after each cycle."""
+    """``refill_s``: see Revisions; ``resize_s``: see Resizes. ``now``: the time of day, by which jobs have waited and
+    running ones end. ``record``: called after each cycle."""
 
     def __init__(
         self,
@@ -107,6 +105,7 @@ class Scheduler:
         *,
         now: Callable[[], datetime] = wall_clock,
         refill_s: float = REFILL_S,
+        resize_s: float = RESIZE_S,
         record: Record | None = None,
     ) -> None:
         self._bus, self._placing, self._resync_s, self._clock, self._now = bus, placing, resync_s, clock, now
@@ -123,6 +122,7 @@ class Scheduler:
         self._reports = StatusReports(bus, SERVICE, now)
         self._revisions = Revisions(bus, SERVICE, clock, refill_s)
         self._preemptions = Preemptions(bus, SERVICE, clock)
+        self._resizes = Resizes(bus, SERVICE, clock, now, resize_s)
         bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
@@ -159,6 +159,7 @@ class Scheduler:
                 started = await self._decide(waiting, offer, version)
                 if not (started or self._proposals.in_flight or self._preemptions):
                     revision_s = min(revision_s, await self._revisions.reoptimise(view, offer))
+                    revision_s = min(revision_s, await self._resizes.look(view, offer, self._run, self._placing))
         except BusError as error:
             log.warning("what was decided could not be announced", error=str(error))
             self._cycle_due = -math.inf
@@ -210,7 +211,7 @@ class Scheduler:
         self._cycle_due = self._clock() + min(self._resync_s, math.inf if later_s is None else max(later_s, RETRY_S))
         CYCLE.observe(time.perf_counter() - began)
         for name, decision in run.starts.items():
-            await self._propose(given.records[name], decision, version)
+            await self._propose(run.started[name], decision, version)
         answer_s = await self._preemptions.propose(run.decisions.preempted, given, version, preempting)
         self._cycle_due = min(self._cycle_due, self._clock() + answer_s)
         await self._report(run)
@@ -230,6 +231,7 @@ class Scheduler:
             flows=decision.flows,
             metrics=decision.metrics,
             considered=decision.considered(),
+            size=job.size,
         )
         event = new_event(SERVICE, "plan", "proposed", job.id, plan, self._now(), event_id=plan.plan)
         try:
@@ -267,7 +269,7 @@ class Scheduler:
 
     def _event(self, message: Message) -> None:
         """Answers go to all schedulers; each knows its own proposals by their ids."""
-        answers = (PLAN_REJECTIONS, PREEMPTION_REJECTIONS, *ANSWERS)
+        answers = (PLAN_REJECTIONS, PREEMPTION_REJECTIONS, RESIZE_REJECTIONS, *ANSWERS)
         if not any(subjects.matches(pattern, message.subject) for pattern in answers):
             return
         try:
@@ -282,6 +284,8 @@ class Scheduler:
         elif isinstance(data, PreemptionRejected):
             if self._preemptions.rejected(data):
                 self._cycle_due = -math.inf
+        elif isinstance(data, ResizeRejected):
+            self._resizes.rejected(data)
         else:
             self._revisions.answered(data)
 

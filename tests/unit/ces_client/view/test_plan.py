@@ -10,7 +10,8 @@ from client_views import BERT, NARROW, NEVER, NOW, SOON, lines, wide
 from ces_client import load_job
 from ces_client.view.plan import committed_plan, plan_answer
 from ces_common.messages.api import PlanForecast, PlanView
-from ces_common.messages.events import FlowPlan, PolicyAdvice, Reason
+from ces_common.messages.events import Reason
+from ces_common.messages.plans import FlowPlan, PolicyAdvice
 
 
 @pytest.mark.parametrize(

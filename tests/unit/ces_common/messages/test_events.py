@@ -15,7 +15,6 @@ from ces_common.messages.events import (
     EVENTS,
     AllocationChanged,
     CloudEvent,
-    FlowPlan,
     JobChanged,
     JobWaiting,
     LinkChanged,
@@ -23,21 +22,28 @@ from ces_common.messages.events import (
     NetworkPreparing,
     NetworkReady,
     NodeChanged,
-    PlanCommitted,
-    PlanProposed,
     PlanRefused,
-    PlanRejected,
-    PlanRevised,
-    PreemptionCommitted,
-    PreemptionProposed,
-    PreemptionRejected,
-    RevisionProposed,
-    RevisionRejected,
     TopologyChanged,
     new_event,
     parse_event,
 )
 from ces_common.messages.identities import TokenChanged
+from ces_common.messages.plans import (
+    FlowPlan,
+    PlanCommitted,
+    PlanProposed,
+    PlanRejected,
+    PlanRevised,
+    PreemptionCommitted,
+    PreemptionProposed,
+    PreemptionRejected,
+    ResizeCommitted,
+    ResizeEnded,
+    ResizeProposed,
+    ResizeRejected,
+    RevisionProposed,
+    RevisionRejected,
+)
 from ces_common.messages.records import AllocationRecord, FlowRecord
 from ces_common.messages.reports import FlowUsage
 from ces_common.messages.secrets import SecretChanged
@@ -121,6 +127,31 @@ SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
         }
     ],
     RevisionRejected: [{"revision": "r", "reason": "full"}],
+    ResizeProposed: [
+        {
+            "resize": "r",
+            "job": "j",
+            "attempt": 1,
+            "version": 7,
+            "solver": "greedy",
+            "size": 2,
+            "assignments": {"t-0": "n", "t-1": "m"},
+            "flows": [{"src": "t-0", "dst": "t-1", "rate": 5, "path": ["n", "m"]}],
+        }
+    ],
+    ResizeCommitted: [
+        {
+            "resize": "r",
+            "job": "j",
+            "attempt": 2,
+            "before": 1,
+            "size": 2,
+            "allocations": [AllocationRecord(id="a", task="t-0", rank=0, node="n", address="10.0.0.2", port=1)],
+            "flows": [FlowRecord(number=1, src="a", dst="b", min=1, max=2, rate=2, path=["n"])],
+        }
+    ],
+    ResizeEnded: [{"resize": "r", "job": "j", "attempt": 2, "done": done} for done in (True, False)],
+    ResizeRejected: [{"resize": "r", "job": "j", "attempt": 1, "reason": "full", "stale": True}],
     PreemptionProposed: [
         {
             "preemption": "p",

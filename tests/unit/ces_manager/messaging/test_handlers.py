@@ -10,14 +10,8 @@ from memory_bus import MemoryBroker, MemoryBus
 
 from ces_common.db.outbox import ALL, events_after
 from ces_common.messages.base import Message
-from ces_common.messages.events import (
-    NetworkReady,
-    PlanRefused,
-    PreemptionProposed,
-    Reason,
-    Victim,
-    new_event,
-)
+from ces_common.messages.events import NetworkReady, PlanRefused, Reason, new_event
+from ces_common.messages.plans import PreemptionProposed, Victim
 from ces_common.queuefile import QueueFile
 from ces_common.states import JobState
 from ces_manager.broadcast import Broadcast

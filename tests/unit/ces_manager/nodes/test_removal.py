@@ -7,7 +7,7 @@ from manager_world import World, ring
 from sqlalchemy import select
 
 from ces_common.db.tables import LeaseRow
-from ces_common.messages.events import FlowPlan
+from ces_common.messages.plans import FlowPlan
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import AllocationState, JobState
 from ces_manager.errors import Conflict, NotFound

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from manager_world import World, full_mesh, ring
 
-from ces_common.messages.events import FlowPlan, PlanRefused, Reason
+from ces_common.messages.events import PlanRefused, Reason
+from ces_common.messages.plans import FlowPlan
 from ces_manager.jobs import job_views
 from ces_manager.measurements import Measurements
 from ces_manager.nodes import node_views, operations

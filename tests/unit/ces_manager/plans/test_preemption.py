@@ -12,15 +12,8 @@ from narrow_world import NODES, left, low, narrow_world, suspended_in, told, urg
 
 from ces_common.db.outbox import ALL, events_after
 from ces_common.db.tables import AllocationRow, HopRow
-from ces_common.messages.events import (
-    JobChanged,
-    PlanRefused,
-    PlanRevised,
-    PreemptionCommitted,
-    PreemptionRejected,
-    Reason,
-    parse_event,
-)
+from ces_common.messages.events import JobChanged, PlanRefused, Reason, parse_event
+from ces_common.messages.plans import PlanRevised, PreemptionCommitted, PreemptionRejected
 from ces_common.queuefile import QueueFile
 from ces_common.states import AllocationState, JobState
 from ces_manager.jobs import commands, job_views

@@ -11,9 +11,7 @@ from manager_world import World, full_mesh, ring
 from narrow_world import HOPS, NODES, left, low, narrow_world, suspended_in, urgent
 from world_audit import findings
 
-from ces_common.messages.events import (
-    FlowPlan,
-)
+from ces_common.messages.plans import FlowPlan
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import AllocationState, JobState
 from ces_manager.errors import Conflict

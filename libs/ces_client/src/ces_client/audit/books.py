@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ces_client.audit.findings import Finding
-from ces_client.audit.inventory import Amounts, Inventory, JobRequest
-from ces_client.audit.lifecycle import ALLOCATION_STEPS, JOB_STEPS, NOTHING, OVER, PLACED, RUNS, Allocation, Flow, Job
+from ces_client.audit.former_words import in_present_words
+from ces_client.audit.inventory import NOTHING, Amounts, Inventory, JobRequest
+from ces_client.audit.lifecycle import ALLOCATION_STEPS, JOB_STEPS, OVER, PLACED, RUNS, Allocation, Flow, Job, NextSize
+from ces_client.audit.next_size import beyond
+from ces_client.audit.plan_checks import wrong_flows, wrong_tasks
 from ces_client.audit.reservations import Reservations
 from ces_client.audit.usage import Peak, Usage
 
 Event = Mapping[str, Any]  # a CloudEvent, as parsed JSON
-
-
-def in_present_words(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The event with the names of today: former versions called a flow's rate ``bandwidth``, and the queue status
-    ``standing``."""
-    renamed = {"queue_status": data["standing"]} if "standing" in data else {}
-    for key in {"flows", "short"} & data.keys():
-        renamed[key] = [{"rate": flow["bandwidth"]} | flow if "bandwidth" in flow else flow for flow in data[key]]
-    return {**data, **renamed}
 
 
 class Books:
@@ -77,6 +70,10 @@ class Books:
                 self._plan(data)
             case "plan", "revised":
                 self._revised(data)
+            case "resize", "committed":
+                self._resize(data)
+            case "resize", "ended":
+                self._resize_ended(data)
             case "job", _:
                 self._job(kind, data)
             case "allocation", _:
@@ -251,7 +248,7 @@ class Books:
 
     def _amounts(self, allocation: Allocation) -> Amounts:
         request = self._request_of(allocation.job)
-        return request.tasks.get(allocation.task, NOTHING) if request else NOTHING
+        return request.amounts(allocation.task) if request else NOTHING
 
     def _hold_now(self, allocation: Allocation, amounts: Amounts) -> None:
         """Replaces what the allocation holds."""
@@ -262,13 +259,14 @@ class Books:
     def _hold(self, allocation: Allocation, sign: int) -> None:
         job = self.jobs[allocation.job]
         self._hold_now(allocation, self._amounts(allocation) if sign > 0 else NOTHING)
-        self._addresses[allocation.address, allocation.port] += sign
-        live = job.live
         if sign > 0:
-            live.add(allocation.id)
+            job.live.add(allocation.id)
             return
-        live.discard(allocation.id)
-        if not live:
+        self._addresses[allocation.address, allocation.port] -= 1
+        job.live.discard(allocation.id)
+        if job.next is not None:
+            self._hold_next(job, job.next)
+        if not job.live and job.next is None:
             self._reservations.end(allocation.job, self._time)
 
     # plans
@@ -286,23 +284,87 @@ class Books:
         if job.live:
             self._find("twice", f"job {name} is planned while something of it is live")
         allocations = data.get("allocations", [])
-        self._check_tasks(name, [each["task"] for each in allocations])
-        self._check_nodes({each["node"]: None for each in allocations})
-        for each in allocations:
-            if self._addresses[each["address"], each["port"]]:
-                self._find("plan", f"{each['task']} gets {each['address']}:{each['port']}, which is in use")
-            made = Allocation(
-                id=each["id"], job=name, task=each["task"], node=each["node"], address=each["address"],
-                port=each["port"], since=self._time, attempt=data["attempt"],
-            )  # fmt: skip
-            self.allocations[made.id] = made
+        for made in self._made(name, data):
             self._hold(made, 1)
         job.allocations = [each["id"] for each in allocations]
         for text in self._reservations.begin(name, self._time, self._request_of(name)):
             self._find("reservation", text)
-        flows = data.get("flows", [])
-        self._check_flows({each["task"]: each["node"] for each in allocations}, flows)
-        self._carry(job, {flow["number"]: flow for flow in flows})
+        self._carry(job, {flow["number"]: flow for flow in data.get("flows", [])})
+
+    def _made(self, name: str, data: Mapping[str, Any]) -> list[Allocation]:
+        """The allocations of a committed plan or resize, which is checked."""
+        allocations = data.get("allocations", [])
+        made = []
+        tasks, places = [each["task"] for each in allocations], {each["task"]: each["node"] for each in allocations}
+        self._check_nodes({each["node"]: None for each in allocations})
+        for each in allocations:
+            if self._addresses[each["address"], each["port"]]:
+                self._find("plan", f"{each['task']} gets {each['address']}:{each['port']}, which is in use")
+            made.append(
+                Allocation(
+                    id=each["id"], job=name, task=each["task"], node=each["node"], address=each["address"],
+                    port=each["port"], since=self._time, attempt=data["attempt"],
+                )
+            )  # fmt: skip
+            self.allocations[each["id"]] = made[-1]
+            self._addresses[each["address"], each["port"]] += 1
+        for text in (
+            *wrong_tasks(name, self._request_of(name), tasks),
+            *wrong_flows(places, data.get("flows", []), self._numbers, self._inventory.links),
+        ):
+            self._find("plan", text)
+        return made
+
+    # resizes
+
+    def _resize(self, data: Mapping[str, Any]) -> None:
+        name = data["job"]
+        if self._began_before(name):
+            return
+        job = self.jobs.setdefault(name, Job())
+        if job.state != "running" or data["attempt"] != job.attempt + 1:
+            self._find("step", f"a resize to attempt {data['attempt']} while {name} is {job.state} at {job.attempt}")
+        if data["size"] == data["before"]:
+            self._find("plan", f"job {name} is resized from {data['before']} to the same")
+        made = self._made(name, data)
+        job.next = NextSize(data["resize"], made, {flow["number"]: flow for flow in data.get("flows", [])})
+        self._numbers.update(job.next.flows.keys())
+        self._hold_next(job, job.next)
+
+    def _hold_next(self, job: Job, coming: NextSize, *, whole: bool = True) -> None:
+        """Holds what goes beyond what is left of the former size; nothing any more if not ``whole``."""
+        nodes, links = beyond(job, coming, self.allocations, self._amounts) if whole else ({}, {})
+        for name in nodes.keys() | coming.nodes.keys():
+            pairs = zip(nodes.get(name, NOTHING), coming.nodes.get(name, NOTHING), strict=True)
+            cpu, memory, gpu = (now - before for now, before in pairs)
+            self._usage.hold(name, (cpu, memory, gpu))
+        for hop in links.keys() | coming.links.keys():
+            self._usage.carry(hop, links.get(hop, 0) - coming.links.get(hop, 0))
+        coming.nodes, coming.links = nodes, links
+
+    def _resize_ended(self, data: Mapping[str, Any]) -> None:
+        name = data["job"]
+        if self._began_before(name):
+            return
+        job = self.jobs.setdefault(name, Job())
+        coming = job.next
+        if coming is None or coming.resize != data["resize"]:
+            self._find("step", f"a resize of {name} ends that was not committed")
+            return
+        self._hold_next(job, coming, whole=False)
+        self._numbers.subtract(coming.flows.keys())
+        job.next = None
+        if not data["done"]:
+            for made in coming.allocations:
+                self._addresses[made.address, made.port] -= 1
+                del self.allocations[made.id]
+            return
+        if job.live:
+            self._find("twice", f"job {name} has its new size while something of its former one is live")
+        self._carry(job, coming.flows)
+        job.attempt, job.allocations = job.attempt + 1, [made.id for made in coming.allocations]
+        for made in coming.allocations:
+            self._hold(made, 1)
 
     def _revised(self, data: Mapping[str, Any]) -> None:
         name = data["job"]
@@ -329,11 +391,6 @@ class Books:
             held[flow["number"]] = flow
         self._carry(job, held)
 
-    def _check_tasks(self, name: str, tasks: Sequence[str]) -> None:
-        request = self._request_of(name)
-        if request is not None and sorted(request.tasks) != sorted(tasks):
-            self._find("plan", f"job {name} asks for {sorted(request.tasks)}, the plan has {sorted(tasks)}")
-
     def _request_of(self, job: str) -> JobRequest | None:
         return self._inventory.request_of(job, self.jobs[job].name)
 
@@ -344,20 +401,3 @@ class Books:
                 self._find("plan", f"node {name} gets work while {node['state']}, cordoned {node['cordoned']}")
             if node is None and not (self._late and self._usage.knows_node(name)):
                 self._find("plan", f"node {name} has never joined")
-
-    def _check_flows(self, places: Mapping[str, str], flows: Sequence[Flow]) -> None:
-        fresh: set[int] = set()
-        for flow in flows:
-            who = f"flow {flow['src']} -> {flow['dst']}"
-            if flow["number"] in fresh or self._numbers[flow["number"]]:
-                self._find("plan", f"{who} gets number {flow['number']}, which is in use")
-            fresh.add(flow["number"])
-            if not flow["min"] <= flow["rate"] <= flow["max"]:
-                self._find("plan", f"{who} gets {flow['rate']}, outside of {flow['min']} to {flow['max']}")
-            path, src = flow["path"], flow["src"]
-            first = src[1:] if src.startswith("@") else places.get(src)  # a node's own data, or what a task sends
-            if not path or (path[0], path[-1]) != (first, places.get(flow["dst"])):
-                self._find("plan", f"{who} goes by {path}, its tasks are elsewhere")
-            for hop in pairwise(path):
-                if self._inventory.links is not None and hop not in self._inventory.links:
-                    self._find("plan", f"{who} uses {hop[0]} -> {hop[1]}, which is no link")

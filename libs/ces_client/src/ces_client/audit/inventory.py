@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 Hop = tuple[str, str]
 Amounts = tuple[int, int, int]  # millicores, bytes, GPUs
+NOTHING: Amounts = (0, 0, 0)
 
 
 @dataclass(frozen=True)
 class JobRequest:
     """What a job asked for, by task. ``expected_s``: its declared duration, None if it declares none. ``suspendable``:
-    whether it may be frozen for a more urgent job, None if unknown."""
+    whether it may be frozen for a more urgent job, None if unknown. ``elastic``: the group of a malleable job that has
+    no fixed number of tasks."""
 
     tasks: Mapping[str, Amounts]
     expected_s: float | None = None
     suspendable: bool | None = None
+    elastic: str | None = None
+
+    def amounts(self, task: str) -> Amounts:
+        """What a task asked for; nothing where the job has no such task at any size."""
+        return self.tasks.get(f"{self.elastic}-0" if self._is_elastic(task) else task, NOTHING)
+
+    def lists(self, tasks: Iterable[str]) -> bool:
+        """Whether these are the job's tasks, at any size."""
+        given = sorted(tasks)
+        fixed = [task for task in given if not self._is_elastic(task)]
+        sized = [task for task in given if self._is_elastic(task)]
+        return fixed == sorted(task for task in self.tasks if not self._is_elastic(task)) and sized == sorted(
+            f"{self.elastic}-{i}" for i in range(len(sized))
+        )
+
+    def _is_elastic(self, task: str) -> bool:
+        return self.elastic is not None and task.rpartition("-")[0] == self.elastic
 
 
 @dataclass(frozen=True)

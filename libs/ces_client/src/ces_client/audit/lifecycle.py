@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ces_client.audit.inventory import Amounts
+from ces_client.audit.inventory import NOTHING, Amounts, Hop
 
 Flow = Mapping[str, Any]
 
 RUNS = {"starting", "running", "paused", "suspended"}
-PLACED = {"planned", "preparing"} | RUNS
+PLACED = {"planned", "preparing", "resizing"} | RUNS
 OVER = {"succeeded", "failed", "cancelled"}
 JOB_STEPS = {
     None: {"queued"},
@@ -19,7 +19,8 @@ JOB_STEPS = {
     "planned": {"preparing", "rescheduling", "failed", "cancelled"},
     "preparing": {"starting", "rescheduling", "failed", "cancelled"},
     "starting": {"running", "rescheduling", "failed", "cancelled"},
-    "running": {"starting", "paused", "suspended", "succeeded", "rescheduling", "failed", "cancelled"},
+    "running": {"starting", "resizing", "paused", "suspended", "succeeded", "rescheduling", "failed", "cancelled"},
+    "resizing": {"starting", "rescheduling", "failed", "cancelled"},
     "paused": {"running", "rescheduling", "failed", "cancelled"},
     "suspended": {"running", "rescheduling", "failed", "cancelled"},
     "rescheduling": {"queued", "failed", "cancelled"},
@@ -31,7 +32,6 @@ ALLOCATION_STEPS = {
     "running": {"pending", "stopping"} | ENDED,
     "stopping": {"stopped", "lost"},
 }
-NOTHING: Amounts = (0, 0, 0)
 
 
 @dataclass
@@ -44,6 +44,19 @@ class Job:
     allocations: list[str] = field(default_factory=list)  # of the present attempt
     flows: dict[int, Flow] = field(default_factory=dict)  # held, by number
     live: set[str] = field(default_factory=set)  # allocations of any attempt that hold something
+    next: NextSize | None = None  # while it is resized and something of its former size is left
+
+
+@dataclass
+class NextSize:
+    """What is held for the size that a job goes to. ``nodes`` and ``links``: what of it goes beyond what the job holds
+    anyway, at this moment of the log."""
+
+    resize: str
+    allocations: list[Allocation]
+    flows: dict[int, Flow]
+    nodes: dict[str, Amounts] = field(default_factory=dict)
+    links: dict[Hop, int] = field(default_factory=dict)
 
 
 @dataclass

@@ -25,6 +25,7 @@ STATE_STYLES = {
     "paused": "magenta",
     "suspended": "magenta",
     "stopping": "yellow",
+    "resizing": "yellow",
     "rescheduling": "yellow",
     "succeeded": "bold green",
     "failed": "bold red",

@@ -18,6 +18,7 @@ from ces_client.view.formats import DASH, number, signal_name, since, span, stat
 from ces_client.view.plan import flow_table, unenforced_note
 from ces_client.view.queue_status import reason_text, score_text, waiting_text
 from ces_client.view.tables import fact_list, plain_table
+from ces_common.elastic import Elastic
 from ces_common.messages.api import JobView, TaskView
 from ces_common.states import JOB_OVER, JOB_WAITS, AllocationState, JobState
 
@@ -181,9 +182,17 @@ def last_lines(view: JobView, logs: Mapping[str, Sequence[str]]) -> RenderableTy
     return Group(*parts)
 
 
+def _sizes(elastic: Elastic) -> str:
+    if elastic.workers is None:
+        return ", ".join(map(str, elastic.sizes))
+    return f"{elastic.workers.min} to {elastic.workers.max}"
+
+
 def job_facts(view: JobView, now: datetime) -> RenderableType:
     """Names and values of what the tables do not show."""
     facts = [("tenant", view.tenant), ("priority", str(view.priority))]
+    if view.elastic is not None:
+        facts.append(("size", f"{view.size} {view.elastic.group}, of {_sizes(view.elastic)}"))
     if view.expected_s is not None:
         facts.append(("says it runs", span(view.expected_s)))
     if view.queue_status is not None:

@@ -18,7 +18,7 @@ from ces_client.view.queue_status import forecast_text, reason_text, reservable_
 from ces_client.view.tables import plain_table
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import FlowView, PlanForecast, PlanView
-from ces_common.messages.events import PolicyAdvice
+from ces_common.messages.plans import PolicyAdvice
 from ces_common.names import node_end
 
 METRICS = {"composite": "quality (composite)", "load_imbalance": "load imbalance (0 is even)"}

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     Boolean,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -23,7 +24,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from ces_common.db.types import Json, State, UtcTime
 from ces_common.jobfile import DEFAULT_TENANT, Flow, JobFile, Restart, Task
 from ces_common.messages.confinement import Confinement
-from ces_common.messages.events import FlowPlan, QueueStatus, Reason
+from ces_common.messages.events import QueueStatus, Reason
+from ces_common.messages.plans import FlowPlan
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
 
 LIVE_STATES = tuple(state for state in AllocationState if state not in ALLOCATION_OVER)
@@ -134,7 +136,11 @@ class JobRow(Base):
     """``live``: not over, or over with something of it still holding capacity. ``expected_s``: for how long it says it
     runs. ``placed_at``: when the plan was committed by which it holds something; ``started_at``: when it first ran.
     ``room_made``: the version at which others were last told to make room for it; 0 if they never were. ``victims``:
-    these others, each with its attempt at that time."""
+    these others, each with its attempt at that time. ``size``: of a malleable job, the replicas of its elastic group in
+    ``tasks`` and ``flows``; ``next_size`` and ``resize``, the proposal: while rows of the next attempt hold what the
+    job needs at another size, until nothing of the present attempt is left. ``resizing_at``: when it last left its
+    size; ``resize_s``: seconds until it ran at another one, the last time. ``checkpoint_node``: where the first
+    task of a malleable job was last."""
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -169,6 +175,12 @@ class JobRow(Base):
     placed_at: Mapped[datetime | None] = mapped_column(UtcTime)
     started_at: Mapped[datetime | None] = mapped_column(UtcTime)
     finished_at: Mapped[datetime | None] = mapped_column(UtcTime, index=True)
+    size: Mapped[int | None] = mapped_column(Integer)
+    next_size: Mapped[int | None] = mapped_column(Integer)
+    resize: Mapped[str | None] = mapped_column(_ID)
+    resizing_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    resize_s: Mapped[float | None] = mapped_column(Float)
+    checkpoint_node: Mapped[str | None] = mapped_column(String(63))
     idempotency_key: Mapped[str | None] = mapped_column(String(255), unique=True)
     body_hash: Mapped[str] = mapped_column(String(64))
     version: Mapped[int] = mapped_column(BigInteger, index=True)

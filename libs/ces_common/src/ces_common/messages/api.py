@@ -7,7 +7,9 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
-from ces_common.jobfile import DEFAULT_TENANT, MAX_LABELS, Document, FlowMode, NodeName
+from ces_common.elastic import Elastic
+from ces_common.fields import MAX_LABELS, Document, NodeName
+from ces_common.jobfile import DEFAULT_TENANT, FlowMode
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Id, PublicKey
 from ces_common.messages.confinement import Confinement
@@ -74,7 +76,8 @@ class FlowView(Message):
 
 
 class JobSummary(Message):
-    """``expected_s``: for how long the job says it runs, in seconds."""
+    """``expected_s``: for how long the job says it runs, in seconds. ``size``: of a malleable job, the replicas of its
+    elastic group now."""
 
     id: str
     name: str
@@ -82,6 +85,7 @@ class JobSummary(Message):
     priority: int
     tenant: str = DEFAULT_TENANT
     expected_s: float | None = None
+    size: int | None = None
     tasks: int
     attempt: int
     restarts: int
@@ -100,6 +104,7 @@ class JobView(JobSummary):
     queue_status: QueueStatusView | None = None
     disconnect: str = "stop"  # left out by none but a manager that knows nothing else
     preemption: str = "stop"
+    elastic: Elastic | None = None
     placement: list[TaskView] = []
     flows: list[FlowView] = []
     remark: str | None = None

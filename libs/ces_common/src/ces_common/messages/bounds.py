@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from ces_common.jobfile import NODE_NAME
+from ces_common.fields import NODE_NAME
 
 MAX_ID = 128  # characters
 MAX_REASON = 500

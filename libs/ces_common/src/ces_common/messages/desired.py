@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ces_common.disconnect import STOP, Disconnect
 from ces_common.messages.base import Message
-from ces_common.messages.bounds import Count, Port, Small, TunnelKey
+from ces_common.messages.bounds import Count, Number, Port, Small, TunnelKey
 from ces_common.shares import LinkKind
 
 
@@ -30,6 +30,8 @@ class DesiredWorker(Message):
     memory: Count
     gpu: Small = 0
     paused: bool = False
+    checkpoint: bool = False  # it has a folder for checkpoints, which stays when it ends
+    grace: Number | None = None  # seconds from SIGTERM to SIGKILL; None: as the agent is set
     disconnect: Disconnect = STOP  # left out by none who knows more; too early an end is safe, a late one is not
 
     @property
@@ -47,9 +49,10 @@ class DesiredDocument(Message):
 
 
 class DesiredCompute(DesiredDocument):
-    """All workers that one node should be running."""
+    """All workers that one node should be running. ``checkpoints``: ids of the jobs whose checkpoints are kept here."""
 
     workers: list[DesiredWorker] = []
+    checkpoints: list[str] = []
 
 
 class VxlanTunnel(Message):

@@ -9,16 +9,29 @@ from pydantic import Field, ValidationError
 from ulid import ULID
 
 from ces_common import subjects
-from ces_common.jobfile import Preemption
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, ExitCode, Id, Number, Small
 from ces_common.messages.identities import TokenChanged
-from ces_common.messages.records import AllocationRecord, FlowRecord, LinkState, Rate
+from ces_common.messages.plans import (
+    PlanCommitted,
+    PlanProposed,
+    PlanRejected,
+    PlanRevised,
+    PreemptionCommitted,
+    PreemptionProposed,
+    PreemptionRejected,
+    ResizeCommitted,
+    ResizeEnded,
+    ResizeProposed,
+    ResizeRejected,
+    RevisionProposed,
+    RevisionRejected,
+)
+from ces_common.messages.records import LinkState
 from ces_common.messages.secrets import SecretChanged
 from ces_common.states import AllocationState, JobState
 
 D = TypeVar("D", bound=Message)
-RevisionCause = Literal["link", "room", "suspended", "resumed"]
 
 
 class Reason(Message):
@@ -80,37 +93,6 @@ class QueueStatusView(QueueStatus):
     holders: list[JobName] = []
 
 
-class FlowPlan(Message):
-    """A flow in a plan: rate in bit/s, path as node names."""
-
-    src: str
-    dst: str
-    rate: Rate
-    path: list[str]
-
-
-class PolicyAdvice(Message):
-    """The learned policy's part in a plan. ``probabilities``: task -> what the policy gave to the task's node when the
-    task's turn came."""
-
-    version: str
-    probabilities: dict[str, Number] = {}
-
-
-class PlanProposed(Message):
-    """A scheduler's proposal; only the manager's commit makes it true."""
-
-    plan: str
-    job: str
-    attempt: Small
-    version: Count  # of the snapshot it was made from
-    solver: str
-    assignments: dict[str, str]
-    flows: list[FlowPlan]
-    metrics: dict[str, Number] = {}
-    considered: dict[str, Any] = {}
-
-
 class PlanRefused(Message):
     """The scheduler found no place for a job. ``queue_status``: its place in the queue then; None where it could not be
     queued, as it makes no sense on this cluster."""
@@ -120,107 +102,6 @@ class PlanRefused(Message):
     version: Count
     reason: Reason
     queue_status: QueueStatus | None = None
-
-
-class PlanCommitted(Message):
-    plan: str
-    job: str
-    attempt: Small
-    solver: str
-    metrics: dict[str, Number] = {}
-    allocations: list[AllocationRecord] = []
-    flows: list[FlowRecord] = []
-
-
-class PlanRejected(Message):
-    plan: str
-    job: str
-    attempt: Small
-    reason: str
-
-
-class JobRevision(Message):
-    """New bandwidth and paths for some flows of a job; its tasks stay where they are."""
-
-    job: str
-    attempt: Small
-    flows: list[FlowPlan]
-
-
-class RevisionProposed(Message):
-    """A scheduler's proposal for flows of jobs that have their place; only the manager's commit makes all of it true.
-    ``cause``: a ``link`` that is down or too slow, or ``room`` that appeared; the others are the manager's own."""
-
-    revision: str
-    version: Count  # of the snapshot it was made from
-    cause: RevisionCause
-    jobs: list[JobRevision]
-
-
-class RevisionRejected(Message):
-    """``stale``: a job of it is not as it was at the revision's version; whether it would fit is not said."""
-
-    revision: str
-    reason: str
-    stale: bool = False
-
-
-class ShortFlow(Message):
-    """A flow that has less than its minimum; rates in bit/s, 0 where no way is left."""
-
-    src: str
-    dst: str
-    min: Count
-    rate: Rate
-
-
-class PlanRevised(Message):
-    """What a revision changed for one job. ``flows``: those with a new path or rate, as they are now; ``short``: the
-    job's flows that now have less than their minimum."""
-
-    revision: str
-    job: str
-    attempt: Small
-    cause: RevisionCause
-    flows: list[FlowRecord] = []
-    short: list[ShortFlow] = []
-
-
-class Victim(Message):
-    """A job that is to make room. ``how``: it is frozen where it is and keeps its memory, or stopped and queued
-    again."""
-
-    job: str
-    attempt: Small
-    how: Preemption
-
-
-class PreemptionProposed(Message):
-    """A scheduler's proposal to take from running jobs what a more urgent one needs; the manager does all of it or
-    none. ``job``: for whom."""
-
-    preemption: str
-    version: Count  # of the snapshot from which the victims were chosen
-    job: str
-    attempt: Small
-    victims: list[Victim] = Field(min_length=1)
-
-
-class PreemptionCommitted(Message):
-    """The victims were told, in the same transaction. In no job's stream, as its rejection: tenants are kept apart."""
-
-    preemption: str
-    job: str
-    victims: list[Victim] = Field(min_length=1)
-
-
-class PreemptionRejected(Message):
-    """``stale``: a job of it is not as it was at the proposal's version."""
-
-    preemption: str
-    job: str
-    reason: str
-    stale: bool = False
 
 
 class JobChanged(Message):
@@ -301,6 +182,10 @@ EVENTS: dict[tuple[str, str], type[Message]] = {
     ("plan", "committed"): PlanCommitted,
     ("plan", "rejected"): PlanRejected,
     ("plan", "revised"): PlanRevised,
+    ("resize", "proposed"): ResizeProposed,
+    ("resize", "committed"): ResizeCommitted,
+    ("resize", "rejected"): ResizeRejected,
+    ("resize", "ended"): ResizeEnded,
     ("revision", "proposed"): RevisionProposed,
     ("revision", "rejected"): RevisionRejected,
     ("preemption", "proposed"): PreemptionProposed,

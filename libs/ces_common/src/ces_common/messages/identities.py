@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from ces_common.jobfile import Document, Name
+from ces_common.fields import Document, Name
 from ces_common.messages.base import Message
 from ces_common.quantities import Duration
 from ces_common.roles import Role

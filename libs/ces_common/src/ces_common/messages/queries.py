@@ -10,7 +10,8 @@ from pydantic import Field
 from ces_common.jobfile import JobFile
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Amount, Count, Id, Node, Number, PublicKey, Small
-from ces_common.messages.events import FlowPlan, PolicyAdvice, QueueStatus, Reason
+from ces_common.messages.events import QueueStatus, Reason
+from ces_common.messages.plans import FlowPlan, PolicyAdvice
 
 MAX_LOG = 2**20  # bytes of one answer
 

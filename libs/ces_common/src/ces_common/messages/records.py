@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import AliasChoices, Field
 
 from ces_common.disconnect import STOP, Disconnect
-from ces_common.jobfile import DEFAULT_TENANT, Flow, Preemption, Restart, Task
+from ces_common.jobfile import DEFAULT_TENANT, Flow, JobFile, Preemption, Restart, Task
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, ExitCode, Number, Port, Small
 from ces_common.messages.confinement import Confinement
@@ -129,10 +129,22 @@ class FlowRecord(Message):
     path: list[str]
 
 
+class Resizing(Message):
+    """What is held for the size that a job goes to, beside what it still has. None of it runs yet."""
+
+    size: Small
+    tasks: list[Task] = []
+    allocations: list[AllocationRecord] = []
+    reserved: list[FlowRecord] = []
+
+
 class JobRecord(Message):
     """``expected_s``: for how long the job says it runs, in seconds. ``started_at``: since when the present attempt
     holds what it has, that is, when its plan was committed; None where it holds nothing. ``ran_s``: for how long a
-    suspended job had that before; None of any other."""
+    suspended job had that before; None of any other. ``size``, ``spec``: of a malleable job, the replicas of its
+    elastic group now, and its file, from which its tasks and flows at every size follow; ``since`` when it is in its
+    state, and ``resize_s``, the seconds from running to running that its last resize took. ``resizing``: until nothing
+    of the former size is left. ``checkpoint_node``: where its first task writes checkpoints, or last did."""
 
     id: str
     name: str
@@ -148,8 +160,14 @@ class JobRecord(Message):
     restart: Restart = Restart()
     tasks: list[Task] = []
     flows: list[Flow] = []
+    size: Small | None = None
+    spec: JobFile | None = None
     allocations: list[AllocationRecord] = []
     reserved: list[FlowRecord] = []
+    resizing: Resizing | None = None
+    since: datetime | None = None
+    resize_s: Number | None = None
+    checkpoint_node: str | None = None
     submitted_at: datetime
     started_at: datetime | None = None
     ran_s: Number | None = None

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import FailFast, Field, model_validator
 
-from ces_common.jobfile import DatasetName
+from ces_common.fields import DatasetName
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import (
     MAX_ATTEMPTS,

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 
-from ces_common.jobfile import Document
+from ces_common.fields import Document
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Id, Small
 

@@ -139,6 +139,7 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
             subjects.events("plan", "refused"),
             subjects.events("revision", "proposed"),
             subjects.events("preemption", "proposed"),
+            subjects.events("resize", "proposed"),
         ),
     ),
     "compute-ctl": _controller("compute-ctl", "compute", publish=(), subscribe=(_APPLIED,)),

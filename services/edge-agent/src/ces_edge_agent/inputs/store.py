@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 from pydantic import TypeAdapter, ValidationError
 
-from ces_common.jobfile import DatasetName
+from ces_common.fields import DatasetName
 from ces_common.messages.reports import MAX_OFFERED
 
 MAX_LISTED = 10_000  # entries of one folder

@@ -67,7 +67,9 @@ class WorkerReconciler:
         self._busy: dict[str, Action] = {}  # allocation -> its action under way
         self._began: dict[str, float] = {}  # and since when
         self._waits: dict[str, str] = {}  # and what it waits for
+        self._graces: dict[str, float] = {}  # of workers that have one of their own, by key
         self._tasks: set[asyncio.Task[None]] = set()
+        self._kept: frozenset[str] | None = None  # the jobs whose checkpoints were kept last
         self._status = Status(node=node, generation=0)
 
     @property
@@ -94,6 +96,8 @@ class WorkerReconciler:
         document = self._document.current
         desired = document.workers if document else []
         self.observed = self._with_vanished(desired, observed, busy) if document else observed
+        self._graces |= {worker.key: worker.grace for worker in desired if worker.grace is not None}
+        self._graces = {key: grace for key, grace in self._graces.items() if key in self.observed}
         self._refused = {key: status for key, status in self._refused.items() if key in {w.key for w in desired}}
         actions = plan_workers(
             desired,
@@ -110,6 +114,16 @@ class WorkerReconciler:
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
         self._report(document, busy)
+        await self._tidy(document)
+
+    async def _tidy(self, document: DesiredCompute | None) -> None:
+        """Once nothing else is alive, checkpoints of jobs that are over can go."""
+        if document is None or self._status.generation != document.generation:
+            return
+        kept = frozenset(document.checkpoints)
+        if kept != self._kept:
+            await self._runtime.keep_checkpoints(kept)
+            self._kept = kept
 
     def _with_vanished(
         self, desired: Collection[DesiredWorker], observed: Mapping[str, WorkerStatus], busy: Mapping[str, Action]
@@ -203,7 +217,7 @@ class WorkerReconciler:
                 # After the lease the manager waits for its margin only, so a worker's grace must end soon after the
                 # lease.
                 left_s = max(self._lease.remaining(), 0.0) + LAST_GRACE_S
-                await self._runtime.stop(key, min(self._grace_s, left_s))
+                await self._runtime.stop(key, min(self._graces.get(key, self._grace_s), left_s))
             case Remove(key):
                 await self._runtime.remove(key)
             case Pause(key):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -22,8 +22,8 @@ from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_edge_agent import linux
 from ces_edge_agent.deadline import LEASE_OVER
-from ces_edge_agent.ports import NO_SECRETS, SECRETS_DIR, Refused, RuntimeUnavailable, SandboxNamespaces
-from ces_edge_agent.runtimes import container_disk, container_secrets
+from ces_edge_agent.ports import CHECKPOINT, NO_SECRETS, SECRETS_DIR, Refused, RuntimeUnavailable, SandboxNamespaces
+from ces_edge_agent.runtimes import container_checkpoints, container_disk, container_secrets
 from ces_edge_agent.runtimes.container_meter import ContainerMeter
 from ces_edge_agent.runtimes.cpu_meter import CpuMeter
 from ces_edge_agent.runtimes.disk_meter import DISK
@@ -226,6 +226,9 @@ class DockerRuntime:
         }
         options = container_disk.options(folder, worker.memory, self._disk, self._disk_limited)
         env = worker.env
+        if worker.checkpoint:
+            options["mounts"].append(container_checkpoints.mount(self._engine, worker.job))
+            env = {**env, CHECKPOINT: container_checkpoints.FOLDER}
         if worker.secrets:
             options["mounts"].append(container_secrets.mount())
             env = {**env, SECRETS_DIR: container_secrets.FOLDER}
@@ -266,6 +269,8 @@ class DockerRuntime:
                 raise Refused(f"{missing}: no such program in image {worker.image}")
             if detail["Config"]["WorkingDir"] == container_disk.FOLDER:
                 container_disk.make_folder(client, container)
+            if worker.checkpoint:
+                container_checkpoints.make_folder(client, container)
             with self._secrets_in(detail, worker, secrets):
                 client.start(container)
         except (APIError, Refused) as error:
@@ -285,6 +290,13 @@ class DockerRuntime:
         if not worker.secrets:
             return contextlib.nullcontext()
         return container_secrets.filled(self._engine, self._sandbox_image, worker.key, detail["Mounts"], secrets)
+
+    async def keep_checkpoints(self, jobs: Collection[str]) -> None:
+        def keep() -> None:
+            with answering("checkpoints"):
+                container_checkpoints.keep(self._engine, jobs)
+
+        await self._call(keep)
 
     async def stop(self, key: str, grace_s: float) -> None:
         await self._call(self._stop, key, grace_s)

@@ -1,6 +1,7 @@
 """Confinement of a worker process: its namespaces and mounts. Standard library only: the shim imports it.
 
-A worker sees the host's files as another user would, and can write its own folder, /tmp and /dev/shm only. What could
+A worker sees the host's files as another user would, and can write its own folder, its job's
+checkpoints, /tmp and /dev/shm only. What could
 hold secrets or lead out (root's home, the agent's files, sockets under /run, device files, kernel settings) is hidden
 or read-only. What it needs to run is shown even where its user could not reach it, as an interpreter in a private home.
 """
@@ -44,7 +45,7 @@ def enter(record: WorkerRecord, secrets: Mapping[str, bytes]) -> None:
     if record.hostname:
         linux.set_hostname(record.hostname)
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
-    shown = {path: os.open(path, os.O_PATH) for path in (*record.show, record.folder) if os.path.exists(path)}
+    shown = {path: os.open(path, os.O_PATH) for path in (*record.show, *record.writable) if os.path.exists(path)}
     hosts = os.open(record.hosts, os.O_PATH) if record.hosts else None
     devices = _devices(record.gpu)
     linux.set_mount_attributes("/", on=_READ_ONLY, recursive=True)
@@ -63,7 +64,8 @@ def enter(record: WorkerRecord, secrets: Mapping[str, bytes]) -> None:
             linux.mount("/dev/null", path, flags=linux.MS_BIND)
     if record.secrets is not None:
         _write_secrets(record.secrets, covered, secrets, record)
-    _bind(shown[record.folder], record.folder, off=linux.ATTR_RDONLY)
+    for path in record.writable:
+        _bind(shown[path], path, off=linux.ATTR_RDONLY)
     for path in covered:
         if covers[path] == _CLOSED:
             linux.set_mount_attributes(path, on=linux.ATTR_RDONLY)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import structlog
@@ -24,9 +24,10 @@ from ces_common.service import BadSetup
 from ces_edge_agent import linux
 from ces_edge_agent.deadline import deadline_file
 from ces_edge_agent.files import sync
-from ces_edge_agent.ports import NO_SECRETS, SECRETS_DIR, Refused, RuntimeUnavailable, SandboxNamespaces
+from ces_edge_agent.ports import CHECKPOINT, NO_SECRETS, SECRETS_DIR, Refused, RuntimeUnavailable, SandboxNamespaces
 from ces_edge_agent.runtimes import log_file, record, secret_files, shim_signals, syscall_filter
 from ces_edge_agent.runtimes.cgroups import Group, hierarchies
+from ces_edge_agent.runtimes.checkpoint_folders import CheckpointFolders
 from ces_edge_agent.runtimes.cpu_meter import CpuMeter
 from ces_edge_agent.runtimes.disk_meter import DISK
 from ces_edge_agent.runtimes.isolation import private_tmp
@@ -68,6 +69,7 @@ class ProcessRuntime:
         self._disk = disk
         self._workers = self._state / "workers"
         self._users = WorkerUsers(self._state / "work", uids)
+        self._checkpoints = CheckpointFolders(self._state / "checkpoints")
         self._sandboxes = Sandboxes(self._state / "sandboxes", f"{cluster}-{node}", isolate)
         self._group_prefix = f"ces/{cluster}-{node}-{short_hash(str(self._state))}"
         self._roots: dict[str, str] = {}
@@ -101,6 +103,7 @@ class ProcessRuntime:
         self.logs.create()
         self._workers.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._users.open()
+        self._checkpoints.open()
         if self._users.own and (closed := closed_to_others(environment())):
             raise BadSetup(
                 f"workers run as users of their own, who may not read {closed[0]}, which the agent's Python needs: "
@@ -272,7 +275,9 @@ class ProcessRuntime:
         return answer or "failed: the shim ended before it began" + record.last_words(directory)
 
     def _plan(self, worker: DesiredWorker) -> record.WorkerRecord:
-        folder, uid, gid = self._users.give(worker.allocation)
+        owners = self._checkpoints.owners()
+        like = owners.get(worker.job) if worker.checkpoint else None
+        folder, uid, gid = self._users.give(worker.allocation, like, owners.values())
         env = {
             "PATH": f"{Path(sys.executable).parent}:{SEARCH_PATH}",
             "HOME": str(folder),
@@ -286,7 +291,9 @@ class ProcessRuntime:
         confined = self._confined
         if confined and not private_tmp(program, argv):
             env.setdefault("TMPDIR", str(folder))
-        secrets = None
+        secrets = checkpoints = None
+        if worker.checkpoint:
+            env[CHECKPOINT] = checkpoints = str(self._checkpoints.give(worker.job, worker.key, uid, gid))
         if worker.secrets:
             env[SECRETS_DIR] = secrets = secret_files.PRIVATE_FOLDER
         return record.WorkerRecord(
@@ -318,7 +325,11 @@ class ProcessRuntime:
             outlives_s=0.0 if worker.disconnect == KEEP else outlives_s(worker.disconnect),
             secrets=secrets,
             disk=self._disk,
+            checkpoints=checkpoints,
         )
+
+    async def keep_checkpoints(self, jobs: Collection[str]) -> None:
+        await asyncio.to_thread(self._checkpoints.keep, jobs)
 
     async def stop(self, key: str, grace_s: float) -> None:
         directory = self._directory(key)

@@ -61,6 +61,14 @@ class WorkerRecord:
     """The folder for its secrets in its own mounts, which the shim is given on its standard input; None where it has
     none."""
 
+    checkpoints: str | None = None
+    """The folder of its job's checkpoints; None where it has none."""
+
+    @property
+    def writable(self) -> list[str]:
+        """The folders that it can write."""
+        return [self.folder] if self.checkpoints is None else [self.folder, self.checkpoints]
+
     def save(self, directory: Path) -> None:
         write(directory / "worker.json", asdict(self))
 

@@ -53,7 +53,7 @@ class Shim:
         self._lease = (
             LeaseWatch(Path(worker.deadline), worker.boot, outlives_s=worker.outlives_s) if worker.deadline else None
         )
-        self._disk = DiskMeter([worker.folder], worker.disk, _below_here) if worker.disk else None
+        self._disk = DiskMeter(worker.writable, worker.disk, _below_here) if worker.disk else None
         self._kill_at: float | None = None  # on the boot clock; None while the lease holds
 
     def run(self, report: Callable[[str], None]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+from collections.abc import Collection
 from pathlib import Path
 
 from ces_common.names import short_hash
@@ -83,8 +84,9 @@ class WorkerUsers:
         finally:
             probe.rmdir()
 
-    def give(self, allocation: str) -> tuple[Path, int, int]:
-        """The allocation's folder, user and group. Raises OSError."""
+    def give(self, allocation: str, like: int | None = None, taken: Collection[int] = ()) -> tuple[Path, int, int]:
+        """The allocation's folder, user and group. ``like``: the user that it is to have if it has none yet;
+        ``taken``: users that no other allocation gets. Raises OSError."""
         folder = self._folder / allocation
         if not self.own:
             folder.mkdir(exist_ok=True, mode=0o700)
@@ -93,8 +95,9 @@ class WorkerUsers:
             folder.mkdir(exist_ok=True, mode=0o700)
             uid = folder.stat().st_uid
             if uid not in self._uids:
-                others = {entry.stat().st_uid for entry in os.scandir(self._folder)}
-                uid = choose(self._uids, f"{self._folder}/{allocation}", others)
+                others = {entry.stat().st_uid for entry in os.scandir(self._folder)}.union(taken)
+                known = like is not None and like in self._uids
+                uid = like if known and like else choose(self._uids, f"{self._folder}/{allocation}", others)
                 os.chown(folder, uid, uid)
             return folder, uid, uid
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from ces_common.jobfile import Document
+from ces_common.fields import Document
 from ces_common.messages.identities import Allowance, Identity
 from ces_common.queuefile import QueueFile
 from ces_common.service import BadSetup

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 
-from ces_common.jobfile import FILE_NAME, NAME
+from ces_common.fields import FILE_NAME, NAME
 from ces_common.messages.api import Page
 from ces_common.messages.secrets import SecretValue, SecretView
 from ces_manager.access.allowance import tenant_for

@@ -72,7 +72,12 @@ def list_jobs(
 def plan_view(tx: ReadTx, job: str) -> PlanView:
     """The newest plan that was committed for a job. Raises NotFound."""
     row = job_row(tx, job)
-    query = select(PlanRow).where(PlanRow.job == job).order_by(PlanRow.attempt.desc(), PlanRow.version.desc()).limit(1)
+    query = (
+        select(PlanRow)
+        .where(PlanRow.job == job, PlanRow.attempt <= row.attempt)
+        .order_by(PlanRow.attempt.desc(), PlanRow.version.desc())
+        .limit(1)
+    )
     plan = tx.session.scalars(query).one_or_none()
     if plan is None:
         raise NotFound(f"job {row.name} has no plan yet")

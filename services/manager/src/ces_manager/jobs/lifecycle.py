@@ -20,7 +20,8 @@ from ces_common.states import (
 from ces_manager.text import storable
 
 J, A = JobState, AllocationState
-_UNSTARTED = frozenset({J.PLANNED, J.PREPARING})  # no compute document has named its workers yet
+# No compute document has named the pending ones of its workers.
+_UNSTARTED = frozenset({J.PLANNED, J.PREPARING, J.RESIZING})
 _STARTED = frozenset({J.STARTING, J.RUNNING, J.PAUSED, J.SUSPENDED})
 _FROZEN = frozenset({J.PAUSED, J.SUSPENDED})
 MAX_REASON = 2000  # characters
@@ -115,6 +116,14 @@ def reschedule(course: Course, reason: str) -> None:
     """Give up the present placement; the job queues again when nothing of it is left."""
     if course.state in JOB_PLACED:
         _leave(course, J.RESCHEDULING, reason)
+
+
+def resize(course: Course, reason: str) -> None:
+    """Stop a running job, to start it again at another size."""
+    if course.state is J.RUNNING:
+        course.move(J.RESIZING, reason)
+        for member in list(course.members.values()):
+            course.set(replace(member, state=A.STOPPING))
 
 
 def suspend(course: Course, reason: str) -> None:

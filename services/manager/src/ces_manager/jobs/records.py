@@ -9,8 +9,9 @@ from sqlalchemy import select
 
 from ces_common.db.tables import AllocationRow, JobRow, ReservationRow
 from ces_common.db.uow import ReadTx
-from ces_common.messages.records import AllocationRecord, FlowRecord, JobRecord
+from ces_common.messages.records import AllocationRecord, FlowRecord, JobRecord, Resizing
 from ces_common.states import JobState
+from ces_manager.jobs.next_size import next_allocations, next_reservations
 from ces_manager.jobs.spec import spec_fields
 from ces_manager.jobs.transitions import allocations_of
 
@@ -31,6 +32,12 @@ def job_records(tx: ReadTx, rows: Sequence[JobRow]) -> list[JobRecord]:
                 "reason": row.reason,
                 "tasks": row.tasks,
                 "flows": row.flows,
+                "size": row.size,
+                "spec": None if row.size is None else row.spec,
+                "since": None if row.size is None else row.state_since,
+                "resize_s": row.resize_s,
+                "checkpoint_node": row.checkpoint_node,
+                "resizing": _resizing(tx, row),
                 "allocations": [allocation_record(allocation) for allocation in allocations[row.id]],
                 "reserved": [flow_record(flow) for flow in reservations[row.id]],
                 "submitted_at": row.submitted_at,
@@ -41,6 +48,17 @@ def job_records(tx: ReadTx, rows: Sequence[JobRow]) -> list[JobRecord]:
         )
         for row in rows
     ]
+
+
+def _resizing(tx: ReadTx, row: JobRow) -> Resizing | None:
+    if row.next_size is None:
+        return None
+    return Resizing(
+        size=row.next_size,
+        tasks=row.spec.at_size(row.next_size).expand_tasks(),
+        allocations=[allocation_record(allocation) for allocation in next_allocations(tx, row)],
+        reserved=[flow_record(flow) for flow in next_reservations(tx, row)],
+    )
 
 
 def _ran_s(row: JobRow) -> float | None:

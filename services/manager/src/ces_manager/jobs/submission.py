@@ -44,6 +44,7 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
     check_room(tx, queue, jobfile)
     check_inputs(tx, jobfile)
     check_secrets(tx, jobfile)
+    initial = jobfile if jobfile.elastic is None else jobfile.at_size(jobfile.elastic.smallest)
     row = JobRow(
         id=str(ULID.from_datetime(tx.now)),
         name=jobfile.name,
@@ -54,8 +55,9 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
         spec=jobfile,
         restart=jobfile.restart,
         disconnect=jobfile.disconnect,
-        tasks=jobfile.expand_tasks(),
-        flows=jobfile.expand_flows(),
+        tasks=initial.expand_tasks(),
+        flows=initial.expand_flows(),
+        size=None if jobfile.elastic is None else jobfile.elastic.smallest,
         state=JobState.QUEUED,
         state_since=tx.now,
         late=0,

@@ -13,6 +13,7 @@ from ces_common.messages.events import AllocationChanged, JobChanged
 from ces_common.states import JOB_OVER, JOB_WAITS, AllocationState, JobState
 from ces_manager.errors import NotFound
 from ces_manager.jobs.lifecycle import Course, JobStep, Member, MemberStep
+from ces_manager.jobs.next_size import begin_small, give_up, hold_nodes, next_allocations, take_over
 
 ID_LENGTH = 26  # a ULID
 _PRESENT = (
@@ -75,11 +76,25 @@ def change(tx: WriteTx, row: JobRow, walk: Callable[[Course], None]) -> Course:
             _job_step(tx, row, step)
         else:
             _member_step(tx, row, rows[step.member.id], step)
+    _settle_size(tx, row, course)
     if course.released and (row.state in JOB_OVER or row.state is JobState.QUEUED):
         _release(tx, row.id)
         row.placed_at = None
         row.live = row.state not in JOB_OVER
     return course
+
+
+def _settle_size(tx: WriteTx, row: JobRow, course: Course) -> None:
+    """A resize ends when nothing of the former size is left, or the job has to leave its place."""
+    if row.next_size is None:
+        return
+    if row.state is not JobState.RESIZING:
+        give_up(tx, row)
+    elif course.released:
+        for allocation in take_over(tx, row):
+            emit_allocation(tx, row.id, allocation, None)
+    else:
+        hold_nodes(tx, row, next_allocations(tx, row))
 
 
 def as_member(row: AllocationRow) -> Member:
@@ -101,8 +116,15 @@ def _job_step(tx: WriteTx, row: JobRow, step: JobStep) -> None:
         row.waiting, row.queue_status = None, None
     if step.state is JobState.QUEUED:  # once more: a new attempt, whose reason is that of the last one's end
         row.attempt += 1
+        begin_small(row)
     else:
         row.reason = step.reason
+    if step.state is JobState.RESIZING:
+        row.resizing_at = tx.now
+    elif step.state is JobState.RUNNING and row.resizing_at is not None:
+        row.resize_s, row.resizing_at = (tx.now - row.resizing_at).total_seconds(), None
+    elif step.state is not JobState.STARTING:
+        row.resizing_at = None
     if step.state is JobState.RUNNING:
         row.late = 0
         row.started_at = row.started_at or tx.now

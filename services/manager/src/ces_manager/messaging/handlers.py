@@ -13,16 +13,8 @@ from ces_common.bus.port import Bus, Delivery, Message, Reject, RemoteError, Ret
 from ces_common.db import UNAVAILABLE, WriteTx, cause_of
 from ces_common.fault_points import fault_point
 from ces_common.messages.confinement import ConfinementReport
-from ces_common.messages.events import (
-    MalformedEvent,
-    NetworkPreparing,
-    NetworkReady,
-    PlanProposed,
-    PlanRefused,
-    PreemptionProposed,
-    RevisionProposed,
-    parse_event,
-)
+from ces_common.messages.events import MalformedEvent, NetworkPreparing, NetworkReady, PlanRefused, parse_event
+from ces_common.messages.plans import PlanProposed, PreemptionProposed, ResizeProposed, RevisionProposed
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.reports import MAX_HEARTBEAT, DataReport, LinkReport, Status
 from ces_common.queuefile import QueueFile
@@ -40,7 +32,7 @@ from ces_manager.messaging.report_intake import ReportIntake
 from ces_manager.messaging.snapshot import Snapshots
 from ces_manager.nodes import confinements, datasets, link_reports
 from ces_manager.nodes.failure_detector import FailureDetector
-from ces_manager.plans import commit, preemption, revision
+from ces_manager.plans import commit, preemption, resize, revision
 from ces_manager.plans.refusal import note_refusal
 from ces_manager.timeouts import Timeouts
 
@@ -49,7 +41,11 @@ SERVICE = "manager"
 # Queues that are served in turn, so that a burst in one delays no other: jobs with a plan go on, and flows are
 # rerouted, while many plans wait to be committed, and no plan waits behind thousands of refusals.
 FACTS = {
-    subjects.MANAGER_PLANS: [subjects.events("plan", "proposed"), subjects.events("preemption", "proposed")],
+    subjects.MANAGER_PLANS: [
+        subjects.events("plan", "proposed"),
+        subjects.events("preemption", "proposed"),
+        subjects.events("resize", "proposed"),
+    ],
     subjects.MANAGER_REFUSALS: [subjects.events("plan", "refused")],
     subjects.MANAGER_NETWORKS: [
         subjects.events("network", "preparing"),
@@ -161,6 +157,9 @@ class Messaging:
                 log.info("plan", job=data.job, plan=data.plan, outcome=reason or "committed")
             case PlanRefused():
                 note_refusal(tx, data)
+            case ResizeProposed():
+                reason = resize.commit_resize(tx, data)
+                log.info("resize", job=data.job, resize=data.resize, size=data.size, outcome=reason or "committed")
             case RevisionProposed():
                 reason = revision.commit_revision(tx, data)
                 log.info("revision", revision=data.revision, cause=data.cause, outcome=reason or "committed")

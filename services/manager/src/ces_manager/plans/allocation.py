@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import BindParameter, bindparam, select
 from ulid import ULID
 
 from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, NodeRow, ReservationRow
 from ces_common.db.uow import WriteTx
-from ces_common.messages.events import PlanProposed
+from ces_common.jobfile import Flow, Task
+from ces_common.messages.plans import FlowPlan
 from ces_common.states import AllocationState, JobState
 from ces_manager.plans.addresses import WORKER_PORT, next_address, next_numbers, next_port
 
@@ -34,16 +36,28 @@ _NUMBERS = select(ReservationRow.number).where(
 )
 
 
-def allocate_tasks(tx: WriteTx, row: JobRow, plan: PlanProposed) -> list[AllocationRow]:
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """What a plan gives to one attempt of a job: task -> node, and for each flow its rate and path."""
+
+    job: str
+    attempt: int
+    tasks: Sequence[Task]
+    flows: Sequence[Flow]
+    assignments: Mapping[str, str]
+    given: Sequence[FlowPlan]
+
+
+def allocate_tasks(tx: WriteTx, placement: Placement) -> list[AllocationRow]:
     """An allocation for every task, with an address of its own or, where workers share the host's, a port."""
-    names = set(plan.assignments.values())
+    names = set(placement.assignments.values())
     nodes = {node.name: node for node in tx.session.scalars(_NODES, {"names": sorted(names)})}
     hosts = {node.host_address for node in nodes.values() if node.network == "none"}
     addresses, ports = _taken(tx, names, hosts)
     cluster = tx.cluster()
     allocations = []
-    for task in row.tasks:
-        node = nodes[plan.assignments[task.name]]
+    for task in placement.tasks:
+        node = nodes[placement.assignments[task.name]]
         if node.network == "none":
             address, port = node.host_address, next_port(cluster.last_port, ports)
             ports.add(port)
@@ -55,8 +69,8 @@ def allocate_tasks(tx: WriteTx, row: JobRow, plan: PlanProposed) -> list[Allocat
         allocations.append(
             AllocationRow(
                 id=str(ULID()),
-                job=row.id,
-                attempt=row.attempt,
+                job=placement.job,
+                attempt=placement.attempt,
                 task=task.name,
                 rank=task.rank,
                 node=node.name,
@@ -84,21 +98,21 @@ def _taken(tx: WriteTx, nodes: set[str], hosts: set[str]) -> tuple[set[str], set
     return addresses, {port for address, port in on_hosts if address in hosts}
 
 
-def reserve_flows(tx: WriteTx, row: JobRow, plan: PlanProposed) -> list[ReservationRow]:
-    if not plan.flows:
+def reserve_flows(tx: WriteTx, placement: Placement) -> list[ReservationRow]:
+    if not placement.given:
         return []
     cluster = tx.cluster()
 
     def held(first: int, last: int) -> Sequence[int]:
         return tx.session.scalars(_NUMBERS, {"first": first, "last": last}).all()
 
-    numbers = next_numbers(cluster.last_flow, held, len(plan.flows))
+    numbers = next_numbers(cluster.last_flow, held, len(placement.given))
     cluster.last_flow = numbers[-1]
-    given = {(flow.src, flow.dst): flow for flow in plan.flows}
+    given = {(flow.src, flow.dst): flow for flow in placement.given}
     return [
         ReservationRow(
-            job=row.id,
-            attempt=row.attempt,
+            job=placement.job,
+            attempt=placement.attempt,
             src=flow.src,
             dst=flow.dst,
             number=number,
@@ -108,5 +122,5 @@ def reserve_flows(tx: WriteTx, row: JobRow, plan: PlanProposed) -> list[Reservat
             path=given[flow.src, flow.dst].path,
             held=True,
         )
-        for flow, number in zip(row.flows, numbers, strict=True)
+        for flow, number in zip(placement.flows, numbers, strict=True)
     ]

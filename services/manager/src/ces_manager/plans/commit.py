@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from ces_common.db.tables import JobRow, PlanRow
 from ces_common.db.uow import WriteTx
-from ces_common.messages.events import PlanCommitted, PlanProposed, PlanRejected
+from ces_common.jobfile import Flow, Task
+from ces_common.messages.plans import PlanCommitted, PlanProposed, PlanRejected
 from ces_common.states import JobState
+from ces_manager.jobs.link_shares import reserve_links
 from ces_manager.jobs.records import allocation_record, flow_record
 from ces_manager.jobs.transitions import emit_allocation, emit_job, find_job
 from ces_manager.plans.addresses import Exhausted
-from ces_manager.plans.allocation import allocate_tasks, reserve_flows
+from ces_manager.plans.allocation import Placement, allocate_tasks, reserve_flows
 from ces_manager.plans.feasibility import misfit
-from ces_manager.plans.reservations import reserve_links
 from ces_manager.plans.residual import residual_of
 from ces_manager.plans.resumption import commit_resumption
 
@@ -53,12 +55,18 @@ def _reject(tx: WriteTx, row: JobRow | None, plan: PlanProposed, reason: str) ->
 
 def _place(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
     """Place a queued job. Returns the reason where that cannot be done; then nothing has changed."""
-    reason = _reason_against(tx, row, plan)
+    size = row.size if plan.size is None else plan.size
+    if size != row.size and (row.spec.elastic is None or size not in row.spec.elastic.allowed):
+        return f"job {row.name} has no size {size}"
+    sized = row.spec.at_size(size) if size is not None and size != row.size else None
+    tasks, flows = (row.tasks, row.flows) if sized is None else (sized.expand_tasks(), sized.expand_flows())
+    reason = _reason_against(tx, row, plan, tasks, flows)
     if reason is not None:
         return reason
+    placement = Placement(row.id, row.attempt, tasks, flows, plan.assignments, plan.flows)
     try:
-        allocations = allocate_tasks(tx, row, plan)
-        reservations = reserve_flows(tx, row, plan)
+        allocations = allocate_tasks(tx, placement)
+        reservations = reserve_flows(tx, placement)
     except Exhausted as error:
         return str(error)
     tx.session.add_all([*allocations, *reservations])
@@ -73,6 +81,10 @@ def _place(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
         flows=[flow_record(flow) for flow in reservations],
     )
     tx.emit("plan", "committed", plan.plan, committed, job=row.id)
+    if sized is not None:
+        row.size, row.tasks, row.flows = size, tasks, flows
+    if size is not None:
+        row.checkpoint_node = allocations[0].node
     row.waiting, row.queue_status, row.reason = None, None, None
     row.state, row.state_since = JobState.PLANNED, tx.now
     row.placed_at = tx.now
@@ -83,11 +95,13 @@ def _place(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
     return None
 
 
-def _reason_against(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
+def _reason_against(
+    tx: WriteTx, row: JobRow, plan: PlanProposed, tasks: Sequence[Task], flows: Sequence[Flow]
+) -> str | None:
     if row.state is not JobState.QUEUED:
         return f"job {row.name} is {row.state.value}, not queued"
     if row.attempt != plan.attempt:
         return f"job {row.name} is at attempt {row.attempt}, the plan is for {plan.attempt}"
     links = {hop for flow in plan.flows for hop in pairwise(flow.path)}
     nodes = set(plan.assignments.values()).union(*(flow.path for flow in plan.flows))
-    return misfit(row.tasks, row.flows, plan.assignments, plan.flows, residual_of(tx, nodes, links))
+    return misfit(tasks, flows, plan.assignments, plan.flows, residual_of(tx, nodes, links))

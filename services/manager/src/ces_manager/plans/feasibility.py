@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from ces_common.jobfile import Flow, Task
 from ces_common.messages.confinement import Confinement, keeps_secrets, why_no_secrets
-from ces_common.messages.events import FlowPlan
+from ces_common.messages.plans import FlowPlan
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 
 Hop = tuple[str, str]  # the two ends of a link

@@ -7,13 +7,14 @@ from functools import partial
 from ces_common.db.tables import JobRow
 from ces_common.db.uow import WriteTx
 from ces_common.jobfile import Preemption
-from ces_common.messages.events import PreemptionCommitted, PreemptionProposed, PreemptionRejected, Victim
+from ces_common.messages.plans import PreemptionCommitted, PreemptionProposed, PreemptionRejected, Victim
 from ces_common.queuefile import QueueFile
 from ces_common.states import JOB_OVER, JOB_PLACED, JOB_WAITS, JobState
 from ces_manager.jobs import lifecycle
+from ces_manager.jobs.link_shares import release_links
 from ces_manager.jobs.transitions import allocations_of, as_member, change, find_job
 from ces_manager.plans.proposal import Refused, Stale, job_at
-from ces_manager.plans.reservations import emit_revised, held_flows, release_links
+from ces_manager.plans.reservations import emit_revised, held_flows
 
 
 def commit_preemption(tx: WriteTx, proposal: PreemptionProposed, queue: QueueFile) -> str | None:

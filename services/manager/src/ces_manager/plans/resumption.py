@@ -9,11 +9,12 @@ from itertools import pairwise
 from ces_common.db.tables import AllocationRow, JobRow
 from ces_common.db.uow import WriteTx
 from ces_common.jobfile import Task
-from ces_common.messages.events import PlanProposed
+from ces_common.messages.plans import PlanProposed
 from ces_manager.jobs import lifecycle
+from ces_manager.jobs.link_shares import reserve_links
 from ces_manager.jobs.transitions import allocations_of, as_member, change
 from ces_manager.plans.feasibility import Residual, misfit
-from ces_manager.plans.reservations import emit_revised, held_flows, reserve_links
+from ces_manager.plans.reservations import emit_revised, held_flows
 from ces_manager.plans.residual import residual_of
 
 

@@ -8,11 +8,12 @@ from itertools import pairwise
 
 from ces_common.db.tables import JobRow, ReservationRow
 from ces_common.db.uow import WriteTx
-from ces_common.messages.events import FlowPlan, JobRevision, RevisionProposed, RevisionRejected
+from ces_common.messages.plans import FlowPlan, JobRevision, RevisionProposed, RevisionRejected
 from ces_common.states import JOB_PLACED, JobState
+from ces_manager.jobs.link_shares import release_links, reserve_links
 from ces_manager.plans.feasibility import FlowChange, revision_misfit
 from ces_manager.plans.proposal import Refused, Stale, job_at
-from ces_manager.plans.reservations import emit_revised, held_flows, release_links, reserve_links
+from ces_manager.plans.reservations import emit_revised, held_flows
 from ces_manager.plans.residual import residual_of
 
 Held = Mapping[tuple[str, str], ReservationRow]  # by the flow's ends

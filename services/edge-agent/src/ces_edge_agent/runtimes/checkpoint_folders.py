@@ -1,0 +1,53 @@
+"""Folders for the checkpoints of malleable jobs, one for each job. It outlives the job's workers, and belongs to one of
+them at a time: it has that worker's name, so one that is surely gone, and yet is not, writes to where nobody reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from pathlib import Path
+
+from ces_edge_agent.runtimes.names import check_name
+from ces_edge_agent.trees import remove_tree
+
+
+class CheckpointFolders:
+    """The owner of a job's folder is the user of its workers that write to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def open(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o711)
+
+    def owners(self) -> dict[str, int]:
+        """Job -> the user who owns its folder."""
+        return {job.name: found[0].stat().st_uid for job in self._jobs() if (found := _inside(job))}
+
+    def give(self, job: str, key: str, uid: int, gid: int) -> Path:
+        """The job's folder with what is in it, from now on of this worker. Raises OSError, Refused."""
+        around = self._folder / check_name(job)
+        around.mkdir(exist_ok=True, mode=0o711)
+        folder = around / check_name(key)
+        former = [each for each in _inside(around) if each != folder]
+        if former and not folder.exists():
+            os.rename(former[-1], folder)
+        elif not folder.exists():
+            folder.mkdir(mode=0o700)
+            if os.geteuid() == 0:
+                os.chown(folder, uid, gid)
+        return folder
+
+    def keep(self, jobs: Collection[str]) -> None:
+        """Remove all others'. Never raises."""
+        for around in self._jobs():
+            if around.name not in jobs:
+                remove_tree(around)
+
+    def _jobs(self) -> list[Path]:
+        return sorted(self._folder.iterdir()) if self._folder.is_dir() else []
+
+
+def _inside(around: Path) -> list[Path]:
+    """The oldest first."""
+    return sorted(around.iterdir(), key=lambda each: each.lstat().st_mtime)

@@ -1,0 +1,45 @@
+"""Volumes for the checkpoints of malleable jobs, one for each job, which its containers have one after the other."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import tarfile
+from collections.abc import Collection
+from typing import Any, Final
+
+from docker.errors import APIError
+from docker.types import Mount
+
+from ces_edge_agent.runtimes.engine import Engine
+from ces_edge_agent.runtimes.names import check_name
+
+_VOLUME: Final = "/checkpoints"
+FOLDER: Final = f"{_VOLUME}/job"  # within the volume, since an engine leaves the volume itself to root
+_ROLE: Final = "checkpoints"
+
+
+def mount(engine: Engine, job: str) -> Mount:
+    """The job's volume, made where there is none. Raises APIError."""
+    name = engine.name(f"{_ROLE}.{check_name(job)}")
+    engine.client.create_volume(name, labels={**engine.labels, "ces.role": _ROLE, "ces.job-id": job})
+    return Mount(_VOLUME, name, type="volume")
+
+
+def make_folder(client: Any, container: str) -> None:
+    """Make ``FOLDER`` in a container that has not started, for any user of its image. Any number of times."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        entry = tarfile.TarInfo(FOLDER.removeprefix(f"{_VOLUME}/"))
+        entry.type, entry.mode = tarfile.DIRTYPE, 0o1777
+        archive.addfile(entry)
+    client.put_archive(container, _VOLUME, content.getvalue())
+
+
+def keep(engine: Engine, jobs: Collection[str]) -> None:
+    """Remove all others', but those that a container still has. Raises APIError."""
+    labels = [f"{name}={value}" for name, value in {**engine.labels, "ces.role": _ROLE}.items()]
+    for volume in engine.client.volumes(filters={"label": labels})["Volumes"] or []:
+        if volume["Labels"]["ces.job-id"] not in jobs:
+            with contextlib.suppress(APIError):
+                engine.client.remove_volume(volume["Name"])

@@ -1,0 +1,165 @@
+"""Proposals to let running malleable jobs go to another size, and the answers they wait for."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import median
+
+import structlog
+from prometheus_client import Counter
+from ulid import ULID
+
+from ces_common.bus.port import Bus
+from ces_common.change_log import Mark
+from ces_common.messages.events import new_event
+from ces_common.messages.plans import ResizeProposed, ResizeRejected
+from ces_common.messages.records import JobRecord
+from ces_common.state_view import StateView
+from ces_common.states import JobState
+from ces_scheduler.cycle_run import CycleRun, Placing, blocked
+from ces_scheduler.offer import Offer
+from ces_scheduler.proposals import Clock, backoff_s
+from ces_scheduler.sizing import Candidate, Resize, growth, rebalance, resizable, room_for
+from ces_scheduler.solver_calls import SolverCalls
+
+log = structlog.get_logger()
+ANSWER_S = 5.0  # after this long without an answer a proposal counts as lost
+COST_S = 30.0  # what a resize takes of a job, until that of any was measured
+TRIED = 4  # waiting jobs for which room is looked for, the first in the queue
+PROPOSED = Counter("ces_resizes_proposed_total", "Resizes of malleable jobs proposed")
+
+
+@dataclass(frozen=True)
+class _Awaited:
+    """A proposal that was not answered yet."""
+
+    resize: str
+    job: str
+    until: float
+
+
+@dataclass(frozen=True)
+class _Rejected:
+    """Resizes of a job that the manager rejects, though they fit as far as can be seen from here."""
+
+    count: int = 0  # in a row
+    until: float = -math.inf
+
+
+class Resizes:
+    """Proposes one resize at a time. ``now``: the time of day; ``least_s``: between two of one job, except that it
+    makes room for waiting ones."""
+
+    def __init__(self, bus: Bus, source: str, clock: Clock, now: Callable[[], datetime], least_s: float) -> None:
+        self._bus, self._source, self._clock, self._now, self._least_s = bus, source, clock, now, least_s
+        self._awaited: _Awaited | None = None
+        self._rejected: dict[str, _Rejected] = {}  # by job
+        self._looked: tuple[Offer, CycleRun | None] | None = None  # at what, to no avail
+        self._due = -math.inf
+        self._malleable: set[str] = set()
+        self._followed = Mark()
+
+    async def look(self, view: StateView, offer: Offer, run: CycleRun | None, placing: Placing) -> float:
+        """Propose a resize where one is worth it; returns after how many seconds to look again unasked. To be called
+        while no other proposal awaits its answer. Raises BusError."""
+        now = self._clock()
+        if self._awaited is not None:
+            record = view.jobs.get(self._awaited.job)
+            if now < self._awaited.until and record is not None and record.state is JobState.RUNNING:
+                return self._awaited.until - now
+            self._awaited = None
+        if self._looked is not None and self._looked[0] is offer and self._looked[1] is run and now < self._due:
+            return self._due - now
+        self._follow(view)
+        held = [offer.records[name] for name in sorted(self._malleable & offer.records.keys())]
+        measured = [record.resize_s for record in held if record.resize_s is not None]
+        usual_s = median(measured) if measured else COST_S
+        ready = [self._candidate(record, usual_s) for record in held if resizable(record)]
+        self._rejected = {each.record.id: self._rejected.get(each.record.id, _Rejected()) for each in ready}
+        if not ready:
+            return math.inf
+        found = await asyncio.to_thread(self._decide, ready, offer, run, placing, now)
+        if found is not None:
+            await self._propose(found, view.version)
+            return ANSWER_S
+        rests = [self._least_s - each.ran_s for each in ready]
+        self._looked, self._due = (offer, run), now + min([each for each in rests if each > 0], default=self._least_s)
+        return self._due - now
+
+    def rejected(self, answer: ResizeRejected) -> None:
+        if self._awaited is None or self._awaited.resize != answer.resize:
+            return
+        log.info("a resize was rejected", job=answer.job, reason=answer.reason)
+        self._awaited = None
+        if not answer.stale:
+            count = self._rejected.get(answer.job, _Rejected()).count + 1
+            self._rejected[answer.job] = _Rejected(count, self._clock() + backoff_s(1 + count))
+
+    def _follow(self, view: StateView) -> None:
+        """Know the malleable jobs, without looking at jobs that have not changed."""
+        changed = view.changed_jobs.since(self._followed)
+        if changed is None:
+            self._malleable.clear()
+        for name in view.jobs if changed is None else changed:
+            job = view.jobs.get(name)
+            if job is not None and job.size is not None:
+                self._malleable.add(name)
+            else:
+                self._malleable.discard(name)
+        self._followed = view.changed_jobs.mark
+
+    def _candidate(self, record: JobRecord, usual_s: float) -> Candidate:
+        since = self._now() if record.since is None else record.since
+        cost_s = usual_s if record.resize_s is None else record.resize_s
+        return Candidate(record, max(0.0, (self._now() - since).total_seconds()), cost_s)
+
+    def _decide(
+        self, ready: list[Candidate], offer: Offer, run: CycleRun | None, placing: Placing, now: float
+    ) -> Resize | None:
+        able = [each for each in ready if now >= self._rejected[each.record.id].until]
+        seeds = {each.record.id: each.record.attempt for each in able}
+        if run is not None:
+            seeds |= {name: job.attempt for name, job in run.given.records.items()}
+        calls = SolverCalls(placing.solver, seeds, time.perf_counter, placing.time_limit_s, placing.fallback)
+        if run is not None and blocked(run.given, run.decisions):
+            return self._make_room(able, offer, run, calls, placing.paths)
+        rested = [each for each in able if each.ran_s >= self._least_s]
+        return growth(rested, offer, calls, placing.paths) or rebalance(rested, offer, calls, placing.paths)
+
+    def _make_room(
+        self, able: list[Candidate], offer: Offer, run: CycleRun, calls: SolverCalls, paths: int | None
+    ) -> Resize | None:
+        """For the first in the queue that gets a place by it."""
+        jobs = {job.name: job for job in run.given.state.waiting}
+        for status in run.statuses[:TRIED]:
+            record = run.given.records[status.job]
+            found = room_for(jobs[status.job], record, able, offer, calls, paths)
+            if found is not None:
+                return found
+        return None
+
+    async def _propose(self, found: Resize, version: int) -> None:
+        job, decision, name = found.record, found.decision, str(ULID())
+        assert job.size is not None
+        proposal = ResizeProposed(
+            resize=name,
+            job=job.id,
+            attempt=job.attempt,
+            version=version,
+            solver=decision.solver,
+            size=job.size,
+            assignments=decision.assignments,
+            flows=decision.flows,
+            metrics=decision.metrics,
+            considered=decision.considered(),
+        )
+        event = new_event(self._source, "resize", "proposed", job.id, proposal, datetime.now(UTC), event_id=name)
+        await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+        self._awaited = _Awaited(name, job.id, self._clock() + ANSWER_S)
+        PROPOSED.inc()
+        log.info("resize proposed", job=job.id, size=job.size, version=version)

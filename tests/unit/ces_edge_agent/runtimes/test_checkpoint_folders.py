@@ -1,0 +1,55 @@
+"""The folder of a job's checkpoints goes from worker to worker, and is removed with its job."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ces_edge_agent.ports import Refused
+from ces_edge_agent.runtimes.checkpoint_folders import CheckpointFolders
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> CheckpointFolders:
+    made = CheckpointFolders(tmp_path / "checkpoints")
+    made.open()
+    return made
+
+
+def give(folders: CheckpointFolders, job: str, key: str) -> Path:
+    return folders.give(job, key, os.geteuid(), os.getegid())
+
+
+def test_it_goes_to_the_next_worker_with_all_that_is_in_it(folders: CheckpointFolders) -> None:
+    first = give(folders, "j", "a.1")
+    (first / "step-7").write_text("weights")
+    second = give(folders, "j", "b.1")
+    assert (second / "step-7").read_text() == "weights"
+    assert give(folders, "j", "b.1") == second
+    with pytest.raises(FileNotFoundError):
+        (first / "step-3").write_text("late")
+
+
+def test_each_job_has_its_own(folders: CheckpointFolders) -> None:
+    (give(folders, "j", "a.1") / "step-7").touch()
+    assert list(give(folders, "k", "c.1").iterdir()) == []
+    assert folders.owners() == dict.fromkeys(("j", "k"), os.geteuid())
+
+
+def test_it_stays_for_as_long_as_its_job_is_kept(folders: CheckpointFolders) -> None:
+    for job in ("j", "k"):
+        (give(folders, job, "a.1") / "deeper").mkdir()
+    folders.keep({"j"})
+    assert folders.owners().keys() == {"j"}
+    folders.keep(())
+    assert folders.owners() == {}
+
+
+@pytest.mark.parametrize("name", ["..", "a/b", ""])
+def test_no_name_leads_elsewhere(folders: CheckpointFolders, name: str) -> None:
+    with pytest.raises(Refused):
+        give(folders, name, "a.1")
+    with pytest.raises(Refused):
+        give(folders, "j", name)

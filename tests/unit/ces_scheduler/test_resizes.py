@@ -1,0 +1,158 @@
+"""Sizes that the scheduler proposes: larger where room is idle, smaller where a job waits, balanced between jobs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bus_manager import FakeManager
+from cluster_state import node, wire
+from memory_bus import MemoryBus
+from scheduler_steps import Clock, scheduler_on, step
+
+from ces_common.jobfile import JobFile
+from ces_common.messages.plans import ResizeProposed, ResizeRejected
+from ces_common.messages.records import AllocationRecord, JobRecord
+from ces_common.states import AllocationState, JobState
+
+NAMES = ["a", "b", "c", "d"]
+LINKS = [link for i, one in enumerate(NAMES) for other in NAMES[i + 1 :] for link in wire(one, other)]
+
+
+def places(cpu: int = 2000) -> list[Any]:
+    return [node(name, i + 1, cpu=cpu) for i, name in enumerate(NAMES)]
+
+
+def malleable(name: str, on: list[str], high: int = 8, *, ran_s: float = 3600.0, **fields: Any) -> JobRecord:
+    """A job whose workers take one core each, running with one on each of these nodes; queued where there are none."""
+    spec = JobFile.model_validate(
+        {
+            "name": name,
+            "tasks": [{"name": "w", "command": ["x"], "resources": {"cpu": "1", "memory": "64Mi"}}],
+            "flows": {"topology": "ring", "bandwidth": {"min": "1Mbit", "max": "10Mbit"}},
+            "elastic": {"group": "w", "workers": {"min": 1, "max": high}},
+        }
+    )
+    size = max(len(on), 1)
+    sized = spec.at_size(size)
+    allocations = [
+        AllocationRecord(
+            id=f"{name}-{i}",
+            task=f"w-{i}",
+            rank=i,
+            node=place,
+            address=f"10.64.0.{i + 2}",
+            port=29400,
+            state=AllocationState.RUNNING,
+        )
+        for i, place in enumerate(on)
+    ]
+    values: dict[str, Any] = {
+        "id": name,
+        "name": name,
+        "priority": 50,
+        "state": JobState.RUNNING if on else JobState.QUEUED,
+        "size": size,
+        "spec": spec,
+        "tasks": sized.expand_tasks(),
+        "flows": sized.expand_flows(),
+        "allocations": allocations,
+        "submitted_at": Clock().time() - timedelta(hours=2),
+        "since": Clock().time() - timedelta(seconds=ran_s),
+        "started_at": Clock().time() - timedelta(seconds=ran_s) if on else None,
+    }
+    return JobRecord.model_validate(values | fields)
+
+
+def rigid(name: str, tasks: int, cpu: int = 1000) -> JobRecord:
+    record = malleable(name, [])
+    assert record.spec is not None
+    sized = record.spec.at_size(tasks)
+    return record.model_copy(
+        update={
+            "size": None,
+            "spec": None,
+            "tasks": [task.model_copy(update={"cpu": cpu}) for task in sized.expand_tasks()],
+            "flows": sized.expand_flows(),
+        }
+    )
+
+
+async def proposed(bus: MemoryBus, *jobs: JobRecord, cpu: int = 2000, **more: Any) -> list[ResizeProposed]:
+    """What is proposed in a first look at these jobs."""
+    manager = FakeManager(bus)
+    await manager.open()
+    manager.change(nodes=places(cpu), links=LINKS, jobs=list(jobs))
+    scheduler = scheduler_on(bus, Clock(), **more)
+    await step(scheduler, manager)
+    found: list[ResizeProposed] = manager.told("resize.proposed")
+    await scheduler.reader.close()
+    return found
+
+
+async def test_a_job_grows_into_what_is_idle(bus: MemoryBus) -> None:
+    (found,) = await proposed(bus, malleable("m", ["a", "b"]))
+    assert (found.job, found.attempt, found.size) == ("m", 1, 8)
+    assert found.assignments["w-0"] == "a", "its first task keeps its node"
+    assert sorted(found.assignments.values()) == sorted(NAMES * 2)
+
+
+async def test_a_job_shrinks_by_as_little_as_a_waiting_one_needs(bus: MemoryBus) -> None:
+    (found,) = await proposed(bus, malleable("m", NAMES * 2), rigid("r", 5))
+    assert (found.job, found.size) == ("m", 3)
+    assert found.assignments["w-0"] == "a"
+
+
+async def test_the_larger_of_two_gives_workers_to_the_smaller(bus: MemoryBus) -> None:
+    (found,) = await proposed(bus, malleable("large", [*NAMES, "a", "b", "c"]), malleable("small", ["d"]))
+    assert (found.job, found.size) == ("large", 4)
+
+
+async def test_what_is_balanced_stays(bus: MemoryBus) -> None:
+    assert await proposed(bus, malleable("one", NAMES), malleable("two", NAMES)) == []
+
+
+@pytest.mark.parametrize(("ran_s", "resize_s"), [(59.0, None), (100.0, 80.0)])
+async def test_a_job_is_left_alone_until_it_pays(bus: MemoryBus, ran_s: float, resize_s: float | None) -> None:
+    """For a minute; and until what it is expected to save is twice what its last resize took."""
+    assert await proposed(bus, malleable("m", ["a", "b"], ran_s=ran_s, resize_s=resize_s)) == []
+
+
+async def test_no_job_grows_while_another_waits_that_it_cannot_help(bus: MemoryBus) -> None:
+    assert await proposed(bus, malleable("m", ["a", "b"]), rigid("r", 8)) == []
+
+
+async def test_one_that_can_never_run_hinders_nobody(bus: MemoryBus) -> None:
+    (found,) = await proposed(bus, malleable("m", ["a", "b"]), rigid("r", 1, cpu=64_000))
+    assert found.size == 8
+
+
+async def test_a_job_starts_as_large_as_there_is_room(bus: MemoryBus) -> None:
+    manager = FakeManager(bus)
+    await manager.open()
+    manager.change(nodes=places(), links=LINKS, jobs=[malleable("m", [], high=6)])
+    scheduler = scheduler_on(bus, Clock())
+    await step(scheduler, manager)
+    (plan,) = manager.told("plan.proposed")
+    assert (plan.size, len(plan.assignments), len(plan.flows)) == (6, 6, 6)
+    await scheduler.reader.close()
+
+
+async def test_a_proposal_is_repeated_only_when_its_answer_is_lost_or_no(bus: MemoryBus) -> None:
+    manager, clock = FakeManager(bus), Clock()
+    await manager.open()
+    manager.change(nodes=places(), links=LINKS, jobs=[malleable("m", ["a", "b"])])
+    scheduler = scheduler_on(bus, clock)
+    await step(scheduler, manager)
+    await step(scheduler, manager)
+    (first,) = manager.told("resize.proposed")
+    no = ResizeRejected(resize=first.resize, job="m", attempt=1, reason="it is full")
+    await manager.tell("resize", "rejected", "m", no)
+    await manager.settled()
+    await step(scheduler, manager)
+    assert len(manager.told("resize.proposed")) == 1, "what the manager refuses is left alone for a while"
+    clock.now += 60
+    await step(scheduler, manager)
+    assert len(manager.told("resize.proposed")) == 2
+    await scheduler.reader.close()
