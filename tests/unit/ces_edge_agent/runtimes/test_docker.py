@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import docker
 import pytest
-from waiting import until
+from waiting import until, wait_for
 
 from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_edge_agent.deadline import Deadline, boot_clock, deadline_file, make_deadline_file, write_deadline
@@ -265,6 +265,37 @@ def test_no_thread_is_left(tmp_path: Path) -> None:
     before = threading.active_count()
     LogCopier(Output(), "c1", tmp_path / "a.log", base=0).close()
     assert threading.active_count() == before
+
+
+def test_what_follows_an_earlier_container_in_the_log_is_not_taken_for_that_ones(tmp_path: Path) -> None:
+    """An engine that is slow to give the rest of the first one's output: what comes later would be written behind the
+    point from which the next one counts, and as much of that one's be left out."""
+    path, released = tmp_path / "a.log", threading.Event()
+
+    class Slow(Iterator[bytes]):
+        def __init__(self) -> None:
+            self.left = [b"first\n", b"late\n"]
+
+        def __next__(self) -> bytes:
+            if len(self.left) == 1:
+                released.wait(5)
+            return self.left.pop(0)
+
+        def close(self) -> None:
+            released.set()
+
+    class SlowEngine(Output):
+        def logs(self, container: str, stream: bool, follow: bool) -> Iterator[bytes]:
+            return Slow()
+
+    first = LogCopier(SlowEngine(running=True), "c1", path, base=0)
+    wait_for(lambda: path.exists() and path.read_text() == "first\n", "its first line is there")
+    first.finish(0.01)
+    assert first.complete
+    base = len(path.read_text())
+    second = LogCopier(Output(b"second\n"), "c2", path, base)
+    second.join(5)
+    assert path.read_text() == "first\nsecond\n"
 
 
 @engine

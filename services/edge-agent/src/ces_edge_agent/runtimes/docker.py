@@ -216,7 +216,7 @@ class DockerRuntime:
         folder = container_disk.folder_of(description)
         self._sandboxes.prepare(worker.allocation, outlives_s(worker.disconnect))
         for copier in [self._copiers[key] for key in self._copiers if key.startswith(f"{worker.allocation}.")]:
-            copier.join(_LOG_PATIENCE_S)  # the output of earlier incarnations comes first
+            copier.finish(_LOG_PATIENCE_S)  # the output of earlier incarnations comes first
         labels = {
             "ces.role": "worker",
             "ces.allocation": worker.allocation,

@@ -40,6 +40,14 @@ class LogCopier:
     def join(self, timeout_s: float) -> None:
         self._thread.join(timeout_s)
 
+    def finish(self, timeout_s: float) -> None:
+        """Write no more to the log after this, whatever of the container's output is still missing there: another
+        container's begins at its end."""
+        self.join(timeout_s)
+        if self.alive:
+            self.close()
+        self.complete = True
+
     def close(self) -> None:
         self._closed = True
         if self._stream is not None:
