@@ -51,7 +51,7 @@ SETTINGS = {
     "CES_QUEUE_POLICY": "What decides over the queue: `ces-multi`, or a policy that an installed package adds.",
     "CES_QUEUE_RECORD": "File that gets a line of JSON for each cycle of the queue: its inputs and its decisions. "
     "It grows without end.",
-    "CES_RESIZE_S": "Least seconds between two changes of a malleable job's size, but to make room for a waiting one.",
+    "CES_RESIZE_S": "Least seconds between two changes of a malleable job's size.",
     "CES_REFILL_S": "Least seconds between two attempts to give running flows bandwidth that has become free.",
     "CES_PATHS": "Number of shortest simple paths that flows of new jobs may choose from; 0: only hop-shortest ones.",
     "CES_POLICY": "File with the policy of a learned solver; left out, the one that ships with CES (`default`: none).",

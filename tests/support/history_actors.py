@@ -170,7 +170,8 @@ class Actors(RuleBasedStateMachine):
     def resize(self, which: int, size: int, where: list[str], bandwidth: int) -> None:
         for job in self.sized(which):
             before = self.world.job(job)
-            reason = self.world.resize(job, size, where, bandwidth)
+            stays = [each.node for each in before.allocations[:1]]
+            reason = self.world.resize(job, size, stays + where, bandwidth)
             after = self.world.job(job)
             if reason is not None:
                 assert after == before

@@ -9,15 +9,27 @@ import pytest
 from bus_manager import FakeManager
 from cluster_state import node, wire
 from memory_bus import MemoryBus
+from queue_looks import placing
 from scheduler_steps import Clock, scheduler_on, step
 
 from ces_common.jobfile import JobFile
 from ces_common.messages.plans import ResizeProposed, ResizeRejected
-from ces_common.messages.records import AllocationRecord, JobRecord
+from ces_common.messages.records import AllocationRecord, JobRecord, Resizing
 from ces_common.states import AllocationState, JobState
+from ces_core.queue.parameters import Parameters, Tenant
+from ces_core.registry import DEFAULT, get_solver
+from ces_core.warm_up import warm_up
+from ces_scheduler.cycle_run import Placing
+from ces_scheduler.service import Scheduler
 
 NAMES = ["a", "b", "c", "d"]
 LINKS = [link for i, one in enumerate(NAMES) for other in NAMES[i + 1 :] for link in wire(one, other)]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _warm() -> None:
+    """A first call may compile, which takes more time than a look may."""
+    warm_up(get_solver(DEFAULT))
 
 
 def places(cpu: int = 2000) -> list[Any]:
@@ -59,6 +71,7 @@ def malleable(name: str, on: list[str], high: int = 8, *, ran_s: float = 3600.0,
         "flows": sized.expand_flows(),
         "allocations": allocations,
         "submitted_at": Clock().time() - timedelta(hours=2),
+        "checkpoint_node": on[0] if on else None,
         "since": Clock().time() - timedelta(seconds=ran_s),
         "started_at": Clock().time() - timedelta(seconds=ran_s) if on else None,
     }
@@ -79,12 +92,14 @@ def rigid(name: str, tasks: int, cpu: int = 1000) -> JobRecord:
     )
 
 
-async def proposed(bus: MemoryBus, *jobs: JobRecord, cpu: int = 2000, **more: Any) -> list[ResizeProposed]:
+async def proposed(
+    bus: MemoryBus, *jobs: JobRecord, cpu: int = 2000, how: Placing | None = None
+) -> list[ResizeProposed]:
     """What is proposed in a first look at these jobs."""
     manager = FakeManager(bus)
     await manager.open()
-    manager.change(nodes=places(cpu), links=LINKS, jobs=list(jobs))
-    scheduler = scheduler_on(bus, Clock(), **more)
+    manager.change(nodes=places(), links=LINKS, jobs=list(jobs))
+    scheduler = scheduler_on(bus, Clock(), how)
     await step(scheduler, manager)
     found: list[ResizeProposed] = manager.told("resize.proposed")
     await scheduler.reader.close()
@@ -102,6 +117,56 @@ async def test_a_job_shrinks_by_as_little_as_a_waiting_one_needs(bus: MemoryBus)
     (found,) = await proposed(bus, malleable("m", NAMES * 2), rigid("r", 5))
     assert (found.job, found.size) == ("m", 3)
     assert found.assignments["w-0"] == "a"
+
+
+async def test_no_job_shrinks_for_a_less_urgent_one(bus: MemoryBus) -> None:
+    assert await proposed(bus, malleable("m", NAMES * 2), rigid("r", 5).model_copy(update={"priority": 49})) == []
+
+
+async def test_one_job_at_a_time_makes_room(bus: MemoryBus) -> None:
+    """What the first gives back is not seen before it has gone."""
+    leaving = malleable("one", NAMES, state=JobState.RESIZING)
+    smaller = malleable("one", ["a"])
+    coming = Resizing(size=1, tasks=smaller.tasks, allocations=smaller.allocations)
+    leaving = leaving.model_copy(update={"resizing": coming})
+    assert await proposed(bus, leaving, malleable("two", NAMES), rigid("r", 2)) == []
+
+
+async def test_neither_growth_nor_a_start_goes_beyond_a_quota(bus: MemoryBus) -> None:
+    """Half of the eight cores; a tenant that waits for its quota makes no other's job smaller, and keeps none small."""
+    how = placing(parameters=Parameters(tenants=(Tenant("t", quota={"cpu": 0.5}), Tenant("default"))))
+    (found,) = await proposed(bus, malleable("m", ["a", "b"], tenant="t"), how=how)
+    assert found.size == 4
+    over = rigid("r", 5).model_copy(update={"tenant": "t"})
+    (found,) = await proposed(bus, malleable("m", ["a", "b"]), over, how=how)
+    assert (found.job, found.size) == ("m", 8)
+
+
+async def test_a_suspended_job_goes_on_as_it_was(bus: MemoryBus) -> None:
+    manager = FakeManager(bus)
+    await manager.open()
+    suspended = malleable("m", ["a", "b"], state=JobState.SUSPENDED, ran_s=60.0)
+    manager.change(nodes=places(), links=LINKS, jobs=[suspended])
+    scheduler = scheduler_on(bus, Clock())
+    await step(scheduler, manager)
+    (plan,) = manager.told("plan.proposed")
+    assert (plan.size, plan.assignments) == (None, {"w-0": "a", "w-1": "b"})
+    await scheduler.reader.close()
+
+
+@pytest.mark.parametrize(("cordoned", "node"), [(False, "c"), (True, None)])
+async def test_a_job_that_waits_again_begins_where_its_checkpoints_are(
+    bus: MemoryBus, cordoned: bool, node: str | None
+) -> None:
+    manager = FakeManager(bus)
+    await manager.open()
+    there = [each.model_copy(update={"cordoned": cordoned and each.name == "c"}) for each in places()]
+    manager.change(nodes=there, links=LINKS, jobs=[malleable("m", [], checkpoint_node="c")])
+    scheduler = scheduler_on(bus, Clock())
+    await step(scheduler, manager)
+    (plan,) = manager.told("plan.proposed")
+    assert (plan.assignments["w-0"] == "c") is (node == "c")
+    await scheduler.reader.close()
 
 
 async def test_the_larger_of_two_gives_workers_to_the_smaller(bus: MemoryBus) -> None:
@@ -139,20 +204,28 @@ async def test_a_job_starts_as_large_as_there_is_room(bus: MemoryBus) -> None:
     await scheduler.reader.close()
 
 
-async def test_a_proposal_is_repeated_only_when_its_answer_is_lost_or_no(bus: MemoryBus) -> None:
-    manager, clock = FakeManager(bus), Clock()
-    await manager.open()
+async def test_a_proposal_is_repeated_when_its_answer_is_lost_and_later_when_it_is_no(
+    compiled: None, bus: MemoryBus, manager: FakeManager, scheduler: Scheduler, clock: Clock
+) -> None:
     manager.change(nodes=places(), links=LINKS, jobs=[malleable("m", ["a", "b"])])
-    scheduler = scheduler_on(bus, clock)
-    await step(scheduler, manager)
-    await step(scheduler, manager)
+    for _ in range(2):
+        await step(scheduler, manager)
     (first,) = manager.told("resize.proposed")
-    no = ResizeRejected(resize=first.resize, job="m", attempt=1, reason="it is full")
-    await manager.tell("resize", "rejected", "m", no)
+    clock.now += 6
+    await step(scheduler, manager)
+    _, second = manager.told("resize.proposed")
+    for proposal in (first, second):
+        no = ResizeRejected(resize=proposal.resize, job="m", attempt=1, reason="it is full")
+        await manager.tell("resize", "rejected", "m", no)
     await manager.settled()
     await step(scheduler, manager)
-    assert len(manager.told("resize.proposed")) == 1, "what the manager refuses is left alone for a while"
+    assert len(manager.told("resize.proposed")) == 2, "what the manager refuses is left alone for a while"
     clock.now += 60
     await step(scheduler, manager)
-    assert len(manager.told("resize.proposed")) == 2
-    await scheduler.reader.close()
+    _, _, third = manager.told("resize.proposed")
+    changed = ResizeRejected(resize=third.resize, job="m", attempt=1, reason="it has changed", stale=True)
+    await manager.tell("resize", "rejected", "m", changed)
+    await manager.settled()
+    manager.change(nodes=[node("e", 9, cpu=0)])
+    await step(scheduler, manager)
+    assert len(manager.told("resize.proposed")) == 4, "a job that has changed is looked at again at once"

@@ -17,7 +17,7 @@ class Timeouts:
     planned_s: float = 60.0
     preparing_s: float = 120.0
     starting_s: float = 600.0  # images may have to be pulled
-    resizing_s: float = 120.0  # beyond the time that workers have to end
+    resizing_s: float = 120.0  # of which workers have a minute at most to end
     longest_s: float = 3600.0  # that a deadline grows to, and for which an agent may prepare a worker
     max_late: int = 3  # deadlines in a row that a job may miss before it fails
     keep_jobs_s: float = 30 * DAY_S  # settled jobs, with their plans and allocations

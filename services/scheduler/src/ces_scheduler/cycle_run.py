@@ -20,8 +20,10 @@ from ces_scheduler.cycle_input import CycleInput, LastCycle
 from ces_scheduler.decision import Decision, decision_of
 from ces_scheduler.offer import Offer
 from ces_scheduler.queue_status import queue_statuses
-from ces_scheduler.sizing import enlarged
+from ces_scheduler.sizing import Sizing
 from ces_scheduler.solver_calls import SolverCalls, share_of
+
+QUOTA = "quota"  # why a job waits for which there is room
 
 
 @dataclass(frozen=True)
@@ -77,27 +79,32 @@ def run_cycle(version: int, given: CycleInput, placing: Placing, record: Record 
         offer = offer.less({start.job: decision.cells})
     started = {name: given.records[name] for name in starts}
     if not blocked(given, decisions):
-        offer = _enlarge(starts, started, offer, calls, placing.paths)
+        tenants = tenants_of(offer) | {name: record.tenant for name, record in started.items()}
+        offer = _enlarge(starts, started, offer, Sizing(calls, placing.parameters, tenants, placing.paths))
     after = given.after(offer, decisions)
     return CycleRun(version, given, decisions, starts, started, after, calls, placing.parameters)
 
 
 def blocked(given: CycleInput, decisions: Decisions) -> bool:
-    """Whether a job goes on waiting that may get a place some time."""
+    """Whether a job goes on waiting that gets a place some time for which nothing but capacity lacks."""
     started = {start.job for start in decisions.starts}
     never = {name for name, refusal in decisions.memory.refusals.items() if refusal.forever}
-    never |= {name for name, reason in decisions.refused.items() if reason.permanent and reason.proven}
+    refused = decisions.refused.items()
+    never |= {name for name, reason in refused if reason.code == QUOTA or (reason.permanent and reason.proven)}
     return any(job.name not in started | never for job in given.state.waiting)
 
 
-def _enlarge(
-    starts: dict[str, Decision], started: dict[str, JobRecord], offer: Offer, calls: SolverCalls, paths: int | None
-) -> Offer:
+def tenants_of(offer: Offer) -> dict[str, str]:
+    """Of the jobs that hold something."""
+    return {name: record.tenant for name, record in offer.records.items()}
+
+
+def _enlarge(starts: dict[str, Decision], started: dict[str, JobRecord], offer: Offer, sizing: Sizing) -> Offer:
     """Let malleable jobs that start do so at the largest size that fits what all starts leave; returns what is left
     then."""
     for name, record in started.items():
         left = offer if record.size is None else offer.without(name)
-        found = enlarged(record, left, calls, paths)
+        found = sizing.enlarged(record, left)
         if found is not None:
             starts[name], started[name] = found.decision, found.record
             offer = left.less({name: found.decision.cells})

@@ -5,8 +5,7 @@ Millicores, bytes and bit/s stay as they are; the core takes any consistent unit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Sequence
 
 from ces_common.jobfile import Flow, Task
 from ces_common.messages.events import Reason
@@ -35,13 +34,12 @@ def _cpu_only(task: Task, cpu: int) -> Task:
     return task.model_copy(update={"cpu": cpu, "memory": 0, "gpu": 0})
 
 
-def problem_of(
-    job: JobRecord, offer: Offer, paths: int | None = None, kept: Mapping[str, str] = MappingProxyType({})
-) -> Problem:
+def problem_of(job: JobRecord, offer: Offer, paths: int | None = None) -> Problem:
     """What the job asks of the offered cluster. ``paths``: flows may take any of this many shortest simple paths; None:
-    any hop-shortest one. ``kept``: tasks that must be on these nodes."""
+    any hop-shortest one."""
     tasks = asked_by(job)
     places = {each.task: each.node for each in job.allocations} if job.state is JobState.SUSPENDED else {}
+    kept = _with_checkpoints(job, offer)
     candidates = sorted(name for name, node in offer.nodes.items() if node.cpu) if barred(tasks, offer) else []
 
     def allowed(task: Task) -> tuple[str, ...] | None:
@@ -60,6 +58,15 @@ def problem_of(
         name=job.name,
         paths=paths,
     )
+
+
+def _with_checkpoints(job: JobRecord, offer: Offer) -> dict[str, str]:
+    """Where the first task of a malleable job must be: on the node with its checkpoints. A job that waits begins
+    without them where that node takes no new work."""
+    node = None if job.checkpoint_node is None else offer.nodes.get(job.checkpoint_node)
+    if node is None or (job.state is JobState.QUEUED and (node.cordoned or node.state != "ready")):
+        return {}
+    return {job.tasks[0].name: node.name}
 
 
 def barred(tasks: Sequence[Task], offer: Offer) -> dict[str, Barred]:

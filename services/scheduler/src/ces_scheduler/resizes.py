@@ -21,15 +21,16 @@ from ces_common.messages.plans import ResizeProposed, ResizeRejected
 from ces_common.messages.records import JobRecord
 from ces_common.state_view import StateView
 from ces_common.states import JobState
-from ces_scheduler.cycle_run import CycleRun, Placing, blocked
+from ces_scheduler.cycle_run import QUOTA, CycleRun, Placing, blocked, tenants_of
 from ces_scheduler.offer import Offer
 from ces_scheduler.proposals import Clock, backoff_s
-from ces_scheduler.sizing import Candidate, Resize, growth, rebalance, resizable, room_for
+from ces_scheduler.sizing import Candidate, Resize, Sizing, resizable
 from ces_scheduler.solver_calls import SolverCalls
 
 log = structlog.get_logger()
 ANSWER_S = 5.0  # after this long without an answer a proposal counts as lost
 COST_S = 30.0  # what a resize takes of a job, until that of any was measured
+BUDGET_MS = 250.0  # of solver time in one look
 TRIED = 4  # waiting jobs for which room is looked for, the first in the queue
 PROPOSED = Counter("ces_resizes_proposed_total", "Resizes of malleable jobs proposed")
 
@@ -52,8 +53,8 @@ class _Rejected:
 
 
 class Resizes:
-    """Proposes one resize at a time. ``now``: the time of day; ``least_s``: between two of one job, except that it
-    makes room for waiting ones."""
+    """Proposes one resize at a time, and none until that is through. ``now``: the time of day; ``least_s``: between two
+    of one job."""
 
     def __init__(self, bus: Bus, source: str, clock: Clock, now: Callable[[], datetime], least_s: float) -> None:
         self._bus, self._source, self._clock, self._now, self._least_s = bus, source, clock, now, least_s
@@ -80,6 +81,8 @@ class Resizes:
         measured = [record.resize_s for record in held if record.resize_s is not None]
         usual_s = median(measured) if measured else COST_S
         ready = [self._candidate(record, usual_s) for record in held if resizable(record)]
+        if any(record.resizing is not None for record in held):
+            return math.inf  # what it gives back is not seen yet; its end is told
         self._rejected = {each.record.id: self._rejected.get(each.record.id, _Rejected()) for each in ready}
         if not ready:
             return math.inf
@@ -115,7 +118,7 @@ class Resizes:
 
     def _candidate(self, record: JobRecord, usual_s: float) -> Candidate:
         since = self._now() if record.since is None else record.since
-        cost_s = usual_s if record.resize_s is None else record.resize_s
+        cost_s = usual_s if record.resize_s is None else max(0.0, record.resize_s)
         return Candidate(record, max(0.0, (self._now() - since).total_seconds()), cost_s)
 
     def _decide(
@@ -126,19 +129,19 @@ class Resizes:
         if run is not None:
             seeds |= {name: job.attempt for name, job in run.given.records.items()}
         calls = SolverCalls(placing.solver, seeds, time.perf_counter, placing.time_limit_s, placing.fallback)
-        if run is not None and blocked(run.given, run.decisions):
-            return self._make_room(able, offer, run, calls, placing.paths)
+        sizing = Sizing(calls, placing.parameters, tenants_of(offer), placing.paths, BUDGET_MS)
         rested = [each for each in able if each.ran_s >= self._least_s]
-        return growth(rested, offer, calls, placing.paths) or rebalance(rested, offer, calls, placing.paths)
+        if run is not None and blocked(run.given, run.decisions):
+            return self._make_room(rested, offer, run, sizing)
+        return sizing.growth(rested, offer) or sizing.rebalance(rested, offer)
 
-    def _make_room(
-        self, able: list[Candidate], offer: Offer, run: CycleRun, calls: SolverCalls, paths: int | None
-    ) -> Resize | None:
+    def _make_room(self, rested: list[Candidate], offer: Offer, run: CycleRun, sizing: Sizing) -> Resize | None:
         """For the first in the queue that gets a place by it."""
         jobs = {job.name: job for job in run.given.state.waiting}
-        for status in run.statuses[:TRIED]:
-            record = run.given.records[status.job]
-            found = room_for(jobs[status.job], record, able, offer, calls, paths)
+        short = [status.job for status in run.statuses if status.reason is not None and status.reason.code != QUOTA]
+        for name in short[:TRIED]:
+            record = run.given.records[name]
+            found = sizing.room_for(jobs[name], record, rested, offer)
             if found is not None:
                 return found
         return None

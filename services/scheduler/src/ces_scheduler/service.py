@@ -23,7 +23,7 @@ from ces_common.messages.plans import PlanProposed, PlanRejected, PreemptionReje
 from ces_common.messages.queries import PlanQuery, QueueAnswer
 from ces_common.messages.records import JobRecord
 from ces_common.state_reader import StateReader
-from ces_common.states import ALLOCATION_OVER, JOB_OVER, JOB_WAITS
+from ces_common.states import ALLOCATION_OVER, JOB_OVER, JOB_WAITS, JobState
 from ces_core.compiled.jit import COMPILED
 from ces_core.queue.parameters import Parameters
 from ces_core.queue.record import Record
@@ -159,7 +159,8 @@ class Scheduler:
                 started = await self._decide(waiting, offer, version)
                 if not (started or self._proposals.in_flight or self._preemptions):
                     revision_s = min(revision_s, await self._revisions.reoptimise(view, offer))
-                    revision_s = min(revision_s, await self._resizes.look(view, offer, self._run, self._placing))
+                    if not self._proposals.absent:
+                        revision_s = min(revision_s, await self._resizes.look(view, offer, self._run, self._placing))
         except BusError as error:
             log.warning("what was decided could not be announced", error=str(error))
             self._cycle_due = -math.inf
@@ -231,7 +232,7 @@ class Scheduler:
             flows=decision.flows,
             metrics=decision.metrics,
             considered=decision.considered(),
-            size=job.size,
+            size=job.size if job.state is JobState.QUEUED else None,
         )
         event = new_event(SERVICE, "plan", "proposed", job.id, plan, self._now(), event_id=plan.plan)
         try:

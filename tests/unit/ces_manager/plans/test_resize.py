@@ -10,6 +10,7 @@ from history_actors import malleable
 from manager_world import World, full_mesh, ring, sqlite_url
 from world_audit import audit, findings
 
+from ces_common.messages.plans import FlowPlan
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import AllocationState, JobState
 from ces_manager.jobs.next_size import beyond
@@ -127,7 +128,8 @@ def test_links_count_once_for_both_sizes(world: World, job: str) -> None:
     ("size", "places", "more", "why"),
     [
         (9, ["a"], {}, "job malleable has no size 9"),
-        (2, ["a", "b"], {}, "job malleable has this size and place already"),
+        (2, ["a", "c"], {}, "job malleable has this size already"),
+        (3, ["c", "a", "b"], {}, "w-0 of job malleable must stay on node a, where the checkpoints lie"),
         (3, ["a", "b", "c"], {"attempt": 7}, "job malleable is at attempt 1, the proposal is for 7"),
         (3, ["a", "b", "c"], {"version": 1}, "job malleable has changed since version 1"),
         (4, ["a", "a", "a", "b"], {}, "node a has 1 core left, the plan asks for 1.5 cores"),
@@ -187,6 +189,49 @@ def test_a_node_lost_meanwhile_sends_the_job_elsewhere(world: World, job: str) -
     world.expire()
     gone(world, job, "b")
     assert world.job(job).state is J.QUEUED
+
+
+@pytest.mark.parametrize("phase", ["held", "taken-over"])
+@pytest.mark.parametrize("places", [["a"], ["a", "b"]], ids=["one-node", "two-nodes"])
+def test_the_last_node_lost_meanwhile_leaves_nothing_behind(world: World, phase: str, places: list[str]) -> None:
+    job = world.submit(malleable(low=2))
+    world.run(job, places)
+    assert world.resize(job, 4, ["a", "b", "b", "c"]) is None
+    if phase == "taken-over":
+        gone(world, job, "a", "b")
+    elif len(places) == 2:
+        gone(world, job, "b")
+    world.look()
+    world.wait(world.timeouts.lease_s + world.timeouts.margin_s + 400)
+    world.beat("b", "c")
+    world.expire()
+    gone(world, job, "b", "c")
+    record = world.job(job)
+    assert (record.state, record.resizing, free(world)) == (J.QUEUED, None, dict.fromkeys(NODES, 1000))
+    assert [each for each in record.allocations if not each.over] == []
+    world.run(job, ["b", "c"])
+
+
+def test_flows_stay_as_they_are_while_both_sizes_are_held(world: World, job: str) -> None:
+    """What a flow of the former size gave up could be another's when the new one needs it."""
+    world.resize(job, 3, ["a", "b", "c"])
+    held = world.job(job).reserved[0]
+    other = FlowPlan(src=held.src, dst=held.dst, rate=12_000_000, path=held.path)
+    assert world.revise(job, other) == "job malleable goes to another size"
+    gone(world, job, "a", "b")
+    held = world.job(job).reserved[0]
+    other = FlowPlan(src=held.src, dst=held.dst, rate=12_000_000, path=held.path)
+    assert world.revise(job, other) is None
+
+
+def test_a_resize_is_not_late_while_whoever_ends_workers_is_away(world: World, job: str) -> None:
+    world.resize(job, 3, ["a", "b", "c"])
+    world.controllers.remove("compute-ctl")
+    for _ in range(3):
+        world.wait(world.timeouts.resizing_s)
+        world.beat(*NODES)
+        world.expire()
+    assert world.job(job).state is J.RESIZING
 
 
 def test_a_resize_that_takes_too_long_gives_its_place_up(world: World, job: str) -> None:

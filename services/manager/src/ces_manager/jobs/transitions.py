@@ -71,6 +71,8 @@ def change(tx: WriteTx, row: JobRow, walk: Callable[[Course], None]) -> Course:
         return course
     row.version = tx.version
     row.restarts = course.restarts
+    if row.next_size is not None and course.state is not JobState.RESIZING:  # while the attempt is still the former one
+        give_up(tx, row)
     for step in course.steps:
         if isinstance(step, JobStep):
             _job_step(tx, row, step)
@@ -85,12 +87,10 @@ def change(tx: WriteTx, row: JobRow, walk: Callable[[Course], None]) -> Course:
 
 
 def _settle_size(tx: WriteTx, row: JobRow, course: Course) -> None:
-    """A resize ends when nothing of the former size is left, or the job has to leave its place."""
+    """A resize ends when nothing of the former size is left."""
     if row.next_size is None:
         return
-    if row.state is not JobState.RESIZING:
-        give_up(tx, row)
-    elif course.released:
+    if course.released:
         for allocation in take_over(tx, row):
             emit_allocation(tx, row.id, allocation, None)
     else:

@@ -127,6 +127,8 @@ def judge(
         stamp = (job.state, job.attempt, job.restarts)
         if job.state is JobState.STARTING:
             steps[job.id] = start(job.id, stamp, of_job[job.id])
+        elif job.state is JobState.RESIZING:  # workers end, then the network is laid
+            steps[job.id] = Step(stamp, [compute_ctl, network_ctl], hindered=job.id in hindered)
         else:
             steps[job.id] = Step(stamp, [network_ctl], hindered=job.id in hindered)
     again = [worker for worker in waits.workers if worker.job_state is JobState.RUNNING]

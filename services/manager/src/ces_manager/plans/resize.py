@@ -73,11 +73,14 @@ def _resizable(tx: WriteTx, proposal: ResizeProposed) -> JobRow:
         raise Refused(f"job {row.name} has no size {proposal.size}")
     if row.state is not JobState.RUNNING:
         raise Stale(f"job {row.name} is {row.state.value}; only a running job can be resized")
+    if proposal.size == row.size:
+        raise Refused(f"job {row.name} has this size already")
     allocations = allocations_of(tx, [row])[row.id]
     if any(allocation.state is not AllocationState.RUNNING for allocation in allocations):
         raise Stale(f"not every task of job {row.name} runs")
-    if proposal.assignments == {allocation.task: allocation.node for allocation in allocations}:
-        raise Refused(f"job {row.name} has this size and place already")
+    first = allocations[0]
+    if proposal.assignments.get(first.task, first.node) != first.node:
+        raise Refused(f"{first.task} of job {row.name} must stay on node {first.node}, where the checkpoints lie")
     return row
 
 

@@ -53,6 +53,8 @@ def _part(tx: WriteTx, asked: JobRevision, version: int) -> _Part:
         raise Stale(f"job {row.name} is {row.state.value} and has no place")
     if row.state is JobState.SUSPENDED:
         raise Stale(f"job {row.name} is suspended: its flows have nothing until it goes on")
+    if row.next_size is not None:
+        raise Stale(f"job {row.name} goes to another size")
     held = {(flow.src, flow.dst): flow for flow in held_flows(tx, row)}
     ends = [(flow.src, flow.dst) for flow in asked.flows]
     if len(set(ends)) != len(ends):
