@@ -133,12 +133,18 @@ async def test_one_job_at_a_time_makes_room(bus: MemoryBus) -> None:
 
 
 async def test_neither_growth_nor_a_start_goes_beyond_a_quota(bus: MemoryBus) -> None:
-    """Half of the eight cores; a tenant that waits for its quota makes no other's job smaller, and keeps none small."""
-    how = placing(parameters=Parameters(tenants=(Tenant("t", quota={"cpu": 0.5}), Tenant("default"))))
-    (found,) = await proposed(bus, malleable("m", ["a", "b"], tenant="t"), how=how)
+    (found,) = await proposed(bus, malleable("m", ["a", "b"], tenant="t"), how=half_of_it())
     assert found.size == 4
+
+
+def half_of_it() -> Placing:
+    """Tenant t has a quota of half of the eight cores."""
+    return placing(parameters=Parameters(tenants=(Tenant("t", quota={"cpu": 0.5}), Tenant("default"))))
+
+
+async def test_who_waits_for_a_quota_makes_no_job_smaller_and_keeps_none_small(bus: MemoryBus) -> None:
     over = rigid("r", 5).model_copy(update={"tenant": "t"})
-    (found,) = await proposed(bus, malleable("m", ["a", "b"]), over, how=how)
+    (found,) = await proposed(bus, malleable("m", ["a", "b"]), over, how=half_of_it())
     assert (found.job, found.size) == ("m", 8)
 
 
