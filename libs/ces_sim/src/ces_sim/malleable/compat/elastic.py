@@ -1,0 +1,157 @@
+"""ElasticFlow in the public simulator, with and without admission."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ces_core.malleable.admission import Shares, minimum_shares, newcomer
+from ces_core.malleable.buddy import in_order
+from ces_core.malleable.model import MalleableJob
+from ces_core.malleable.share import Plan
+from ces_core.malleable.surplus import give_surplus
+from ces_sim.malleable.compat.events import Event, Events
+from ces_sim.malleable.compat.state import Placements, Simulated, Tally
+
+
+def wasted_gpu_s(old: Plan, new: Plan, added: int) -> float:
+    """GPU-seconds more for each GPU added: the simulator gives first to whom it wastes most. It books a last step up to
+    where the size would have changed, even if the job ends before."""
+    return (_booked_gpu_s(new) - _booked_gpu_s(old)) / added
+
+
+def _booked_gpu_s(plan: Plan) -> float:
+    ends = [begin for begin, _ in plan.steps[1:]] + [plan.end_s]
+    return sum((end - begin) * size for (begin, size), end in zip(plan.steps, ends, strict=True))
+
+
+def run(jobs: Sequence[MalleableJob], capacity: int, node: int, slot: int, *, admission: bool) -> Tally:
+    """Simulate a trace on ``capacity`` GPUs in nodes of ``node``, with slots of so many seconds."""
+    return _Elastic(jobs, capacity, node, slot, admission).run()
+
+
+class _Elastic:
+    def __init__(
+        self, jobs: Sequence[MalleableJob], capacity: int, node: int, slot: int, admission: bool
+    ) -> None:
+        self.capacity, self.node, self.slot, self.admission = capacity, node, slot, admission
+        arriving = [Simulated(i, newcomer(job)) for i, job in enumerate(jobs)]
+        self.events = Events((each.job.arrived_s, each) for each in arriving)
+        self.active: list[Simulated] = []
+        self.order: list[Simulated] = []  # of those that have had GPUs, in which they first had some
+        self.placements = Placements(capacity, slot)
+        self.tally = Tally.new()
+
+    def run(self) -> Tally:
+        now, passed = self.events.first_time, 0.0
+        while len(self.events) or self.active:
+            for each in self.active:
+                self._work(each, passed, now)
+            event = self.events.take(now)
+            if event is not None:
+                self._end(event)
+                self._plan(event, now)
+            if not len(self.events):
+                break
+            self.events.merge(now, self.slot)
+            passed, now = self.events.first_time - now, self.events.first_time
+        return self.tally
+
+    def _work(self, each: Simulated, passed: float, now: float) -> None:
+        ended = each.work(passed, now)
+        each.overhead = 0.0
+        if ended is not None:
+            self.events.move_end(each, each.end, now)
+            each.end = ended
+
+    def _end(self, event: Event[Simulated]) -> None:
+        for each in event.ends:
+            self.active.remove(each)
+            self.order.remove(each)
+            believed = each.done if self.admission and each.done is not None else each.end
+            self.tally.ended(each.job, believed)
+
+    def _plan(self, event: Event[Simulated], now: float) -> None:
+        if not self.active and not event.arrivals:
+            return
+        asked = [*self.active, *event.arrivals]
+        shares = self._shares(asked, now)
+        if event.arrivals and self.admission and shares.late:
+            for each in event.arrivals:
+                if each.job.deadline_s == math.inf:
+                    self.active.append(each)
+                else:
+                    self.tally.refused.append(each.job.name)
+            shares = self._shares(self.active, now)
+        else:
+            self.active = asked
+        self.active.sort(key=lambda each: each.job.deadline_s)
+        self._start_planned(shares, now)
+        by_running = {id(each.running): each for each in self.active}
+        order = give_surplus(
+            [each.running for each in self.active], shares, self.slot, worth=wasted_gpu_s, keep=False
+        )
+        self.active = [by_running[id(running)] for running in order]
+        for each in self.active:
+            self._take(each, shares.plans[each.job.name])
+        self._place(shares)
+
+    def _shares(self, asked: Sequence[Simulated], now: float) -> Shares:
+        return minimum_shares([each.running for each in asked], now, self.capacity, self.slot)
+
+    def _take(self, each: Simulated, plan: Plan) -> None:
+        each.running.size = plan.size
+        if plan.size:
+            self._start(each)
+        self.events.move_end(each, each.end, plan.end_s)
+        each.end, each.done = plan.end_s, plan.done_s
+
+    def _start(self, each: Simulated) -> None:
+        if not each.started:
+            each.started = True
+            self.order.append(each)
+
+    def _start_planned(self, shares: Shares, now: float) -> None:
+        """Who begins by its minimum share is under way. Without admission there is an event where the others would, even
+        if they are given GPUs at once after that."""
+        for each in self.active:
+            begin = next(begin for begin, size in shares.plans[each.job.name].steps if size)
+            if begin <= now:
+                self._start(each)
+            elif not self.admission and not each.started:
+                self.events.look(begin)
+
+    def _look_at_changes(self, shares: Shares) -> None:
+        """With admission only the first change of all is an event, and only if nothing comes before it."""
+        seen = self.active if self.admission else self.order
+        changes = sorted(shares.plans[each.job.name].next_change_s for each in seen)
+        changes = [change for change in changes if change < math.inf]
+        if not self.admission:
+            for change in changes:
+                self.events.look(change)
+        elif changes and (not len(self.events) or changes[0] < self.events.first_time):
+            self.events.look(changes[0])
+
+    def _place(self, shares: Shares) -> None:
+        if self.admission:
+            self.active.sort(key=lambda each: -each.size)
+        self._look_at_changes(shares)
+        places = self._places()
+        self.placements.see([(begin, each.size) for each, begin in places])
+        self.placements.decided()
+        for each, begin in places:
+            each.overhead = self.placements.overhead(begin, each.size)
+            self.events.move_end(each, each.end, each.end + each.overhead)
+            each.end += each.overhead
+
+    def _places(self) -> list[tuple[Simulated, int]]:
+        """Who has GPUs, with the first of them: jobs of whole nodes come first, in the order of the list."""
+        seen = self.active if self.admission else self.order
+        whole = [each for each in seen if each.size >= self.node]
+        parts = [each for each in seen if 0 < each.size < self.node]
+        ordered = dict(in_order((i, each.size) for i, each in enumerate(parts)))
+        begins, begin = [], 0
+        for each in [*whole, *(parts[i] for i in ordered)]:
+            begins.append((each, begin))
+            begin += each.size
+        return begins
