@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 
@@ -78,8 +78,9 @@ class SpeedProfile:
 
 @dataclass(frozen=True)
 class MalleableJob:
-    """``work``: iterations in all. ``deadline_s``: infinite for best effort. ``asked``: the size that a user of a
-    scheduler without elasticity asked for. ``memory``: share of an edge server's memory that one worker needs."""
+    """``work``: iterations in all. ``deadline_s``: infinite for best effort. ``profile``: the sizes to choose from.
+    ``asked``: the size that a user of a scheduler without elasticity asked for. ``memory``: share of an edge server's
+    memory that one worker needs. ``measured``: every size that was measured, useful or not; None: as ``profile``."""
 
     name: str
     arrived_s: float
@@ -88,22 +89,34 @@ class MalleableJob:
     profile: SpeedProfile
     asked: int = 1
     memory: float = 1.0
+    measured: SpeedProfile | None = None
+
+    @property
+    def speeds(self) -> SpeedProfile:
+        """All sizes that it can run at."""
+        return self.measured or self.profile
+
+    @property
+    def earliest_end_s(self) -> float:
+        """When it would end at its best size from its arrival on."""
+        return self.arrived_s + self.work / max(self.speeds.rates)
 
 
 @dataclass(slots=True, eq=False)
 class Running:
-    """A job under way: ``left`` iterations, ``size`` GPUs now (0: waiting), ``attained`` GPU-seconds so far, ``ran_s``
-    seconds at any size, ``queue`` its priority queue. ``server``: the edge server that it runs on, -1 for none."""
+    """A job that has arrived and is not done: ``left`` iterations, ``size`` GPUs now (0: waiting), ``ran_s`` seconds at
+    any size and ``attained`` GPU-seconds so far. ``server``: the edge server that it runs on, -1 for none."""
 
     job: MalleableJob
     left: float
     size: int = 0
-    attained: float = 0.0
     ran_s: float = 0.0
-    queue: int = 0
+    attained: float = 0.0
     server: int = -1
-    isolated_s: float = 0.0
-    notes: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.job.name
 
     @property
     def profile(self) -> SpeedProfile:

@@ -43,12 +43,13 @@ class TracedJob:
     duration_s: int
     speeds: Mapping[int, float]
 
-    def malleable(self, most: int) -> MalleableJob:
-        """Of the sizes up to ``most`` GPUs and up to the batch size those that are faster than all smaller ones."""
-        usable = {size: rate for size, rate in self.speeds.items() if size <= min(most, self.batch)}
+    def malleable(self, capacity: int) -> MalleableJob:
+        """To choose from: sizes up to the batch size, and to ``capacity``, that are faster than all smaller ones."""
+        usable = {size: rate for size, rate in self.speeds.items() if size <= min(capacity, self.batch)}
+        measured = SpeedProfile.of(usable)
         return MalleableJob(
-            self.name, float(self.arrived_s), float(self.iterations), float(self.deadline_s),
-            SpeedProfile.of(usable).rising, self.gpus,
+            self.name, float(self.arrived_s), float(self.iterations), float(self.deadline_s), measured.rising,
+            self.gpus, measured=measured,
         )  # fmt: skip
 
 

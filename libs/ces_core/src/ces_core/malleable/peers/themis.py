@@ -12,6 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ces_core.malleable.model import Running
+from ces_core.malleable.peers.rigid import fit_in_order, fixed_size
+from ces_core.malleable.policy import Decision, Moment
+
 Array = NDArray[np.float64]
 STEPS = 60
 
@@ -85,3 +89,27 @@ def _centre(room: Array, gpus: Array, inside: NDArray[np.bool_], price: float) -
     more = np.where(cost * room < 1e-9, room / 2.0, more)
     more = np.where(inside, more, 0.0)
     return more, float(gpus @ more)
+
+
+@dataclass(frozen=True)
+class Themis:
+    """Who is owed most runs, at the sizes asked for, decided every ``round_s`` seconds."""
+
+    round_s: float
+
+    def __call__(self, moment: Moment) -> Decision:
+        if not moment.active:
+            return Decision({})
+        claims = [_claim(each, moment) for each in moment.active]
+        shares = fair_shares(claims, moment.capacity)
+        order = sorted(range(len(claims)), key=lambda i: -shares[i])
+        sizes = fit_in_order([moment.active[i] for i in order], moment.capacity)
+        return Decision(sizes, until_s=moment.now_s + self.round_s)
+
+
+def _claim(each: Running, moment: Moment) -> Claim:
+    """Alone means with an equal part of the cluster from its arrival on."""
+    size = fixed_size(each, moment.capacity)
+    rate = each.job.speeds.rate(size)
+    share = min(1.0, moment.capacity / len(moment.active) / size)
+    return Claim(moment.now_s - each.job.arrived_s, each.left / rate, each.job.work / rate / share, size)
