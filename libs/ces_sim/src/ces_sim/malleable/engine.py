@@ -24,13 +24,16 @@ class BrokenPolicyError(RuntimeError):
 class World:
     """``capacity``: GPUs in the cloud. ``costs``: starts and resizes take time. ``edge``: times from which other edge
     servers are idle, with their numbers, ascending; ``speeds``: of each server that is ever idle, by that of one GPU.
-    ``believed``: the speed of a server that no job has run on."""
+    ``believed``: the speed of a server that no job has run on. ``gather_s``: the policy is asked at most so often, and
+    what happens meanwhile waits. ``pay_always``: every job under way pays whenever the policy is asked."""
 
     capacity: int
     costs: bool = True
     edge: Sequence[tuple[float, frozenset[int]]] = ()
     speeds: Mapping[int, float] = field(default_factory=dict)
     believed: float = 0.0
+    gather_s: float = 0.0
+    pay_always: bool = False
 
 
 def simulate(jobs: Sequence[MalleableJob], policy: Policy, world: World) -> ElasticOutcome:
@@ -58,7 +61,7 @@ class _Clock:
         self.next = 0
         self.live: dict[str, _Live] = {}
         self.now = 0.0
-        self.ask_s = math.inf
+        self.ask_s, self.asked_s = math.inf, -math.inf
         self.places: dict[str, int] = {}
         self.edge = list(world.edge)
         self.idle: frozenset[int] = frozenset()
@@ -80,21 +83,22 @@ class _Clock:
         arrival = self.fates[self.next].job.arrived_s if self.next < len(self.fates) else math.inf
         change = self.edge[0][0] if self.edge and self.live else math.inf
         ends = min((live.end_s(self.now) for live in self.live.values()), default=math.inf)
-        return max(self.now, min(arrival, change, ends, self.ask_s))
+        return max(self.now, self.asked_s + self.world.gather_s, min(arrival, change, ends, self.ask_s))
 
     def _pass(self, at: float) -> None:
         """Everybody works until then; who is done leaves."""
         for name, live in list(self.live.items()):
             running, fate = live.running, live.fate
             if running.size or running.server >= 0:
-                ran = at - self.now
+                end = live.end_s(self.now)
+                ran = min(at, end) - self.now
                 running.ran_s += ran
                 running.attained += ran * running.size
                 fate.gpu_s += ran * running.size
                 fate.edge_s += ran * (running.server >= 0)
                 running.left -= live.rate * max(0.0, at - max(self.now, live.ready_s))
                 if running.left <= DONE * running.job.work:
-                    fate.ended_s = at
+                    fate.ended_s = min(at, end)
                     del self.live[name]
                     self.places.pop(name, None)
         self.now = at
@@ -114,6 +118,7 @@ class _Clock:
         decision = self.policy(Moment(self.now, self.world.capacity, active, arrived, servers))
         self._check(decision, arrived)
         self.ask_s = decision.until_s if decision.until_s > self.now else math.inf
+        self.asked_s = self.now
         for name in decision.refused:
             self.live.pop(name).fate.refused = True
         begins = keep_places(decision.sizes, self._unchanged(decision), self.world.capacity)
@@ -141,21 +146,24 @@ class _Clock:
 
     def _apply(self, live: _Live, size: int, server: int, begin: int) -> None:
         running, fate = live.running, live.fate
-        moved = begin != self.places.get(running.name, -1)
-        if (running.size, running.server) == (size, server) and not moved:
+        same = (running.size, running.server, self.places.get(running.name, -1)) == (size, server, begin)
+        if same and not self.world.pay_always:
             return
-        if size or server >= 0:
-            cost = resize_s(size or 1, self.world.capacity) if self.world.costs else 0.0
-            live.ready_s = self.now + cost
-            fate.cost_s += cost
-            if fate.started_s is None:
-                fate.started_s = self.now
-            else:
-                fate.resizes += 1
-                fate.crossings += (server >= 0) != live.on_edge
-            live.on_edge = server >= 0
         running.size, running.server = size, server
+        if size or server >= 0:
+            self._pay(live, same)
+            fate.resizes += not same and fate.started_s is not None
+            fate.crossings += fate.started_s is not None and (server >= 0) != live.on_edge
+            fate.started_s = self.now if fate.started_s is None else fate.started_s
+            live.on_edge = server >= 0
         live.rate = running.job.speeds.rate(size)
         if server >= 0:
             live.rate = self.world.speeds[server] * running.job.speeds.rate(1)
             self.known[server] = self.world.speeds[server]
+
+    def _pay(self, live: _Live, same: bool) -> None:
+        """Seconds without work, from now on: those of an earlier change are not paid twice."""
+        cost = resize_s(live.running.size or 1, self.world.capacity, warm=same) if self.world.costs else 0.0
+        if cost:
+            live.ready_s = self.now + cost
+            live.fate.cost_s += cost

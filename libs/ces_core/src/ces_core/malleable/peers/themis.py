@@ -100,6 +100,8 @@ class Themis:
     def __call__(self, moment: Moment) -> Decision:
         if not moment.active:
             return Decision({})
+        if sum(fixed_size(each, moment.capacity) for each in moment.active) <= moment.capacity:
+            return Decision(fit_in_order(moment.active, moment.capacity))
         claims = [_claim(each, moment) for each in moment.active]
         shares = fair_shares(claims, moment.capacity)
         order = sorted(range(len(claims)), key=lambda i: -shares[i])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ces_core.malleable.admission import Shares, minimum_shares, newcomer
 from ces_core.malleable.buddy import in_order
@@ -25,15 +26,31 @@ def _booked_gpu_s(plan: Plan) -> float:
     return sum((end - begin) * size for (begin, size), end in zip(plan.steps, ends, strict=True))
 
 
-def run(jobs: Sequence[MalleableJob], capacity: int, node: int, slot: int, *, admission: bool) -> Tally:
+@dataclass(frozen=True)
+class Quirks:
+    """``batch``: all arrivals of a slot are admitted, or none. ``costs``: starts cost time, at every event and for every
+    job."""
+
+    batch: bool = True
+    costs: bool = True
+
+
+AS_PUBLISHED = Quirks()
+
+
+def run(
+    jobs: Sequence[MalleableJob], capacity: int, node: int, slot: int, *, admission: bool,
+    quirks: Quirks = AS_PUBLISHED,
+) -> Tally:  # fmt: skip
     """Simulate a trace on ``capacity`` GPUs in nodes of ``node``, with slots of so many seconds."""
-    return _Elastic(jobs, capacity, node, slot, admission).run()
+    return _Elastic(jobs, capacity, node, slot, admission, quirks).run()
 
 
 class _Elastic:
     def __init__(
-        self, jobs: Sequence[MalleableJob], capacity: int, node: int, slot: int, admission: bool
+        self, jobs: Sequence[MalleableJob], capacity: int, node: int, slot: int, admission: bool, quirks: Quirks
     ) -> None:
+        self.quirks = quirks
         self.capacity, self.node, self.slot, self.admission = capacity, node, slot, admission
         arriving = [Simulated(i, newcomer(job)) for i, job in enumerate(jobs)]
         self.events = Events((each.job.arrived_s, each) for each in arriving)
@@ -74,17 +91,11 @@ class _Elastic:
     def _plan(self, event: Event[Simulated], now: float) -> None:
         if not self.active and not event.arrivals:
             return
-        asked = [*self.active, *event.arrivals]
-        shares = self._shares(asked, now)
-        if event.arrivals and self.admission and shares.late:
-            for each in event.arrivals:
-                if each.job.deadline_s == math.inf:
-                    self.active.append(each)
-                else:
-                    self.tally.refused.append(each.job.name)
-            shares = self._shares(self.active, now)
-        else:
-            self.active = asked
+        groups = [event.arrivals] if self.quirks.batch else [[each] for each in event.arrivals]
+        for group in groups if self.admission else ():
+            self._admit(group, now)
+        self.active += [] if self.admission else event.arrivals
+        shares = self._shares(self.active, now)
         self.active.sort(key=lambda each: each.job.deadline_s)
         self._start_planned(shares, now)
         by_running = {id(each.running): each for each in self.active}
@@ -95,6 +106,15 @@ class _Elastic:
         for each in self.active:
             self._take(each, shares.plans[each.job.name])
         self._place(shares)
+
+    def _admit(self, arrived: list[Simulated], now: float) -> None:
+        """All or none; of the others, those of best effort."""
+        everybody = [*self.active, *arrived]
+        if not arrived or not self._shares(everybody, now).late:
+            self.active = everybody
+            return
+        self.active += [each for each in arrived if each.job.deadline_s == math.inf]
+        self.tally.refused += [each.job.name for each in arrived if each.job.deadline_s < math.inf]
 
     def _shares(self, asked: Sequence[Simulated], now: float) -> Shares:
         return minimum_shares([each.running for each in asked], now, self.capacity, self.slot)
@@ -139,7 +159,7 @@ class _Elastic:
         places = self._places()
         self.placements.see([(begin, each.size) for each, begin in places])
         self.placements.decided()
-        for each, begin in places:
+        for each, begin in places if self.quirks.costs else ():
             each.overhead = self.placements.overhead(begin, each.size)
             self.events.move_end(each, each.end, each.end + each.overhead)
             each.end += each.overhead

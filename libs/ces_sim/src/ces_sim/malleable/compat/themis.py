@@ -67,6 +67,8 @@ def _choose(active: list[_Sharing], seen: float, capacity: int) -> tuple[list[_S
         alone = each.isolated + each.left / share
         busy = each.left / each.job.speeds[each.job.gpus]
         claims.append(Claim(seen - each.job.arrived_s, busy, alone, each.job.gpus))
+    if sum(claim.gpus for claim in claims) <= capacity:
+        return active, list(active)
     shares = dict(zip(map(id, active), fair_shares(claims, capacity), strict=True))
     ordered = sorted(active, key=lambda each: -shares[id(each)])
     free, runs = capacity, []
