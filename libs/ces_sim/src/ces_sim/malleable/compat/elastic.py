@@ -97,6 +97,8 @@ class _Elastic:
         self.active += [] if self.admission else event.arrivals
         shares = self._shares(self.active, now)
         self.active.sort(key=lambda each: each.job.deadline_s)
+        for each in self.active:
+            self._take(each, shares.plans[each.job.name])
         self._start_planned(shares, now)
         by_running = {id(each.running): each for each in self.active}
         order = give_surplus(
@@ -105,6 +107,8 @@ class _Elastic:
         self.active = [by_running[id(running)] for running in order]
         for each in self.active:
             self._take(each, shares.plans[each.job.name])
+            if each.size:
+                self._start(each)
         self._place(shares)
 
     def _admit(self, arrived: list[Simulated], now: float) -> None:
@@ -121,8 +125,6 @@ class _Elastic:
 
     def _take(self, each: Simulated, plan: Plan) -> None:
         each.running.size = plan.size
-        if plan.size:
-            self._start(each)
         self.events.move_end(each, each.end, plan.end_s)
         each.end, each.done = plan.end_s, plan.done_s
 
@@ -134,7 +136,7 @@ class _Elastic:
     def _start_planned(self, shares: Shares, now: float) -> None:
         """Who begins by its minimum share is under way. Without admission there is an event where the others would, even
         if they are given GPUs at once after that."""
-        for each in self.active:
+        for each in sorted(self.active, key=lambda each: each.number):
             begin = next(begin for begin, size in shares.plans[each.job.name].steps if size)
             if begin <= now:
                 self._start(each)
