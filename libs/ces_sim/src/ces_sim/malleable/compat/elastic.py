@@ -10,7 +10,7 @@ from ces_core.malleable.admission import Shares, minimum_shares, newcomer
 from ces_core.malleable.buddy import in_order
 from ces_core.malleable.model import MalleableJob
 from ces_core.malleable.share import Plan
-from ces_core.malleable.surplus import give_surplus
+from ces_core.malleable.surplus import give_surplus_strictly
 from ces_sim.malleable.compat.events import Event, Events
 from ces_sim.malleable.compat.state import Placements, Simulated, Tally
 
@@ -101,10 +101,9 @@ class _Elastic:
             self._take(each, shares.plans[each.job.name])
         self._start_planned(shares, now)
         by_running = {id(each.running): each for each in self.active}
-        order = give_surplus(
-            [each.running for each in self.active], shares, self.slot, worth=wasted_gpu_s, keep=False
-        )
-        self.active = [by_running[id(running)] for running in order]
+        running = [each.running for each in self.active]
+        order = give_surplus_strictly(running, shares, self.slot, worth=wasted_gpu_s, keep=False)
+        self.active = [by_running[id(each)] for each in order]
         for each in self.active:
             self._take(each, shares.plans[each.job.name])
             if each.size:
