@@ -17,7 +17,11 @@ def _compat(flag: str, text: str | None) -> str | None:
 
 def _amounts(name: str, usual: str, help: str) -> Option:
     return Option(
-        name.replace("-", "_"), str, usual, f"{help}, separated by commas", read=lambda flag, text: options.amounts(flag, text, 1)
+        name.replace("-", "_"),
+        str,
+        usual,
+        f"{help}, separated by commas",
+        read=lambda flag, text: options.amounts(flag, text, 1),
     )
 
 
@@ -48,16 +52,17 @@ elastic_edge = command(
     "malleable.edge_report:EDGE",
     [
         Option("traces", str, "195job,elasticVpollux_e", "traces in CES_DATA_DIR", of="inputs", read=inputs),
+        Option("arrivals", float, 4.0, "how many times faster jobs come", more=options.between(0.01, 1000)),
         Option("gpus", int, 32, "GPUs in the cloud", more=options.between(1, 100_000)),
-        Option("servers", int, 8, "edge servers", more=options.between(1, 1000)),
-        Option("speed", float, 0.3, "of an edge server, by that of a GPU in the cloud", more=options.between(0.01, 1)),
-        Option("ease", float, 2.0, "time until a deadline, by the trace's", more=options.between(0.1, 100)),
-        _amounts("sweep-arrivals", "1.5,2,3", "how many times faster jobs come"),
-        _amounts("sweep-gpus", "8,16,64", "GPUs in the cloud"),
-        _amounts("sweep-servers", "2,4,16", "edge servers"),
-        _amounts("sweep-speeds", "0.1,0.5", "speeds of an edge server"),
+        Option("servers", int, 16, "edge servers", more=options.between(1, 1000)),
+        Option("speed", float, 0.5, "of an edge server, by that of a GPU in the cloud", more=options.between(0.01, 1)),
+        Option("ease", float, 4.0, "time until a deadline, by the trace's", more=options.between(0.1, 100)),
+        _amounts("sweep-arrivals", "2,6", "how many times faster jobs come"),
+        _amounts("sweep-gpus", "16,64", "GPUs in the cloud"),
+        _amounts("sweep-servers", "4,8", "edge servers"),
+        _amounts("sweep-speeds", "0.2", "speeds of an edge server"),
         Option("repeats", int, 20, "availability traces at the base", more=options.at_least(2)),
-        Option("fewer", int, 4, "availability traces at all other points", more=options.at_least(2)),
+        Option("fewer", int, 3, "availability traces at all other points", more=options.at_least(2)),
         Option("processes", int, 1, "simulations at once", more=options.at_least(1)),
         options.SEED(42, "same seed, same availability"),
         PLOTS,

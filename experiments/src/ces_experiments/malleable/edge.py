@@ -62,8 +62,9 @@ class Question:
 
     @staticmethod
     def of(
-        *, inputs: tuple[Input, ...], gpus: int, servers: int, speed: float, ease: float, sweep_arrivals: Sequence[float],
-        sweep_gpus: Sequence[float], sweep_servers: Sequence[float], sweep_speeds: Sequence[float], **values: Any,
+        *, inputs: tuple[Input, ...], arrivals: float, gpus: int, servers: int, speed: float, ease: float,
+        sweep_arrivals: Sequence[float], sweep_gpus: Sequence[float], sweep_servers: Sequence[float],
+        sweep_speeds: Sequence[float], **values: Any,
     ) -> Question:  # fmt: skip
         sweeps = {
             "arrivals": tuple(sweep_arrivals),
@@ -71,7 +72,7 @@ class Question:
             "servers": tuple(sweep_servers),
             "speed": tuple(sweep_speeds),
         }
-        return Question(inputs, Point(1.0, gpus, servers, speed, ease), sweeps, **values)
+        return Question(inputs, Point(arrivals, gpus, servers, speed, ease), sweeps, **values)
 
     def points(self) -> Iterator[tuple[str, Point]]:
         """The base, and every value of every sweep, by what is swept."""
@@ -176,7 +177,9 @@ def _told(question: Question, given: Input, point: Point, done: Mapping[Task, di
     first = runs["edgeflow-donate"]
     return {
         "feasible": feasible(jobs_at(given, point)),
-        "policies": {name: {what: spread(run[what] for run in each) for what in MEASURES} for name, each in runs.items()},
+        "policies": {
+            name: {what: spread(run[what] for run in each) for what in MEASURES} for name, each in runs.items()
+        },
         "gains": {
             name: spread(one["satisfied"] - each[i % len(each)]["satisfied"] for i, one in enumerate(first))
             for name, each in runs.items()

@@ -33,7 +33,9 @@ def _published(name: str, found: Mapping[str, Any]) -> Grid:
         golden = each["published"]
         away = [f"{golden:.3f}", f"{each['satisfied'] - golden:+.3f}"] if golden is not None else ["-", "-"]
         allowed = f"{TOLERANCES.get(policy, USUAL_TOLERANCE):.2f}" if golden is not None else "-"
-        rows.append([policy, str(each["on_time"]), f"{each['satisfied']:.3f}", *away, allowed, f"{each['seconds']:.1f}"])
+        rows.append(
+            [policy, str(each["on_time"]), f"{each['satisfied']:.3f}", *away, allowed, f"{each['seconds']:.1f}"]
+        )
     columns = ["policy", "in time", "of submitted", "unmodified", "difference", "allowed", "run, s"]
     return Grid(_title(name, found, "counted as the public simulator does"), columns, rows)
 

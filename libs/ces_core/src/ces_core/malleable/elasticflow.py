@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ces_core.malleable.admission import admit, minimum_shares
+from ces_core.malleable.model import by_deadline
 from ces_core.malleable.policy import Decision, Moment
 from ces_core.malleable.surplus import give_surplus
 
@@ -26,6 +27,7 @@ class ElasticFlow:
             _, out = admit(moment.under_way, arrived, moment.now_s, moment.capacity, self.slot_s)
             refused = frozenset(job.name for job in out)
             active = [each for each in active if each.name not in refused]
+        active = by_deadline(active)
         shares = minimum_shares(active, moment.now_s, moment.capacity, self.slot_s)
         give_surplus(active, shares, self.slot_s)
         sizes = {name: plan.size for name, plan in shares.plans.items() if plan.size}

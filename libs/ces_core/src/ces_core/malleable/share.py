@@ -75,9 +75,7 @@ def plan(
 
 
 class _Planner:
-    def __init__(
-        self, left: float, profile: SpeedProfile, deadline_s: float, free: FreeSteps, slot_s: float
-    ) -> None:
+    def __init__(self, left: float, profile: SpeedProfile, deadline_s: float, free: FreeSteps, slot_s: float) -> None:
         self.left, self.profile, self.deadline_s, self.slot_s = left, profile, deadline_s, slot_s
         self.now_s = free.times[0]
         self.due_s = slot_end(self.now_s, deadline_s, slot_s)

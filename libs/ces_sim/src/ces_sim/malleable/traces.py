@@ -77,7 +77,9 @@ def data_folder() -> Path:
     """Raises TraceError where there is none."""
     root = os.environ.get("CES_DATA_DIR")
     if not root:
-        raise TraceError("CES_DATA_DIR is not set: the folder that holds dl-jobs/ (docs/benchmarks/elastic.md says where from)")
+        raise TraceError(
+            "CES_DATA_DIR is not set: the folder that holds dl-jobs/ (docs/benchmarks/elastic.md says where from)"
+        )
     folder = Path(root, FOLDER)
     if not folder.is_dir():
         raise TraceError(f"{folder} is absent: CES_DATA_DIR must hold it")

@@ -41,8 +41,7 @@ def run(jobs: Sequence[TracedJob], capacity: int, slot: int) -> Tally:
         arrived = arrivals.take(now)
         seen = now if ending or arrived else seen
         active += [
-            _Sharing(job, float(job.iterations), float(job.duration_s))
-            for job in (arrived.arrivals if arrived else ())
+            _Sharing(job, float(job.iterations), float(job.duration_s)) for job in (arrived.arrivals if arrived else ())
         ]
         active, runs = _choose(active, seen, capacity)
         arrivals.merge(now, slot)
