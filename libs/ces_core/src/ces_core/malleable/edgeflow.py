@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ces_core.malleable.admission import Shares, minimum_shares
+from ces_core.malleable.admission import Shares, shares_of
 from ces_core.malleable.model import Running, by_deadline
 from ces_core.malleable.policy import Decision, Moment
 from ces_core.malleable.surplus import give_surplus
@@ -50,7 +50,8 @@ class EdgeFlow:
         give_surplus(state.cloud, state.shares, self.slot_s)
         sizes = {name: plan.size for name, plan in state.shares.plans.items() if plan.size}
         changes = [plan.next_change_s for plan in state.shares.plans.values()]
-        return Decision(sizes, frozenset(refused), min(changes, default=math.inf), state.servers)
+        promises = {name: tuple(plan.pieces()) for name, plan in state.shares.plans.items()}
+        return Decision(sizes, frozenset(refused), min(changes, default=math.inf), state.servers, promises)
 
 
 class EdgePlan:
@@ -88,7 +89,7 @@ class EdgePlan:
         return each.job.deadline_s - self.moment.now_s - each.left / (speed * each.job.speeds.rate(1))
 
     def _plan(self) -> None:
-        self.shares: Shares = minimum_shares(self.cloud, self.moment.now_s, self.moment.capacity, self.slot_s)
+        self.shares: Shares = shares_of(self.cloud, self.moment.now_s, self.moment.capacity, self.slot_s)
 
     def _put(self, each: Running, server: int) -> None:
         self.servers[each.name] = server

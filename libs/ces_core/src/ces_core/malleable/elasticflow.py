@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ces_core.malleable.admission import admit, minimum_shares
+from ces_core.malleable.admission import admit, shares_of
 from ces_core.malleable.model import by_deadline
 from ces_core.malleable.policy import Decision, Moment
 from ces_core.malleable.surplus import give_surplus
@@ -28,8 +28,9 @@ class ElasticFlow:
             refused = frozenset(job.name for job in out)
             active = [each for each in active if each.name not in refused]
         active = by_deadline(active)
-        shares = minimum_shares(active, moment.now_s, moment.capacity, self.slot_s)
+        shares = shares_of(active, moment.now_s, moment.capacity, self.slot_s)
         give_surplus(active, shares, self.slot_s)
         sizes = {name: plan.size for name, plan in shares.plans.items() if plan.size}
         changes = [plan.next_change_s for plan in shares.plans.values()]
-        return Decision(sizes, refused, min(changes, default=float("inf")))
+        promises = {name: tuple(plan.pieces()) for name, plan in shares.plans.items()}
+        return Decision(sizes, refused, min(changes, default=float("inf")), promises=promises)

@@ -26,6 +26,11 @@ class FreeSteps:
         """Free GPUs at a time from the first one on."""
         return self.free[max(bisect_right(self.times, time_s) - 1, 0)]
 
+    def least(self, begin_s: float, end_s: float) -> int:
+        """The fewest GPUs that are free at any time between."""
+        first = max(bisect_right(self.times, begin_s) - 1, 0)
+        return min(self.free[first : max(bisect_left(self.times, end_s), first + 1)])
+
     def split(self, time_s: float) -> int:
         """Make ``time_s`` the begin of a period; gives the period's place. It must not lie before the first time."""
         place = bisect_left(self.times, time_s)

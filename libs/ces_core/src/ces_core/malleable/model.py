@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+
+Pieces = Sequence[tuple[float, float, int]]
+"""(begin, end, size) of GPUs that are booked, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,8 @@ class MalleableJob:
 @dataclass(slots=True, eq=False)
 class Running:
     """A job that has arrived and is not done: ``left`` iterations, ``size`` GPUs now (0: waiting), ``ran_s`` seconds at
-    any size and ``attained`` GPU-seconds so far. ``server``: the edge server that it runs on, -1 for none."""
+    any size and ``attained`` GPU-seconds so far. ``server``: the edge server that it runs on, -1 for none. ``promise``:
+    what it was last told to have, as (begin, end, size) in seconds."""
 
     job: MalleableJob
     left: float
@@ -113,6 +118,7 @@ class Running:
     ran_s: float = 0.0
     attained: float = 0.0
     server: int = -1
+    promise: Pieces = ()
 
     @property
     def name(self) -> str:

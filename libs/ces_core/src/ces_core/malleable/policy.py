@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ces_core.malleable.model import Running
+from ces_core.malleable.model import Pieces, Running
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,14 @@ class Moment:
 @dataclass(frozen=True)
 class Decision:
     """``sizes``: GPUs in the cloud by name, of 1 or more; ``servers``: who runs on which edge server instead; the others
-    wait. ``refused``: names of jobs that never run, of those that have arrived. ``until_s``: ask again by then."""
+    wait. ``refused``: names of jobs that never run, of those that have arrived. ``until_s``: ask again by then.
+    ``promises``: what jobs will have if nothing happens; they come back with the next question."""
 
     sizes: Mapping[str, int]
     refused: frozenset[str] = frozenset()
     until_s: float = math.inf
     servers: Mapping[str, int] = field(default_factory=dict)
+    promises: Mapping[str, Pieces] = field(default_factory=dict)
 
 
 Policy = Callable[[Moment], Decision]

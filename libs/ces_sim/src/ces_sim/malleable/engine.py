@@ -123,6 +123,7 @@ class _Clock:
             self.live.pop(name).fate.refused = True
         begins = keep_places(decision.sizes, self._unchanged(decision), self.world.capacity)
         for name, live in self.live.items():
+            live.running.promise = decision.promises.get(name, ())
             self._apply(live, decision.sizes.get(name, 0), decision.servers.get(name, -1), begins.get(name, -1))
         self.places = begins
 

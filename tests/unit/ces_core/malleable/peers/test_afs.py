@@ -12,7 +12,10 @@ def test_who_is_done_sooner_starts_first() -> None:
 
 
 def test_then_everybody_starts() -> None:
-    assert afs(moment(running(job("long", 100.0)), running(job("short", 10.0)), gpus=2)).sizes == {"short": 1, "long": 1}
+    assert afs(moment(running(job("long", 100.0)), running(job("short", 10.0)), gpus=2)).sizes == {
+        "short": 1,
+        "long": 1,
+    }
 
 
 def test_more_goes_to_the_shorter_unless_the_longer_gains_much() -> None:

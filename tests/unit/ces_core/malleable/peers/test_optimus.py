@@ -35,5 +35,11 @@ def test_everybody_has_one_before_anybody_has_two() -> None:
 
 
 def test_the_rest_goes_to_whose_time_it_shortens_most() -> None:
-    assert Optimus()(moment(running(job("long", 1000.0)), running(job("short", 10.0)), gpus=4)).sizes == {"long": 2, "short": 2}
-    assert Optimus()(moment(running(job("a", 100.0, rates=CONCAVE)), running(job("b", 100.0)), gpus=3)).sizes == {"a": 1, "b": 2}
+    assert Optimus()(moment(running(job("long", 1000.0)), running(job("short", 10.0)), gpus=4)).sizes == {
+        "long": 2,
+        "short": 2,
+    }
+    assert Optimus()(moment(running(job("a", 100.0, rates=CONCAVE)), running(job("b", 100.0)), gpus=3)).sizes == {
+        "a": 1,
+        "b": 2,
+    }

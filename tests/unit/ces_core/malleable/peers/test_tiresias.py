@@ -13,12 +13,18 @@ RULE = Tiresias((100.0, 200.0))
 
 
 def test_who_has_had_less_comes_first() -> None:
-    much, little = running(job("much", 1e4, asked=4), 4, attained=150.0, ran_s=40.0), running(job("little", 1e4, asked=4))
+    much, little = (
+        running(job("much", 1e4, asked=4), 4, attained=150.0, ran_s=40.0),
+        running(job("little", 1e4, asked=4)),
+    )
     assert RULE(moment(much, little)).sizes == {"little": 4}
 
 
 def test_in_the_same_queue_who_runs_goes_on() -> None:
-    first, second = running(job("first", 1e4, asked=4)), running(job("second", 1e4, asked=4), 4, attained=90.0, ran_s=20.0)
+    first, second = (
+        running(job("first", 1e4, asked=4)),
+        running(job("second", 1e4, asked=4), 4, attained=90.0, ran_s=20.0),
+    )
     assert RULE(moment(first, second)).sizes == {"second": 4}
 
 
@@ -51,7 +57,10 @@ def test_gittins_index_by_hand() -> None:
 
 def test_who_is_likely_to_end_soon_comes_first() -> None:
     rule = Gittins((10.0, 20.0, 500.0), delta=12.0)
-    near, far = running(job("near", 1e4, asked=4), attained=10.0, ran_s=9.0), running(job("far", 1e4, asked=4), 4, attained=50.0)
+    near, far = (
+        running(job("near", 1e4, asked=4), attained=10.0, ran_s=9.0),
+        running(job("far", 1e4, asked=4), 4, attained=50.0),
+    )
     found = rule(moment(near, far))
     assert found.sizes == {"near": 4}
     assert found.until_s == 3.0
