@@ -29,8 +29,8 @@ EDGE: Mapping[str, Reading] = {
     "edgeflow-donate": "donate", "edgeflow-sacrifice": "sacrifice", "edge-overflow": "overflow",
 }  # fmt: skip
 """Name -> reading of those that use edge servers."""
-WITHOUT = "elasticflow"
-"""EdgeFlow without Algorithm 1: it leaves edge servers idle."""
+FIRST = "edgeflow-donate"
+"""Whose gains are told."""
 PEERS = tuple(POLICIES)
 MEASURES = ("satisfied", "refused", "late", "migrations", "crossings", "cost_s", "edge_share")
 
@@ -49,8 +49,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Question:
-    """``base`` is what the sweeps begin with; each changes one of its values. ``repeats``: availability traces at the
-    base; ``fewer``: elsewhere."""
+    """``base`` is what the sweeps begin with; each changes one of its values. ``repeats``: availability traces for the first
+    of those that use edge servers at the base; ``fewer``: for the others there, and elsewhere."""
 
     inputs: tuple[Input, ...]
     base: Point
@@ -132,11 +132,10 @@ def tasks(question: Question) -> list[Task]:
     found: dict[Task, None] = {}
     for given in question.inputs:
         for what, point in question.points():
-            repeats = question.repeats if point == question.base else question.fewer
-            for policy in EDGE:
-                if policy != "edge-overflow" or what == "base":
-                    for repeat in range(repeats):
-                        found[Task(given, point, policy, repeat, question.seed)] = None
+            for policy in EDGE if what == "base" else (FIRST,):
+                all_of_them = what == "base" and policy == FIRST
+                for repeat in range(question.repeats if all_of_them else question.fewer):
+                    found[Task(given, point, policy, repeat, question.seed)] = None
             for policy in PEERS:
                 found[_without_edge(given, question, point, policy)] = None
     return list(found)
@@ -174,15 +173,17 @@ def _told(question: Question, given: Input, point: Point, done: Mapping[Task, di
             runs[task.policy].append(figures)
     for policy in PEERS:
         runs[policy].append(done[_without_edge(given, question, point, policy)])
-    first = runs["edgeflow-donate"]
+    first = runs[FIRST]
     return {
         "feasible": feasible(jobs_at(given, point)),
         "policies": {
             name: {what: spread(run[what] for run in each) for what in MEASURES} for name, each in runs.items()
         },
-        "gains": {
-            name: spread(one["satisfied"] - each[i % len(each)]["satisfied"] for i, one in enumerate(first))
-            for name, each in runs.items()
-            if name != "edgeflow-donate"
-        },
+        "gains": {name: spread(_gains(first, each)) for name, each in runs.items() if name != FIRST},
     }
+
+
+def _gains(first: Sequence[dict[str, float]], other: Sequence[dict[str, float]]) -> list[float]:
+    """How far the first is above the other, on the same availability where that matters to both."""
+    others = list(other) if len(other) > 1 else list(other) * len(first)
+    return [one["satisfied"] - against["satisfied"] for one, against in zip(first, others, strict=False)]

@@ -10,7 +10,7 @@ from ces_experiments.common.command import Experiment
 from ces_experiments.common.report import Report
 from ces_experiments.common.results import Grid
 from ces_experiments.common.spread import Spread, confidence, plus_minus
-from ces_experiments.malleable.edge import Question, measure
+from ces_experiments.malleable.edge import EDGE, FIRST, Question, measure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,8 +21,7 @@ SWEEPS = {
     "servers": "edge servers",
     "speed": "speed of an edge server",
 }
-FIRST = "edgeflow-donate"
-DRAWN = (FIRST, "edgeflow-sacrifice", "elasticflow", "elasticflow-all", "afs", "pollux", "tiresias")
+DRAWN = (FIRST, "elasticflow", "elasticflow-all", "afs", "pollux", "tiresias")
 
 
 def tables(results: Mapping[str, Any]) -> list[Grid]:
@@ -36,7 +35,7 @@ def tables(results: Mapping[str, Any]) -> list[Grid]:
 
 def _where(point: Mapping[str, Any]) -> str:
     return (
-        f"{point['gpus']} GPUs, {point['servers']} edge servers at {point['speed']:g} of a GPU, deadlines "
+        f"arrivals {point['arrivals']:g} times as fast, {point['gpus']} GPUs, {point['servers']} edge servers at {point['speed']:g} of a GPU, deadlines "
         f"{point['ease']:g} times as far; at most {point['feasible']:.3f} could be in time, alone and at no cost"
     )
 
@@ -63,8 +62,10 @@ def _base(trace: str, point: Mapping[str, Any]) -> Grid:
         "policy", "in time", "refused", "late", f"{FIRST} above it", "migrations a job", "of them cloud-edge",
         "cost a job, s", "work time on the edge",
     ]  # fmt: skip
-    repeats = point["policies"][FIRST]["satisfied"]["n"]
-    title = f"{trace}: {_where(point)}; mean ± standard deviation over {repeats} availability traces, gains ± 95 %."
+    traces = ", ".join(
+        f"{each['satisfied']['n']} for {name}" for name, each in point["policies"].items() if name in EDGE
+    )
+    title = f"{trace}: {_where(point)}; mean ± standard deviation over availability traces ({traces}), gains ± 95 %."
     return Grid(title, columns, rows)
 
 
@@ -76,12 +77,11 @@ def _sweeps(trace: str, points: Sequence[Mapping[str, Any]]) -> Grid:
         rows.append(
             [
                 f"{SWEEPS[point['sweep']]}: {point[point['sweep']]:g}", plus_minus(ours, 3),
-                plus_minus(point["policies"]["edgeflow-sacrifice"]["satisfied"], 3),
                 f"{point['policies']['elasticflow']['satisfied']['mean']:.3f}", _gain(point["gains"]["elasticflow"]),
                 f"{best:.3f} ({name})", f"{ours['mean'] - best:+.3f}",
             ]
         )  # fmt: skip
-    columns = ["what", FIRST, "edgeflow-sacrifice", "elasticflow", "gain on it", "best peer", "gain on that"]
+    columns = ["what", FIRST, "elasticflow", "gain on it", "best peer", "gain on that"]
     repeats = points[0]["policies"][FIRST]["satisfied"]["n"]
     return Grid(f"{trace}: shares of jobs in time, over {repeats} availability traces each.", columns, rows)
 

@@ -12,7 +12,7 @@ from rich.progress import Progress
 from ces_experiments.common.console import told
 from ces_experiments.common.report import Found
 from ces_experiments.malleable.contenders import AS_PUBLISHED, POLICIES, Setting
-from ces_experiments.malleable.inputs import GOLDEN, TOLERANCES, USUAL_TOLERANCE, Input
+from ces_experiments.malleable.inputs import GOLDEN, KNOWN, TOLERANCES, USUAL_TOLERANCE, Input
 from ces_sim.malleable.engine import World, simulate
 from ces_sim.malleable.outcome import feasible
 
@@ -49,7 +49,7 @@ def compat(flag: str, text: str | None) -> str | None:
 def measure(question: Question, progress: Progress) -> Found:
     """By input: how many jobs there are, how many could be in time at best, and what each policy comes to."""
     step = told(progress, len(question.inputs) * len(question.policies))
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for given in question.inputs:
         jobs = given.jobs()
         malleable = [job.malleable(given.spec.capacity) for job in jobs]
@@ -74,7 +74,7 @@ def _told(question: Question) -> dict[str, Any]:
 def _published(given: Input, name: str) -> dict[str, Any]:
     jobs = given.jobs()
     tally = AS_PUBLISHED[name](given, jobs)
-    golden = GOLDEN.get(given.trace, {}).get(name) if given == Input.of(given.trace) else None
+    golden = GOLDEN.get(given.trace, {}).get(name) if KNOWN.get(given.trace) == given else None
     return {
         "satisfied": len(tally.on_time) / len(jobs),
         "refused": len(tally.refused) / len(jobs),

@@ -117,12 +117,14 @@ class EdgePlan:
 
     def _move_who_can(self) -> None:
         """R2."""
+        before = len(self.servers)
         for each in self.cloud:
             if not self.idle or not self.shares.free_now:
                 break
             if (server := self._best_server(each)) >= 0:
                 self._put(each, server)
-        self._plan()
+        if len(self.servers) > before:
+            self._plan()
 
     def _help(self, reading: Reading) -> None:
         """R3: one job after the other, as long as it makes fewer miss."""
