@@ -21,7 +21,7 @@ def job(
     name: str, work: float, deadline_s: float = math.inf, rates: Mapping[int, float] | None = None, *,
     arrived_s: float = 0.0, asked: int = 1, memory: float = 1.0,
 ) -> MalleableJob:  # fmt: skip
-    """With linear speeds unless others are given; the sizes to choose from are those that are faster than smaller ones."""
+    """With linear speeds unless others are given; sizes to choose from are those faster than all smaller ones."""
     measured = SpeedProfile.of(rates or LINEAR)
     return MalleableJob(name, arrived_s, work, deadline_s, measured.rising, asked, memory, measured)
 

@@ -49,7 +49,7 @@ elastic = command(
 
 elastic_edge = command(
     "elastic-edge",
-    "malleable.edge_report:EDGE",
+    "malleable.edge_report:EDGEFLOW",
     [
         Option("traces", str, "195job,elasticVpollux_e", "traces in CES_DATA_DIR", of="inputs", read=inputs),
         Option("arrivals", float, 4.0, "how many times faster jobs come", more=options.between(0.01, 1000)),

@@ -49,8 +49,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Question:
-    """``base`` is what the sweeps begin with; each changes one of its values. ``repeats``: availability traces for the first
-    of those that use edge servers at the base; ``fewer``: for the others there, and elsewhere."""
+    """``base`` is what the sweeps begin with; each changes one of its values. ``repeats``: availability traces for the
+    first of those that use edge servers at the base; ``fewer``: for the others there, and elsewhere."""
 
     inputs: tuple[Input, ...]
     base: Point

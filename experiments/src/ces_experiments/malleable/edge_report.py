@@ -35,7 +35,8 @@ def tables(results: Mapping[str, Any]) -> list[Grid]:
 
 def _where(point: Mapping[str, Any]) -> str:
     return (
-        f"arrivals {point['arrivals']:g} times as fast, {point['gpus']} GPUs, {point['servers']} edge servers at {point['speed']:g} of a GPU, deadlines "
+        f"arrivals {point['arrivals']:g} times as fast, {point['gpus']} GPUs, {point['servers']} edge servers at "
+        f"{point['speed']:g} of a GPU, deadlines "
         f"{point['ease']:g} times as far; at most {point['feasible']:.3f} could be in time, alone and at no cost"
     )
 
@@ -108,4 +109,4 @@ def pictures(results: Mapping[str, Any]) -> dict[str, Figure]:
 
 
 REPORT = Report(tables, pictures)
-EDGE = Experiment(Question.of, measure, REPORT)
+EDGEFLOW = Experiment(Question.of, measure, REPORT)

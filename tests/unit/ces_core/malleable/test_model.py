@@ -33,5 +33,5 @@ def test_rising_sizes_are_those_faster_than_all_smaller() -> None:
     ("sizes", "rates"), [((2, 1), (1.0, 2.0)), ((0,), (1.0,)), ((1,), (0.0,)), ((), ()), ((1,), ())]
 )
 def test_no_profile(sizes: tuple[int, ...], rates: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="size|rate"):
+    with pytest.raises(ValueError, match=r"size|rate"):
         SpeedProfile(sizes, rates)

@@ -28,7 +28,9 @@ def _data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     speeds.mkdir(parents=True)
     (speeds / "bert.csv").write_text("global_batch_size,1,2,4,8\n64,3.0,5.0,8.0,7.0\n")
     (folder / "elasticflow-itp").mkdir()
-    rows = [f"{name},{at},{work},bert,{due},64,{gpus},{work // (3, 5)[gpus - 1]}\n" for name, at, work, due, gpus in ROWS]
+    rows = [
+        f"{name},{at},{work},bert,{due},64,{gpus},{work // (3, 5)[gpus - 1]}\n" for name, at, work, due, gpus in ROWS
+    ]
     (folder / "elasticflow-itp" / "small.csv").write_text(HEAD + "".join(rows))
     monkeypatch.setenv("CES_DATA_DIR", str(tmp_path / "data"))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,7 +48,7 @@ def test_times_ascend_and_every_change_is_one(servers: int, seed: int, idle_belo
     times = idle_times(Tides(servers, idle_below), 100.0, 100.0 + 2 * DAY_S, seed)
     assert times[0][0] == 100.0
     assert times[-1] == (100.0 + 2 * DAY_S, frozenset())
-    for (before, idle), (after, other) in zip(times, times[1:], strict=False):
+    for (before, idle), (after, other) in pairwise(times):
         assert before < after
         assert idle <= set(range(servers))
         assert idle != other or after == times[-1][0]

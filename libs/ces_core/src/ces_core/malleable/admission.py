@@ -12,7 +12,6 @@ from ces_core.malleable.free import FreeSteps
 from ces_core.malleable.model import MalleableJob, Running, by_deadline
 from ces_core.malleable.share import Plan, plan
 
-
 TOLERANCE_S = 1e-6
 """Seconds that rounding may cost."""
 
@@ -101,8 +100,8 @@ def newcomer(job: MalleableJob) -> Running:
 def admit(
     running: Sequence[Running], arrived: Sequence[MalleableJob], now_s: float, capacity: int, slot_s: float
 ) -> tuple[list[Running], list[MalleableJob]]:
-    """Who of the arrived is let in, asked one by one in their order, and who is refused. A job of best effort, which has
-    no deadline, is never refused, and one that is late already keeps nobody out who does not make it later."""
+    """Who of the arrived is let in, asked one by one in their order, and who is refused. A job of best effort, which
+    has no deadline, is never refused, and one that is late already keeps nobody out."""
     inside, refused = list(running), []
     late = set(shares_of(inside, now_s, capacity, slot_s).late)
     let_in = []

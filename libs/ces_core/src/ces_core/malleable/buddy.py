@@ -12,8 +12,8 @@ Name = TypeVar("Name")
 
 
 def place(sizes: Mapping[str, int], capacity: int) -> dict[str, int]:
-    """Where each job begins, as the number of its first GPU; its others follow. GPUs are numbered node by node, so a job
-    of at most a node's size is within one node, and a larger one has whole nodes.
+    """Where each job begins, as the number of its first GPU; its others follow. GPUs are numbered node by node, so a
+    job of at most a node's size is within one node, and a larger one has whole nodes.
 
     Raises ValueError for a size that is no power of two, or if all of them are more than ``capacity``.
     """
@@ -34,8 +34,8 @@ def in_order(sizes: Iterable[tuple[Name, int]]) -> list[tuple[Name, int]]:
 
 
 def keep_places(sizes: Mapping[str, int], before: Mapping[str, int], capacity: int) -> dict[str, int]:
-    """As :func:`place`, but who has the same size and its place free of others stays: ``before`` has the begins of those
-    whose size is unchanged. Where the others do not fit around them, all are placed anew."""
+    """As :func:`place`, but who has the same size and its place free of others stays: ``before`` has the begins of
+    those whose size is unchanged. Where the others do not fit around them, all are placed anew."""
     taken = bytearray(capacity)
     begins: dict[str, int] = {}
     for name, size in in_order(sizes.items()):

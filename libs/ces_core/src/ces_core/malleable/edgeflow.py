@@ -1,14 +1,14 @@
 """EdgeFlow: ElasticFlow in the cloud, and beside it idle edge servers, each of which runs one job slowly.
 
-After 《软件学报》 2025 (12), from p. 5481 on. Only part of the text was at hand: R1 and R2 are as it has them, in an order that is our
-reading; of R3 only the candidates are known, and both ways to go on are our readings:
+After 《软件学报》 36 (12), 2025, from p. 5481 on. Only part of the text was at hand: R1 and R2 are as it has them, in
+an order that is our reading; of R3 only the candidates are known, and both ways to go on are our readings:
 
-- R1: who is on an edge server stays while the server does. Of those whose server was taken back, who has least slack has
-  the first choice of what is idle.
+- R1: who is on an edge server stays while the server does. Of those whose server was taken back, who has least slack
+  has the first choice of what is idle.
 - R2: while GPUs are free in the cloud, each job that would meet its deadline on the edge goes there, in the order of
   deadlines.
-- R3, where somebody misses: ``sacrifice`` sends jobs that are late there, so that the others are not; ``donate`` sends jobs
-  there that would be in time, so that who is late has their GPUs.
+- R3, where somebody misses: ``sacrifice`` sends jobs that are late there, so that the others are not; ``donate`` sends
+  jobs there that would be in time, so that who is late has their GPUs.
 """
 
 from __future__ import annotations

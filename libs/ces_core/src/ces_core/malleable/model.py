@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-
 Pieces = Sequence[tuple[float, float, int]]
 """(begin, end, size) of GPUs that are booked, in seconds."""
 

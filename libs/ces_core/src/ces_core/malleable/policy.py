@@ -1,4 +1,4 @@
-"""What a policy for malleable jobs is asked and what it answers; a policy is a pure function from the one to the other."""
+"""What a policy for malleable jobs is asked and what it answers; it is a pure function from the one to the other."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ces_core.malleable.model import Pieces, Running
 @dataclass(frozen=True)
 class Moment:
     """``active``: all jobs that are not done, in the order of their arrival; ``arrived``: names of those that have come
-    just now. ``capacity``: GPUs in the cloud. ``servers``: idle edge servers that are lent, each with the speed, by that
-    of one GPU in the cloud, that is expected of it."""
+    just now. ``capacity``: GPUs in the cloud. ``servers``: idle edge servers that are lent, each with the speed that is
+    expected of it, by that of one GPU in the cloud."""
 
     now_s: float
     capacity: int
@@ -29,8 +29,8 @@ class Moment:
 
 @dataclass(frozen=True)
 class Decision:
-    """``sizes``: GPUs in the cloud by name, of 1 or more; ``servers``: who runs on which edge server instead; the others
-    wait. ``refused``: names of jobs that never run, of those that have arrived. ``until_s``: ask again by then.
+    """``sizes``: GPUs in the cloud by name, of 1 or more; ``servers``: who runs on which edge server instead; the
+    others wait. ``refused``: names of jobs that never run, of those that have arrived. ``until_s``: ask again by then.
     ``promises``: what jobs will have if nothing happens; they come back with the next question."""
 
     sizes: Mapping[str, int]

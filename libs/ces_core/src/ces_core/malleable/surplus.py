@@ -23,8 +23,8 @@ def saved_gpu_s(old: Plan, new: Plan, added: int) -> float:
 
 
 def give_surplus(running: Sequence[Running], shares: Shares, slot_s: float) -> None:
-    """Raise sizes in ``shares`` until nothing that fits is left: jobs at size 0 first, then by :func:`saved_gpu_s`. No job
-    that is on time is made late for it. What an offer is worth is looked at anew when its turn comes."""
+    """Raise sizes in ``shares`` until nothing that fits is left: jobs at size 0 first, then by :func:`saved_gpu_s`. No
+    job that is on time is made late for it. What an offer is worth is looked at anew when its turn comes."""
     heap = [(-math.inf, place) for place in range(len(running))]
     while heap and shares.free_now:
         _, place = heapq.heappop(heap)

@@ -1,7 +1,7 @@
 """When edge servers are idle: their owners' load comes in tides, with bursts, and now and then a server is away.
 
-The daily curve has the trough of a fiftieth of its peak and the half of the day below half of the peak that were measured on edge servers (Xu et
-al., as cited in 《软件学报》 2025 (12), p. 5482). The rest is drawn: bursts and outages are our assumptions.
+The daily curve has the trough of a fiftieth of its peak, and half of the day below half of the peak, that were measured
+on edge servers (Xu et al., as cited in 《软件学报》 36 (12), 2025, p. 5482). Bursts and outages are our assumptions.
 """
 
 from __future__ import annotations

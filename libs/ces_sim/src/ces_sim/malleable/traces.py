@@ -1,8 +1,8 @@
 """Traces of training jobs and measured speeds, in the files of the public ElasticFlow artifact, from ``CES_DATA_DIR``.
 
 Jobs: CSV with ``submission_time`` or ``submit_time`` (s), ``num_iteration`` or ``iteration``, ``model_name``,
-``deadline`` or ``ddl`` (s), ``batch_size``, ``num_gpu`` and ``duration`` (s). Speeds: a CSV file for each model, a row for
-each global batch size, a column of iterations/s for each number of GPUs. Clusters: ``n16g8`` is 16 nodes of 8 GPUs.
+``deadline`` or ``ddl`` (s), ``batch_size``, ``num_gpu`` and ``duration`` (s). Speeds: a CSV file for each model, a row
+for each global batch size, a column of iterations/s for each number of GPUs. Clusters: ``n16g8`` is 16 nodes of 8 GPUs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What holds of every policy: sizes that the job has, never more than there is, and the same answer to the same question."""
+"""What holds of every policy: sizes of the job, never more than there is, the same answer to the same question."""
 
 from __future__ import annotations
 

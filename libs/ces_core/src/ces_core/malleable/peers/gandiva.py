@@ -1,7 +1,7 @@
 """Gandiva: jobs of one size share a part of the cluster by turns, and that part is as large as their demand.
 
-Xiao et al., "Gandiva: Introspective Cluster Scheduling for Deep Learning", OSDI 2018; without packing several jobs on one
-GPU and without trying other places.
+Xiao et al., "Gandiva: Introspective Cluster Scheduling for Deep Learning", OSDI 2018; without packing several jobs on
+one GPU and without trying other places.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Gandiva:
             classes[fixed_size(each, moment.capacity)].append(each)
         demand = sum(size * len(jobs) for size, jobs in classes.items())
         first, rest = [], []
-        for size, jobs in sorted(classes.items(), reverse=True):
+        for _, jobs in sorted(classes.items(), reverse=True):
             turns = sorted(jobs, key=lambda each: each.ran_s)
             part = int(moment.capacity * len(jobs) / demand) if demand > moment.capacity else len(jobs)
             first += turns[:part]

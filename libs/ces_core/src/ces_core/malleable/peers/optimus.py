@@ -1,7 +1,7 @@
 """Optimus: GPUs one size at a time to whose remaining time they shorten most, by a fitted model of speed.
 
-Peng et al., "Optimus: An Efficient Dynamic Resource Scheduler for Deep Learning Clusters", EuroSys 2018. Its model of loss,
-which says how much work is left, is not needed where traces say so.
+Peng et al., "Optimus: An Efficient Dynamic Resource Scheduler for Deep Learning Clusters", EuroSys 2018. Its model of
+loss, which says how much work is left, is not needed where traces say so.
 """
 
 from __future__ import annotations

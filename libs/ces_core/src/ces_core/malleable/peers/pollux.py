@@ -1,7 +1,8 @@
 """Pollux: sizes that make the harmonic mean of all speedups largest, by a fitted model of an iteration's time.
 
-Qiao et al., "Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning", OSDI 2021. The global batch stays
-here, so that statistical efficiency is the same at every size and goodput is throughput; the search is a local one.
+Qiao et al., "Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning", OSDI 2021. The global batch
+stays here, so that statistical efficiency is the same at every size and goodput is throughput; the search is a local
+one.
 """
 
 from __future__ import annotations

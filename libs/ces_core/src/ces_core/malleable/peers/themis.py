@@ -1,7 +1,7 @@
 """Themis: shares of time that make the worst finish-time fairness as good as it can be.
 
-Mahajan et al., "Themis: Fair and Efficient GPU Cluster Scheduling", NSDI 2020. Fairness ρ of a job is its time to the end
-when sharing, by that when it had its part of the cluster alone.
+Mahajan et al., "Themis: Fair and Efficient GPU Cluster Scheduling", NSDI 2020. Fairness ρ of a job is its time to the
+end when sharing, by that when it had its part of the cluster alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tiresias: who has had least GPU-time comes first, in few queues, and first come, first served within one.
 
-Gu et al., "Tiresias: A GPU Cluster Manager for Distributed Deep Learning", NSDI 2019. The variant by Gittins index knows
-how much GPU-time jobs take as a rule.
+Gu et al., "Tiresias: A GPU Cluster Manager for Distributed Deep Learning", NSDI 2019. The variant by Gittins index
+knows how much GPU-time jobs take as a rule.
 """
 
 from __future__ import annotations

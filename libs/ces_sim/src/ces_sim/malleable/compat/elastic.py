@@ -28,8 +28,8 @@ def _booked_gpu_s(plan: Plan) -> float:
 
 @dataclass(frozen=True)
 class Quirks:
-    """``batch``: all arrivals of a slot are admitted, or none. ``costs``: starts cost time, at every event and for every
-    job."""
+    """``batch``: all arrivals of a slot are admitted, or none. ``costs``: starts cost time, at every event and for
+    every job."""
 
     batch: bool = True
     costs: bool = True
@@ -133,8 +133,8 @@ class _Elastic:
             self.order.append(each)
 
     def _start_planned(self, shares: Shares, now: float) -> None:
-        """Who begins by its minimum share is under way. Without admission there is an event where the others would, even
-        if they are given GPUs at once after that."""
+        """Who begins by its minimum share is under way. Without admission there is an event where the others would,
+        even if they are given GPUs at once after that."""
         for each in sorted(self.active, key=lambda each: each.number):
             begin = next(begin for begin, size in shares.plans[each.job.name].steps if size)
             if begin <= now:

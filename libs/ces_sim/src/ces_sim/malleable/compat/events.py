@@ -21,7 +21,7 @@ class Event(Generic[Job]):
 
 
 class Events(Generic[Job]):
-    """Events by time. A job has one end at most; what else was to be looked at stays, even if it has no reason any more."""
+    """Events by time. A job has one end at most; what else was to be looked at stays, with or without a reason."""
 
     def __init__(self, arrivals: Iterable[tuple[float, Job]]) -> None:
         self._at_time: dict[float, Event[Job]] = {}
