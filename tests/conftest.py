@@ -78,6 +78,13 @@ def _topologies() -> str | None:
     return None if there else "CES_DATA_DIR names no folder with topologies/*.graphml"
 
 
+def _dl_jobs() -> str | None:
+    """Published traces of training jobs, with measured speeds."""
+    root = os.environ.get("CES_DATA_DIR", "")
+    there = root and Path(root, "dl-jobs", "elasticflow-itp", "195job.csv").is_file()
+    return None if there else "CES_DATA_DIR names no folder with dl-jobs/"
+
+
 def _arm64() -> str | None:
     import arm64
 
@@ -109,6 +116,7 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "torch": _torch,
     "compose": _compose,
     "topologies": _topologies,
+    "dl-jobs": _dl_jobs,
     "arm64": _arm64,
     "iperf3": _command("iperf3"),
     "wireguard": _wireguard,

@@ -16,6 +16,7 @@ from ces_experiments.learned import (
     thesis_report,
     warm_start_report,
 )
+from ces_experiments.malleable import edge_report, elastic_report
 from ces_experiments.network import report as network_report
 from ces_experiments.placement import report, scale_report
 from ces_experiments.queue import longrun_report, multi_report, online_report
@@ -36,7 +37,11 @@ REPORTS: dict[str, Report] = {
     "curves": curves_report.REPORT,
     "network": network_report.REPORT,
     "testbed": testbed_report.REPORT,
+    "elastic": elastic_report.REPORT,
+    "elastic-edge": edge_report.REPORT,
 }
+PAGES = {"elastic-edge": "elastic"}
+"""Where a benchmark has no page of its own name."""
 
 
 def draw_pictures() -> list[Path]:
@@ -48,7 +53,10 @@ def draw_pictures() -> list[Path]:
 
 def regions() -> dict[str, tuple[str, Callable[[], str]]]:
     """Name of the region -> its page, and what makes it."""
-    return {f"{name} figures": (f"benchmarks/{name}.md", lambda name=name: figures(name)) for name in REPORTS}
+    return {
+        f"{name} figures": (f"benchmarks/{PAGES.get(name, name)}.md", lambda name=name: figures(name))
+        for name in REPORTS
+    }
 
 
 def figures(name: str) -> str:

@@ -1,0 +1,1 @@
+"""Experiments on malleable jobs: deadlines kept by ElasticFlow, EdgeFlow and their peers."""

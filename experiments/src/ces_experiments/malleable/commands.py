@@ -1,0 +1,71 @@
+"""``ces bench elastic`` and ``elastic-edge``, found through the entry-point group ``ces.bench``."""
+
+from __future__ import annotations
+
+from ces_experiments.common import options
+from ces_experiments.common.command import PLOTS, Option, command
+from ces_experiments.malleable.inputs import USUAL, inputs
+
+COMPAT = "elasticflow"
+
+
+def _compat(flag: str, text: str | None) -> str | None:
+    from ces_experiments.malleable.elastic import compat
+
+    return compat(flag, text)
+
+
+def _amounts(name: str, usual: str, help: str) -> Option:
+    return Option(
+        name.replace("-", "_"),
+        str,
+        usual,
+        f"{help}, separated by commas",
+        read=lambda flag, text: options.amounts(flag, text, 1),
+    )
+
+
+elastic = command(
+    "elastic",
+    "malleable.elastic_report:ELASTIC",
+    [
+        Option(
+            "traces", str, ",".join(USUAL), "traces in CES_DATA_DIR, each by name or as TRACE:CLUSTER:SLOT:GPU",
+            of="inputs", read=inputs,
+        ),
+        Option(
+            "policies", str | None, None, "those compared, separated by commas",
+            of="only", more={"show_default": "all"},
+        ),
+        Option(
+            "compat", str | None, None, f"{COMPAT}: count as the public simulator of ElasticFlow does", read=_compat,
+            more={"show_default": "every event when it happens"},
+        ),
+        options.SEED(42, "same seed, same random sizes"),
+        PLOTS,
+    ],
+    help="Policies for malleable jobs compared on published traces: how many jobs end by their deadlines.",
+)  # fmt: skip
+
+elastic_edge = command(
+    "elastic-edge",
+    "malleable.edge_report:EDGEFLOW",
+    [
+        Option("traces", str, "195job,elasticVpollux_e", "traces in CES_DATA_DIR", of="inputs", read=inputs),
+        Option("arrivals", float, 4.0, "how many times faster jobs come", more=options.between(0.01, 1000)),
+        Option("gpus", int, 32, "GPUs in the cloud", more=options.between(1, 100_000)),
+        Option("servers", int, 16, "edge servers", more=options.between(1, 1000)),
+        Option("speed", float, 0.5, "of an edge server, by that of a GPU in the cloud", more=options.between(0.01, 1)),
+        Option("ease", float, 4.0, "time until a deadline, by the trace's", more=options.between(0.1, 100)),
+        _amounts("sweep-arrivals", "2,6", "how many times faster jobs come"),
+        _amounts("sweep-gpus", "16,64", "GPUs in the cloud"),
+        _amounts("sweep-servers", "4,8", "edge servers"),
+        _amounts("sweep-speeds", "0.2", "speeds of an edge server"),
+        Option("repeats", int, 20, "availability traces at the base", more=options.at_least(2)),
+        Option("fewer", int, 3, "availability traces at all other points", more=options.at_least(2)),
+        Option("processes", int, 1, "simulations at once", more=options.at_least(1)),
+        options.SEED(42, "same seed, same availability"),
+        PLOTS,
+    ],
+    help="EdgeFlow against its peers and itself without edge servers, swept over arrivals, GPUs, servers and speeds.",
+)  # fmt: skip
