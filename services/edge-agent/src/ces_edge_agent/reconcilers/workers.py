@@ -118,9 +118,9 @@ class WorkerReconciler:
 
     async def _tidy(self, document: DesiredCompute | None) -> None:
         """Once nothing else is alive, checkpoints of jobs that are over can go."""
-        if document is None or self._status.generation != document.generation:
+        if document is None or self._status.generation != document.generation or document.checkpoints is None:
             return
-        kept = frozenset(document.checkpoints)
+        kept = frozenset(document.checkpoints).union(each.job for each in document.workers if each.checkpoint)
         if kept != self._kept:
             await self._runtime.keep_checkpoints(kept)
             self._kept = kept
