@@ -177,8 +177,8 @@ JOB_FIELDS = {
     "Elastic.workers": ("All sizes in a range; or give `sizes`.", "workers: {min: 1, max: 8}"),
     "Elastic.sizes": ("The sizes that are allowed, rising; or give `workers`.", "sizes: [1, 2, 4, 8]"),
     "Elastic.grace": (
-        "How long workers have to write a checkpoint when the size changes: SIGTERM at its beginning, SIGKILL at its "
-        "end; a minute at most.",
+        "How long workers have to write a checkpoint whenever CES ends them, at most until their node's lease ends: "
+        "SIGTERM at its beginning, SIGKILL at its end; a minute at most.",
         "grace: 30s",
     ),
     "Workers.min": ("The job waits until there is room for so many.", "min: 2"),

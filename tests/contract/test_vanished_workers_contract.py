@@ -14,6 +14,7 @@ from ces_common.messages.desired import DesiredCompute, DesiredWorker
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.lease import Lease
 from ces_edge_agent.ports import NO_SECRETS, Runtime
+from ces_edge_agent.reconcilers.graces import Graces
 from ces_edge_agent.reconcilers.starts import VANISHED, VANISHED_EXIT, Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 from ces_edge_agent.reconcilers.workers import WorkerReconciler
@@ -51,7 +52,17 @@ class Agents:
         monkeypatch.setattr(runtime, "start", noted)
         starts, stops = Starts(self.folder / "started.json"), StopReasons(self.folder / "stopped.json")
         return WorkerReconciler(
-            "n", runtime, self._document, self._lease, starts, stops, lambda: {"a1"}, none, 5.0, lambda: None
+            "n",
+            runtime,
+            self._document,
+            self._lease,
+            starts,
+            stops,
+            Graces(self.folder / "graces.json"),
+            lambda: {"a1"},
+            none,
+            5.0,
+            lambda: None,
         )
 
 

@@ -111,8 +111,14 @@ def worker(allocation: str, incarnation: int = 1, **fields: Any) -> DesiredWorke
     return DesiredWorker.model_validate(defaults | fields)
 
 
-def compute(*workers: DesiredWorker, generation: int = 1, node: str = "n", epoch: str = "e") -> DesiredCompute:
-    return DesiredCompute(node=node, epoch=epoch, generation=generation, workers=list(workers))
+def compute(
+    *workers: DesiredWorker,
+    generation: int = 1,
+    node: str = "n",
+    epoch: str = "e",
+    checkpoints: list[str] | None = None,
+) -> DesiredCompute:
+    return DesiredCompute(node=node, epoch=epoch, generation=generation, workers=list(workers), checkpoints=checkpoints)
 
 
 def network(

@@ -13,6 +13,7 @@ from ces_common.messages.desired import DesiredCompute, DesiredWorker
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.lease import Lease
 from ces_edge_agent.ports import NO_SECRETS, Refused, RuntimeUnavailable
+from ces_edge_agent.reconcilers.graces import Graces
 from ces_edge_agent.reconcilers.network import NetworkReconciler
 from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
@@ -77,6 +78,7 @@ class WorkerNode:
             self.lease,
             starts,
             stops,
+            Graces(self.folder / "graces.json"),
             lambda: self.networked,
             self._secrets,
             5.0,

@@ -110,7 +110,9 @@ def test_disconnect_and_incarnation_are_passed_on() -> None:
 def test_nodes_that_have_not_joined_are_left_out_and_idle_ones_have_an_empty_document() -> None:
     planned = Planner().plan(view_of([NODES[0]], [], [ring()], version=8))
     assert set(planned) == {"a"}
-    assert Planner().plan(view_of(NODES, version=8))["c"] == DesiredCompute(node="c", epoch="e", generation=8)
+    assert Planner().plan(view_of(NODES, version=8))["c"] == DesiredCompute(
+        node="c", epoch="e", generation=8, checkpoints=[]
+    )
 
 
 def test_an_agent_must_show_a_generation_from_after_the_last_stop() -> None:

@@ -48,6 +48,32 @@ async def test_a_dry_run_names_the_label_that_no_node_has(
     assert answer.refused["w-0"]["b"] == "label site is roof, not moon"
 
 
+MALLEABLE = {"name": "w", "command": ["x"], "resources": {"cpu": "1", "memory": "64Mi"}}
+
+
+@pytest.mark.parametrize(("workers", "size"), [({"min": 1, "max": 8}, 8), ({"min": 2, "max": 3}, 3)])
+async def test_a_malleable_job_would_start_as_large_as_there_is_room(
+    running: Scheduler, bus: MemoryBus, workers: dict[str, int], size: int
+) -> None:
+    answer = await ask(bus, tasks=[MALLEABLE], elastic={"group": "w", "workers": workers})
+    assert (answer.feasible, answer.size) == (True, size)
+    assert sorted(answer.assignments) == sorted(f"w-{i}" for i in range(size))
+    assert len(answer.flows) == size
+
+
+async def test_a_malleable_job_waits_for_its_smallest_size(
+    running: Scheduler, bus: MemoryBus, wired: FakeManager
+) -> None:
+    wired.change(nodes=[node("b", 3, cordoned=True)])
+    answer = await ask(bus, tasks=[MALLEABLE], elastic={"group": "w", "sizes": [5, 8]})
+    assert (answer.feasible, answer.size) == (False, None)
+    assert set(answer.refused) == {f"w-{i}" for i in range(5)}
+
+
+async def test_a_job_that_is_not_malleable_has_no_size(running: Scheduler, bus: MemoryBus) -> None:
+    assert (await ask(bus)).size is None
+
+
 async def test_a_senseless_dry_run_is_refused(running: Scheduler, bus: MemoryBus) -> None:
     with pytest.raises(RemoteError):
         await bus.request(subjects.rpc("scheduler", "plan"), b'{"job": {"name": "x"}}')

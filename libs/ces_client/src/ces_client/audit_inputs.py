@@ -99,12 +99,14 @@ def request_of(job: JobView | JobFile) -> JobRequest:
     """What a job asked for."""
     if isinstance(job, JobView):
         tasks = {task.name: (task.cpu, task.memory, task.gpu) for task in job.placement}
-        expected_s, groups = job.expected_s, job.elastic
+        expected_s, elastic = job.expected_s, job.elastic
     else:
         tasks = {task.name: (task.cpu, task.memory, task.gpu) for task in job.expand_tasks()}
-        expected_s, groups = job.duration, job.elastic
-    elastic = None if groups is None else groups.group
-    return JobRequest(tasks, expected_s, job.preemption == "suspend", elastic)
+        expected_s, elastic = job.duration, job.elastic
+    suspendable = job.preemption == "suspend"
+    if elastic is None:
+        return JobRequest(tasks, expected_s, suspendable)
+    return JobRequest(tasks, expected_s, suspendable, elastic.group, elastic.allowed)
 
 
 def jobs_of_files(paths: Sequence[Path]) -> dict[str, JobRequest]:

@@ -30,7 +30,7 @@ class Workers(Document):
 
 
 class Elastic(Document):
-    """``grace``: seconds that workers have to write a checkpoint, from SIGTERM on, when the size changes."""
+    """``grace``: seconds that workers have to write a checkpoint, from SIGTERM on, whenever they are told to end."""
 
     group: Name
     workers: Workers | None = None

@@ -32,6 +32,7 @@ from ces_edge_agent.inputs.service import InputService
 from ces_edge_agent.lease import Clocks, Lease
 from ces_edge_agent.logs import ProgressReader, answer_log
 from ces_edge_agent.ports import DataPlaneError, Network, Runtime, RuntimeUnavailable
+from ces_edge_agent.reconcilers.graces import Graces
 from ces_edge_agent.reconcilers.network import NetworkReconciler
 from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
@@ -82,6 +83,7 @@ class Agent:
             self._lease,
             Starts(folder / "started.json"),
             StopReasons(folder / "stopped.json"),
+            Graces(folder / "graces.json"),
             self.network.networked,
             Secrets(bus, node, seed).of,
             settings.stop_grace_s,

@@ -23,6 +23,9 @@ OTHERS_FIRST = Reason(code="others-first", text="others come first: it has not b
 
 
 def guest_of(file: JobFile, now: datetime) -> JobRecord:
+    """The job as it would wait; a malleable one waits for its smallest size."""
+    size = None if file.elastic is None else file.elastic.smallest
+    sized = file if size is None else file.at_size(size)
     return JobRecord(
         id=str(ULID.from_datetime(now)),
         name=file.name,
@@ -30,8 +33,10 @@ def guest_of(file: JobFile, now: datetime) -> JobRecord:
         tenant=file.tenant,
         expected_s=file.duration,
         state=JobState.QUEUED,
-        tasks=file.expand_tasks(),
-        flows=file.expand_flows(),
+        size=size,
+        spec=None if size is None else file,
+        tasks=sized.expand_tasks(),
+        flows=sized.expand_flows(),
         submitted_at=now,
     )
 
@@ -75,6 +80,7 @@ def answer_for(
         seed=decision.seed,
         policy=decision.policy,
         fallback=decision.fallback,
+        size=run.started[guest.id].size,
     )
 
 

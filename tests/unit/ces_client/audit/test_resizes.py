@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from audit_logs import START, Fact, allocation, done, found, job, plan, started
 
 from ces_client.audit import Inventory, JobRequest
+from ces_client.audit_inputs import request_of
+from ces_common.jobfile import JobFile
 
 EACH = (400, 10, 0)
-INVENTORY = Inventory(links={("a", "b"): 100, ("b", "a"): 100}, jobs={"j": JobRequest({"t-0": EACH}, elastic="t")})
+ASKED = JobRequest({"t-0": EACH}, elastic="t", sizes=range(1, 5))
+INVENTORY = Inventory(links={("a", "b"): 100, ("b", "a"): 100}, jobs={"j": ASKED})
 
 
 def resized(nodes: str = "aab", rate: int = 60, **more: Any) -> Fact:
@@ -72,6 +76,9 @@ def test_what_goes_beyond_what_there_is(nodes: str, rate: int, why: str) -> None
     [
         ([*START, *started(), resized(attempt=3)], "a resize to attempt 3 while j is running at 1"),
         ([*START, *started(), resized(before=3)], "job j is resized from 3 to the same"),
+        ([*START, *started(), resized(size=4)], "job j is said to have size 4 with the tasks ['t-0', 't-1', 't-2']"),
+        ([*START, *started(), resized(before=1)], "job j is said to have size 1 with the tasks ['t-0', 't-1']"),
+        ([*START, *started(), resized("bba")], "t-0 of job j goes from a to b, away from its checkpoints"),
         ([*START, *started(), ended()], "a resize of j ends that was not committed"),
         ([*START, *started(), resized(), *STOPS, GONE[0], ended()], "its new size while something of its former one"),
         ([*START, *started(), resized(), *STOPS, *RUNS[:1]], "job j is at attempt 2, not 1"),
@@ -83,9 +90,40 @@ def test_lies_about_a_resize(facts: list[Fact], why: str) -> None:
 
 
 def test_tasks_of_an_elastic_group_are_counted_up_from_the_first() -> None:
-    asked = JobRequest({"t-0": EACH, "ps-0": (100, 1, 0)}, elastic="t")
+    asked = JobRequest({"t-0": EACH, "ps-0": (100, 1, 0)}, elastic="t", sizes=[2])
     assert asked.lists(["ps-0", "t-0", "t-1"])
+    assert not asked.lists(["ps-0", "t-0"])
+    assert not asked.lists(["ps-0", "t-0", "t-1", "t-2"])
     assert not asked.lists(["t-0", "t-1"])
     assert not asked.lists(["ps-0", "t-0", "t-2"])
     assert asked.amounts("t-7") == EACH
     assert asked.amounts("ps-0") == (100, 1, 0)
+
+
+def test_a_size_that_the_file_does_not_allow_is_found_at_the_start_and_later() -> None:
+    some = replace(INVENTORY, jobs={"j": replace(ASKED, sizes=[2, 4])})
+    assert "job j asks for ['t-0'], of t any of [2, 4], the plan has ['t-0', 't-1', 't-2']" in found(GROWN, some)
+    some = replace(INVENTORY, jobs={"j": replace(ASKED, sizes=[3, 4])})
+    assert "of t any of [3, 4], the plan has ['t-0', 't-1']" in found([*START, *started()], some)
+
+
+def test_a_job_that_is_not_malleable_is_not_resized() -> None:
+    rigid = replace(INVENTORY, jobs={"j": JobRequest({"t-0": EACH, "t-1": EACH})})
+    assert "job j is resized, which is not malleable" in found([*START, *started(), resized()], rigid)
+
+
+FILE = {
+    "name": "j",
+    "tasks": [{"name": "t", "command": ["x"], "resources": {"cpu": "400m", "memory": "10"}}],
+    "elastic": {"group": "t", "sizes": [2, 4]},
+}
+
+
+def test_the_sizes_of_a_job_file_are_known() -> None:
+    asked = request_of(JobFile.model_validate(FILE))
+    assert (asked.elastic, list(asked.sizes)) == ("t", [2, 4])
+    assert asked.lists(["t-0", "t-1"])
+    assert not asked.lists(["t-0"])
+    fixed = request_of(JobFile.model_validate({**FILE, "elastic": None}))
+    assert (fixed.elastic, list(fixed.sizes)) == (None, [])
+    assert fixed.lists(["t-0"])

@@ -9,6 +9,7 @@ from client_views import BERT, NARROW, NEVER, NOW, SOON, lines, wide
 
 from ces_client import load_job
 from ces_client.view.plan import committed_plan, plan_answer
+from ces_common.jobfile import JobFile
 from ces_common.messages.api import PlanForecast, PlanView
 from ces_common.messages.events import Reason
 from ces_common.messages.plans import FlowPlan, PolicyAdvice
@@ -59,6 +60,21 @@ def test_a_dry_run_that_finds_a_place(job_file):
     assert shown[3].split() == ["worker-0", "n0", "→", "worker-1", "n0", "›", "n1", "10–50", "Mbit/s", "50", "Mbit/s"]
     assert shown[4].split() == ["worker-1", "n1", "→", "worker-0", "–", "10–50", "Mbit/s", "–"]
     assert shown[7].split() == ["worker-0,", "worker-1", "n2", "cordoned"]
+
+
+def test_a_dry_run_tells_at_which_size_a_malleable_job_would_start():
+    job = JobFile.model_validate(
+        {
+            "name": "digits",
+            "tasks": [{"name": "worker", "command": ["x"]}, {"name": "ps", "command": ["x"]}],
+            "elastic": {"group": "worker", "workers": {"min": 1, "max": 8}},
+        }
+    )
+    places = {"worker-0": "n0", "worker-1": "n1", "ps-0": "n0"}
+    answer = PlanForecast(feasible=True, version=7, solver="greedy", assignments=places, size=2)
+    shown = lines(plan_answer(job, answer, NOW))
+    assert shown[0].startswith("digits has a place and would start with 2 worker")
+    assert {line.split()[0]: line.split()[1] for line in shown[3:6]} == places
 
 
 def test_a_dry_run_that_finds_none(job_file):

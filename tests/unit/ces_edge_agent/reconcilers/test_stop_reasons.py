@@ -140,11 +140,3 @@ async def test_nothing_is_started_without_network_or_lease(node: WorkerNode) -> 
     node.renew()
     await node.look(2)
     assert node.states() == {"a.1": "running"}
-
-
-async def test_a_worker_with_a_grace_of_its_own_is_given_that(node: WorkerNode) -> None:
-    node.want(worker("a", grace=20.0), worker("b"), generation=1)
-    await node.look(2)
-    node.want(generation=2)
-    await node.look(2)
-    assert node.runtime.graces == [20.0, 5.0]

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from ces_edge_agent.ports import Refused
 from ces_edge_agent.runtimes.checkpoint_folders import CheckpointFolders
@@ -30,6 +31,27 @@ def test_it_goes_to_the_next_worker_with_all_that_is_in_it(folders: CheckpointFo
     assert give(folders, "j", "b.1") == second
     with pytest.raises(FileNotFoundError):
         (first / "step-3").write_text("late")
+
+
+def test_what_a_worker_holds_open_goes_along(folders: CheckpointFolders) -> None:
+    first = give(folders, "j", "a.1")
+    with (first / "step-7").open("w") as held:
+        second = give(folders, "j", "b.1")
+        held.write("late")
+    assert (second / "step-7").read_text() == "late"
+
+
+@pytest.mark.parametrize("key", ["a.1", "b.1"])
+def test_a_worker_with_another_user_begins_with_nothing(folders: CheckpointFolders, key: str) -> None:
+    first = give(folders, "j", "a.1")
+    (first / "step-7").write_text("weights")
+    user = os.geteuid() + 300000
+    with capture_logs() as told:
+        second = folders.give("j", key, user, user)
+    assert list(second.iterdir()) == []
+    assert list(second.parent.iterdir()) == [second]
+    (said,) = told
+    assert (said["log_level"], said["job"], said["owner"], said["user"]) == ("warning", "j", os.geteuid(), user)
 
 
 def test_each_job_has_its_own(folders: CheckpointFolders) -> None:

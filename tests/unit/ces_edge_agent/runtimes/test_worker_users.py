@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ces_common.service import BadSetup
+from ces_edge_agent.ports import Refused
 from ces_edge_agent.runtimes.worker_users import DEFAULT_UIDS, WorkerUsers, choose, parse_uids
 
 
@@ -28,6 +29,32 @@ def test_everybody_gets_an_id_of_their_own_while_there_are_any() -> None:
         taken.add(choose(uids, f"a{i}", taken))
     assert taken == set(uids)
     assert choose(uids, "one more", taken) in uids
+
+
+def test_an_id_whose_files_others_must_not_read_is_never_given_again() -> None:
+    uids = range(500, 503)
+    for i in range(20):
+        assert choose(uids, f"a{i}", set(uids), {500, 502}) == 501
+    with pytest.raises(Refused, match=r"all 3 users of CES_WORKER_UIDS .* name more there"):
+        choose(uids, "a", set(), set(uids))
+
+
+@pytest.mark.needs("root")
+def test_users_of_checkpoints_are_only_those_of_their_jobs(tmp_path: Path) -> None:
+    users = WorkerUsers(tmp_path / "work", range(300000, 300002))
+    users.open()
+    owner = users.give("a1", 300000, [300000])[1]
+    assert (owner, users.give("a2", None, [300000])[1], users.give("a3", None, [300000])[1]) == (300000, 300001, 300001)
+    with pytest.raises(Refused, match="CES_WORKER_UIDS"):
+        users.give("a4", None, [300000, 300001])
+    assert users.give("a5", 300001, [300000, 300001])[1] == 300001
+
+
+@pytest.mark.needs("root")
+def test_where_all_share_one_user_they_do_so_beside_checkpoints_too(tmp_path: Path) -> None:
+    users = WorkerUsers(tmp_path / "work", range(300000, 300001))
+    users.open()
+    assert users.give("a1", None, [300000])[1] == 300000
 
 
 @pytest.mark.needs("root")

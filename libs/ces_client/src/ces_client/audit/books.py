@@ -11,7 +11,7 @@ from ces_client.audit.former_words import in_present_words
 from ces_client.audit.inventory import NOTHING, Amounts, Inventory, JobRequest
 from ces_client.audit.lifecycle import ALLOCATION_STEPS, JOB_STEPS, OVER, PLACED, RUNS, Allocation, Flow, Job, NextSize
 from ces_client.audit.next_size import beyond
-from ces_client.audit.plan_checks import wrong_flows, wrong_tasks
+from ces_client.audit.plan_checks import revised, wrong_flows, wrong_revision, wrong_size, wrong_tasks
 from ces_client.audit.reservations import Reservations
 from ces_client.audit.usage import Peak, Usage
 
@@ -324,9 +324,11 @@ class Books:
         job = self.jobs.setdefault(name, Job())
         if job.state != "running" or data["attempt"] != job.attempt + 1:
             self._find("step", f"a resize to attempt {data['attempt']} while {name} is {job.state} at {job.attempt}")
-        if data["size"] == data["before"]:
-            self._find("plan", f"job {name} is resized from {data['before']} to the same")
-        made = self._made(name, data)
+        made, now = self._made(name, data), (self.allocations[each] for each in job.allocations)
+        sizes = (data["size"], data["before"])
+        places = ({each.task: each.node for each in now}, {each.task: each.node for each in made})
+        for text in wrong_size(name, self._request_of(name), *sizes, *places):
+            self._find("plan", text)
         job.next = NextSize(data["resize"], made, {flow["number"]: flow for flow in data.get("flows", [])})
         self._numbers.update(job.next.flows.keys())
         self._hold_next(job, job.next)
@@ -376,20 +378,9 @@ class Books:
             self._find("step", f"attempt {data['attempt']} is revised while {name} is {job.state} at {job.attempt}")
         if job.state == "suspended" and data["cause"] != "resumed":
             self._find("step", f"the flows of {name} are revised while it is suspended")
-        held = dict(job.flows)
-        short = {(flow["src"], flow["dst"]) for flow in data.get("short", [])}
-        for flow in data["flows"]:
-            who, before = f"flow {flow['src']} -> {flow['dst']}", held.get(flow["number"])
-            if before is None or (before["src"], before["dst"]) != (flow["src"], flow["dst"]):
-                self._find("plan", f"{who} of {name} is revised, which does not hold number {flow['number']}")
-                continue
-            if (before["path"][0], before["path"][-1]) != (flow["path"][0], flow["path"][-1]):
-                self._find("plan", f"{who} goes by {flow['path']} now, its tasks are elsewhere")
-            least = 0 if (flow["src"], flow["dst"]) in short else flow["min"]
-            if not least <= flow["rate"] <= flow["max"]:
-                self._find("plan", f"{who} gets {flow['rate']}, outside of {least} to {flow['max']}")
-            held[flow["number"]] = flow
-        self._carry(job, held)
+        for text in wrong_revision(name, job.flows, data["flows"], data.get("short", [])):
+            self._find("plan", text)
+        self._carry(job, revised(job.flows, data["flows"]))
 
     def _request_of(self, job: str) -> JobRequest | None:
         return self._inventory.request_of(job, self.jobs[job].name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 
 Hop = tuple[str, str]
@@ -14,25 +14,30 @@ NOTHING: Amounts = (0, 0, 0)
 class JobRequest:
     """What a job asked for, by task. ``expected_s``: its declared duration, None if it declares none. ``suspendable``:
     whether it may be frozen for a more urgent job, None if unknown. ``elastic``: the group of a malleable job that has
-    no fixed number of tasks."""
+    no fixed number of tasks; ``sizes``: the numbers that it may have."""
 
     tasks: Mapping[str, Amounts]
     expected_s: float | None = None
     suspendable: bool | None = None
     elastic: str | None = None
+    sizes: Collection[int] = ()
 
     def amounts(self, task: str) -> Amounts:
         """What a task asked for; nothing where the job has no such task at any size."""
         return self.tasks.get(f"{self.elastic}-0" if self._is_elastic(task) else task, NOTHING)
 
     def lists(self, tasks: Iterable[str]) -> bool:
-        """Whether these are the job's tasks, at any size."""
+        """Whether these are the job's tasks, at any size that it may have."""
         given = sorted(tasks)
-        fixed = [task for task in given if not self._is_elastic(task)]
-        sized = [task for task in given if self._is_elastic(task)]
-        return fixed == sorted(task for task in self.tasks if not self._is_elastic(task)) and sized == sorted(
-            f"{self.elastic}-{i}" for i in range(len(sized))
-        )
+        if self.elastic is None:
+            return given == sorted(self.tasks)
+        size = self.size_of(given)
+        fixed = [task for task in self.tasks if not self._is_elastic(task)]
+        return size in self.sizes and given == sorted([*fixed, *(f"{self.elastic}-{i}" for i in range(size))])
+
+    def size_of(self, tasks: Iterable[str]) -> int:
+        """How many of these are of the elastic group."""
+        return sum(self._is_elastic(task) for task in tasks)
 
     def _is_elastic(self, task: str) -> bool:
         return self.elastic is not None and task.rpartition("-")[0] == self.elastic

@@ -92,13 +92,17 @@ def plan_answer(job: JobFile, answer: PlanForecast, now: datetime) -> Renderable
         return Group(*parts, Text(), foot)
     given = {(flow.src, flow.dst): flow for flow in answer.flows}
     flows = []
+    start = ""
+    if job.elastic is not None and answer.size is not None:
+        start = f" and would start with {answer.size} {job.elastic.group}"
+        job = job.at_size(answer.size)
     for flow in job.expand_flows():
         got = given.get((flow.src, flow.dst))
         asked = FlowView(src=flow.src, dst=flow.dst, min=flow.min, max=flow.max)
         flows.append(asked.model_copy(update={"rate": got.rate, "path": got.path}) if got else asked)
     nodes = {task.name: answer.assignments.get(task.name) for task in job.expand_tasks()}
     head = Text.from_markup(
-        f"[bold green]{escape(job.name)} has a place[/]  {metrics_text(answer.metrics, answer.bound)}"
+        f"[bold green]{escape(job.name)} has a place{escape(start)}[/]  {metrics_text(answer.metrics, answer.bound)}"
     )
     elsewhere: list[RenderableType] = [Text(), _refused_table(answer.refused)] if answer.refused else []
     policy: list[RenderableType] = [Text(), *_by_policy(answer.policy, answer.assignments)] if answer.policy else []

@@ -49,10 +49,11 @@ class DesiredDocument(Message):
 
 
 class DesiredCompute(DesiredDocument):
-    """All workers that one node should be running. ``checkpoints``: ids of the jobs whose checkpoints are kept here."""
+    """All workers that one node should be running. ``checkpoints``: ids of the jobs whose checkpoints are kept here;
+    None: nothing is said of them, and none is removed."""
 
     workers: list[DesiredWorker] = []
-    checkpoints: list[str] = []
+    checkpoints: list[str] | None = None
 
 
 class VxlanTunnel(Message):

@@ -46,7 +46,8 @@ class PlanQuery(Message):
 
 class PlanAnswer(Message):
     """``feasible``: it has a place now. Where it has none, ``position``, ``start_at`` and ``held_by`` tell how it would
-    stand in the queue (see QueueStatus); None or empty where that is not known."""
+    stand in the queue (see QueueStatus); None or empty where that is not known. ``size``: at which a malleable job that
+    has a place would start; None of any other."""
 
     feasible: bool
     version: Count
@@ -65,6 +66,7 @@ class PlanAnswer(Message):
     seed: Count = 0
     policy: PolicyAdvice | None = None  # None: none was followed
     fallback: str | None = None  # why none was followed though the scheduler was told to
+    size: Small | None = None
 
 
 class QueueQuery(Message):

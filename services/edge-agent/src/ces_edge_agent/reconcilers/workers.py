@@ -29,6 +29,7 @@ from ces_edge_agent.reconcilers.actions import (
     allocation_of,
     plan_workers,
 )
+from ces_edge_agent.reconcilers.graces import Graces
 from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 from ces_edge_agent.secrets import SecretsAway, StartedBefore
@@ -52,13 +53,14 @@ class WorkerReconciler:
         lease: Lease,
         starts: Starts,
         stop_reasons: StopReasons,
+        graces: Graces,
         networked: Callable[[], set[str]],
         secrets: Callable[[DesiredWorker], Awaitable[Mapping[str, bytes]]],
         stop_grace_s: float,
         changed: Callable[[], None],
     ) -> None:
         self._node, self._runtime, self._document, self._lease = node, runtime, document, lease
-        self._starts, self._stop_reasons = starts, stop_reasons
+        self._starts, self._stop_reasons, self._graces = starts, stop_reasons, graces
         self._networked, self._secrets = networked, secrets
         self._grace_s, self._changed = stop_grace_s, changed
         self.hint = Hint()
@@ -67,7 +69,6 @@ class WorkerReconciler:
         self._busy: dict[str, Action] = {}  # allocation -> its action under way
         self._began: dict[str, float] = {}  # and since when
         self._waits: dict[str, str] = {}  # and what it waits for
-        self._graces: dict[str, float] = {}  # of workers that have one of their own, by key
         self._tasks: set[asyncio.Task[None]] = set()
         self._kept: frozenset[str] | None = None  # the jobs whose checkpoints were kept last
         self._status = Status(node=node, generation=0)
@@ -96,8 +97,8 @@ class WorkerReconciler:
         document = self._document.current
         desired = document.workers if document else []
         self.observed = self._with_vanished(desired, observed, busy) if document else observed
-        self._graces |= {worker.key: worker.grace for worker in desired if worker.grace is not None}
-        self._graces = {key: grace for key, grace in self._graces.items() if key in self.observed}
+        starting = {action.worker.key for action in busy.values() if isinstance(action, Start)}
+        self._graces.see(desired, self.observed.keys() | starting)
         self._refused = {key: status for key, status in self._refused.items() if key in {w.key for w in desired}}
         actions = plan_workers(
             desired,
@@ -118,9 +119,9 @@ class WorkerReconciler:
 
     async def _tidy(self, document: DesiredCompute | None) -> None:
         """Once nothing else is alive, checkpoints of jobs that are over can go."""
-        if document is None or self._status.generation != document.generation:
+        if document is None or self._status.generation != document.generation or document.checkpoints is None:
             return
-        kept = frozenset(document.checkpoints)
+        kept = frozenset(document.checkpoints).union(each.job for each in document.workers if each.checkpoint)
         if kept != self._kept:
             await self._runtime.keep_checkpoints(kept)
             self._kept = kept
@@ -217,7 +218,7 @@ class WorkerReconciler:
                 # After the lease the manager waits for its margin only, so a worker's grace must end soon after the
                 # lease.
                 left_s = max(self._lease.remaining(), 0.0) + LAST_GRACE_S
-                await self._runtime.stop(key, min(self._graces.get(key, self._grace_s), left_s))
+                await self._runtime.stop(key, min(self._graces.by_worker.get(key, self._grace_s), left_s))
             case Remove(key):
                 await self._runtime.remove(key)
             case Pause(key):

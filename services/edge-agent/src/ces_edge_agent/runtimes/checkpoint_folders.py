@@ -1,5 +1,6 @@
 """Folders for the checkpoints of malleable jobs, one for each job. It outlives the job's workers, and belongs to one of
-them at a time: it has that worker's name, so one that is surely gone, and yet is not, writes to where nobody reads."""
+them at a time: it has that worker's name. One that is surely gone, and yet is not, finds nothing any more by the path
+that it knows; what it holds open, be it a file or the folder itself, goes along with the folder."""
 
 from __future__ import annotations
 
@@ -7,8 +8,12 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
+import structlog
+
 from ces_edge_agent.runtimes.names import check_name
 from ces_edge_agent.trees import remove_tree
+
+log = structlog.get_logger()
 
 
 class CheckpointFolders:
@@ -25,10 +30,21 @@ class CheckpointFolders:
         return {job.name: found[0].stat().st_uid for job in self._jobs() if (found := _inside(job))}
 
     def give(self, job: str, key: str, uid: int, gid: int) -> Path:
-        """The job's folder with what is in it, from now on of this worker. Raises OSError, Refused."""
+        """The job's folder with what is in it, from now on of this worker. An empty one where its workers had another
+        user before, since this one could not read what is in it. Raises OSError, Refused."""
         around = self._folder / check_name(job)
         around.mkdir(exist_ok=True, mode=0o711)
         folder = around / check_name(key)
+        for each in _inside(around):
+            if (owner := each.lstat().st_uid) != uid:
+                log.warning(
+                    "checkpoints are removed that belong to another user than the job's worker has now",
+                    job=job,
+                    worker=key,
+                    owner=owner,
+                    user=uid,
+                )
+                remove_tree(each)
         former = [each for each in _inside(around) if each != folder]
         if former and not folder.exists():
             os.rename(former[-1], folder)

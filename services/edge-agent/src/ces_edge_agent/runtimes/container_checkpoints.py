@@ -19,10 +19,16 @@ FOLDER: Final = f"{_VOLUME}/job"  # within the volume, since an engine leaves th
 _ROLE: Final = "checkpoints"
 
 
-def mount(engine: Engine, job: str) -> Mount:
-    """The job's volume, made where there is none. Raises APIError."""
+def mount(engine: Engine, job: str, limit: int | None) -> Mount:
+    """The job's volume, made where there is none. ``limit``: bytes that a new one may hold, where the engine can limit
+    it; None where it cannot. Raises APIError."""
     name = engine.name(f"{_ROLE}.{check_name(job)}")
-    engine.client.create_volume(name, labels={**engine.labels, "ces.role": _ROLE, "ces.job-id": job})
+    engine.client.create_volume(
+        name,
+        driver="local",
+        driver_opts=None if limit is None else {"size": str(limit)},
+        labels={**engine.labels, "ces.role": _ROLE, "ces.job-id": job},
+    )
     return Mount(_VOLUME, name, type="volume")
 
 

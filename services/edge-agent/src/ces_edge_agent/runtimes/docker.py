@@ -227,7 +227,8 @@ class DockerRuntime:
         options = container_disk.options(folder, worker.memory, self._disk, self._disk_limited)
         env = worker.env
         if worker.checkpoint:
-            options["mounts"].append(container_checkpoints.mount(self._engine, worker.job))
+            limit = self._disk if self._disk_limited else None
+            options["mounts"].append(container_checkpoints.mount(self._engine, worker.job, limit))
             env = {**env, CHECKPOINT: container_checkpoints.FOLDER}
         if worker.secrets:
             options["mounts"].append(container_secrets.mount())

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from pathlib import Path
 
 from ces_common.names import short_hash
 from ces_common.service import BadSetup
 from ces_edge_agent import linux
+from ces_edge_agent.ports import Refused
 
 DEFAULT_UIDS = "1900000000-1900065535"  # no distribution, container engine or systemd gives these out
 _RANGE = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?")
@@ -86,7 +87,8 @@ class WorkerUsers:
 
     def give(self, allocation: str, like: int | None = None, taken: Collection[int] = ()) -> tuple[Path, int, int]:
         """The allocation's folder, user and group. ``like``: the user that it is to have if it has none yet;
-        ``taken``: users that no other allocation gets. Raises OSError."""
+        ``taken``: users that no other allocation gets, unless all share one. Raises OSError, and Refused where no other
+        user is left."""
         folder = self._folder / allocation
         if not self.own:
             folder.mkdir(exist_ok=True, mode=0o700)
@@ -95,16 +97,22 @@ class WorkerUsers:
             folder.mkdir(exist_ok=True, mode=0o700)
             uid = folder.stat().st_uid
             if uid not in self._uids:
-                others = {entry.stat().st_uid for entry in os.scandir(self._folder)}.union(taken)
+                others = {entry.stat().st_uid for entry in os.scandir(self._folder)}
                 known = like is not None and like in self._uids
-                uid = like if known and like else choose(self._uids, f"{self._folder}/{allocation}", others)
+                never = set(taken) if self.several else set[int]()
+                uid = like if known and like else choose(self._uids, f"{self._folder}/{allocation}", others, never)
                 os.chown(folder, uid, uid)
             return folder, uid, uid
 
 
-def choose(uids: range, name: str, taken: set[int]) -> int:
-    """A user id for what is called ``name``: one that is not taken, if there is one. The name decides where it looks
-    first, so that agents that know nothing of each other rarely choose the same."""
+def choose(uids: range, name: str, taken: set[int], never: Set[int] = frozenset()) -> int:
+    """A user id for what is called ``name``: one that is not taken, if there is one, and never one of ``never``. The
+    name decides where it looks first, so that agents that know nothing of each other rarely choose the same. Raises
+    Refused."""
     start = int(short_hash(name), 16) % len(uids)
-    in_turn = (uids[place % len(uids)] for place in range(start, start + len(uids)))
-    return next((uid for uid in in_turn if uid not in taken), uids[start])
+    allowed = [uid for place in range(start, start + len(uids)) if (uid := uids[place % len(uids)]) not in never]
+    if not allowed:
+        raise Refused(
+            f"all {len(uids)} users of CES_WORKER_UIDS own checkpoints of other jobs on this node: name more there"
+        )
+    return next((uid for uid in allowed if uid not in taken), allowed[0])

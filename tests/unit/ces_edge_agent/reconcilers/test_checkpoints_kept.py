@@ -1,0 +1,53 @@
+"""The reconciler of a node's workers removes checkpoints once their job is surely over, and no earlier."""
+
+from pathlib import Path
+
+import pytest
+from agent_parts import compute, worker
+from reconciled_node import WorkerNode
+
+WRITTEN = {"j": "step-7", "k": "step-3"}
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> WorkerNode:
+    made = WorkerNode(tmp_path)
+    made.runtime.host.checkpoints = dict(WRITTEN)
+    return made
+
+
+async def test_those_of_jobs_that_are_not_kept_are_removed(node: WorkerNode) -> None:
+    assert node.kept.offer(compute(generation=1, checkpoints=["k"]).encode())
+    await node.look(2)
+    assert node.runtime.host.checkpoints == {"k": "step-3"}
+    assert node.kept.offer(compute(generation=2, checkpoints=[]).encode())
+    await node.look(2)
+    assert node.runtime.host.checkpoints == {}
+
+
+async def test_a_document_that_says_nothing_of_them_removes_none(node: WorkerNode) -> None:
+    """As one that was stored before there were any checkpoints, or written by a compute-ctl that knows of none."""
+    node.want(worker("a"), generation=1)
+    await node.look(3)
+    assert node.generation == 1
+    assert node.runtime.host.checkpoints == WRITTEN
+
+
+async def test_those_of_a_worker_that_is_desired_stay_though_they_are_not_named(node: WorkerNode) -> None:
+    desired = [worker("a", job="j", checkpoint=True), worker("b", job="k")]
+    assert node.kept.offer(compute(*desired, generation=1, checkpoints=[]).encode())
+    await node.look(3)
+    assert node.generation == 1
+    assert node.runtime.host.checkpoints == {"j": "step-7"}
+
+
+async def test_nothing_is_removed_while_a_worker_may_still_write(node: WorkerNode) -> None:
+    node.want(worker("a", checkpoint=True), generation=1)
+    await node.look(2)
+    node.runtime.go.clear()
+    assert node.kept.offer(compute(generation=2, checkpoints=[]).encode())
+    await node.look(3)
+    assert node.runtime.host.checkpoints == WRITTEN
+    node.runtime.go.set()
+    await node.look(3)
+    assert node.runtime.host.checkpoints == {}
