@@ -47,6 +47,8 @@ PAGES = {"elastic-edge": "elastic"}
 def draw_pictures() -> list[Path]:
     """Draws every picture again from the results beside it, where a page's names or a plot's style have changed."""
     for name, told in REPORTS.items():
+        if not (FOLDER / name / "results.json").is_file():
+            continue
         told.draw(json.loads((FOLDER / name / "results.json").read_text(encoding="utf-8")), FOLDER / name)
     return sorted(picture for name in REPORTS for picture in (FOLDER / name).glob("*.png"))
 
@@ -63,7 +65,7 @@ def figures(name: str) -> str:
     """All tables, which command made them, and the pictures, of the benchmark and of every run of it that lies in a
     folder below; which command will, where nobody has measured yet."""
     folder = FOLDER / name
-    if not folder.is_dir():
+    if not (folder / "results.json").is_file():
         return f"There are none yet: `ces bench {name} --out docs/benchmarks/{name}`, then `make docs`."
     runs = [folder, *(each.parent for each in sorted(folder.glob("*/results.json")))]
     return "\n\n".join(part for run in runs for part in _run(name, run))

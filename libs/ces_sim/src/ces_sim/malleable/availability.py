@@ -82,13 +82,13 @@ def _swept(
     servers: int, changes: list[tuple[float, int, int]], begin_s: float, end_s: float
 ) -> list[tuple[float, frozenset[int]]]:
     busy = [0] * servers
-    found = [(begin_s, frozenset(range(servers)))]
+    idle = {begin_s: frozenset(range(servers))}
     for time, server, change in sorted(changes):
         busy[server] += change
         if time < end_s:
-            idle = frozenset(number for number in range(servers) if not busy[number])
-            if found[-1][0] == time:
-                found[-1] = time, idle
-            elif found[-1][1] != idle:
-                found.append((time, idle))
+            idle[time] = frozenset(number for number in range(servers) if not busy[number])
+    found: list[tuple[float, frozenset[int]]] = []
+    for time, numbers in idle.items():
+        if not found or found[-1][1] != numbers:
+            found.append((time, numbers))
     return [*found, (end_s, frozenset())]
