@@ -66,7 +66,7 @@ def figures(name: str) -> str:
     folder below; which command will, where nobody has measured yet."""
     folder = FOLDER / name
     if not (folder / "results.json").is_file():
-        return f"There are none yet: `ces bench {name} --out docs/benchmarks/{name}`, then `make docs`."
+        return f"There are none yet: `ces bench {name}` makes them."
     runs = [folder, *(each.parent for each in sorted(folder.glob("*/results.json")))]
     return "\n\n".join(part for run in runs for part in _run(name, run))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from types import ModuleType
 
 from ces_common import subjects
-from ces_common.messages import confinement, desired, events, identities, queries, records, reports, secrets
+from ces_common.messages import confinement, desired, events, identities, plans, queries, records, reports, secrets
 from ces_common.messages.base import Message
 from ces_common.natsauth.permissions import PERMISSIONS
 from ces_common.sign_of_life import SUBJECT
@@ -131,7 +131,8 @@ def _queries() -> str:
 
 def models() -> list[type[Message]]:
     """Every model of the wire, in the order of the modules; those that the REST API has, too, come last."""
-    in_modules = [each for module in (events, desired, reports, confinement, queries, records) for each in _of(module)]
+    modules = (events, plans, desired, reports, confinement, queries, records)
+    in_modules = [each for module in modules for each in _of(module)]
     return [*in_modules, identities.TokenChanged, secrets.SecretChanged, secrets.SecretsQuery, secrets.TaskSecrets]
 
 
