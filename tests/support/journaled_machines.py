@@ -4,7 +4,7 @@ lease without it, as shims and sandboxes see to."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -162,6 +162,9 @@ class JournaledRuntime:
             raise RuntimeUnavailable(f"allocation {worker.allocation} has no sandbox yet")
         if worker.key not in self.machine.workers:
             self.machine.begin(worker)
+
+    async def keep_checkpoints(self, jobs: Collection[str]) -> None:
+        """There are none."""
 
     async def stop(self, key: str, grace_s: float) -> None:
         if self.machine.stubborn:
