@@ -28,12 +28,7 @@ from ces_common.bus.nats_errors import check_size, translated
 from ces_common.bus.nats_refusals import Refusals, is_no_entry
 from ces_common.bus.nats_subscription import LastingSubscription, RawHandler
 from ces_common.bus.nats_tasks import cancellation_kept, drain, logged, settle, stop
-from ces_common.bus.port import (
-    AccessRefused,
-    BusError,
-    BusUnavailable,
-    Callback,
-)
+from ces_common.bus.port import AccessRefused, BusError, BusUnavailable, Callback
 from ces_common.natsauth.credentials import Credentials, credentials_file
 
 log = structlog.get_logger(__name__)
