@@ -149,11 +149,11 @@ def _without_edge(given: Input, question: Question, point: Point, policy: str) -
 def measure(question: Question, progress: Progress) -> Found:
     """By input and point: spreads of every policy's figures, and of how far EdgeFlow is above each peer, trace of
     availability by trace of availability."""
-    todo = tasks(question)
-    step = counted(progress, "simulations", len(todo))
+    simulations = tasks(question)
+    step = counted(progress, "simulations", len(simulations))
     done: dict[Task, dict[str, float]] = {}
     with ProcessPoolExecutor(question.processes) as pool:
-        for task, figures in zip(todo, pool.map(run, todo), strict=True):
+        for task, figures in zip(simulations, pool.map(run, simulations), strict=True):
             done[task] = figures
             step()
     found = {
@@ -163,7 +163,7 @@ def measure(question: Question, progress: Progress) -> Found:
         for given in question.inputs
     }
     asked = asdict(question) | {"inputs": [given.title for given in question.inputs]}
-    return Found({"question": asked, "inputs": found, "simulations": len(todo)})
+    return Found({"question": asked, "inputs": found, "simulations": len(simulations)})
 
 
 def _told(question: Question, given: Input, point: Point, done: Mapping[Task, dict[str, float]]) -> dict[str, Any]:

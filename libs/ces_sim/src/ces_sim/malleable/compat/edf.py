@@ -10,7 +10,7 @@ from ces_core.malleable.model import MalleableJob, SpeedProfile, by_deadline
 from ces_core.malleable.share import slot_end
 from ces_sim.malleable.compat.events import Event, Events
 from ces_sim.malleable.compat.nodes import fill
-from ces_sim.malleable.compat.state import Placements, Simulated, Tally
+from ces_sim.malleable.compat.state import Placements, Simulated, Tally, pass_time
 
 Steps = dict[float, int]
 """Free GPUs from each time on, in order."""
@@ -74,8 +74,7 @@ class _Earliest:
     def run(self) -> Tally:
         now, passed = self.events.first_time, 0.0
         while len(self.events):
-            for each in self.active:
-                self._work(each, passed, now)
+            pass_time(self.active, self.events, passed, now)
             event = self.events.take(now)
             if event is not None:
                 self._end(event)
@@ -85,13 +84,6 @@ class _Earliest:
             self.events.merge(now, self.slot)
             passed, now = self.events.first_time - now, self.events.first_time
         return self.tally
-
-    def _work(self, each: Simulated, passed: float, now: float) -> None:
-        ended = each.work(passed, now)
-        each.overhead = 0.0
-        if ended is not None:
-            self.events.move_end(each, each.end, now)
-            each.end = ended
 
     def _end(self, event: Event[Simulated]) -> None:
         for each in event.ends:

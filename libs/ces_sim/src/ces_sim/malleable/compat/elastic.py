@@ -12,7 +12,7 @@ from ces_core.malleable.model import MalleableJob
 from ces_core.malleable.share import Plan
 from ces_core.malleable.surplus import give_surplus_strictly
 from ces_sim.malleable.compat.events import Event, Events
-from ces_sim.malleable.compat.state import Placements, Simulated, Tally
+from ces_sim.malleable.compat.state import Placements, Simulated, Tally, pass_time
 
 
 def wasted_gpu_s(old: Plan, new: Plan, added: int) -> float:
@@ -62,8 +62,7 @@ class _Elastic:
     def run(self) -> Tally:
         now, passed = self.events.first_time, 0.0
         while len(self.events) or self.active:
-            for each in self.active:
-                self._work(each, passed, now)
+            pass_time(self.active, self.events, passed, now)
             event = self.events.take(now)
             if event is not None:
                 self._end(event)
@@ -73,13 +72,6 @@ class _Elastic:
             self.events.merge(now, self.slot)
             passed, now = self.events.first_time - now, self.events.first_time
         return self.tally
-
-    def _work(self, each: Simulated, passed: float, now: float) -> None:
-        ended = each.work(passed, now)
-        each.overhead = 0.0
-        if ended is not None:
-            self.events.move_end(each, each.end, now)
-            each.end = ended
 
     def _end(self, event: Event[Simulated]) -> None:
         for each in event.ends:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ces_core.malleable.model import MalleableJob, Running
+from ces_sim.malleable.compat.events import Events
 from ces_sim.malleable.cost import resize_s
 
 
@@ -43,6 +45,16 @@ class Simulated:
             return now - seconds + math.ceil(running.left / rate)
         running.left -= worked * rate
         return None
+
+
+def pass_time(jobs: Iterable[Simulated], events: Events[Simulated], seconds: float, now: float) -> None:
+    """Let all jobs work; whose work is done has its end looked at now, and ends when that was."""
+    for each in jobs:
+        ended = each.work(seconds, now)
+        each.overhead = 0.0
+        if ended is not None:
+            events.move_end(each, each.end, now)
+            each.end = ended
 
 
 class Placements:
