@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from sqlalchemy import delete, insert
@@ -13,11 +13,12 @@ from ces_common.db.uow import WriteTx
 
 def reserve_links(tx: WriteTx, flows: Iterable[ReservationRow]) -> None:
     """Reserve each flow's bandwidth on every link of its path."""
-    shares = [
-        {"number": flow.number, "src": src, "dst": dst, "rate": flow.rate}
-        for flow in flows
-        for src, dst in pairwise(flow.path)
-    ]
+    take_links(tx, [(flow.number, hop, flow.rate) for flow in flows for hop in pairwise(flow.path)])
+
+
+def take_links(tx: WriteTx, taken: Sequence[tuple[int, tuple[str, str], int]]) -> None:
+    """``taken``: a flow's number, a link, and the rate there."""
+    shares = [{"number": number, "src": src, "dst": dst, "rate": rate} for number, (src, dst), rate in taken]
     if shares:
         tx.session.execute(insert(HopRow), shares)
 

@@ -16,21 +16,13 @@ def network_preparing(tx: WriteTx, job: str, attempt: int) -> None:
 def network_ready(tx: WriteTx, job: str, attempt: int) -> None:
     """The attempt's network is in place, so that its workers may start."""
     both = [JobState.PREPARING, JobState.STARTING]
-    steps = {JobState.PLANNED: both, JobState.PREPARING: both[1:]}
-    if not _keeps_former_size(tx, job):
-        steps[JobState.RESIZING] = both[1:]
-    _network(tx, job, attempt, steps)
-
-
-def _keeps_former_size(tx: WriteTx, job: str) -> bool:
-    """Whether something of the size that a job goes from may be left."""
-    row = find_job(tx, job)
-    return row is not None and row.next_size is not None
+    starts = both[1:]
+    _network(tx, job, attempt, {JobState.PLANNED: both, JobState.PREPARING: starts, JobState.RESIZING: starts})
 
 
 def _network(tx: WriteTx, job: str, attempt: int, steps: dict[JobState, list[JobState]]) -> None:
     row = find_job(tx, job)
-    if row is None or row.attempt != attempt:
+    if row is None or row.attempt != attempt or row.next_size is not None:  # something of its former size may be left
         return
 
     def walk(course: Course) -> None:

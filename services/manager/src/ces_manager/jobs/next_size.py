@@ -9,12 +9,12 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, TypeVar
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, select
 
-from ces_common.db.tables import LIVE_STATES, AllocationRow, HopRow, JobRow, PlanRow, ReservationRow
+from ces_common.db.tables import LIVE_STATES, AllocationRow, JobRow, PlanRow, ReservationRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.plans import ResizeEnded
-from ces_manager.jobs.link_shares import release_links, reserve_links
+from ces_manager.jobs.link_shares import release_links, reserve_links, take_links
 
 K = TypeVar("K", bound=Hashable)
 RESOURCES: Final = ("cpu", "memory", "gpu")
@@ -72,14 +72,9 @@ def hold_nodes(tx: WriteTx, row: JobRow, allocations: Sequence[AllocationRow]) -
 
 def hold_links(tx: WriteTx, flows: Sequence[ReservationRow], held: Mapping[tuple[str, str], int]) -> None:
     """Let the next attempt's flows hold what goes beyond what the present ones hold of each link."""
-    hops = [(flow.number, hop) for flow in flows for hop in pairwise(flow.path)]
-    rates = beyond([(hop, flow.rate) for flow in flows for hop in pairwise(flow.path)], held)
-    shares = [
-        {"number": number, "src": src, "dst": dst, "rate": rate}
-        for (number, (src, dst)), rate in zip(hops, rates, strict=True)
-    ]
-    if shares:
-        tx.session.execute(insert(HopRow), shares)
+    asked = [(flow.number, hop, flow.rate) for flow in flows for hop in pairwise(flow.path)]
+    rates = beyond([(hop, rate) for _, hop, rate in asked], held)
+    take_links(tx, [(number, hop, rate) for (number, hop, _), rate in zip(asked, rates, strict=True)])
 
 
 def take_over(tx: WriteTx, row: JobRow) -> Sequence[AllocationRow]:
