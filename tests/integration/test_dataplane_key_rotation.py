@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -112,11 +113,10 @@ async def all_have_others(row: Row, watched: Watched, first: dict[int, list[str]
     return all(len(row.keys[host]) == 1 and row.keys[host] != first[host] for host in row.hosts)
 
 
-async def test_keys_of_all_that_are_replaced_at_once_cost_no_more_than_those_of_one(
-    row: Row, kind: Kind, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(keys, "SETTLE_S", 1.0)  # until each knows of the others
-    one, two = row.worker("one", 1, "a"), row.worker("two", 3, "a")
+@asynccontextmanager
+async def all_rotate(row: Row, to: int) -> AsyncIterator[tuple[Watched, dict[int, list[str]]]]:
+    """All hosts are to replace their keys, while the first one sends to another. Gives the keys at first, too."""
+    one, two = row.worker("one", 1, "a"), row.worker("two", to, "a")
     row.reserve(1, one, two, 20 * MBIT)
     await row.apply()
     await until(lambda: all_up(row), "links are up")
@@ -126,6 +126,14 @@ async def test_keys_of_all_that_are_replaced_at_once_cost_no_more_than_those_of_
         await watched.flows()
         for network in row.networks.values():
             await network.rotate_key()
+        yield watched, first
+
+
+async def test_keys_of_all_that_are_replaced_at_once_cost_no_more_than_those_of_one(
+    row: Row, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "SETTLE_S", 1.0)  # until each knows of the others
+    async with all_rotate(row, to=3) as (watched, first):
         await until(lambda: all_have_others(row, watched, first), "all have other keys", patience_s=60.0)
         await watched.flows()
     assert watched.longest_s < LONGEST_GAP_S
@@ -145,16 +153,7 @@ async def test_of_two_that_cannot_hear_each_other_one_waits_with_its_next_key(
         look(rotation, *arguments)
 
     monkeypatch.setattr(KeyRotation, "look", counted)
-    one, two = row.worker("one", 1, "a"), row.worker("two", 2, "a")
-    row.reserve(1, one, two, 20 * MBIT)
-    await row.apply()
-    await until(lambda: all_up(row), "links are up")
-    first = dict(row.keys)
-    with streams((one.file, two.file, two.address)) as (stream,):
-        watched = Watched(row, stream)
-        await watched.flows()
-        for network in row.networks.values():
-            await network.rotate_key()
+    async with all_rotate(row, to=2) as (watched, first):
 
         async def told() -> bool:
             await row.tell_keys()
