@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import tarfile
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Final
 
 from docker.errors import APIError
 from docker.types import Mount
@@ -30,16 +28,6 @@ def mount(engine: Engine, job: str, limit: int | None) -> Mount:
         labels={**engine.labels, "ces.role": _ROLE, "ces.job-id": job},
     )
     return Mount(_VOLUME, name, type="volume")
-
-
-def make_folder(client: Any, container: str) -> None:
-    """Make ``FOLDER`` in a container that has not started, for any user of its image. Any number of times."""
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as archive:
-        entry = tarfile.TarInfo(FOLDER.removeprefix(f"{_VOLUME}/"))
-        entry.type, entry.mode = tarfile.DIRTYPE, 0o1777
-        archive.addfile(entry)
-    client.put_archive(container, _VOLUME, content.getvalue())
 
 
 def keep(engine: Engine, jobs: Collection[str]) -> None:

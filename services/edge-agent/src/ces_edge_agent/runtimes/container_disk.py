@@ -7,6 +7,7 @@ any user of the image may write.
 from __future__ import annotations
 
 import io
+import os
 import tarfile
 from typing import Any
 
@@ -40,14 +41,16 @@ def options(folder: str, memory: int, disk: int, limited: bool) -> dict[str, Any
     return found
 
 
-def make_folder(client: Any, container: str) -> None:
-    """Make ``FOLDER`` in a container that has not started. Any number of times."""
+def make_folder(client: Any, container: str, folder: str = FOLDER) -> None:
+    """Make a folder of a volume, for any user of the image, in a container that has not started. Any number of
+    times."""
+    volume, name = os.path.split(folder)
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as archive:
-        entry = tarfile.TarInfo(FOLDER.removeprefix(f"{_VOLUME}/"))
+        entry = tarfile.TarInfo(name)
         entry.type, entry.mode = tarfile.DIRTYPE, 0o1777
         archive.addfile(entry)
-    client.put_archive(container, _VOLUME, content.getvalue())
+    client.put_archive(container, volume, content.getvalue())
 
 
 def has_quota(client: Any) -> bool:

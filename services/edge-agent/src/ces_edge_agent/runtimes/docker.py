@@ -271,7 +271,7 @@ class DockerRuntime:
             if detail["Config"]["WorkingDir"] == container_disk.FOLDER:
                 container_disk.make_folder(client, container)
             if worker.checkpoint:
-                container_checkpoints.make_folder(client, container)
+                container_disk.make_folder(client, container, container_checkpoints.FOLDER)
             with self._secrets_in(detail, worker, secrets):
                 client.start(container)
         except (APIError, Refused) as error:
