@@ -54,15 +54,21 @@ def await_size(cluster: FaultCluster, job: str, size: int) -> None:
     assert view.restarts == 0
 
 
+def takes_room(cluster: FaultCluster, hold: Path, replicas: int, job: str, left: int) -> str:
+    """A rigid job that runs for as long as its file is there, since the malleable one has shrunk for it."""
+    other = cluster.submit(rigid("rigid", hold, replicas))
+    cluster.await_state(other, "running")
+    await_size(cluster, job, left)
+    return other
+
+
 @pytest.mark.timeout(300)
 def test_a_job_shrinks_for_one_that_waits_and_grows_again(resizing: FaultCluster, open_folder: Path) -> None:
     job = resizing.submit(malleable("malleable", open_folder / "malleable", 2, 8))
     await_size(resizing, job, 8)
-    urgent = resizing.submit(rigid("rigid", open_folder / "rigid", 5))
-    resizing.await_state(urgent, "running")
-    await_size(resizing, job, 3)
+    other = takes_room(resizing, open_folder / "rigid", 5, job, 3)
     (open_folder / "rigid").unlink()
-    resizing.finish(urgent)
+    resizing.finish(other)
     await_size(resizing, job, 8)
     (open_folder / "malleable").unlink()
     resizing.finish(job)
@@ -99,9 +105,7 @@ def test_no_step_is_lost_or_repeated_by_a_program_that_writes_when_it_is_told(
 ) -> None:
     job = resizing.submit(counting("counting", open_folder / "counting"))
     await_size(resizing, job, 8)
-    other = resizing.submit(rigid("rigid", open_folder / "rigid", 4))
-    resizing.await_state(other, "running")
-    await_size(resizing, job, 4)
+    other = takes_room(resizing, open_folder / "rigid", 4, job, 4)
     (open_folder / "rigid").unlink()
     resizing.finish(other)
     await_size(resizing, job, 8)
@@ -120,9 +124,7 @@ def test_one_that_does_not_loses_what_is_since_its_last_checkpoint(resizing: Fau
     job = resizing.submit(counting("deaf", open_folder / "deaf", "--deaf"))
     await_size(resizing, job, 8)
     wait_for(lambda: last_step(resizing, job) > 25, "it has written checkpoints")
-    other = resizing.submit(rigid("rigid", open_folder / "rigid", 4))
-    resizing.await_state(other, "running")
-    await_size(resizing, job, 4)
+    other = takes_room(resizing, open_folder / "rigid", 4, job, 4)
     for name in ("rigid", "deaf"):
         (open_folder / name).unlink()
     resizing.finish(other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -18,6 +19,15 @@ def backoff_s(count: int) -> float:
     """Seconds to wait after this many rejections in a row, though the proposals fit as far as can be seen from here.
     None after the first, which may be due to a change in between."""
     return 0.0 if count < 2 else min(LONGEST_BACKOFF_S, 0.25 * 2.0 ** min(count, 16))
+
+
+@dataclass(frozen=True)
+class Rejections:
+    """How often the manager rejected in a row what fits as far as can be seen from here; nothing is proposed before
+    ``until``."""
+
+    count: int = 0
+    until: float = -math.inf
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from ces_common.state_view import StateView
 from ces_common.states import JobState
 from ces_scheduler.cycle_run import QUOTA, CycleRun, Placing, blocked, tenants_of
 from ces_scheduler.offer import Offer
-from ces_scheduler.proposals import Clock, backoff_s
+from ces_scheduler.proposals import Clock, Rejections, backoff_s
 from ces_scheduler.sizing import Candidate, Resize, Sizing, resizable
 from ces_scheduler.solver_calls import SolverCalls
 
@@ -44,14 +44,6 @@ class _Awaited:
     until: float
 
 
-@dataclass(frozen=True)
-class _Rejected:
-    """Resizes of a job that the manager rejects, though they fit as far as can be seen from here."""
-
-    count: int = 0  # in a row
-    until: float = -math.inf
-
-
 class Resizes:
     """Proposes one resize at a time, and none until that is through. ``now``: the time of day; ``least_s``: between two
     of one job."""
@@ -59,7 +51,7 @@ class Resizes:
     def __init__(self, bus: Bus, source: str, clock: Clock, now: Callable[[], datetime], least_s: float) -> None:
         self._bus, self._source, self._clock, self._now, self._least_s = bus, source, clock, now, least_s
         self._awaited: _Awaited | None = None
-        self._rejected: dict[str, _Rejected] = {}  # by job
+        self._rejected: dict[str, Rejections] = {}  # by job
         self._looked: tuple[Offer, CycleRun | None] | None = None  # at what, to no avail
         self._due = -math.inf
         self._malleable: set[str] = set()
@@ -83,7 +75,7 @@ class Resizes:
         ready = [self._candidate(record, usual_s) for record in held if resizable(record)]
         if any(record.resizing is not None for record in held):
             return math.inf  # what it gives back is not seen yet; its end is told
-        self._rejected = {each.record.id: self._rejected.get(each.record.id, _Rejected()) for each in ready}
+        self._rejected = {each.record.id: self._rejected.get(each.record.id, Rejections()) for each in ready}
         if not ready:
             return math.inf
         found = await asyncio.to_thread(self._decide, ready, offer, run, placing, now)
@@ -100,8 +92,8 @@ class Resizes:
         log.info("a resize was rejected", job=answer.job, reason=answer.reason)
         self._awaited = None
         if not answer.stale:
-            count = self._rejected.get(answer.job, _Rejected()).count + 1
-            self._rejected[answer.job] = _Rejected(count, self._clock() + backoff_s(1 + count))
+            count = self._rejected.get(answer.job, Rejections()).count + 1
+            self._rejected[answer.job] = Rejections(count, self._clock() + backoff_s(1 + count))
 
     def _follow(self, view: StateView) -> None:
         """Know the malleable jobs, without looking at jobs that have not changed."""

@@ -21,7 +21,7 @@ from ces_core.bandwidth.reroute import reoptimise, reroute
 from ces_core.model.topology import Topology
 from ces_scheduler.holders import Holders
 from ces_scheduler.offer import Offer
-from ces_scheduler.proposals import Clock, backoff_s
+from ces_scheduler.proposals import Clock, Rejections, backoff_s
 from ces_scheduler.revisable_flows import RevisableFlows, Settle, Soundness, revisable_flows, revise
 
 log = structlog.get_logger()
@@ -40,14 +40,6 @@ class _Awaited:
     until: float
 
 
-@dataclass(frozen=True)
-class _Rejected:
-    """Revisions that the manager rejects, though they fit as far as can be seen from here."""
-
-    count: int = 0  # in a row
-    until: float = -math.inf  # nothing is proposed before
-
-
 class Revisions:
     """Proposes one revision at a time. ``refill_s``: least seconds between two re-optimisations."""
 
@@ -55,7 +47,7 @@ class Revisions:
         self._bus, self._source, self._clock, self._refill_s = bus, source, clock, refill_s
         self._soundness = Soundness()
         self._awaited: _Awaited | None = None
-        self._rejected: dict[RevisionCause, _Rejected] = {}  # by cause: re-optimising must not delay rerouting
+        self._rejected: dict[RevisionCause, Rejections] = {}  # by cause: re-optimising must not delay rerouting
         self._holders = Holders()
         self._topology: Topology | None = None  # of the nodes within reach: another one too when a node comes back
         self._room = True  # whether capacity may have been freed since the last re-optimisation; unknown at the start
@@ -76,7 +68,7 @@ class Revisions:
         flows = revisable_flows(view, offer)
         if not (flows.broken or flows.crowded):
             return math.inf
-        wait_s = self._rejected.get("link", _Rejected()).until - now
+        wait_s = self._rejected.get("link", Rejections()).until - now
         if wait_s > 0:
             return wait_s
         await self._propose("link", view.version, flows, reroute)
@@ -113,8 +105,8 @@ class Revisions:
         log.info("a revision was rejected", revision=answer.revision, reason=answer.reason)
         self.forget()
         if not answer.stale:
-            count = self._rejected.get(cause, _Rejected()).count + 1
-            self._rejected[cause] = _Rejected(count, self._clock() + backoff_s(count))
+            count = self._rejected.get(cause, Rejections()).count + 1
+            self._rejected[cause] = Rejections(count, self._clock() + backoff_s(count))
 
     def forget(self) -> None:
         """The proposal came to nothing, or the broker may have lost it: it is worked out again."""
