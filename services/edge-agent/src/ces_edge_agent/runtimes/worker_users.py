@@ -110,9 +110,10 @@ def choose(uids: range, name: str, taken: set[int], never: Set[int] = frozenset(
     name decides where it looks first, so that agents that know nothing of each other rarely choose the same. Raises
     Refused."""
     start = int(short_hash(name), 16) % len(uids)
-    allowed = [uid for place in range(start, start + len(uids)) if (uid := uids[place % len(uids)]) not in never]
-    if not allowed:
-        raise Refused(
-            f"all {len(uids)} users of CES_WORKER_UIDS own checkpoints of other jobs on this node: name more there"
-        )
-    return next((uid for uid in allowed if uid not in taken), allowed[0])
+    for unfit in ({*taken, *never}, never):
+        for place in range(start, start + len(uids)):
+            if (uid := uids[place % len(uids)]) not in unfit:
+                return uid
+    raise Refused(
+        f"all {len(uids)} users of CES_WORKER_UIDS own checkpoints of other jobs on this node: name more there"
+    )
