@@ -54,11 +54,14 @@ def holder(nodes: Sequence[str]) -> dict[str, Any]:
 
 
 def told(cluster: FaultCluster, holding: str) -> list[QueueEntry]:
-    """The queue once all wait in it and know for what."""
+    """The queue in the scheduler's own order, once all wait in it and know for what."""
     entries: list[QueueEntry] = []
 
     def all_told() -> bool:
-        entries[:] = cluster.client.queue()
+        remarks: list[str] = []
+        entries[:] = cluster.client.queue(on_remark=remarks.append)
+        if remarks:  # a scheduler that is slow to answer: the order is that of priority and age
+            return False
         return len(entries) == len(JOBS) and all(
             each.queue_status is not None and each.queue_status.held_by == [holding] for each in entries
         )
