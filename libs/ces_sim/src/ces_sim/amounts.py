@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ces_core.amounts.choice import Choice, lost_conflicts, no_choice
-from ces_core.amounts.rules import RULES, THRIFTY, decide
+from ces_core.amounts.choice import Choice, no_choice
+from ces_core.amounts.rules import RULES, decide
 from ces_core.amounts.settings import SLOTS, Setting
 from ces_core.amounts.speeds import Speeds, advance
 from ces_core.amounts.state import CPU, GPU, State, Tasks, World, new_state, new_world
@@ -169,17 +169,11 @@ def _round(
 ) -> int:  # fmt: skip
     """One round of a rule in every world that is not over. Adds to ``used`` (E, 2) and ``unfinished`` (E,) where a slot
     goes by; returns how many worlds are not over."""
-    odds, lost = np.ones(len(world.capacity)), np.zeros(len(world.capacity), dtype=np.bool_)
     going = 0
     for e in range(len(state.time)):
         if state.finished[e] == tasks.arrival.shape[1]:
             continue
         decide(rule, world, table, tasks.kind[e], state, e, chance[e], choice)
-        if rule == THRIFTY:
-            lost_conflicts(world, state, e, choice.slot[e], odds, chance[e, :, 0], lost)
-            for agent in range(len(lost)):
-                if lost[agent]:
-                    choice.slot[e, agent] = -1
         time = state.time[e]
         there = state.arrived[e] - state.finished[e]
         busy_cpus, busy_gpus = world.capacity.sum(axis=0) - state.free[e].sum(axis=0)

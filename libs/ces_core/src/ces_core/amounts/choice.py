@@ -40,6 +40,16 @@ def may_place(world: World, state: State, e: int, agent: int) -> bool:
 
 
 @compiled
+def taken(state: State, e: int, agent: int, task: int, choice: Choice) -> bool:
+    """Whether another agent has chosen the task."""
+    for other in range(len(choice.slot[e])):
+        slot = choice.slot[e, other]
+        if other != agent and slot >= 0 and state.pending[e, other, slot] == task:
+            return True
+    return False
+
+
+@compiled
 def allowed_amounts(world: World, state: State, e: int, agent: int, mask: BoolArray) -> None:
     """Sets ``mask`` (CPUs + 1, GPUs + 1): from the least amounts to what is free and may be given, and nothing at
     all."""
@@ -50,6 +60,12 @@ def allowed_amounts(world: World, state: State, e: int, agent: int, mask: BoolAr
     for cpus in range(world.least[CPU], most_cpus + 1):
         for gpus in range(world.least[GPU], most_gpus + 1):
             mask[cpus, gpus] = True
+
+
+@compiled
+def spare_places(world: World, free: IntArray) -> float:
+    """How often the least amounts fit into ``free`` (2,)."""
+    return min(free[CPU] / world.least[CPU], free[GPU] / world.least[GPU])
 
 
 @compiled
@@ -83,6 +99,4 @@ def lost_conflicts(
 @compiled
 def _claim(world: World, state: State, e: int, agent: int, odds: float) -> float:
     """The logarithm of the odds, up to what all competitors share."""
-    free = state.free[e, agent]
-    spare = min(free[CPU] / world.least[CPU], free[GPU] / world.least[GPU])
-    return math.log(max(odds, 1e-300)) + spare
+    return math.log(max(odds, 1e-300)) + spare_places(world, state.free[e, agent])

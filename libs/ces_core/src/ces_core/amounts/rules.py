@@ -7,7 +7,7 @@ description and the public runs of arXiv 2302.00571, not the systems that they a
 
 from __future__ import annotations
 
-from ces_core.amounts.choice import Choice, may_place
+from ces_core.amounts.choice import Choice, may_place, taken
 from ces_core.amounts.dealing import deal_by_gain, deal_by_service
 from ces_core.amounts.settings import SLOTS
 from ces_core.amounts.state import CPU, GPU, State, World
@@ -29,13 +29,16 @@ def decide(
     """Sets what the agents of world ``e`` choose.
 
     ``table``: see :func:`ces_core.amounts.thrift.lengths`. ``kinds`` (N,): each task's kind. ``chance`` (A, 2): numbers
-    between 0 and 1 that random rules decide by. No task is chosen twice, save by ``thrifty``, whose conflicts are to be
-    resolved. Optimus and Tiresias also change the amounts of running tasks, and what is free.
+    between 0 and 1 that random rules decide by. No task is chosen twice. Optimus and Tiresias also change the amounts of
+    running tasks, and what is free.
     """
     agents = len(world.capacity)
     for agent in range(agents):
         choice.slot[e, agent] = -1
         choice.cpus[e, agent] = choice.gpus[e, agent] = 0
+    if rule == THRIFTY:
+        thrifty(world, table, kinds, state, e, choice)
+        return
     for agent in range(agents):
         if rule == OPTIMUS or rule == TIRESIAS:
             slot = first_untaken(world, state, e, agent, choice)
@@ -44,8 +47,6 @@ def decide(
                 deal_by_gain(world, kinds, state, e, agent, choice)
             else:
                 deal_by_service(world, state, e, agent, choice)
-        elif rule == THRIFTY:
-            thrifty(world, table, kinds, state, e, agent, choice)
         else:
             _by_chance(rule, world, state, e, agent, chance[agent], choice)
 
@@ -62,16 +63,6 @@ def first_untaken(world: World, state: State, e: int, agent: int, choice: Choice
         if task >= 0 and not taken(state, e, agent, task, choice):
             return slot
     return -1
-
-
-@compiled
-def taken(state: State, e: int, agent: int, task: int, choice: Choice) -> bool:
-    """Whether an agent before this one has chosen the task."""
-    for other in range(agent):
-        slot = choice.slot[e, other]
-        if slot >= 0 and state.pending[e, other, slot] == task:
-            return True
-    return False
 
 
 @compiled

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ces_core.amounts.choice import Choice, may_place
+from ces_core.amounts.choice import Choice, may_place, spare_places, taken
 from ces_core.amounts.settings import SLOTS
 from ces_core.amounts.speeds import Speeds, advance
 from ces_core.amounts.state import CPU, GPU, State, World
@@ -20,7 +20,7 @@ from ces_core.model.topology import IntArray
 
 LONGEST = 1000.0
 """Slots that a task takes which never ends."""
-PATIENCE = 2.0
+PATIENCE = 4.0
 """Slots that a task may wait for more to become free."""
 WEIGHT = 1.0
 """How much others that wait count."""
@@ -40,10 +40,20 @@ def lengths(table: Speeds) -> FloatArray:
 
 
 @compiled
-def thrifty(
+def thrifty(world: World, table: FloatArray, kinds: IntArray, state: State, e: int, choice: Choice) -> None:
+    """Sets what the agents of world ``e`` choose: the one with most places free first, each of what is left."""
+    agents = len(world.capacity)
+    spare = np.empty(agents)
+    for agent in range(agents):
+        spare[agent] = -spare_places(world, state.free[e, agent])
+    for agent in np.argsort(spare, kind="mergesort"):
+        _choose(world, table, kinds, state, e, agent, choice)
+
+
+@compiled
+def _choose(
     world: World, table: FloatArray, kinds: IntArray, state: State, e: int, agent: int, choice: Choice
 ) -> None:
-    """Sets what the agent chooses, whatever others choose."""
     if not may_place(world, state, e, agent):
         return
     others = state.queued[e, agent] - 1.0
@@ -53,7 +63,7 @@ def thrifty(
     best = np.inf
     for slot in range(SLOTS):
         task = state.pending[e, agent, slot]
-        if task < 0:
+        if task < 0 or taken(state, e, agent, task, choice):
             continue
         cost, cpus, gpus = cheapest(world, table, kinds[task], agent, state.free[e, agent], waiting)
         ideal, _, _ = cheapest(world, table, kinds[task], agent, world.capacity[agent], waiting)
