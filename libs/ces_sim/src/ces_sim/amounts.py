@@ -59,8 +59,8 @@ def begin(world: World, tasks: Tasks, state: State, e: int) -> None:
 @compiled
 def _arrive(tasks: Tasks, state: State, e: int) -> None:
     """A task goes to a free slot of each cluster that sees it, or else to the end of its queue."""
-    count, agents = tasks.arrival.shape[1], state.pending.shape[1]
-    while state.arrived[e] < count and tasks.arrival[e, state.arrived[e]] == state.time[e]:
+    total, agents = tasks.arrival.shape[1], state.pending.shape[1]
+    while state.arrived[e] < total and tasks.arrival[e, state.arrived[e]] == state.time[e]:
         task = state.arrived[e]
         for agent in range(agents):
             if not tasks.visible[e, task, agent]:
@@ -147,19 +147,31 @@ def _progress(world: World, tasks: Tasks, state: State, e: int, task: int) -> No
 
 
 @compiled
-def carry_out(world: World, tasks: Tasks, state: State, e: int, choice: Choice) -> bool:
-    """Places what was chosen in world ``e``. Where nobody placed anything, or an agent may place one task in a slot, a slot
-    goes by. Returns whether one did."""
+def place_chosen(state: State, e: int, choice: Choice) -> bool:
+    """Places what was chosen in world ``e``. Returns whether that was anything."""
     placed = False
-    for agent in range(len(world.capacity)):
+    for agent in range(len(choice.slot[e])):
         slot = choice.slot[e, agent]
         if slot >= 0 and choice.cpus[e, agent] + choice.gpus[e, agent] > 0:
             place(state, e, agent, slot, choice.cpus[e, agent], choice.gpus[e, agent])
             placed = True
-    if placed and not world.one_task[0]:
-        return False
-    walk(world, tasks, state, e)
-    return True
+    return placed
+
+
+@compiled
+def slot_ends(world: World, placed: bool) -> bool:
+    """Whether a slot goes by after a round: nobody placed anything, or each may place one task in a slot."""
+    return not placed or world.one_task[0]
+
+
+@compiled
+def count(world: World, state: State, e: int, used: FloatArray, unfinished: FloatArray) -> None:
+    """Adds what is in use in world ``e``, and how many of its tasks are unfinished, to ``used`` (E, 2) and
+    ``unfinished`` (E,)."""
+    for agent in range(len(world.capacity)):
+        for r in range(2):
+            used[e, r] += world.capacity[agent, r] - state.free[e, agent, r]
+    unfinished[e] += state.arrived[e] - state.finished[e]
 
 
 @compiled
@@ -174,14 +186,9 @@ def _round(
         if state.finished[e] == tasks.arrival.shape[1]:
             continue
         decide(rule, world, table, tasks.kind[e], state, e, chance[e], choice)
-        time = state.time[e]
-        there = state.arrived[e] - state.finished[e]
-        busy_cpus, busy_gpus = world.capacity.sum(axis=0) - state.free[e].sum(axis=0)
-        carry_out(world, tasks, state, e, choice)
-        if state.time[e] > time:
-            used[e, CPU] += busy_cpus
-            used[e, GPU] += busy_gpus
-            unfinished[e] += there
+        if slot_ends(world, place_chosen(state, e, choice)):
+            count(world, state, e, used, unfinished)
+            walk(world, tasks, state, e)
         going += state.finished[e] < tasks.arrival.shape[1]
     return going
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ces_core.model.problem import FloatArray
-from ces_rl.algorithms.base import SeededRun
+from ces_rl.algorithms.base import RefusedError, SeededRun
 from ces_rl.envs.base import Environment, Judged, NumbersEnv, Objective, PolicyEnv, play_greedy
 from ces_sim.rounds import derived_seed
 
@@ -33,6 +33,8 @@ class NumbersRun(SeededRun, ABC):
         self.found: list[FloatArray] = []
         self.problem: NumbersEnv | _PolicyNumbers
         if isinstance(env, PolicyEnv):
+            if env.team:
+                raise RefusedError("several agents act in it at once: use mappo")
             self.problem = _PolicyNumbers(env, seed)
         else:
             assert isinstance(env, NumbersEnv)

@@ -15,17 +15,25 @@ Pair = tuple[float, float]
 """A setting in the first update and in the last; it changes linearly over the run."""
 
 
+TEAM = "several agents act in it at once: use mappo"
+ONE_AGENT = "one agent acts in it: use ppo"
+
+
 class PolicyRun(SeededRun):
     """The part of a run that does not depend on how the network learns."""
 
     needs_torch: ClassVar[bool] = True
     use_instead: ClassVar[str]
     """What is said of an environment without decisions."""
+    team: ClassVar[bool] = False
+    """Whether it learns what several agents do at once, or what one does."""
 
     def __init__(self, env: Environment, settings: Any, seed: int, episodes: int) -> None:
         """``episodes`` are played side by side. Raises RefusedError."""
         if not isinstance(env, PolicyEnv):
             raise RefusedError(self.use_instead)
+        if env.team != self.team:
+            raise RefusedError(ONE_AGENT if self.team else TEAM)
         super().__init__(env, settings, seed)
         self.env: PolicyEnv = env
         torch.manual_seed(seed)

@@ -67,10 +67,10 @@ class Batch:
 
     observations: tuple[Rows, ...]  # (N, ...) each
     mask: Rows  # (N, actions)
-    actions: IntArray
-    log_prob: Rows  # (N,)
-    values: Rows  # (N,)
-    rewards: Rows  # (N,)
+    actions: IntArray  # (N, ...)
+    log_prob: Rows  # (N,), or (N, A) for A agents that act at once
+    values: Rows  # likewise
+    rewards: Rows  # likewise
     slot: IntArray
     turn: IntArray
 
@@ -117,22 +117,47 @@ class Ppo(PolicyRun):
         while vector.running.any():
             rows = np.flatnonzero(vector.running)
             observations, mask = vector.observe(rows), vector.mask[rows]
-            with torch.no_grad():
-                scores, values = self.policy(*(torch.from_numpy(part) for part in observations))
-                log_probs = torch.log_softmax(scores / temperature, -1).numpy()
-            noise = self.rng.gumbel(size=log_probs.shape)
-            chosen = np.argmax(np.where(mask, log_probs + noise, -np.inf), axis=1)
-            actions = np.zeros(vector.slots, dtype=np.int64)
+            chosen, log_prob, values = self.act(rows, observations, mask, temperature)
+            actions = np.zeros((vector.slots, *chosen.shape[1:]), dtype=np.int64)
             actions[rows] = chosen
             rewards = vector.step(actions)[rows]
-            log_prob = log_probs[np.arange(len(rows)), chosen]
             turns = np.full(len(rows), turn)
-            parts.append((*observations, mask, chosen, log_prob, values.numpy(), rewards, rows, turns))
+            parts.append((*observations, mask, chosen, log_prob, values, rewards, rows, turns))
             turn += 1
         if not parts:
             raise ValueError("no episode has a first action: every problem fails at once")
         columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
         return Batch(tuple(columns[:-7]), *columns[-7:])
+
+    def act(
+        self, rows: IntArray, observations: tuple[Rows, ...], mask: Rows, temperature: float
+    ) -> tuple[IntArray, Rows, Rows]:
+        """Draws actions for the slots ``rows``. Returns them, the logarithms of their probabilities, and the values."""
+        with torch.no_grad():
+            scores, values = self.policy(*(torch.from_numpy(part) for part in observations))
+            log_probs = torch.log_softmax(scores / temperature, -1).numpy()
+        noise = self.rng.gumbel(size=log_probs.shape)
+        chosen = np.argmax(np.where(mask, log_probs + noise, -np.inf), axis=1)
+        return chosen, log_probs[np.arange(len(rows)), chosen], values.numpy()
+
+    def judge(
+        self, observations: tuple[torch.Tensor, ...], mask: torch.Tensor, actions: torch.Tensor, temperature: float
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """What the policy now thinks of ``actions``: the logarithms of their probabilities, the entropies of what could have
+        been drawn, the values, and a loss beside those of PPO, if any."""
+        scores, values = self.policy(*observations)
+        log_probs = torch.log_softmax(scores / temperature, -1)
+        log_prob = log_probs.gather(1, actions[:, None]).squeeze(1)
+        return log_prob, -(log_probs.exp() * log_probs * mask).sum(-1), values, None
+
+    def mean(self, numbers: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Over all decisions, given their ``mask``."""
+        return numbers.mean()
+
+    def normalised(self, advantages: Rows, mask: Rows) -> Rows:
+        """With mean 0 and deviation 1 over all decisions."""
+        normal: Rows = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        return normal
 
     def group_relative(self, score: Rows, success: Rows) -> Rows:
         """(slots,) how much better each episode went than its group, in deviations."""
@@ -148,8 +173,9 @@ class Ppo(PolicyRun):
     def advantages(self, batch: Batch) -> tuple[Rows, Rows]:
         """Generalised advantage estimates (N,) (eqs 4-34, 4-35) and the returns (N,) that values should have been."""
         settings = self.settings
-        advantages = np.zeros(len(batch.actions), dtype=np.float32)
-        next_value, next_advantage = np.zeros((2, int(batch.slot.max()) + 1), dtype=np.float32)
+        advantages = np.zeros(batch.values.shape, dtype=np.float32)
+        slots = int(batch.slot.max()) + 1
+        next_value, next_advantage = np.zeros((2, slots, *batch.values.shape[1:]), dtype=np.float32)
         for turn in range(int(batch.turn.max()), -1, -1):
             rows = np.flatnonzero(batch.turn == turn)
             slot = batch.slot[rows]
@@ -160,7 +186,7 @@ class Ppo(PolicyRun):
 
     def _learn(self, batch: Batch, advantages: Rows, returns: Rows, temperature: float) -> dict[str, float]:
         settings, clip = self.settings, self.settings.clip_coef
-        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        advantages = self.normalised(advantages, batch.mask)
         observations = [torch.from_numpy(column) for column in batch.observations]
         columns = (batch.mask, batch.actions, batch.log_prob, batch.values, advantages, returns)
         b_mask, b_actions, b_log_prob, b_values, b_advantages, b_returns = map(torch.from_numpy, columns)
@@ -169,20 +195,23 @@ class Ppo(PolicyRun):
             order = self.rng.permutation(len(batch.actions))
             for first in range(0, len(order), settings.minibatch_size):
                 rows = torch.from_numpy(order[first : first + settings.minibatch_size])
-                scores, values = self.policy(*(column[rows] for column in observations))
-                log_probs = torch.log_softmax(scores / temperature, -1)
-                ratio = torch.exp(log_probs.gather(1, b_actions[rows, None]).squeeze(1) - b_log_prob[rows])
+                mask = b_mask[rows]
+                log_prob, entropies, values, other = self.judge(
+                    tuple(column[rows] for column in observations), mask, b_actions[rows], temperature
+                )
+                ratio = torch.exp(log_prob - b_log_prob[rows])
                 clipped = ratio.clamp(1.0 - clip, 1.0 + clip)
-                policy_loss = -torch.min(ratio * b_advantages[rows], clipped * b_advantages[rows]).mean()
+                gains = torch.min(ratio * b_advantages[rows], clipped * b_advantages[rows])
+                policy_loss = -self.mean(gains, mask)
                 near = b_values[rows] + (values - b_values[rows]).clamp(-clip, clip)
                 worse = torch.max((values - b_returns[rows]) ** 2, (near - b_returns[rows]) ** 2)
                 value_loss = 0.5 * worse.mean()
-                entropy = -(log_probs.exp() * log_probs * b_mask[rows]).sum(-1).mean()
+                entropy = self.mean(entropies, mask)
                 loss = settings.vf_coef * value_loss + policy_loss - self.ent_coef * entropy
-                self.descend(loss)
+                self.descend(loss if other is None else loss + other)
                 with torch.no_grad():
-                    approx_kl = (ratio - 1.0 - torch.log(ratio)).mean()
-                    clip_fraction = ((ratio - 1.0).abs() > clip).float().mean()
+                    approx_kl = self.mean(ratio - 1.0 - torch.log(ratio), mask)
+                    clip_fraction = self.mean(((ratio - 1.0).abs() > clip).float(), mask)
                 sums += [part.item() for part in (policy_loss, value_loss, entropy, approx_kl, clip_fraction)]
                 count += 1
         names = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")

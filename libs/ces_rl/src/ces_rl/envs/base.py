@@ -63,6 +63,32 @@ class VectorEnv(Protocol):
     def restore(self, state: Sequence[int]) -> None: ...
 
 
+class TeamVector(VectorEnv, Protocol):
+    """Episodes in which A agents act at once. Actions are (slots, A, 3): which task an agent chooses, what it gives it, and
+    1 where another agent gets the task, else 0; rewards are (slots, A)."""
+
+    @property
+    def mask(self) -> BoolArray:
+        """(slots, A) which agents have anything to choose; the actions of others count for nothing."""
+
+    def losers(self, rows: IntArray, chosen: IntArray, odds: FloatArray, chance: FloatArray) -> BoolArray:
+        """(rows, A) who does not get the task that it chose: ``chosen`` (rows, A), with the probabilities ``odds`` (rows,
+        A); of equals the one with more ``chance`` (rows, A) gets it."""
+
+    def advice(self, rows: IntArray) -> IntArray:
+        """(rows, A, 2) what a rule would choose and give in these slots; anything where the mask is False."""
+
+
+class TeamPolicy(Protocol):
+    """A network that several agents share: tasks first, and then amounts for the chosen one."""
+
+    def forward(self, *observation: Any) -> tuple[Any, Any, Any]:
+        """(B, A, tasks) logits, what :meth:`amounts` needs, and (B, A) values."""
+
+    def amounts(self, known: Any, chosen: Any) -> Any:
+        """(B, A, amounts) logits for the tasks ``chosen`` (B, A)."""
+
+
 class Expert(Protocol):
     """Judges what an action costs in the end."""
 
@@ -124,6 +150,8 @@ class PolicyEnv(Environment):
     observations."""
 
     file = "policy.onnx"
+    team: ClassVar[bool] = False
+    """Whether several agents act at once: its vectors are a :class:`TeamVector`, its network is a :class:`TeamPolicy`."""
     inputs: ClassVar[tuple[str, ...]] = ("observation", "mask")
     """Names of the observations in the shipped file."""
     axes: ClassVar[Mapping[str, Mapping[int, str]]] = {}
