@@ -1,5 +1,5 @@
-"""The slotted world of :mod:`ces_core.amounts`: tasks arrive, agents choose in rounds until nobody places anything, and a
-slot goes by (arXiv 2302.00571)."""
+"""The slotted world of :mod:`ces_core.amounts`: tasks arrive, agents choose in rounds until nobody places anything,
+and a slot goes by (arXiv 2302.00571)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ces_core.amounts.choice import Choice, no_choice
+from ces_core.amounts.features import kinds_of, new_seen, observe
+from ces_core.amounts.policy import Ask, choose
 from ces_core.amounts.rules import RULES, decide
 from ces_core.amounts.settings import SLOTS, Setting
 from ces_core.amounts.speeds import Speeds, advance
-from ces_core.amounts.state import CPU, GPU, State, Tasks, World, new_state, new_world
+from ces_core.amounts.state import CPU, GPU, State, Tasks, World, most_running, new_state, new_world
 from ces_core.amounts.thrift import lengths
 from ces_core.compiled.jit import compiled
 from ces_core.model.problem import BoolArray, FloatArray
@@ -22,8 +24,8 @@ LONGEST = 20_000
 
 
 def draw_tasks(setting: Setting, seeds: IntArray) -> Tasks:
-    """What arrives in one world for each seed: a Poisson number of tasks in every slot until all have arrived, of any kind
-    with equal odds, each visible to 1 to A clusters, any number and any of them with equal odds."""
+    """What arrives in one world for each seed: a Poisson number of tasks in every slot until all have arrived, of any
+    kind with equal odds, each visible to 1 to A clusters, any number and any of them with equal odds."""
     drawn = [_drawn(setting, int(seed)) for seed in seeds]
     return Tasks(*(np.stack(column) for column in zip(*drawn, strict=True)))
 
@@ -175,22 +177,22 @@ def count(world: World, state: State, e: int, used: FloatArray, unfinished: Floa
 
 
 @compiled
-def _round(
-    rule: int, world: World, table: FloatArray, tasks: Tasks, state: State, chance: FloatArray, choice: Choice,
-    used: FloatArray, unfinished: FloatArray,
-) -> int:  # fmt: skip
-    """One round of a rule in every world that is not over. Adds to ``used`` (E, 2) and ``unfinished`` (E,) where a slot
-    goes by; returns how many worlds are not over."""
-    going = 0
+def _decide_all(
+    rule: int, world: World, table: FloatArray, tasks: Tasks, state: State, chance: FloatArray, choice: Choice
+) -> None:
     for e in range(len(state.time)):
-        if state.finished[e] == tasks.arrival.shape[1]:
-            continue
-        decide(rule, world, table, tasks.kind[e], state, e, chance[e], choice)
-        if slot_ends(world, place_chosen(state, e, choice)):
+        if state.finished[e] < tasks.arrival.shape[1]:
+            decide(rule, world, table, tasks.kind[e], state, e, chance[e], choice)
+
+
+@compiled
+def _end_round(
+    world: World, tasks: Tasks, state: State, choice: Choice, used: FloatArray, unfinished: FloatArray
+) -> None:
+    for e in range(len(state.time)):
+        if state.finished[e] < tasks.arrival.shape[1] and slot_ends(world, place_chosen(state, e, choice)):
             count(world, state, e, used, unfinished)
             walk(world, tasks, state, e)
-        going += state.finished[e] < tasks.arrival.shape[1]
-    return going
 
 
 class Outcome(NamedTuple):
@@ -208,22 +210,61 @@ class Outcome(NamedTuple):
         return found
 
 
+class Worlds:
+    """One world for each seed, at its first slot. Worlds of equal seeds have equal tasks, whoever decides."""
+
+    def __init__(self, setting: Setting, table: Speeds, seeds: IntArray, *, swapped: bool = True) -> None:
+        self.setting, self.world = setting, new_world(setting, table, swapped=swapped)
+        self.tasks = draw_tasks(setting, seeds)
+        self.state = new_state(self.world, len(seeds), setting.tasks)
+        self.choice = no_choice(len(seeds), len(self.world.capacity))
+        self.used, self.unfinished = np.zeros((len(seeds), 2)), np.zeros(len(seeds))
+        for e in range(len(seeds)):
+            begin(self.world, self.tasks, self.state, e)
+
+    @property
+    def going(self) -> BoolArray:
+        """(E,) which are not over. Raises ValueError where one takes too long."""
+        if self.state.time.max() > LONGEST:
+            raise ValueError(f"some task of {self.setting.name} is never placed")
+        going: BoolArray = self.state.finished < self.setting.tasks
+        return going
+
+    def carry_out(self) -> None:
+        """Ends the round: what was chosen is placed, and slots go by."""
+        _end_round(self.world, self.tasks, self.state, self.choice, self.used, self.unfinished)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Of worlds that are over."""
+        return outcome(self.world, self.state, self.used, self.unfinished)
+
+
 def play(setting: Setting, table: Speeds, rule: str, seeds: IntArray, *, swapped: bool = True) -> Outcome:
-    """Runs a rule of :mod:`ces_core.amounts.rules` to the end, in one world for each seed. Worlds of equal seeds have equal
-    tasks. Raises ValueError where it takes too long."""
-    world, tasks = new_world(setting, table, swapped=swapped), draw_tasks(setting, seeds)
-    state, choice = new_state(world, len(seeds), setting.tasks), no_choice(len(seeds), len(world.capacity))
-    for e in range(len(seeds)):
-        begin(world, tasks, state, e)
+    """Runs a rule of :mod:`ces_core.amounts.rules` to the end, in one world for each seed. ``swapped``: as for
+    :func:`ces_core.amounts.speeds.fits`."""
+    worlds = Worlds(setting, table, seeds, swapped=swapped)
     rng, ends = np.random.default_rng([*seeds, 2]), lengths(table)
-    used, unfinished = np.zeros((len(seeds), 2)), np.zeros(len(seeds))
-    going = len(seeds)
-    while going:
-        chance = rng.random((len(seeds), len(world.capacity), 2))
-        going = _round(RULES[rule], world, ends, tasks, state, chance, choice, used, unfinished)
-        if state.time.max() > LONGEST:
-            raise ValueError(f"{rule} does not come to an end in {setting.name}")
-    return outcome(world, state, used, unfinished)
+    while worlds.going.any():
+        chance = rng.random((len(seeds), len(worlds.world.capacity), 2))
+        _decide_all(RULES[rule], worlds.world, ends, worlds.tasks, worlds.state, chance, worlds.choice)
+        worlds.carry_out()
+    return worlds.outcome
+
+
+def play_policy(
+    setting: Setting, table: Speeds, ask: Ask, seeds: IntArray, rng: np.random.Generator | None = None
+) -> Outcome:
+    """The same for a learned policy: always the likeliest task and amounts, or drawn ones where ``rng`` is given."""
+    worlds, kinds = Worlds(setting, table, seeds), kinds_of(setting)
+    world = worlds.world
+    while (going := worlds.going).any():
+        rows = np.flatnonzero(going)
+        seen = new_seen(len(rows), len(world.capacity), most_running(world))
+        observe(world, worlds.tasks, kinds, worlds.state, rows, seen)
+        choose(ask, world, worlds.state, rows, seen, worlds.choice, rng)
+        worlds.carry_out()
+    return worlds.outcome
 
 
 def outcome(world: World, state: State, used: FloatArray, unfinished: FloatArray) -> Outcome:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ces_core.amounts.settings import SLOTS
 from ces_core.amounts.state import CPU, GPU, State, World
 from ces_core.compiled.jit import compiled
 from ces_core.model.problem import BoolArray, FloatArray
@@ -33,10 +32,7 @@ def may_place(world: World, state: State, e: int, agent: int) -> bool:
     """Whether an agent has a task pending and the least amounts free."""
     if state.free[e, agent, CPU] < world.least[CPU] or state.free[e, agent, GPU] < world.least[GPU]:
         return False
-    for slot in range(SLOTS):
-        if state.pending[e, agent, slot] >= 0:
-            return True
-    return False
+    return bool((state.pending[e, agent] >= 0).any())
 
 
 @compiled
@@ -65,7 +61,7 @@ def allowed_amounts(world: World, state: State, e: int, agent: int, mask: BoolAr
 @compiled
 def spare_places(world: World, free: IntArray) -> float:
     """How often the least amounts fit into ``free`` (2,)."""
-    return min(free[CPU] / world.least[CPU], free[GPU] / world.least[GPU])
+    return float(min(free[CPU] / world.least[CPU], free[GPU] / world.least[GPU]))
 
 
 @compiled
@@ -75,8 +71,8 @@ def lost_conflicts(
     """Sets ``lost`` (A,) for agents whose task goes to another that chose it in the same round.
 
     By Bayes' rule, a task goes to agent a with the odds p(a chooses it) * p(a): the first factor is ``odds`` (A,), the
-    second a softmax, over those that chose it, of min over the resources of free / least (arXiv 2302.00571). The likeliest
-    gets it; of equals the one with the larger ``chance`` (A,).
+    second a softmax, over those that chose it, of min over the resources of free / least (arXiv 2302.00571). The
+    likeliest gets it; of equals the one with the larger ``chance`` (A,).
     """
     agents = len(slot)
     lost[:] = False

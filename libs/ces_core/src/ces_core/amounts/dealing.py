@@ -40,9 +40,7 @@ def deal_by_gain(world: World, kinds: IntArray, state: State, e: int, agent: int
 
 
 @compiled
-def _gains(
-    world: World, kinds: IntArray, state: State, e: int, task: int, given: IntArray, gains: FloatArray
-) -> None:
+def _gains(world: World, kinds: IntArray, state: State, e: int, task: int, given: IntArray, gains: FloatArray) -> None:
     """Sets ``gains`` (2,): what one more CPU, or one more GPU, is believed to save."""
     fit, rest = world.fit[kinds[task]], 1.0 - state.progress[e, task]
     now = rest / believed(fit, given[CPU], given[GPU])
@@ -121,9 +119,7 @@ def _tasks(state: State, e: int, agent: int, choice: Choice) -> IntArray:
 
 
 @compiled
-def _hand_out(
-    world: World, state: State, e: int, agent: int, choice: Choice, tasks: IntArray, given: IntArray
-) -> None:
+def _hand_out(world: World, state: State, e: int, agent: int, choice: Choice, tasks: IntArray, given: IntArray) -> None:
     """Running tasks have their amounts from now on; those of the chosen one become part of the choice."""
     runs = state.runs[e, agent]
     state.free[e, agent] = world.capacity[agent]

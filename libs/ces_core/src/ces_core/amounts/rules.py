@@ -24,13 +24,14 @@ PUBLISHED = {"optimus": "Optimus", "tiresias": "Tiresias", "random": "Random", "
 
 @compiled
 def decide(
-    rule: int, world: World, table: FloatArray, kinds: IntArray, state: State, e: int, chance: FloatArray, choice: Choice
-) -> None:
+    rule: int, world: World, table: FloatArray, kinds: IntArray, state: State, e: int, chance: FloatArray,
+    choice: Choice,
+) -> None:  # fmt: skip
     """Sets what the agents of world ``e`` choose.
 
-    ``table``: see :func:`ces_core.amounts.thrift.lengths`. ``kinds`` (N,): each task's kind. ``chance`` (A, 2): numbers
-    between 0 and 1 that random rules decide by. No task is chosen twice. Optimus and Tiresias also change the amounts of
-    running tasks, and what is free.
+    ``table``: see :func:`ces_core.amounts.thrift.lengths`. ``kinds`` (N,): each task's kind. ``chance`` (A, 2):
+    numbers between 0 and 1 that random rules decide by. No task is chosen twice. Optimus and Tiresias also change the
+    amounts of running tasks, and what is free.
     """
     agents = len(world.capacity)
     for agent in range(agents):
@@ -40,7 +41,7 @@ def decide(
         thrifty(world, table, kinds, state, e, choice)
         return
     for agent in range(agents):
-        if rule == OPTIMUS or rule == TIRESIAS:
+        if rule in (OPTIMUS, TIRESIAS):
             slot = first_untaken(world, state, e, agent, choice)
             choice.slot[e, agent] = slot
             if rule == OPTIMUS:
@@ -66,11 +67,9 @@ def first_untaken(world: World, state: State, e: int, agent: int, choice: Choice
 
 
 @compiled
-def _by_chance(
-    rule: int, world: World, state: State, e: int, agent: int, chance: FloatArray, choice: Choice
-) -> None:
-    """Any pending task, and any amounts that may be chosen (waiting is one of them) or the least; an agent whose task an
-    earlier one has chosen does nothing."""
+def _by_chance(rule: int, world: World, state: State, e: int, agent: int, chance: FloatArray, choice: Choice) -> None:
+    """Any pending task, and any amounts that may be chosen (waiting is one of them) or the least; an agent whose task
+    an earlier one has chosen does nothing."""
     count = 0
     for slot in range(SLOTS):
         count += state.pending[e, agent, slot] >= 0

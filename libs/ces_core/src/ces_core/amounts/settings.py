@@ -17,10 +17,11 @@ class Setting:
     """Edge clusters, each decided by one agent, and the tasks that arrive.
 
     ``capacity``: CPUs and GPUs of each cluster. ``most``, ``least``: CPUs and GPUs that one task may and must get.
-    ``arrivals``: mean number of tasks in a slot (Poisson). ``tasks``: how many arrive in all. ``kept``: the factor on a
-    task's progress in a slot that begins with changed amounts. ``measured``: speeds come from measured profiles.
-    ``one_task``: an agent places at most one task in a slot. ``elastic``: Tiresias gives more than the least GPUs. The last two
-    are what the published runs show: where the amounts in use grow by one task a slot, and where by one GPU a task.
+    ``arrivals``: mean number of tasks in a slot (Poisson). ``tasks``: how many arrive in all. ``kept``: the factor on
+    a task's progress in a slot that begins with changed amounts. ``measured``: speeds come from measured profiles.
+    ``one_task``: an agent places at most one task in a slot. ``elastic``: Tiresias gives more than the least GPUs. The
+    last two are what the published runs show: where the amounts in use grow by one task a slot, and where by one GPU a
+    task.
     """
 
     name: str

@@ -59,7 +59,7 @@ def advance(steady: float, bending: float, progress: float) -> float:
 def believed(fit: FloatArray, cpus: float, gpus: float) -> float:
     """Optimus's speed of a task with these amounts, by the five numbers of a fit: CPUs stand for its parameter servers,
     GPUs for its workers (Peng et al., EuroSys 2018, eq. 3)."""
-    return 1.0 / (fit[0] / gpus + fit[1] + fit[2] * gpus / cpus + fit[3] * gpus + fit[4] * cpus)
+    return float(1.0 / (fit[0] / gpus + fit[1] + fit[2] * gpus / cpus + fit[3] * gpus + fit[4] * cpus))
 
 
 def fits(table: Speeds, *, swapped: bool) -> FloatArray:

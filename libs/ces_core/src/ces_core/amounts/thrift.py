@@ -1,9 +1,9 @@
 """A rule of CES's own, ``thrifty``: what a learned policy is taught at first, and has to beat.
 
 An agent weighs for each pending task and all amounts how long the task takes against how long it keeps others from the
-cluster: slots * (1 + waiting * share), where ``waiting`` counts its other pending and queued tasks and ``share`` is the larger
-share of the cluster's CPUs and GPUs. It takes the task that costs least, unless the same task would be done sooner by
-waiting for more to become free.
+cluster: slots * (1 + waiting * share), where ``waiting`` counts its other pending and queued tasks and ``share`` is
+the larger share of the cluster's CPUs and GPUs. It takes the task that costs least, unless the same task would be done
+sooner by waiting for more to become free.
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ def thrifty(world: World, table: FloatArray, kinds: IntArray, state: State, e: i
 
 
 @compiled
-def _choose(
-    world: World, table: FloatArray, kinds: IntArray, state: State, e: int, agent: int, choice: Choice
-) -> None:
+def _choose(world: World, table: FloatArray, kinds: IntArray, state: State, e: int, agent: int, choice: Choice) -> None:
     if not may_place(world, state, e, agent):
         return
     others = state.queued[e, agent] - 1.0

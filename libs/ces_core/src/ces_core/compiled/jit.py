@@ -38,7 +38,7 @@ else:
     OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
     PACKAGE = Path(__file__).parents[1]
-    LAYERS = ("compiled", "network", "placement", "exact", "search", "learned")
+    LAYERS = ("compiled", "network", "placement", "exact", "search", "learned", "amounts")
     """Folders with compiled code, each of which may call those before it; other packages may call all of them."""
 
     @functools.cache

@@ -1,14 +1,15 @@
 """Multi-agent PPO: one network for all agents of a team, each with values, advantages and probabilities of its own.
 
-An agent draws a task and then amounts for it, p(task) p(amounts | task). Of an agent whose task goes to another, the second
-factor does not count (arXiv 2302.00571). At first the agents are drawn to what a rule advises, by a cross-entropy whose
-weight falls to 0 ("kickstarting", Schmitt et al., arXiv 1803.03835); everything else is :mod:`ces_rl.algorithms.ppo`.
+An agent draws a task and then amounts for it, p(task) p(amounts | task). Of an agent whose task goes to another, the
+second factor does not count (arXiv 2302.00571). At first the agents are drawn to what a rule advises, by a
+cross-entropy whose weight falls to 0 ("kickstarting", Schmitt et al., arXiv 1803.03835); everything else is
+:mod:`ces_rl.algorithms.ppo`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -30,7 +31,7 @@ class MappoSettings(PpoSettings):
     """As those of PPO."""
 
     advice: Annotated[
-        Pair, Field(description="weight of the cross-entropy to the rule's advice, at first and at the end of its share")
+        Pair, Field(description="weight of the cross-entropy to the rule's advice, at first and after its share")
     ] = (1.0, 0.0)
     advice_share: Annotated[
         float, Field(ge=0, le=1, description="share of the updates in which the weight falls; afterwards it is 0")
@@ -44,6 +45,7 @@ class Mappo(Ppo):
     team = True
     settings: MappoSettings
     vector: TeamVector
+    policy: Any  # a TeamPolicy and a network
 
     def __init__(self, env: Environment, settings: MappoSettings, seed: int) -> None:
         if settings.group > 1:

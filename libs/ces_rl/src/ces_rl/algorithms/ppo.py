@@ -143,8 +143,8 @@ class Ppo(PolicyRun):
     def judge(
         self, observations: tuple[torch.Tensor, ...], mask: torch.Tensor, actions: torch.Tensor, temperature: float
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor | None]:
-        """What the policy now thinks of ``actions``: the logarithms of their probabilities, the entropies of what could have
-        been drawn, the values, and a loss beside those of PPO, if any."""
+        """What the policy now thinks of ``actions``: the logarithms of their probabilities, the entropies of what
+        could have been drawn, the values, and a loss beside those of PPO, if any."""
         scores, values = self.policy(*observations)
         log_probs = torch.log_softmax(scores / temperature, -1)
         log_prob = log_probs.gather(1, actions[:, None]).squeeze(1)

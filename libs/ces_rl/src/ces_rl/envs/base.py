@@ -64,16 +64,16 @@ class VectorEnv(Protocol):
 
 
 class TeamVector(VectorEnv, Protocol):
-    """Episodes in which A agents act at once. Actions are (slots, A, 3): which task an agent chooses, what it gives it, and
-    1 where another agent gets the task, else 0; rewards are (slots, A)."""
+    """Episodes in which A agents act at once. Actions are (slots, A, 3): which task an agent chooses, what it gives
+    it, and 1 where another agent gets the task, else 0; rewards are (slots, A)."""
 
     @property
     def mask(self) -> BoolArray:
         """(slots, A) which agents have anything to choose; the actions of others count for nothing."""
 
     def losers(self, rows: IntArray, chosen: IntArray, odds: FloatArray, chance: FloatArray) -> BoolArray:
-        """(rows, A) who does not get the task that it chose: ``chosen`` (rows, A), with the probabilities ``odds`` (rows,
-        A); of equals the one with more ``chance`` (rows, A) gets it."""
+        """(rows, A) who does not get the task that it chose: ``chosen`` (rows, A), with the probabilities ``odds``
+        (rows, A); of equals the one with more ``chance`` (rows, A) gets it."""
 
     def advice(self, rows: IntArray) -> IntArray:
         """(rows, A, 2) what a rule would choose and give in these slots; anything where the mask is False."""
@@ -151,7 +151,8 @@ class PolicyEnv(Environment):
 
     file = "policy.onnx"
     team: ClassVar[bool] = False
-    """Whether several agents act at once: its vectors are a :class:`TeamVector`, its network is a :class:`TeamPolicy`."""
+    """Whether several agents act at once: its vectors are a :class:`TeamVector`, its network is a
+    :class:`TeamPolicy`."""
     inputs: ClassVar[tuple[str, ...]] = ("observation", "mask")
     """Names of the observations in the shipped file."""
     axes: ClassVar[Mapping[str, Mapping[int, str]]] = {}

@@ -1,8 +1,8 @@
-"""The environment ``tapfinger``: agents of edge clusters place tasks and give them their amounts, in the four settings of
-TapFinger (arXiv 2302.00571).
+"""The environment ``tapfinger``: agents of edge clusters place tasks and give them their amounts, in the four settings
+of TapFinger (arXiv 2302.00571).
 
-The setting, the network's size and what is left out of it are flags. The published network has 8 layers of 256 units and 4
-heads; the default is one that two cores can train.
+The setting, the network's size and what is left out of it are flags. The published network has 8 layers of 256 units
+and 4 heads; the default is one that two cores can train.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -21,24 +21,27 @@ from ces_core.amounts.settings import SETTINGS, Setting
 from ces_core.model.topology import IntArray
 from ces_rl.envs.base import VALIDATION_SEED, Defaults, PolicyEnv, Scores
 from ces_rl.envs.tapfinger.vector import TapFingerVector
-from ces_sim.amounts import Outcome, play
+from ces_sim.amounts import Outcome, play, play_policy
 from ces_sim.profiles import speeds_of
 
 if TYPE_CHECKING:
     from ces_rl.envs.tapfinger.network import TapFingerPolicy
 
-Variant = Literal["whole", "no-han", "no-pointer", "vanilla"]
+VARIANTS = ("whole", "no-han", "no-pointer", "vanilla")
+"""The network, and what it is without graph attention, without pointer, and without either."""
+ADVISERS = ("thrifty", "least")
+"""Rules that deal no running task other amounts, which no agent can."""
 
 
 @dataclass(frozen=True)
 class TapFingerSettings:
     """World, reward and network."""
 
-    setting: Annotated[Literal["hetero_6", "synthetic", "synthetic_6", "testbed"], Field(description="of the four")] = (
+    setting: Annotated[str, Field(pattern=f"^({'|'.join(SETTINGS)})$", description=f"one of {', '.join(SETTINGS)}")] = (
         "synthetic"
     )
     variant: Annotated[
-        Variant, Field(description="whole, or without graph attention, without pointer, or vanilla: without either")
+        str, Field(pattern=f"^({'|'.join(VARIANTS)})$", description=f"of the network: {', '.join(VARIANTS)}")
     ] = "whole"
     width: Annotated[int, Field(ge=4, description="units of a layer; a multiple of heads")] = 32
     layers: Annotated[int, Field(ge=1, description="of graph attention")] = 2
@@ -47,7 +50,9 @@ class TapFingerSettings:
         float, Field(ge=0, le=1, description="share of the reward that all agents have in common; 0 as in TapFinger")
     ] = 1.0
     unit: Annotated[float, Field(gt=0, description="what a task that is unfinished for a slot costs")] = 0.02
-    rule: Annotated[Literal["thrifty", "optimus", "tiresias"], Field(description="whose advice may be taken")] = "thrifty"
+    rule: Annotated[
+        str, Field(pattern=f"^({'|'.join(ADVISERS)})$", description=f"whose advice may be taken: {', '.join(ADVISERS)}")
+    ] = "thrifty"
     validation: Annotated[int, Field(ge=1, description="worlds to score on")] = 32
 
 
@@ -112,12 +117,10 @@ class TapFinger(PolicyEnv):
 
     def play(self, policy: TapFingerPolicy, seeds: IntArray, *, drawn: bool = False) -> Outcome:
         """How the worlds of these seeds go under the likeliest actions, or drawn ones."""
-        from ces_rl.envs.tapfinger.play import play_team
+        from ces_rl.envs.tapfinger.network import asked
 
-        vector = self.vector(len(seeds), 0)
-        vector.start(seeds)
-        play_team(policy, vector, np.random.default_rng(seeds) if drawn else None)
-        return vector.outcome
+        rng = np.random.default_rng(seeds) if drawn else None
+        return play_policy(self.setting, self.table, asked(policy), seeds, rng)
 
     def export(self, solution: Any, path: Path, version: str, card: Mapping[str, Any]) -> None:
         import torch

@@ -5,13 +5,15 @@ agents."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from ces_core.amounts.features import Numbers, Seen
+from ces_core.amounts.policy import Ask
 from ces_core.amounts.schema import (
     CELLS,
     CLUSTER_FEATURES,
@@ -22,6 +24,7 @@ from ces_core.amounts.schema import (
     RUNNING_FEATURES,
     schema_hash,
 )
+from ces_core.model.topology import IntArray
 from ces_rl.envs.tapfinger.attention import FORBIDDEN, Block, Layer
 from ces_rl.export import export_network
 
@@ -40,8 +43,8 @@ class Known(NamedTuple):
 
 
 class TapFingerPolicy(nn.Module):
-    """``han``: graph attention, or else a perceptron that sees a slot and its cluster. ``pointer``: chooses among the pending
-    tasks, or else draws one (with ``first``, takes the one that has waited longest)."""
+    """``han``: graph attention, or else a perceptron that sees a slot and its cluster. ``pointer``: chooses among the
+    pending tasks, or else draws one (with ``first``, takes the one that has waited longest)."""
 
     def __init__(self, width: int, layers: int, heads: int, *, han: bool, pointer: bool, first: bool) -> None:
         super().__init__()
@@ -69,7 +72,8 @@ class TapFingerPolicy(nn.Module):
         self, clusters: Tensor, pending: Tensor, running: Tensor, seen: Tensor, usable: Tensor, most: Tensor,
         outlook: Tensor,
     ) -> tuple[Tensor, Known, Tensor]:  # fmt: skip
-        """As :class:`ces_rl.envs.base.TeamPolicy`; inputs as in :mod:`ces_core.amounts.schema`, and the outlook (B, 2)."""
+        """As :class:`ces_rl.envs.base.TeamPolicy`; inputs as in :mod:`ces_core.amounts.schema`, and the outlook (B,
+        2)."""
         slots, agents = self.encode(clusters, pending, running, seen)
         there = 1.0 - pending[..., EMPTY]
         mean = (slots * there.unsqueeze(-1)).sum(2) / there.sum(2).clamp(min=1.0).unsqueeze(-1)
@@ -108,20 +112,23 @@ class TapFingerPolicy(nn.Module):
             logits = 100.0 * (longest - longest.max(-1, keepdim=True).values)
         else:
             logits = torch.zeros_like(usable)
-        return logits.masked_fill(usable == 0, FORBIDDEN)
+        found: Tensor = logits.masked_fill(usable == 0, FORBIDDEN)
+        return found
 
     def amounts(self, known: Known, chosen: Tensor) -> Tensor:
         """(B, A, CELLS) logits for the slots ``chosen`` (B, A)."""
         slots, agents, mask = known
         width = slots.shape[-1]
         slot = slots.gather(2, chosen[..., None, None].expand(-1, -1, 1, width)).squeeze(2)
-        return self.allocate(torch.cat([slot, agents], -1)).masked_fill(~mask, FORBIDDEN)
+        found: Tensor = self.allocate(torch.cat([slot, agents], -1)).masked_fill(~mask, FORBIDDEN)
+        return found
 
     def all_amounts(self, known: Known) -> Tensor:
         """(B, A, P, CELLS) logits for every slot."""
         slots, agents, mask = known
         both = torch.cat([slots, agents.unsqueeze(2).expand_as(slots)], -1)
-        return self.allocate(both).masked_fill(~mask.unsqueeze(2), FORBIDDEN)
+        found: Tensor = self.allocate(both).masked_fill(~mask.unsqueeze(2), FORBIDDEN)
+        return found
 
 
 def allowed(pending: Tensor, most: Tensor) -> Tensor:
@@ -134,6 +141,23 @@ def allowed(pending: Tensor, most: Tensor) -> Tensor:
     nothing = torch.arange(CELLS, device=most.device) == 0
     anything = least[..., :1] > 0
     return (both & anything) | nothing
+
+
+def asked(policy: TapFingerPolicy) -> Ask:
+    """The policy as :func:`ces_core.amounts.policy.choose` asks it."""
+
+    def ask(seen: Seen) -> tuple[Numbers, Callable[[IntArray], Numbers]]:
+        with torch.no_grad():
+            logits, known, _ = policy(*(torch.from_numpy(part) for part in seen))
+
+        def amounts(chosen: IntArray) -> Numbers:
+            with torch.no_grad():
+                found: Numbers = policy.amounts(known, torch.from_numpy(chosen)).numpy()
+            return found
+
+        return logits.numpy(), amounts
+
+    return ask
 
 
 class Heads(nn.Module):

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ces_core.amounts.choice import Choice, lost_conflicts, no_choice
+from ces_core.amounts.choice import Choice, no_choice
 from ces_core.amounts.features import kinds_of, new_seen, observe
+from ces_core.amounts.policy import lose
 from ces_core.amounts.rules import RULES, decide
 from ces_core.amounts.schema import MOST
 from ces_core.amounts.settings import SLOTS, Setting
@@ -30,11 +31,13 @@ class TapFingerVector:
     """Episodes of one setting: each is a world from its first slot until its last task is done.
 
     A reward comes when a slot goes by. ``shared`` of it is minus the number of unfinished tasks in the world for each
-    cluster; the rest is minus what an agent itself has running, pending and queued, as in TapFinger. Both are multiplied by
-    ``unit``.
+    cluster; the rest is minus what an agent itself has running, pending and queued, as in TapFinger. Both are
+    multiplied by ``unit``.
     """
 
-    def __init__(self, setting: Setting, table: Speeds, slots: int, seed: int, *, shared: float, unit: float, rule: str) -> None:
+    def __init__(
+        self, setting: Setting, table: Speeds, slots: int, seed: int, *, shared: float, unit: float, rule: str
+    ) -> None:
         self.setting, self.slots = setting, slots
         self.world = new_world(setting, table)
         self._table, self._kinds, self._rule = lengths(table), kinds_of(setting), RULES[rule]
@@ -52,7 +55,7 @@ class TapFingerVector:
 
     @property
     def success(self) -> BoolArray:
-        return ~self.running
+        return np.equal(self.state_of.finished, self.setting.tasks)
 
     @property
     def mask(self) -> BoolArray:
@@ -90,7 +93,7 @@ class TapFingerVector:
 
     def losers(self, rows: IntArray, chosen: IntArray, odds: FloatArray, chance: FloatArray) -> BoolArray:
         lost = np.zeros(chosen.shape, dtype=np.bool_)
-        _losers(self.world, self.state_of, rows, chosen, odds, chance, lost)
+        lose(self.world, self.state_of, rows, chosen, odds, chance, lost)
         return lost
 
     def advice(self, rows: IntArray) -> IntArray:
@@ -118,14 +121,6 @@ class TapFingerVector:
 
     def restore(self, state: Sequence[int]) -> None:
         self._drawn = state[0]
-
-
-@compiled
-def _losers(
-    world: World, state: State, rows: IntArray, chosen: IntArray, odds: FloatArray, chance: FloatArray, lost: BoolArray
-) -> None:
-    for b in range(len(rows)):
-        lost_conflicts(world, state, rows[b], chosen[b], odds[b], chance[b], lost[b])
 
 
 @compiled
