@@ -25,6 +25,10 @@ Ask = Callable[[Seen], tuple[Numbers, Callable[[IntArray], Numbers]]]
 (B, A, CELLS)."""
 
 
+SHIPPED = {setting: Path(__file__).with_name(f"{setting}.onnx") for setting in ("hetero_6", "synthetic")}
+"""Setting -> the policy that comes with the core."""
+
+
 @dataclass(frozen=True)
 class AmountsPolicy:
     """A policy from a file. ``card``: how it was trained."""
