@@ -26,8 +26,8 @@ def tables(results: Results) -> list[Grid]:
         for name, player in found["players"].items()
     ]
     came_to = (
-        f"{question['rounds']} worlds, seeds {question['seed']} to {last}: mean ± standard deviation. JCT: slots from a "
-        "task's arrival to its end; work: CPU-slots and GPU-slots that a task was given."
+        f"{question['rounds']} worlds, seeds {question['seed']} to {last}: mean ± standard deviation. JCT: slots from "
+        "a task's arrival to its end; work: CPU-slots and GPU-slots that a task was given."
     )
     columns = {
         "JCT": of("jct", plus_minus, 2),
@@ -90,16 +90,8 @@ def _distributions(results: Results) -> Figure:
     for axis, (setting, found) in zip(axes[0], settings.items(), strict=True):
         for name, player in found["players"].items():
             share = player["done"]["share"]
-            look = styles[name]
-            axis.step(
-                range(1, len(share) + 1),
-                share,
-                where="post",
-                color=look.colour,
-                linestyle=look.line,
-                linewidth=1.3,
-                label=name,
-            )
+            look = {"color": styles[name].colour, "linestyle": styles[name].line, "label": name}
+            axis.step(range(1, len(share) + 1), share, where="post", linewidth=1.3, **look)
         axis.set_title(setting)
         axis.set_xlabel("slots")
     axes[0][0].set_ylabel("share of tasks done within")
