@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from ces_experiments.amounts import report as amounts_report
 from ces_experiments.common.report import Report
 from ces_experiments.common.results import provenance
 from ces_experiments.learned import (
@@ -35,6 +36,7 @@ REPORTS: dict[str, Report] = {
     "pareto": pareto_report.REPORT,
     "warm-start": warm_start_report.REPORT,
     "curves": curves_report.REPORT,
+    "amounts": amounts_report.REPORT,
     "network": network_report.REPORT,
     "testbed": testbed_report.REPORT,
     "elastic": elastic_report.REPORT,

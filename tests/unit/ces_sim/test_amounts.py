@@ -157,3 +157,12 @@ def test_profiles_are_read_from_the_folder_of_data(tmp_path: Any, monkeypatch: p
     monkeypatch.delenv("CES_DATA_DIR")
     with pytest.raises(ValueError, match="CES_DATA_DIR, which is not set"):
         speeds_of(SETTINGS["testbed"])
+
+
+def test_a_world_in_which_a_task_is_never_placed_is_given_up() -> None:
+    """A task that needs 2 CPUs, where the only cluster has 1: it has lasted for as long as anybody waited."""
+    setting = small_setting((1, 1), tasks=3, arrivals=3.0)
+    found = play(setting, speeds(setting), "thrifty", np.array([2]))
+    arrival = draw_tasks(setting, np.array([2])).arrival
+    assert found.slots.tolist() == [10]
+    np.testing.assert_array_equal(found.durations, 10 - arrival)

@@ -19,8 +19,8 @@ from ces_core.compiled.jit import compiled
 from ces_core.model.problem import BoolArray, FloatArray
 from ces_core.model.topology import IntArray
 
-LONGEST = 20_000
-"""Slots after which a run is given up: some task can never be placed."""
+PATIENCE = 10.0
+"""A world is given up after so many times the slots in which its tasks arrive: some task is never placed."""
 
 
 def draw_tasks(setting: Setting, seeds: IntArray) -> Tasks:
@@ -224,11 +224,8 @@ class Worlds:
 
     @property
     def going(self) -> BoolArray:
-        """(E,) which are not over. Raises ValueError where one takes too long."""
-        if self.state.time.max() > LONGEST:
-            raise ValueError(f"some task of {self.setting.name} is never placed")
-        going: BoolArray = self.state.finished < self.setting.tasks
-        return going
+        """(E,) which are not over."""
+        return going(self.setting, self.state)
 
     def carry_out(self) -> None:
         """Ends the round: what was chosen is placed, and slots go by."""
@@ -237,7 +234,7 @@ class Worlds:
     @property
     def outcome(self) -> Outcome:
         """Of worlds that are over."""
-        return outcome(self.world, self.state, self.used, self.unfinished)
+        return outcome(self.world, self.tasks, self.state, self.used, self.unfinished)
 
 
 def play(setting: Setting, table: Speeds, rule: str, seeds: IntArray, *, swapped: bool = True) -> Outcome:
@@ -258,8 +255,8 @@ def play_policy(
     """The same for a learned policy: always the likeliest task and amounts, or drawn ones where ``rng`` is given."""
     worlds, kinds = Worlds(setting, table, seeds), kinds_of(setting)
     world = worlds.world
-    while (going := worlds.going).any():
-        rows = np.flatnonzero(going)
+    while (there := worlds.going).any():
+        rows = np.flatnonzero(there)
         seen = new_seen(len(rows), len(world.capacity), most_running(world))
         observe(world, worlds.tasks, kinds, worlds.state, rows, seen)
         choose(ask, world, worlds.state, rows, seen, worlds.choice, rng)
@@ -267,7 +264,15 @@ def play_policy(
     return worlds.outcome
 
 
-def outcome(world: World, state: State, used: FloatArray, unfinished: FloatArray) -> Outcome:
-    """Of worlds that are over, with the sums over their slots."""
-    shares = used / state.time[:, None] / world.capacity.sum(axis=0)
-    return Outcome(state.duration.copy(), state.time.copy(), shares, unfinished / state.time)
+def going(setting: Setting, state: State) -> BoolArray:
+    """(E,) which worlds have tasks that are not done, and are not given up."""
+    found: BoolArray = (state.finished < setting.tasks) & (state.time < PATIENCE * setting.tasks / setting.arrivals)
+    return found
+
+
+def outcome(world: World, tasks: Tasks, state: State, used: FloatArray, unfinished: FloatArray) -> Outcome:
+    """Of worlds that are over, with the sums over their slots. In one that was given up, tasks last until then."""
+    durations = np.where(state.duration > 0, state.duration, state.time[:, None] - tasks.arrival)
+    slots = np.maximum(state.time, 1)
+    shares = used / slots[:, None] / world.capacity.sum(axis=0)
+    return Outcome(durations, state.time.copy(), shares, unfinished / slots)

@@ -19,9 +19,7 @@ def test_the_graph_shows_clusters_tasks_and_who_sees_which() -> None:
     walk(world, tasks, state, 0)
     seen = new_seen(1, 2, most_running(world))
     observe(world, tasks, kinds_of(setting), state, np.array([0]), seen)
-    small, large = (
-        {name: value for name, value in zip(CLUSTER_FEATURES, row, strict=True)} for row in seen.clusters[0]
-    )
+    small, large = (dict(zip(CLUSTER_FEATURES, row.tolist(), strict=True)) for row in seen.clusters[0])
     assert small == {"cpus-free": 0.5, "gpus-free": 0.25, "queue": 0.0, "cpus": 0.5, "gpus": 0.25, "rank": 0.0}
     assert large == {"cpus-free": 0.625, "gpus-free": 0.5, "queue": 0.0, "cpus": 1.0, "gpus": 1.0, "rank": 1.0}
     first = dict(zip(PENDING_FEATURES, seen.pending[0, 0, 0].tolist(), strict=True))

@@ -39,8 +39,10 @@ class AmountsPolicy:
 
     def __call__(self, seen: Seen) -> tuple[Numbers, Callable[[IntArray], Numbers]]:
         """As :data:`Ask`. Raises PolicyError for answers that are not finite or have another shape."""
-        inputs = dict(zip(INPUTS, seen[: len(INPUTS)], strict=True))
+        given = dict(zip(INPUTS, seen[: len(INPUTS)], strict=True))
         try:
+            # A network without graph attention takes less than all.
+            inputs = {each.name: given[each.name] for each in self.session.get_inputs()}
             tasks, amounts = self.session.run(list(OUTPUTS), inputs)
         except Exception as error:  # the runtime has many kinds, with no common parent
             raise PolicyError(f"policy {self.version} does not answer as a policy of amounts does: {error}") from error

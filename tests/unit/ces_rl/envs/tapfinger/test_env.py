@@ -107,14 +107,15 @@ def test_what_is_exported_answers_as_the_network_does(variant: str, tmp_path: Pa
 def test_variants_without_a_pointer_choose_evenly_or_what_has_waited_longest() -> None:
     import torch
 
-    vector = env().vector(1, 3)
-    vector.reset(0.0)
-    midway(vector, 12)
+    vector = env(setting="hetero_6").vector(1, 3)
+    vector.start(np.array([3]))
+    vector.step(np.zeros((1, 6, 3), dtype=np.int64))  # nobody places anything: there are tasks of two slots
     parts = torched(vector.observe(np.arange(1)))
     usable = parts[4].numpy() > 0
     assert usable.sum() > vector.agents
     even = torch.softmax(env(variant="no-pointer").policy()(*parts)[0], -1).detach().numpy()
     first = torch.softmax(env(variant="vanilla").policy()(*parts)[0], -1).detach().numpy()
+    assert len(set(parts[1].numpy()[0, ..., 3][usable[0]].tolist())) == 2
     for agent in np.flatnonzero(usable[0].any(axis=1)):
         np.testing.assert_allclose(even[0, agent], usable[0, agent] / usable[0, agent].sum(), atol=1e-6)
         waited = np.where(usable[0, agent], parts[1].numpy()[0, agent, :, 3], -1.0)

@@ -93,7 +93,7 @@ class TapFingerPolicy(nn.Module):
             "cluster": agents,
             "pending": torch.relu(self.pending(pending)),
             "running": torch.relu(self.running(running)),
-            "hub": self.hub.expand(len(clusters), 1, -1),
+            "hub": self.hub + torch.zeros_like(agents[:, :1]),
         }
         runs = (running[..., 0] > 0).float()
         for layer in self.layers:

@@ -20,7 +20,7 @@ from ces_core.amounts.thrift import lengths
 from ces_core.compiled.jit import compiled
 from ces_core.model.problem import BoolArray, FloatArray
 from ces_core.model.topology import IntArray
-from ces_sim.amounts import Outcome, begin, count, draw_tasks, outcome, place_chosen, slot_ends, walk
+from ces_sim.amounts import Outcome, begin, count, draw_tasks, going, outcome, place_chosen, slot_ends, walk
 
 SIDE = MOST + 1
 FIRST_SEED = 1_000_000
@@ -50,8 +50,7 @@ class TapFingerVector:
 
     @property
     def running(self) -> BoolArray:
-        running: BoolArray = self.state_of.finished < self.setting.tasks
-        return running
+        return going(self.setting, self.state_of)
 
     @property
     def success(self) -> BoolArray:
@@ -71,8 +70,8 @@ class TapFingerVector:
 
     @property
     def outcome(self) -> Outcome:
-        """Of episodes that are over."""
-        return outcome(self.world, self.state_of, self._used, self._unfinished)
+        """Of episodes that are over; of others, as if they ended now."""
+        return outcome(self.world, self.tasks, self.state_of, self._used, self._unfinished)
 
     def reset(self, progress: float, group: int = 1) -> None:
         first = FIRST_SEED * (self._seed + 1) + self._drawn
