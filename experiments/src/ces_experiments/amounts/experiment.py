@@ -51,11 +51,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Learned:
-    """A policy by the name of its setting and of what is left out of it, and its training's log, where there is one."""
+    """A policy by what is left out of it and its setting. ``drawn``: whether drawing actions did better than the
+    likeliest ones on the worlds of its validation. ``curve``: of its training, where there is a log."""
 
     name: str
     setting: str
     policy: AmountsPolicy
+    drawn: bool
     curve: Sequence[Mapping[str, float]]
 
 
@@ -85,7 +87,7 @@ def _played(
         yield rule, play(setting, table, name, question.seeds, swapped=rule != UNSWAPPED)
     for each in learned:
         if each.setting == setting.name:
-            rng = np.random.default_rng(question.seed)
+            rng = np.random.default_rng(question.seed) if each.drawn else None
             yield each.name, play_policy(setting, table, each.policy, question.seeds, rng)
 
 
@@ -97,7 +99,8 @@ def policies(folders: Sequence[Path] | None) -> list[Learned]:
 
 def _learned(file: Path) -> Learned:
     policy = load_amounts_policy(file)
-    settings = policy.card["settings"]["env"]
+    settings, scores = policy.card["settings"]["env"], policy.card["scores"]
+    drawn = scores["drawn"][settings["setting"]]["jct"] < scores["best"][settings["setting"]]["jct"]
     name = "tapfinger" if settings["variant"] == "whole" else settings["variant"]
     log = file.with_name("log.csv")
     curve = []
@@ -106,7 +109,7 @@ def _learned(file: Path) -> Learned:
             for row in csv.DictReader(stream):
                 if row["score"]:
                     curve.append({"minutes": float(row["seconds"]) / 60.0, "jct": float(row["score"])})
-    return Learned(name, settings["setting"], policy, curve)
+    return Learned(name, settings["setting"], policy, drawn, curve)
 
 
 def summarise(setting: Setting, outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
