@@ -19,6 +19,8 @@ def main() -> None:
         train(Run.make("ppo", "placement", 1, SMALL, WIDTH, Path(folder) / "placement"))
         thesis = {name: value for name, value in SMALL.items() if name != "group"}
         train(Run.make("ppo", "thesis", 1, thesis, WIDTH, Path(folder) / "thesis"))
+        team = {"updates": 1, "problems": 1, "minibatch_size": 64}
+        train(Run.make("mappo", "tapfinger", 1, team, {"width": 8, "validation": 1}, Path(folder) / "tapfinger"))
 
 
 if __name__ == "__main__":

@@ -88,7 +88,7 @@ def test_no_more_tasks_run_than_fit_at_the_least_amounts(rule: str) -> None:
 def test_thrifty_gives_an_image_task_the_least_and_a_lone_language_task_all_gpus() -> None:
     setting = small_setting((16, 16))
     assert chosen("thrifty", *begun(setting, [IMAGE])) == [(0, 2, 1)]
-    # 2 slots with 14 GPUs or more, and nobody waits: the fewest that do.
+    # 2 slots with 10 GPUs or more, and nobody waits: the fewest that do.
     (slot, cpus, gpus), *_ = chosen("thrifty", *begun(setting, [LANGUAGE]))
     assert (slot, cpus) == (0, 2)
     assert lengths(speeds(setting))[LANGUAGE, 2, gpus - 1 : gpus + 1].tolist() == [3, 2]
@@ -101,7 +101,7 @@ def test_thrifty_waits_for_room_rather_than_run_for_twenty_slots() -> None:
 
 
 def test_thrifty_lets_the_emptiest_cluster_choose_first_and_no_task_goes_twice() -> None:
-    """The language task costs the larger cluster least: 2 slots of 14 GPUs, 2 * (1 + 14/16), against 4 * (1 + 2/16)."""
+    """The language task costs the larger cluster least: 2 slots of 10 GPUs, 2 * (1 + 10/16), against 4 * (1 + 2/16)."""
     for capacity, expected in ((((8, 8), (16, 16)), [0, 1]), (((16, 16), (8, 8)), [1, 0])):
         found = chosen("thrifty", *begun(small_setting(*capacity), [IMAGE, LANGUAGE]))
         assert [slot for slot, _, _ in found] == expected
