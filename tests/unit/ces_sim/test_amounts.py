@@ -164,5 +164,5 @@ def test_a_world_in_which_a_task_is_never_placed_is_given_up() -> None:
     setting = small_setting((1, 1), tasks=3, arrivals=3.0)
     found = play(setting, speeds(setting), "thrifty", np.array([2]))
     arrival = draw_tasks(setting, np.array([2])).arrival
-    assert found.slots.tolist() == [10]
-    np.testing.assert_array_equal(found.durations, 10 - arrival)
+    assert found.slots.tolist() == [210]
+    np.testing.assert_array_equal(found.durations, 210 - arrival)

@@ -19,8 +19,9 @@ from ces_core.compiled.jit import compiled
 from ces_core.model.problem import BoolArray, FloatArray
 from ces_core.model.topology import IntArray
 
-PATIENCE = 10.0
-"""A world is given up after so many times the slots in which its tasks arrive: some task is never placed."""
+PATIENCE, LONGEST_TASK = 10.0, 200.0
+"""A world is given up after the first times the slots in which its tasks arrive, and the second: some task is never
+placed."""
 
 
 def draw_tasks(setting: Setting, seeds: IntArray) -> Tasks:
@@ -266,7 +267,8 @@ def play_policy(
 
 def going(setting: Setting, state: State) -> BoolArray:
     """(E,) which worlds have tasks that are not done, and are not given up."""
-    found: BoolArray = (state.finished < setting.tasks) & (state.time < PATIENCE * setting.tasks / setting.arrivals)
+    limit = PATIENCE * setting.tasks / setting.arrivals + LONGEST_TASK
+    found: BoolArray = (state.finished < setting.tasks) & (state.time < limit)
     return found
 
 

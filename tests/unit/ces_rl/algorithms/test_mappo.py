@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,17 @@ pytestmark = pytest.mark.needs("torch")
 
 SMALL = {"updates": 4, "problems": 2, "minibatch_size": 64, "evaluate_every": 2}
 TINY = {"width": 8, "layers": 1, "heads": 2, "validation": 2}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """As in a run: with more, tiny layers wait for each other."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def small(seed: int, settings: dict[str, Any] | None = None, **env: Any) -> Any:
