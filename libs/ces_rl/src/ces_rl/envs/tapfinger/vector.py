@@ -54,14 +54,15 @@ class TapFingerVector:
 
     @property
     def success(self) -> BoolArray:
-        return np.equal(self.state_of.finished, self.setting.tasks)
+        success: BoolArray = self.state_of.finished >= self.setting.tasks
+        return success
 
     @property
     def mask(self) -> BoolArray:
         """(slots, agents) who has a task pending and room for it."""
-        room = (self.state_of.free >= self.world.least).all(axis=2)
-        there: BoolArray = room & (self.state_of.pending >= 0).any(axis=2)
-        return there
+        room = np.all(self.state_of.free >= self.world.least, axis=2)
+        pending = np.any(self.state_of.pending >= 0, axis=2)
+        return np.asarray(room & pending, dtype=np.bool_)
 
     @property
     def score(self) -> FloatArray:
