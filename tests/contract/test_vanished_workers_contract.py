@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import pytest
 from agent_parts import FakeTime, compute
@@ -42,12 +43,15 @@ class Agents:
     def reconciler(self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> WorkerReconciler:
         start = runtime.start
 
-        async def noted(worker: DesiredWorker, secrets: Mapping[str, bytes]) -> None:
+        async def noted(worker: DesiredWorker, secrets: Mapping[str, bytes], checkpoint: IO[bytes] | None) -> None:
             self.started.append(worker.key)
-            await start(worker, secrets)
+            await start(worker, secrets, checkpoint)
 
         async def none(_: DesiredWorker) -> Mapping[str, bytes]:
             return NO_SECRETS
+
+        async def nothing(worker: DesiredWorker, still: Callable[[], bool]) -> None:
+            return None
 
         monkeypatch.setattr(runtime, "start", noted)
         starts, stops = Starts(self.folder / "started.json"), StopReasons(self.folder / "stopped.json")
@@ -61,6 +65,7 @@ class Agents:
             Graces(self.folder / "graces.json"),
             lambda: {"a1"},
             none,
+            nothing,
             5.0,
             lambda: None,
         )

@@ -92,6 +92,9 @@ class FakeNetwork:
         self.listened.append((address, port))
         return socket.create_server(("127.0.0.1", 0))
 
+    async def dial(self, address: str, port: int, source: str, timeout_s: float) -> socket.socket:
+        raise DataPlaneError(f"{address}, port {port}, does not answer")
+
     async def remove(self) -> None:
         return None
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from confinements import APART
 
 from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerStatus, WorkerUsage
+from ces_edge_agent.checkpoints.archive import Packed, entry
 from ces_edge_agent.ports import NO_SECRETS, Refused, RuntimeUnavailable, SandboxNamespaces
 from ces_edge_agent.runtimes.log_folder import LogFolder
 
@@ -65,10 +69,16 @@ class FakeRuntime:
     async def prepare(self, worker: DesiredWorker) -> None:
         self._check()
 
-    async def start(self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS) -> None:
+    async def start(
+        self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS, checkpoint: IO[bytes] | None = None
+    ) -> None:
         self._check()
         if worker.key in self.host.workers:
             return
+        if checkpoint is not None:
+            with tarfile.open(fileobj=checkpoint) as archive:
+                (content,) = [archive.extractfile(each) for each in archive]
+                self.host.checkpoints[worker.job] = content.read().decode() if content else ""
         program, *arguments = worker.command or [""]
         for name in (program, worker.image):
             if name in self.unknown:
@@ -101,6 +111,16 @@ class FakeRuntime:
     async def keep_checkpoints(self, jobs: Collection[str]) -> None:
         self._check()
         self.host.checkpoints = {job: files for job, files in self.host.checkpoints.items() if job in jobs}
+
+    async def pack_checkpoint(self, job: str, into: IO[bytes], limit: int, seen: str | None) -> Packed | None:
+        """What the job's worker last wrote, as a file of the same name."""
+        self._check()
+        text = self.host.checkpoints.get(job)
+        if text is None or text == seen:
+            return None
+        with tarfile.open(fileobj=into, mode="w") as archive:
+            archive.addfile(entry(text, len(text), 0), io.BytesIO(text.encode()))
+        return Packed(text, text)
 
     async def stop(self, key: str, grace_s: float) -> None:
         self._check()

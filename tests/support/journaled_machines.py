@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
+from typing import IO
 
 from agent_parts import FakeNetwork
 from confinements import APART
@@ -157,7 +158,9 @@ class JournaledRuntime:
     async def prepare(self, worker: DesiredWorker) -> None:
         await asyncio.sleep(self.machine.fetching_s(worker.key))
 
-    async def start(self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS) -> None:
+    async def start(
+        self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS, checkpoint: IO[bytes] | None = None
+    ) -> None:
         if worker.allocation not in self.machine.sandboxes:
             raise RuntimeUnavailable(f"allocation {worker.allocation} has no sandbox yet")
         if worker.key not in self.machine.workers:
@@ -165,6 +168,9 @@ class JournaledRuntime:
 
     async def keep_checkpoints(self, jobs: Collection[str]) -> None:
         """There are none."""
+
+    async def pack_checkpoint(self, job: str, into: IO[bytes], limit: int, seen: str | None) -> None:
+        """There is none."""
 
     async def stop(self, key: str, grace_s: float) -> None:
         if self.machine.stubborn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import IO
 
 from agent_parts import FakeTime, compute
 from fake_runtime import FakeRuntime
@@ -38,13 +39,15 @@ class SlowRuntime(FakeRuntime):
         await self.prepared.wait()
         await super().prepare(worker)
 
-    async def start(self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS) -> None:
+    async def start(
+        self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS, checkpoint: IO[bytes] | None = None
+    ) -> None:
         self.calls.append(f"start {worker.key}")
         await self.go.wait()
         if self.failures:
             self.failures -= 1
             raise RuntimeUnavailable("busy")
-        await super().start(worker, secrets)
+        await super().start(worker, secrets, checkpoint)
 
     async def stop(self, key: str, grace_s: float) -> None:
         self.calls.append(f"stop {key}")
@@ -64,6 +67,8 @@ class WorkerNode:
         self.networked = {"a", "b"}
         self.changes = 0
         self.withheld: Refused | SecretsAway | StartedBefore | None = None  # why there are no secrets
+        self.archive: Callable[[], IO[bytes]] | None = None  # of the checkpoint that is to be had
+        self.asked_for: list[str] = []  # workers for which one was asked
         self.folder = folder
         self.reconciler = self.agent()
         self.renew()
@@ -81,6 +86,7 @@ class WorkerNode:
             Graces(self.folder / "graces.json"),
             lambda: self.networked,
             self._secrets,
+            self._restored,
             5.0,
             self._changed,
         )
@@ -89,6 +95,10 @@ class WorkerNode:
         if worker.secrets and self.withheld is not None:
             raise self.withheld
         return dict.fromkeys(worker.secrets, b"kept")
+
+    async def _restored(self, worker: DesiredWorker, still: Callable[[], bool]) -> IO[bytes] | None:
+        self.asked_for.append(worker.key)
+        return self.archive() if self.archive is not None and still() else None
 
     def _changed(self) -> None:
         self.changes += 1

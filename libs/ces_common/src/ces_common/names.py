@@ -10,6 +10,7 @@ DATA_PLANE = "ces"  # the network namespace that holds a host's data plane
 WORKER_DEVICE = "ces0"  # a worker's own end of its veth
 NODE_MARK = "@"  # begins the name of a flow's end that is a node itself, and no task
 DATA_PORT = 29401  # where a node's data is served, on its own address in the data plane
+CHECKPOINTS_PATH = ".checkpoints"  # beneath it; no dataset's name begins with a dot
 DEVICE_LENGTH = 15  # IFNAMSIZ less the closing zero, net_device_cmd(7)
 
 

@@ -29,8 +29,16 @@ DESIRED_STREAM: Final = f"KV_{DESIRED_BUCKET}"
 DESIRED_PREFIX: Final = f"$KV.{DESIRED_BUCKET}"
 DESIRED_CHANGES: Final = f"{PREFIX}.desired"  # under which the server tells what was stored under DESIRED_PREFIX
 
-ReportKind = Literal["status", "applied", "progress", "links", "data", "confinement"]
-REPORT_KINDS: Final[tuple[ReportKind, ...]] = ("status", "applied", "progress", "links", "data", "confinement")
+ReportKind = Literal["status", "applied", "progress", "links", "data", "confinement", "checkpoints"]
+REPORT_KINDS: Final[tuple[ReportKind, ...]] = (
+    "status",
+    "applied",
+    "progress",
+    "links",
+    "data",
+    "confinement",
+    "checkpoints",
+)
 DesiredKind = Literal["compute", "network"]
 DESIRED_KINDS: Final[tuple[DesiredKind, ...]] = ("compute", "network")
 

@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
+from ces_common.checkpoint_places import copy_holder, restored_from
 from ces_common.composer import Composer
-from ces_common.messages.desired import DesiredCompute, DesiredWorker
+from ces_common.messages.checkpoints import Checkpoint
+from ces_common.messages.desired import CheckpointSource, DesiredCompute, DesiredCopy, DesiredWorker
 from ces_common.messages.records import AllocationRecord, JobRecord, NodeRecord
-from ces_common.names import DATA_PORT, WORKER_DEVICE, node_end, router_address
+from ces_common.names import CHECKPOINTS_PATH, DATA_PORT, WORKER_DEVICE, node_end, router_address
 from ces_common.state_view import StateView
 from ces_common.states import JOB_OVER, AllocationState, JobState
 
@@ -54,17 +56,18 @@ class Planner:
 
 @dataclass(eq=False)
 class Share:
-    """What one job wants of one node: ``workers``, and that its ``checkpoints`` are kept."""
+    """What one job wants of one node: ``workers``, that its ``checkpoints`` are kept, and ``copies`` of some held."""
 
     workers: list[DesiredWorker] = field(default_factory=list)
     checkpoints: list[str] = field(default_factory=list)
+    copies: list[DesiredCopy] = field(default_factory=list)
 
 
 def share_of(job: JobRecord, context: ComputeContext) -> dict[str, Share]:
     """What a job wants of each node."""
     shares: dict[str, Share] = defaultdict(Share)
-    if job.checkpoint_node is not None and job.checkpoint_node in context.networks and job.state not in JOB_OVER:
-        shares[job.checkpoint_node].checkpoints.append(job.id)
+    if job.checkpoint_node is not None and job.state not in JOB_OVER:
+        _add_checkpoints(job, context, shares)
     if job.state in HAS_WORKERS and job.allocations:
         shared = _shared_environment(job)
         for allocation in job.allocations:
@@ -72,8 +75,45 @@ def share_of(job: JobRecord, context: ComputeContext) -> dict[str, Share]:
                 network = context.networks[allocation.node]
                 inputs = _inputs_of(job.tasks[allocation.rank].name, job, context.data)
                 worker = _worker(job, allocation, network, shared | {"CES_INPUTS": inputs})
+                if worker.checkpoint and job.checkpoints.restoring:
+                    worker = worker.model_copy(update={"restore": True, "checkpoints": _sources(job, context)})
                 shares[allocation.node].workers.append(worker)
     return shares
+
+
+def _add_checkpoints(job: JobRecord, context: ComputeContext, shares: Mapping[str, Share]) -> None:
+    """Folders stay where the first task is, and where it was until it has begun elsewhere; copies stay where they are
+    for as long as the manager counts on them, and one node gets the newest."""
+    known = job.checkpoints
+    for node in context.networks.keys() & {job.checkpoint_node, known.former}:
+        shares[node].checkpoints.append(job.id)
+    holder = None if known.restoring else copy_holder(job, context.networks)
+    for each in known.stored:
+        for node in context.networks.keys() & each.nodes:
+            shares[node].copies.append(DesiredCopy(job=job.id, checkpoint=each.as_checkpoint()))
+    if known.stored and holder is not None and holder not in known.stored[0].nodes:
+        newest = known.stored[0].as_checkpoint()
+        source = _source(job, job.checkpoint_node or "", context, newest)
+        shares[holder].copies.append(DesiredCopy(job=job.id, checkpoint=newest, source=source))
+
+
+def _sources(job: JobRecord, context: ComputeContext) -> list[CheckpointSource]:
+    """From what the first task may begin on another node than before: what lies where it was before, then copies, the
+    newest first."""
+    former = job.checkpoints.former
+    found = [_source(job, former, context, None)] if former in restored_from(job, context.networks) and former else []
+    for each in job.checkpoints.stored:
+        for node in each.nodes:
+            if node == job.checkpoint_node:
+                found.append(CheckpointSource(node=node, url="", checkpoint=each.as_checkpoint()))
+            elif node in context.networks:
+                found.append(_source(job, node, context, each.as_checkpoint()))
+    return found
+
+
+def _source(job: JobRecord, node: str, context: ComputeContext, checkpoint: Checkpoint | None) -> CheckpointSource:
+    url = f"{context.data.get(node, '')}{CHECKPOINTS_PATH}/{job.id}"
+    return CheckpointSource(node=node, url=url, checkpoint=checkpoint)
 
 
 def _document(base: DesiredCompute, parts: Sequence[Share]) -> DesiredCompute:
@@ -81,6 +121,7 @@ def _document(base: DesiredCompute, parts: Sequence[Share]) -> DesiredCompute:
         update={
             "workers": [worker for part in parts for worker in part.workers],
             "checkpoints": [job for part in parts for job in part.checkpoints],
+            "copies": [copy for part in parts for copy in part.copies],
         }
     )
 
@@ -115,6 +156,7 @@ def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: 
     return DesiredWorker(
         allocation=allocation.id,
         incarnation=allocation.incarnation,
+        attempt=job.attempt,
         job=job.id,
         job_name=job.name,
         task=task.name,

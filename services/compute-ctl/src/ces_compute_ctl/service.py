@@ -23,6 +23,7 @@ EVENTS = [  # what may change the workers that a node should run
     subjects.events("job", "rescheduling"),
     *(subjects.events("job", state) for state in JOB_OVER),
     subjects.events("allocation", "pending"),
+    subjects.events("checkpoint"),
     subjects.events("node"),
 ]
 DOCUMENTS = Counter("ces_desired_compute_written_total", "Compute documents written")

@@ -26,6 +26,8 @@ from ces_common.messages.queries import LinkProbe, LogQuery
 from ces_common.messages.reports import OTHER_MACHINE, Heartbeat, LeaseGrant, LinkReport
 from ces_common.repetition import Repetition
 from ces_common.service import Hint
+from ces_edge_agent.checkpoints.service import Checkpoints
+from ces_edge_agent.checkpoints.shelf import Shelf
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.heartbeats import encoded
 from ces_edge_agent.inputs.service import InputService
@@ -72,7 +74,21 @@ class Agent:
         self._workers_document = StoredDocument(folder / "desired-compute.json", DesiredCompute, node)
         self._network_document = StoredDocument(folder / "desired-network.json", DesiredNetwork, node)
         self._report_hint, self._data_hint = Hint(), Hint()
-        self._inputs = InputService(node, settings.datasets, network, settings.host_address, folder / "data-port")
+        self.checkpoints = Checkpoints(
+            node,
+            seed,
+            runtime,
+            network,
+            Shelf(folder / "checkpoint-copies"),
+            self._workers_document,
+            self._network_document,
+            settings.checkpoint_copy_s,
+            settings.worker_disk,
+            self._data_hint.set,
+        )
+        self._inputs = InputService(
+            node, settings.datasets, network, settings.host_address, folder / "data-port", self.checkpoints
+        )
         self.network = NetworkReconciler(
             node, runtime, network, self._network_document, self._inputs, self._occupied, self._network_changed
         )
@@ -86,6 +102,7 @@ class Agent:
             Graces(folder / "graces.json"),
             self.network.networked,
             Secrets(bus, node, seed).of,
+            self.checkpoints.restore,
             settings.stop_grace_s,
             self._workers_changed,
         )
@@ -113,7 +130,7 @@ class Agent:
 
     async def reconcile(self) -> None:
         """Keep the node as desired, connected or not."""
-        await asyncio.gather(self.network.run(), self.workers.run(), self._housekeeping())
+        await asyncio.gather(self.network.run(), self.workers.run(), self.checkpoints.run(), self._housekeeping())
 
     async def communicate(self) -> None:
         """Everything that needs the bus. Can be called again after it raised BusError."""
@@ -143,6 +160,7 @@ class Agent:
         if key == subjects.desired_key(self._settings.node, "compute"):
             if self._workers_document.offer(data):
                 self.workers.hint.set()
+                self.checkpoints.hint.set()
         elif self._network_document.offer(data):
             self.network.hint.set()
             self.workers.hint.set()
@@ -304,16 +322,18 @@ class Agent:
                 repetition.restart()
 
     async def _send_data(self) -> None:
-        """Send how workers are confined, and which datasets the node offers, whenever that has changed, and again:
-        folders come and go."""
+        """Send how workers are confined, which datasets the node offers, and what it has of checkpoints, whenever that
+        has changed, and again: folders come and go."""
         repetition = Repetition(self._settings.heartbeat_s)
         confined = ConfinementReport(node=self._settings.node, confinement=self._runtime.confinement)
         while True:
-            offered = await self._inputs.report()
-            if self._known and repetition.due(asyncio.get_running_loop().time(), offered):
+            offered, stored = await self._inputs.report(), self.checkpoints.report
+            if self._known and repetition.due(asyncio.get_running_loop().time(), offered, stored):
                 await self._report("confinement", confined)
                 if offered is not None:
                     await self._report("data", offered)
+                if stored.says_anything:
+                    await self._report("checkpoints", stored)
             if await self._data_hint.wait(self._settings.heartbeat_s):
                 repetition.restart()
 

@@ -9,13 +9,14 @@ import socket
 from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Protocol
+from typing import IO, Protocol
 
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.desired import DesiredNetwork, DesiredWorker, Endpoint
 from ces_common.messages.queries import LinkProbe, LinkProbed
 from ces_common.messages.reports import FlowUsage, LinkKeys, LinkStatus, LinkUsage, WorkerStatus, WorkerUsage
 from ces_common.service import Hint
+from ces_edge_agent.checkpoints.archive import Packed
 
 # Allocation -> the network namespace of its sandbox, None where the runtime isolates no network. The name is opaque to
 # the agent: runtime and network of one node agree on what it means (on Linux, the file of the namespace).
@@ -98,14 +99,22 @@ class Runtime(Protocol):
         """Fetch what its start needs, which may take long. Raises Refused, also where a worker's secrets would lie open
         to others, or RuntimeUnavailable."""
 
-    async def start(self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS) -> None:
-        """Start it in its allocation's sandbox. ``secrets``: file -> content, for the worker alone, in the folder that
+    async def start(
+        self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS, checkpoint: IO[bytes] | None = None
+    ) -> None:
+        """Start it in its allocation's sandbox. ``checkpoint``: an archive; its job's folder then holds that checkpoint
+        and nothing else. ``secrets``: file -> content, for the worker alone, in the folder that
         its ``CES_SECRETS_DIR`` names; they are gone as soon as it has ended, also where no agent runs then. Raises
         Refused or RuntimeUnavailable."""
 
     async def keep_checkpoints(self, jobs: Collection[str]) -> None:
         """Remove what workers of all other jobs left in the folders that ``CES_CHECKPOINT`` named to them. Raises
         RuntimeUnavailable."""
+
+    async def pack_checkpoint(self, job: str, into: IO[bytes], limit: int, seen: str | None) -> Packed | None:
+        """Write the newest complete checkpoint in the job's folder as an archive of at most ``limit`` bytes and a
+        little; None where there is none, or its mark is the one that was ``seen``. Workers may go on writing. Raises
+        Unfit, OSError, RuntimeUnavailable."""
 
     async def stop(self, key: str, grace_s: float) -> None:
         """SIGTERM, then after the grace SIGKILL; returns when it has ended."""
@@ -157,6 +166,10 @@ class Network(Protocol):
 
     async def listen(self, address: str, port: int) -> socket.socket:
         """A socket that listens at an address of this node in the data plane. Raises DataPlaneError."""
+
+    async def dial(self, address: str, port: int, source: str, timeout_s: float) -> socket.socket:
+        """A connection to another node's address in the data plane, from this one's (``source``). Raises
+        DataPlaneError."""
 
     async def remove(self) -> None:
         """Take down everything that CES made on this node."""

@@ -58,6 +58,7 @@ class AgentSettings(ServiceSettings):
     allowed_images: Annotated[list[str], NoDecode] = ["ces-worker-*"]
     pull_images: bool = False
     worker_disk: Annotated[Memory, Field(ge=2**20, le=2**60)] = DISK  # what a worker may keep in its folder
+    checkpoint_copy_s: Annotated[float, Field(ge=1)] = 60.0  # between two copies of a malleable job's newest checkpoint
     datasets: Path | None = None  # each folder in it is a dataset that jobs may read
     hide: Annotated[list[Path], NoDecode] = []  # files and folders that confined worker processes do not see
     worker_uids: str = DEFAULT_UIDS  # of worker processes, one for each allocation, where the agent is root

@@ -128,7 +128,7 @@ def _bases(
             link_keys=node.link_keys,
             links=[_device(node.host_address, *device) for device in devices],
             subnets=[
-                SubnetRoute(subnet=subnet, via=link.dst) for link, (_, subnet, _), *_ in devices if link.up and subnet
+                SubnetRoute(subnet=subnet, via=link.dst) for link, (_, subnet, *_), *_ in devices if link.up and subnet
             ],
         )
     return bases, made_of
@@ -164,7 +164,7 @@ def _still_holds(context: NetworkContext, view: StateView) -> bool:
 
 
 def _addressing(node: NodeRecord) -> Addressing:
-    return node.network, node.subnet, node.host_address
+    return node.network, node.subnet, node.host_address, node.public_key
 
 
 def _encryption(node: NodeRecord) -> Encryption:
@@ -181,6 +181,7 @@ def _document(
             "policies": [policy for part in parts for policy in part.policies],
             "classes": _within_links(rooms, [each for part in parts for each in part.classes]),
             "readers": [reader for part in parts for reader in part.readers],
+            "checkpoint_readers": [reader for part in parts for reader in part.checkpoint_readers],
             "subnets": [*base.subnets, *(route for part in parts for route in part.subnets)],
         }
     )
@@ -208,7 +209,7 @@ def _within_links(rooms: Mapping[str, int], classes: list[FlowClass]) -> list[Fl
 def _device(
     own_host: str, link: LinkRecord, peer: Addressing, encryption: Encryption, two_way: bool, best_effort: int
 ) -> LinkDevice:
-    _, subnet, host_address = peer
+    _, subnet, host_address, _ = peer
     keys, port = encryption
     tunnel = encrypted = None
     if link.kind == "vxlan":

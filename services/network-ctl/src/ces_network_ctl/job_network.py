@@ -7,7 +7,9 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from ces_common.checkpoint_places import transfers
 from ces_common.messages.desired import (
+    CheckpointReader,
     DesiredNetwork,
     Endpoint,
     FlowClass,
@@ -22,8 +24,8 @@ from ces_common.shares import return_rate
 from ces_common.states import JOB_PLACED, JobState
 from ces_network_ctl.plain_routes import PlainRoutes
 
-Addressing = tuple[str, str, str]
-"""A node's network mode, the subnet of its workers, and its own address."""
+Addressing = tuple[str, str, str, str]
+"""A node's network mode, the subnet of its workers, its own address, and the public key with which it joined."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,7 @@ class Parts:
     policies: list[PolicyRoute] = field(default_factory=list)
     classes: list[FlowClass] = field(default_factory=list)
     readers: list[Reader] = field(default_factory=list)
+    checkpoint_readers: list[CheckpointReader] = field(default_factory=list)
     subnets: list[SubnetRoute] = field(default_factory=list)
 
 
@@ -70,9 +73,17 @@ def involved_nodes(job: JobRecord) -> set[str]:
 
 
 def ends_of(job: JobRecord) -> set[str]:
-    """The nodes where the job has tasks or data."""
+    """The nodes where the job has tasks, data or checkpoints."""
     nodes = {allocation.node for allocation in job.allocations}
+    nodes |= {node for pair in _transfers_of(job) for node in pair}
     return nodes | {node for flow in job.flows if (node := flow.data_node) is not None}
+
+
+def _transfers_of(job: JobRecord) -> list[tuple[str, str]]:
+    """Between which nodes checkpoints travel, if all of them are there."""
+    nodes = {allocation.node for allocation in job.allocations}
+    nodes.update(node for each in job.checkpoints.stored for node in each.nodes)
+    return transfers(job, nodes | {node for node in (job.checkpoint_node, job.checkpoints.former) if node})
 
 
 def surely_asks_the_same(job: JobRecord, before: NetworkContext, now: NetworkContext) -> bool:
@@ -94,6 +105,7 @@ def asks_alike(before: JobRecord, now: JobRecord) -> bool:
         and _places(before) == _places(now)
         and before.reserved == now.reserved
         and before.flows == now.flows
+        and _transfers_of(before) == _transfers_of(now)
     )
 
 
@@ -121,6 +133,7 @@ class _JobNetwork:
         }
         self._ends = places | self._sources
         self._paths = _pair_paths(job, self._ends, context.routes)
+        self._transfers = transfers(job, context.nodes)
         self._parts: dict[str, Parts] = defaultdict(Parts)
 
     def parts(self) -> dict[str, Parts]:
@@ -132,6 +145,7 @@ class _JobNetwork:
                 borrows = (flow.src, flow.dst) in elastic and flow.max > flow.rate
                 self._add_classes(flow, flow.max if borrows else None)
         self._add_readers()
+        self._add_checkpoint_readers()
         self._add_subnets()
         return self._parts
 
@@ -208,10 +222,22 @@ class _JobNetwork:
                 reader = Reader(job=self._job.key, address=self._addresses[flow.dst], datasets=flow.datasets)
                 self._parts[self._sources[flow.src]].readers.append(reader)
 
+    def _add_checkpoint_readers(self) -> None:
+        for source, reader in self._transfers:
+            node = self._context.nodes[reader]
+            address = router_address(node.subnet) if node.network == "tc" else node.host_address
+            self._parts[source].checkpoint_readers.append(
+                CheckpointReader(
+                    job=self._job.key, owner=self._job.id, node=reader, address=address, key=node.public_key
+                )
+            )
+
     def _add_subnets(self) -> None:
-        """Plain routes between all nodes where the job's tasks and data are, on every node on the way. Nodes that are
-        crossed have a way to both ends, too: a packet that is too large for the next link must be answered."""
-        ends, routes = {*self._ends.values()}, self._context.routes
+        """Plain routes between all nodes where the job's tasks, data and checkpoints are, on every node on the way.
+        Nodes that are crossed have a way to both ends, too: a packet that is too large for the next link must be
+        answered."""
+        holders = {node for pair in self._transfers for node in pair}
+        ends, routes = {*self._ends.values()} | holders, self._context.routes
         crossed = {at for path in self._paths.values() for at in path} | ends
         wanted = {(at, dst, via) for dst in ends for at, via in routes.hops(crossed, dst).items()}
         for at, dst, via in sorted(wanted):

@@ -21,7 +21,7 @@ from ces_core.queue.parameters import Parameters, Tenant
 from ces_core.queue.reservations import Reservation
 from ces_core.queue.state import Decisions, Memory, State, carried
 from ces_scheduler.eligibility import lacking_data, unmet_constraints
-from ces_scheduler.job_problem import asked_by, problem_of
+from ces_scheduler.job_problem import asked_by, first_places, problem_of
 from ces_scheduler.offer import Offer, cells_of_plan
 
 NO_NODES = Reason(code="no-nodes", text="no node has joined the cluster yet", forever=True)
@@ -246,7 +246,8 @@ def _entries(
     found = {}
     for job in jobs:
         over = sum(each.over for each in job.allocations)
-        said = (job.attempt, job.priority, job.tenant, job.expected_s, job.submitted_at, job.state, over)
+        first = first_places(job, offer)
+        said = (job.attempt, job.priority, job.tenant, job.expected_s, job.submitted_at, job.state, over, first)
         known = earlier.get(job.id)
         found[job.id] = (
             known if known is not None and known.said == said else _entry(job, said, offer, parameters, paths)

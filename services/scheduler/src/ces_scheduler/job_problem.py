@@ -39,7 +39,7 @@ def problem_of(job: JobRecord, offer: Offer, paths: int | None = None) -> Proble
     any hop-shortest one."""
     tasks = asked_by(job)
     places = {each.task: each.node for each in job.allocations} if job.state is JobState.SUSPENDED else {}
-    kept = _with_checkpoints(job, offer)
+    first = first_places(job, offer)
     candidates = sorted(name for name, node in offer.nodes.items() if node.cpu) if barred(tasks, offer) else []
 
     def allowed(task: Task) -> tuple[str, ...] | None:
@@ -47,8 +47,8 @@ def problem_of(job: JobRecord, offer: Offer, paths: int | None = None) -> Proble
             node = offer.nodes.get(places[task.name])
             return (node.name,) if node is not None and node.state == "ready" else ()
         row = offer.barred(task)
-        if task.name in kept:
-            return () if kept[task.name] in row else (kept[task.name],)
+        if first and task is tasks[0]:
+            return tuple(node for node in first if node not in row)
         return tuple(node for node in candidates if node not in row) if row else None
 
     return Problem.make(
@@ -60,13 +60,29 @@ def problem_of(job: JobRecord, offer: Offer, paths: int | None = None) -> Proble
     )
 
 
-def _with_checkpoints(job: JobRecord, offer: Offer) -> dict[str, str]:
-    """Where the first task of a malleable job must be: on the node with its checkpoints. A job that waits begins
-    without them where that node takes no new work."""
-    node = None if job.checkpoint_node is None else offer.nodes.get(job.checkpoint_node)
-    if node is None or (job.state is JobState.QUEUED and (node.cordoned or node.state != "ready")):
-        return {}
-    return {job.tasks[0].name: node.name}
+def first_places(job: JobRecord, offer: Offer) -> tuple[str, ...]:
+    """Where the first task of a malleable job is to be; empty: anywhere. A job that runs keeps it where its checkpoints
+    are. One that waits begins there if there is room for that task, else on a node with a copy, else anywhere."""
+    if job.checkpoint_node is None:
+        return ()
+    if job.state is not JobState.QUEUED:
+        return (job.checkpoint_node,) if job.checkpoint_node in offer.nodes else ()
+    known = job.checkpoints
+    last = known.former if known.restoring else job.checkpoint_node
+    copies = dict.fromkeys(node for each in known.stored for node in each.nodes)
+    for nodes in ([] if last is None else [last], copies):
+        if found := tuple(node for node in nodes if _takes(offer, node, job.tasks[0])):
+            return found
+    return ()
+
+
+def _takes(offer: Offer, name: str, task: Task) -> bool:
+    """Whether the node takes new work, this task may run there, and there is room for it."""
+    node, index = offer.nodes.get(name), offer.cluster.topology.node_index.get(name)
+    if node is None or index is None or node.cordoned or node.state != "ready" or name in offer.barred(task):
+        return False
+    free = offer.cluster.node_capacity[:, index] - offer.cluster.node_used[:, index]
+    return all(free[row] >= amount for row, amount in enumerate((task.cpu, task.memory, task.gpu)))
 
 
 def barred(tasks: Sequence[Task], offer: Offer) -> dict[str, Barred]:

@@ -9,15 +9,27 @@ from pydantic import Field
 from ces_common.disconnect import STOP, Disconnect
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, Number, Port, Small, TunnelKey
+from ces_common.messages.checkpoints import Checkpoint
 from ces_common.shares import LinkKind
+
+
+class CheckpointSource(Message):
+    """Where a job's checkpoint is to be had. ``url``: of the node that serves it, the job's id behind it; empty where
+    it is this node's own copy. ``checkpoint``: which one; None: the newest that lies in the job's folder there."""
+
+    node: str
+    url: str
+    checkpoint: Checkpoint | None = None
 
 
 class DesiredWorker(Message):
     """A worker that should be there. ``cpu`` in millicores, ``memory`` in bytes. ``secrets``: names of the files that
-    it needs besides; what is in them the agent asks the manager for."""
+    it needs besides; what is in them the agent asks the manager for. ``restore``: it is to begin from the first of
+    ``checkpoints`` that can be had, and not from what may lie in its job's folder on this node."""
 
     allocation: str
     incarnation: Small
+    attempt: Small = 1
     job: str  # id
     job_name: str
     task: str
@@ -31,6 +43,8 @@ class DesiredWorker(Message):
     gpu: Small = 0
     paused: bool = False
     checkpoint: bool = False  # it has a folder for checkpoints, which stays when it ends
+    restore: bool = False
+    checkpoints: list[CheckpointSource] = []
     grace: Number | None = None  # seconds from SIGTERM to SIGKILL; None: as the agent is set
     disconnect: Disconnect = STOP  # left out by none who knows more; too early an end is safe, a late one is not
 
@@ -48,12 +62,22 @@ class DesiredDocument(Message):
     generation: Count
 
 
+class DesiredCopy(Message):
+    """A checkpoint of a job whose first task is elsewhere, of which this node is to hold a copy. ``source``: where it
+    is fetched; None: it holds one already, or none can be had."""
+
+    job: str
+    checkpoint: Checkpoint
+    source: CheckpointSource | None = None
+
+
 class DesiredCompute(DesiredDocument):
     """All workers that one node should be running. ``checkpoints``: ids of the jobs whose checkpoints are kept here;
-    None: nothing is said of them, and none is removed."""
+    None: nothing is said of them, and none is removed. ``copies``: of other jobs' checkpoints, to be held here."""
 
     workers: list[DesiredWorker] = []
     checkpoints: list[str] | None = None
+    copies: list[DesiredCopy] = []
 
 
 class VxlanTunnel(Message):
@@ -152,6 +176,17 @@ class Reader(Message):
     datasets: list[str] = []
 
 
+class CheckpointReader(Message):
+    """A node that may fetch checkpoints of a job from this one. ``job``: the attempt's key; ``owner``: the job's id;
+    ``key``: the public key that signs its requests."""
+
+    job: str
+    owner: str
+    node: str
+    address: str
+    key: str
+
+
 class DesiredNetwork(DesiredDocument):
     """A node's data plane."""
 
@@ -164,6 +199,7 @@ class DesiredNetwork(DesiredDocument):
     policies: list[PolicyRoute] = []
     classes: list[FlowClass] = []
     readers: list[Reader] = []
+    checkpoint_readers: list[CheckpointReader] = []
     link_keys: list[str] = []  # of this node's own, those that its neighbours are told
 
     @property
@@ -173,5 +209,6 @@ class DesiredNetwork(DesiredDocument):
         keys.update(policy.job for policy in self.policies)
         keys.update(flow_class.job for flow_class in self.classes)
         keys.update(reader.job for reader in self.readers)
+        keys.update(reader.job for reader in self.checkpoint_readers)
         keys.update(route.job for route in self.subnets if route.job)
         return keys

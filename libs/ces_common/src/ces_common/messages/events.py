@@ -11,6 +11,7 @@ from ulid import ULID
 from ces_common import subjects
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, ExitCode, Id, Number, Small
+from ces_common.messages.checkpoints import CheckpointRestored, CheckpointStored
 from ces_common.messages.identities import TokenChanged
 from ces_common.messages.plans import (
     PlanCommitted,
@@ -186,6 +187,9 @@ EVENTS: dict[tuple[str, str], type[Message]] = {
     ("resize", "committed"): ResizeCommitted,
     ("resize", "rejected"): ResizeRejected,
     ("resize", "ended"): ResizeEnded,
+    ("checkpoint", "packed"): CheckpointStored,
+    ("checkpoint", "copied"): CheckpointStored,
+    ("checkpoint", "restored"): CheckpointRestored,
     ("revision", "proposed"): RevisionProposed,
     ("revision", "rejected"): RevisionRejected,
     ("preemption", "proposed"): PreemptionProposed,

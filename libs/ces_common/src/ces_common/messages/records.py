@@ -13,6 +13,7 @@ from ces_common.disconnect import STOP, Disconnect
 from ces_common.jobfile import DEFAULT_TENANT, Flow, JobFile, Preemption, Restart, Task
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, ExitCode, Number, Port, Small
+from ces_common.messages.checkpoints import JobCheckpoints
 from ces_common.messages.confinement import Confinement
 from ces_common.runtime import RuntimeKind
 from ces_common.shares import LinkKind, usable
@@ -41,6 +42,7 @@ class NodeRecord(Message):
     confinement: Confinement | None = None  # of its workers; None until its agent has told
     link_keys: list[str] = []  # by which its links are encrypted; of two, the second is to replace the first
     link_port: Port = 0  # where its host takes their packets
+    public_key: str = ""  # with which it has joined
     least_generation: Count = 0  # that its desired workers must have before any of them starts
     version: Count = 0
 
@@ -144,7 +146,8 @@ class JobRecord(Message):
     suspended job had that before; None of any other. ``size``, ``spec``: of a malleable job, the replicas of its
     elastic group now, and its file, from which its tasks and flows at every size follow; ``since`` when it is in its
     state, and ``resize_s``, the seconds from running to running that its last resize took. ``resizing``: until nothing
-    of the former size is left. ``checkpoint_node``: where its first task writes checkpoints, or last did."""
+    of the former size is left. ``checkpoint_node``: where its first task writes checkpoints, or last did;
+    ``checkpoints``: where else some lie."""
 
     id: str
     name: str
@@ -168,6 +171,7 @@ class JobRecord(Message):
     since: datetime | None = None
     resize_s: Number | None = None
     checkpoint_node: str | None = None
+    checkpoints: JobCheckpoints = JobCheckpoints()
     submitted_at: datetime
     started_at: datetime | None = None
     ran_s: Number | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Hashable
 
@@ -9,7 +10,7 @@ from ces_common.messages.desired import DesiredNetwork
 from ces_common.messages.queries import LinkProbe, LinkProbed
 from ces_common.messages.reports import FlowUsage, LinkKeys, LinkStatus, LinkUsage
 from ces_common.service import Hint
-from ces_edge_agent.dataplane.listener import open_listener
+from ces_edge_agent.dataplane.listener import open_connection, open_listener
 from ces_edge_agent.ports import DataPlaneError, SandboxNamespaces
 
 
@@ -50,6 +51,9 @@ class NoNetwork:
 
     async def listen(self, address: str, port: int) -> socket.socket:
         return open_listener(address, port)
+
+    async def dial(self, address: str, port: int, source: str, timeout_s: float) -> socket.socket:
+        return await asyncio.to_thread(open_connection, address, port, source, timeout_s)
 
     async def remove(self) -> None:
         """Nothing to remove."""

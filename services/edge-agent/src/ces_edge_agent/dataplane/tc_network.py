@@ -20,7 +20,7 @@ from ces_common.messages.reports import FlowUsage, LinkKeys, LinkStatus, LinkUsa
 from ces_common.names import DATA_PLANE
 from ces_edge_agent.dataplane.links.probe import LinkProber
 from ces_edge_agent.dataplane.links.watch import LinkWatch
-from ces_edge_agent.dataplane.listener import open_listener
+from ces_edge_agent.dataplane.listener import open_connection, open_listener
 from ces_edge_agent.dataplane.meters import Meters
 from ces_edge_agent.dataplane.netlink.kernel import Kernel
 from ces_edge_agent.dataplane.netlink.namespace import OWN
@@ -125,6 +125,9 @@ class TcNetwork:
 
     async def listen(self, address: str, port: int) -> socket.socket:
         return await self._run(lambda: open_listener(address, port, self._kernel.path))
+
+    async def dial(self, address: str, port: int, source: str, timeout_s: float) -> socket.socket:
+        return await asyncio.to_thread(open_connection, address, port, source, timeout_s, self._kernel.path)
 
     async def remove(self) -> None:
         """Raises DataPlaneError."""

@@ -1,5 +1,5 @@
-"""Serves datasets over HTTP, with one thread for each connection, so that a slow disk blocks neither the agent nor
-other readers; the number of connections is bounded. Files are sent by sendfile(2).
+"""Serves datasets, and checkpoints to other nodes, over HTTP, with one thread for each connection, so that a slow disk
+blocks neither the agent nor other readers; the number of connections is bounded. Files are sent by sendfile(2).
 
 Connections from other addresses are closed before anything is read.
 """
@@ -11,14 +11,17 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 
+from ces_common.messages.desired import CheckpointReader
+from ces_common.names import CHECKPOINTS_PATH
+from ces_edge_agent.checkpoints.signed import NODE, SIGNATURE, may_fetch
 from ces_edge_agent.inputs.requests import BadRequest, OutOfRange, may_read, parse_range, parse_target
 from ces_edge_agent.inputs.store import File, Store, Unreadable
 
@@ -34,19 +37,28 @@ UNPACED = -1
 
 @dataclass(frozen=True)
 class Grant:
-    """What readers at an address may read (empty: all datasets), at which rate in bit/s (None: unlimited), and how many
-    readers share the address."""
+    """What readers at an address may read (empty: all datasets; None: none), at which rate in bit/s (None: unlimited),
+    and how many readers share the address. ``nodes``: those that may fetch checkpoints from there."""
 
-    datasets: frozenset[str] = frozenset()
+    datasets: frozenset[str] | None = frozenset()
     rate: int | None = None
     readers: int = 1
+    nodes: tuple[CheckpointReader, ...] = ()
+
+
+class CheckpointStore(Protocol):
+    """The checkpoints that this node serves."""
+
+    def serve(self, job: str, digest: str, reader: str) -> AbstractContextManager[File]:
+        """One of a job's, open; an empty ``digest`` stands for the newest. Blocking. Raises Unreadable."""
 
 
 class InputServer:
-    """Thread-safe. Serves from ``listen`` until ``close``."""
+    """Thread-safe. Serves from ``listen`` until ``close``. ``store``: None where the node offers no datasets;
+    ``node``: its own name, which requests for ``checkpoints`` are signed for."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, store: Store | None, checkpoints: CheckpointStore | None = None, node: str = "") -> None:
+        self.store, self.checkpoints, self.node = store, checkpoints, node
         self._lock = threading.Lock()
         self._grants: Mapping[str, Grant] = {}
         self._connections: dict[socket.socket, str] = {}  # -> the reader's address
@@ -172,8 +184,15 @@ class _Handler(BaseHTTPRequestHandler):
             return
         try:
             names = parse_target(self.path)
+            if names[:1] == [CHECKPOINTS_PATH]:
+                self._send_checkpoint(grant, names[1:], with_body)
+                return
+            store = self.inputs.store
+            if store is None or grant.datasets is None:
+                self._say(HTTPStatus.FORBIDDEN, {"error": "no datasets are offered here"}, with_body)
+                return
             if not names:
-                there = [name for name in self.inputs.store.names() if may_read(name, grant.datasets)]
+                there = [name for name in store.names() if may_read(name, grant.datasets)]
                 self._say(HTTPStatus.OK, {"datasets": there}, with_body)
                 return
             dataset, *path = names
@@ -182,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
                 why = f"{dataset!r} is not among the datasets of this input, which are: {allowed}"
                 self._say(HTTPStatus.FORBIDDEN, {"error": f"{why}; name it in the job file's flows.inputs"}, with_body)
                 return
-            with self.inputs.store.open(dataset, path) as found:
+            with store.open(dataset, path) as found:
                 if isinstance(found, File):
                     self._send_file(found, with_body)
                     return
@@ -196,6 +215,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(HTTPStatus.BAD_REQUEST, {"error": str(error)}, with_body)
         except Unreadable as error:
             self._say(HTTPStatus.NOT_FOUND, {"error": str(error)}, with_body)
+
+    def _send_checkpoint(self, grant: Grant, names: list[str], with_body: bool) -> None:
+        store = self.inputs.checkpoints
+        job, digest = [*names, "", ""][:2]
+        reader, signature = self.headers.get(NODE, ""), self.headers.get(SIGNATURE, "")
+        if store is None or not may_fetch(grant.nodes, reader, signature, self.inputs.node, job, digest):
+            self._say(HTTPStatus.FORBIDDEN, {"error": "this node may not fetch checkpoints of that job"}, with_body)
+            return
+        with store.serve(job, digest, reader) as found:
+            self._send_file(found, with_body)
 
     def _send_file(self, file: File, with_body: bool) -> None:
         mark = f'"{file.mark}"'

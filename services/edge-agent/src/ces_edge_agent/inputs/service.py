@@ -1,4 +1,4 @@
-"""Serves this node's datasets to the readers that its desired network names."""
+"""Serves this node's datasets, and its checkpoints, to the readers that its desired network names."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 
 import structlog
 
-from ces_common.messages.desired import DesiredNetwork, Reader
+from ces_common.messages.desired import CheckpointReader, DesiredNetwork, Reader
 from ces_common.messages.reports import DataReport
 from ces_common.names import DATA_PORT
 from ces_edge_agent.files import write_atomically
 from ces_edge_agent.inputs.background_call import BackgroundCall, NoAnswer
 from ces_edge_agent.inputs.requests import union
-from ces_edge_agent.inputs.server import Grant, InputServer
+from ces_edge_agent.inputs.server import CheckpointStore, Grant, InputServer
 from ces_edge_agent.inputs.store import Store, Unreadable
 from ces_edge_agent.ports import DataPlaneError, Network
 
@@ -40,9 +40,17 @@ def grants_of(desired: DesiredNetwork) -> dict[str, Grant]:
     sharing: dict[str, list[Reader]] = defaultdict(list)
     for reader in desired.readers:
         sharing[canonical(reader.address)].append(reader)
+    nodes: dict[str, list[CheckpointReader]] = defaultdict(list)
+    for node in desired.checkpoint_readers:
+        nodes[canonical(node.address)].append(node)
     return {
-        address: Grant(union(reader.datasets for reader in readers), rates.get(address), len(readers))
-        for address, readers in sharing.items()
+        address: Grant(
+            union(reader.datasets for reader in sharing[address]) if address in sharing else None,
+            rates.get(address),
+            len(sharing.get(address, ())) + len(nodes.get(address, ())),
+            tuple(nodes.get(address, ())),
+        )
+        for address in sharing.keys() | nodes.keys()
     }
 
 
@@ -58,11 +66,20 @@ class InputService:
     """``root``: the folder with the datasets, None if the node offers none. A node without a data plane serves at
     ``host_address``, on a port kept in ``port_file`` through restarts."""
 
-    def __init__(self, node: str, root: Path | None, network: Network, host_address: str, port_file: Path) -> None:
+    def __init__(
+        self,
+        node: str,
+        root: Path | None,
+        network: Network,
+        host_address: str,
+        port_file: Path,
+        checkpoints: CheckpointStore | None = None,
+    ) -> None:
         self._node, self._network, self._host_address, self._port_file = node, network, host_address, port_file
         self._root = root
-        self._server = None if root is None else InputServer(Store(root))
-        self._names = None if self._server is None else BackgroundCall(self._server.store.names, "ces-datasets")
+        store = None if root is None else Store(root)
+        self._server = InputServer(store, checkpoints, node)
+        self._names = None if store is None else BackgroundCall(store.names, "ces-datasets")
         self._bound: tuple[Hashable, str] | None = None  # data plane and address where it listens
         self._port = 0  # where it listens, did or will; 0: not known yet
         self._complaint = ""  # the last warning about the folder, so that it is not repeated every other second
@@ -72,11 +89,11 @@ class InputService:
         """Serve the readers that the document names, and no others. Returns attempt key -> reason for those it
         cannot."""
         problem = None
-        if self._server is None:
-            problem = "this node offers no data: CES_DATASETS is not set" if desired.readers else None
-        else:
-            self._server.admit(grants_of(desired))
+        self._server.admit(grants_of(desired))
+        if self._names is not None or desired.checkpoint_readers:
             problem = await self._listen(self._server, desired)
+        if self._names is None and desired.readers:
+            problem = "this node offers no data: CES_DATASETS is not set"
         self._followed = True
         return {} if problem is None else {reader.job: problem for reader in desired.readers}
 
@@ -97,8 +114,7 @@ class InputService:
         return DataReport(node=self._node, port=self._port, datasets=names)
 
     def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        self._server.close()
 
     async def _listen(self, server: InputServer, desired: DesiredNetwork) -> str | None:
         """Listen where the document says. Returns why it cannot; None if it does."""

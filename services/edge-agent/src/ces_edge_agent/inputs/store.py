@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -35,7 +35,7 @@ class Unreadable(Exception):
 class File:
     """An open regular file. ``mark`` (its ETag) changes whenever the content does."""
 
-    content: BinaryIO
+    content: IO[bytes]
     size: int
     mark: str
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import IO
 
 import structlog
 
@@ -43,7 +45,8 @@ STOPPED_EXIT = 143  # as of a program that SIGTERM ended
 
 class WorkerReconciler:
     """``networked``: which allocations have their network. ``secrets``: gets those of a worker; raises Refused,
-    SecretsAway and StartedBefore. ``changed`` is called whenever the status has changed."""
+    SecretsAway and StartedBefore. ``restored``: the checkpoint that a worker begins from on a node where its job's
+    first task was not before, if there is one. ``changed`` is called whenever the status has changed."""
 
     def __init__(
         self,
@@ -56,12 +59,13 @@ class WorkerReconciler:
         graces: Graces,
         networked: Callable[[], set[str]],
         secrets: Callable[[DesiredWorker], Awaitable[Mapping[str, bytes]]],
+        restored: Callable[[DesiredWorker, Callable[[], bool]], Awaitable[IO[bytes] | None]],
         stop_grace_s: float,
         changed: Callable[[], None],
     ) -> None:
         self._node, self._runtime, self._document, self._lease = node, runtime, document, lease
         self._starts, self._stop_reasons, self._graces = starts, stop_reasons, graces
-        self._networked, self._secrets = networked, secrets
+        self._networked, self._secrets, self._restored = networked, secrets, restored
         self._grace_s, self._changed = stop_grace_s, changed
         self.hint = Hint()
         self.observed: Mapping[str, WorkerStatus] = {}
@@ -236,11 +240,12 @@ class WorkerReconciler:
         log.info("starting a worker", worker=worker.key, job=worker.job, task=worker.task)
         try:
             await self._runtime.prepare(worker)
-            secrets = await self._secrets_of(worker)
-            if secrets is None or not self._still_starts(worker):
-                log.info("a worker was prepared that must no longer start", worker=worker.key)
-                return
-            await self._runtime.start(worker, secrets)
+            with await self._checkpoint_of(worker) as checkpoint:
+                secrets = await self._secrets_of(worker)
+                if secrets is None or not self._still_starts(worker):
+                    log.info("a worker was prepared that must no longer start", worker=worker.key)
+                    return
+                await self._runtime.start(worker, secrets, checkpoint)
         except StartedBefore as said:  # and nothing is left of it: it has vanished
             log.warning("a worker that has run is gone", worker=worker.key, reason=str(said))
         except Refused as refusal:
@@ -251,6 +256,14 @@ class WorkerReconciler:
             return
         fault_point("container-started")
         self._starts.add(worker.key)
+
+    async def _checkpoint_of(self, worker: DesiredWorker) -> AbstractContextManager[IO[bytes] | None]:
+        if not worker.restore:
+            return nullcontext()
+        self._waits[worker.allocation] = "fetches its checkpoint"
+        found = await self._restored(worker, lambda: self._still_starts(worker))
+        self._waits.pop(worker.allocation, None)
+        return nullcontext() if found is None else found
 
     async def _secrets_of(self, worker: DesiredWorker) -> Mapping[str, bytes] | None:
         """Waits for as long as it takes; None where the worker must start no longer."""

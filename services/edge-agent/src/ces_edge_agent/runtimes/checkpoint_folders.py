@@ -7,9 +7,11 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from pathlib import Path
+from typing import IO
 
 import structlog
 
+from ces_edge_agent.checkpoints.archive import Packed, newest, pack, unpack
 from ces_edge_agent.runtimes.names import check_name
 from ces_edge_agent.trees import remove_tree
 
@@ -29,12 +31,15 @@ class CheckpointFolders:
         """Job -> the user who owns its folder."""
         return {job.name: found[0].stat().st_uid for job in self._jobs() if (found := _inside(job))}
 
-    def give(self, job: str, key: str, uid: int, gid: int) -> Path:
+    def give(self, job: str, key: str, uid: int, gid: int, checkpoint: IO[bytes] | None = None, limit: int = 0) -> Path:
         """The job's folder with what is in it, from now on of this worker. An empty one where its workers had another
-        user before, since this one could not read what is in it. Raises OSError, Refused."""
+        user before, since this one could not read what is in it. ``checkpoint``: an archive of ``limit`` bytes at most,
+        instead of what is in it. Raises OSError, Refused, Unfit."""
         around = self._folder / check_name(job)
         around.mkdir(exist_ok=True, mode=0o711)
         folder = around / check_name(key)
+        if checkpoint is not None:
+            self._restore(around, folder, checkpoint, limit, (uid, gid))
         for each in _inside(around):
             if (owner := each.lstat().st_uid) != uid:
                 log.warning(
@@ -53,6 +58,27 @@ class CheckpointFolders:
             if os.geteuid() == 0:
                 os.chown(folder, uid, gid)
         return folder
+
+    def _restore(self, around: Path, folder: Path, checkpoint: IO[bytes], limit: int, owner: tuple[int, int]) -> None:
+        """All of the checkpoint is there before the folder has its name."""
+        for each in _inside(around):
+            remove_tree(each)
+        spare = around / ".restored"
+        spare.mkdir(mode=0o700)
+        unpack(checkpoint, spare, limit, *owner)
+        if os.geteuid() == 0:
+            os.chown(spare, *owner)
+        os.rename(spare, folder)
+
+    def pack(self, job: str, into: IO[bytes], limit: int, seen: str | None) -> Packed | None:
+        """See the port. Raises OSError, Unfit."""
+        around = self._folder / check_name(job)
+        folders = [each for each in _inside(around) if not each.name.startswith(".")] if around.is_dir() else []
+        packed = newest(folders[-1]) if folders else None
+        if packed is None or packed.mark == seen:
+            return None
+        pack(folders[-1], packed.name, into, limit)
+        return packed
 
     def keep(self, jobs: Collection[str]) -> None:
         """Remove all others'. Never raises."""

@@ -41,14 +41,14 @@ def options(folder: str, memory: int, disk: int, limited: bool) -> dict[str, Any
     return found
 
 
-def make_folder(client: Any, container: str, folder: str = FOLDER) -> None:
+def make_folder(client: Any, container: str, folder: str = FOLDER, mode: int = 0o1777) -> None:
     """Make a folder of a volume, for any user of the image, in a container that has not started. Any number of
     times."""
     volume, name = os.path.split(folder)
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as archive:
         entry = tarfile.TarInfo(name)
-        entry.type, entry.mode = tarfile.DIRTYPE, 0o1777
+        entry.type, entry.mode = tarfile.DIRTYPE, mode
         archive.addfile(entry)
     client.put_archive(container, volume, content.getvalue())
 

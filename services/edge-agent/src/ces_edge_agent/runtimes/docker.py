@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import IO, Any, Literal, TypeVar
 
 import structlog
 from docker.errors import APIError, NotFound
@@ -21,6 +21,7 @@ from ces_common.messages.confinement import Confinement
 from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_edge_agent import linux
+from ces_edge_agent.checkpoints.archive import Packed
 from ces_edge_agent.deadline import LEASE_OVER
 from ces_edge_agent.ports import CHECKPOINT, NO_SECRETS, SECRETS_DIR, Refused, RuntimeUnavailable, SandboxNamespaces
 from ces_edge_agent.runtimes import container_checkpoints, container_disk, container_secrets
@@ -187,25 +188,32 @@ class DockerRuntime:
         with answering(f"the image of worker {worker.key}"):
             self._images.get(worker.image)
 
-    async def start(self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS) -> None:
+    async def start(
+        self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS, checkpoint: IO[bytes] | None = None
+    ) -> None:
         if worker.key in self._starting:
             return  # two calls at once could start a container twice that ends immediately
         self._starting.add(worker.key)
         try:
-            await self._call(self._start, worker, secrets)
+            await self._call(self._start, worker, secrets, checkpoint)
         finally:
             self._starting.discard(worker.key)
 
-    def _start(self, worker: DesiredWorker, secrets: Mapping[str, bytes]) -> None:
+    def _start(self, worker: DesiredWorker, secrets: Mapping[str, bytes], checkpoint: IO[bytes] | None) -> None:
         with answering(f"worker {worker.key}"):
             found = self._engine.find(check_name(worker.key))
+            if found is not None and found["State"]["Status"] == "created" and checkpoint is not None:
+                self._engine.delete(found["Id"])  # it has a volume that may hold something else
+                found = None
             if found is None:
+                if checkpoint is not None:
+                    container_checkpoints.discard(self._engine, worker.job)
                 container = self._create(worker)
             elif found["State"]["Status"] == "created":
                 container = found["Id"]
             else:
                 return
-            self._run(container, worker, secrets)
+            self._run(container, worker, secrets, checkpoint)
 
     def _create(self, worker: DesiredWorker) -> str:
         client = self._engine.client
@@ -261,7 +269,9 @@ class DockerRuntime:
             raise Refused(f"the engine does not accept the worker: {explain(error)}") from error
         return str(made["Id"])
 
-    def _run(self, container: str, worker: DesiredWorker, secrets: Mapping[str, bytes]) -> None:
+    def _run(
+        self, container: str, worker: DesiredWorker, secrets: Mapping[str, bytes], checkpoint: IO[bytes] | None
+    ) -> None:
         client = self._engine.client
         detail = client.inspect_container(container)
         missing = self._engine.missing_program(container, detail["Config"])
@@ -271,7 +281,7 @@ class DockerRuntime:
             if detail["Config"]["WorkingDir"] == container_disk.FOLDER:
                 container_disk.make_folder(client, container)
             if worker.checkpoint:
-                container_disk.make_folder(client, container, container_checkpoints.FOLDER)
+                container_checkpoints.fill(client, container, checkpoint, self._disk)
             with self._secrets_in(detail, worker, secrets):
                 client.start(container)
         except (APIError, Refused) as error:
@@ -293,11 +303,11 @@ class DockerRuntime:
         return container_secrets.filled(self._engine, self._sandbox_image, worker.key, detail["Mounts"], secrets)
 
     async def keep_checkpoints(self, jobs: Collection[str]) -> None:
-        def keep() -> None:
-            with answering("checkpoints"):
-                container_checkpoints.keep(self._engine, jobs)
+        await self._call(container_checkpoints.keep, self._engine, jobs)
 
-        await self._call(keep)
+    async def pack_checkpoint(self, job: str, into: IO[bytes], limit: int, seen: str | None) -> Packed | None:
+        image = self._sandbox_image
+        return await self._call(container_checkpoints.pack, self._engine, image, job, into, limit, seen)
 
     async def stop(self, key: str, grace_s: float) -> None:
         await self._call(self._stop, key, grace_s)

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 import structlog
 
@@ -22,6 +23,7 @@ from ces_common.messages.reports import WorkerState, WorkerStatus, WorkerUsage
 from ces_common.names import short_hash
 from ces_common.service import BadSetup
 from ces_edge_agent import linux
+from ces_edge_agent.checkpoints.archive import Packed, Unfit
 from ces_edge_agent.deadline import deadline_file
 from ces_edge_agent.files import sync
 from ces_edge_agent.ports import CHECKPOINT, NO_SECRETS, SECRETS_DIR, Refused, RuntimeUnavailable, SandboxNamespaces
@@ -228,15 +230,17 @@ class ProcessRuntime:
         if worker.secrets and not self.confinement.keeps_secrets:
             raise Refused(f"only workers with a user of their own are given secrets, and here all share one: {REMEDY}")
 
-    async def start(self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS) -> None:
+    async def start(
+        self, worker: DesiredWorker, secrets: Mapping[str, bytes] = NO_SECRETS, checkpoint: IO[bytes] | None = None
+    ) -> None:
         check_name(worker.allocation)
         if (self._workers / worker.key).exists():
             return
         if self._isolate and not self._sandboxes.exists(worker.allocation):
             raise RuntimeUnavailable(f"allocation {worker.allocation} has no sandbox yet")
         try:
-            answer = await asyncio.to_thread(self._start, worker, secrets)
-        except OSError as error:
+            answer = await asyncio.to_thread(self._start, worker, secrets, checkpoint)
+        except (OSError, Unfit) as error:
             raise RuntimeUnavailable(f"worker {worker.key}: {error}") from error
         kind, _, text = answer.partition(": ")
         if kind != "running":
@@ -246,9 +250,9 @@ class ProcessRuntime:
         if worker.paused:
             await self.pause(worker.key)
 
-    def _start(self, worker: DesiredWorker, secrets: Mapping[str, bytes]) -> str:
+    def _start(self, worker: DesiredWorker, secrets: Mapping[str, bytes], checkpoint: IO[bytes] | None) -> str:
         directory = self._workers / worker.key
-        plan = self._plan(worker)
+        plan = self._plan(worker, checkpoint)
         spare = Path(tempfile.mkdtemp(prefix=f".{worker.key}.", dir=self._workers))
         plan.save(spare)
         try:
@@ -274,7 +278,7 @@ class ProcessRuntime:
             return "running"  # it may have run: it must not be started again
         return answer or "failed: the shim ended before it began" + record.last_words(directory)
 
-    def _plan(self, worker: DesiredWorker) -> record.WorkerRecord:
+    def _plan(self, worker: DesiredWorker, checkpoint: IO[bytes] | None) -> record.WorkerRecord:
         owners = self._checkpoints.owners()
         like = owners.get(worker.job) if worker.checkpoint else None
         folder, uid, gid = self._users.give(worker.allocation, like, owners.values())
@@ -293,7 +297,8 @@ class ProcessRuntime:
             env.setdefault("TMPDIR", str(folder))
         secrets = checkpoints = None
         if worker.checkpoint:
-            env[CHECKPOINT] = checkpoints = str(self._checkpoints.give(worker.job, worker.key, uid, gid))
+            given = self._checkpoints.give(worker.job, worker.key, uid, gid, checkpoint, self._disk)
+            env[CHECKPOINT] = checkpoints = str(given)
         if worker.secrets:
             env[SECRETS_DIR] = secrets = secret_files.PRIVATE_FOLDER
         return record.WorkerRecord(
@@ -330,6 +335,9 @@ class ProcessRuntime:
 
     async def keep_checkpoints(self, jobs: Collection[str]) -> None:
         await asyncio.to_thread(self._checkpoints.keep, jobs)
+
+    async def pack_checkpoint(self, job: str, into: IO[bytes], limit: int, seen: str | None) -> Packed | None:
+        return await asyncio.to_thread(self._checkpoints.pack, job, into, limit, seen)
 
     async def stop(self, key: str, grace_s: float) -> None:
         directory = self._directory(key)

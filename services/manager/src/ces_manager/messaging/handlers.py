@@ -12,6 +12,7 @@ from ces_common import subjects
 from ces_common.bus.port import Bus, Delivery, Message, Reject, RemoteError, Retry
 from ces_common.db import UNAVAILABLE, WriteTx, cause_of
 from ces_common.fault_points import fault_point
+from ces_common.messages.checkpoints import CheckpointReport
 from ces_common.messages.confinement import ConfinementReport
 from ces_common.messages.events import MalformedEvent, NetworkPreparing, NetworkReady, PlanRefused, parse_event
 from ces_common.messages.plans import PlanProposed, PreemptionProposed, ResizeProposed, RevisionProposed
@@ -21,7 +22,7 @@ from ces_common.queuefile import QueueFile
 from ces_common.rates import SenderRate
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
-from ces_manager.jobs import network_readiness, worker_reports
+from ces_manager.jobs import checkpoints, network_readiness, worker_reports
 from ces_manager.jobs.submission import ANYBODY
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.answers import NO_DATABASE, answering
@@ -94,6 +95,13 @@ class Messaging:
         self._data = ReportIntake(
             database, "data", DataReport.model_validate_json, datasets.with_news, datasets.take_reports
         )
+        self._checkpoints = ReportIntake(
+            database,
+            "checkpoints",
+            CheckpointReport.model_validate_json,
+            checkpoints.with_news,
+            checkpoints.take_reports,
+        )
         self._confinements = ReportIntake(
             database,
             "confinement",
@@ -115,6 +123,7 @@ class Messaging:
         await self._bus.subscribe(subjects.reports("links"), self._links.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("data"), self._data.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("confinement"), self._confinements.heard, queue=SERVICE)
+        await self._bus.subscribe(subjects.reports("checkpoints"), self._checkpoints.heard, queue=SERVICE)
         await self._bus.subscribe(subjects.reports("progress"), self._progress.heard)
         if streams_made is not None:
             await streams_made()

@@ -10,6 +10,7 @@ from ces_common.db.uow import WriteTx
 from ces_common.jobfile import Flow, Task
 from ces_common.messages.plans import PlanCommitted, PlanProposed, PlanRejected
 from ces_common.states import JobState
+from ces_manager.jobs.checkpoints import place_first
 from ces_manager.jobs.link_shares import reserve_links
 from ces_manager.jobs.records import allocation_record, flow_record
 from ces_manager.jobs.transitions import emit_allocation, emit_job, find_job
@@ -84,7 +85,7 @@ def _place(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
     if sized is not None:
         row.size, row.tasks, row.flows = size, tasks, flows
     if size is not None:
-        row.checkpoint_node = allocations[0].node
+        place_first(tx, row, allocations[0].node)
     row.waiting, row.queue_status, row.reason = None, None, None
     row.state, row.state_since = JobState.PLANNED, tx.now
     row.placed_at = tx.now

@@ -1,0 +1,215 @@
+"""One checkpoint as a tar archive. A checkpoint is a file, or a folder, directly in its job's folder. Programs write it
+under another name and rename it, so an entry with a complete name is complete; the newest one counts.
+
+What workers wrote is not trusted: links, foreign files and devices make a checkpoint unfit to be packed, and an archive
+is unpacked name by name, with files and folders only.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import re
+import stat
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Final
+
+from ces_common.messages.checkpoints import CHECKPOINT_NAME
+
+MAX_ENTRIES: Final = 10_000
+MAX_DEPTH: Final = 16
+_NAME = re.compile(CHECKPOINT_NAME)
+_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # opening a FIFO must not wait for its writer
+
+
+class Unfit(Exception):
+    """A checkpoint that is not copied, or an archive that is no checkpoint. The text says why."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What was packed. ``mark``: differs from that of any other checkpoint of the job."""
+
+    name: str
+    mark: str
+
+
+class Budget:
+    """Bytes and entries that may still be packed or unpacked."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._bytes, self._entries = limit, limit, MAX_ENTRIES
+
+    def take(self, size: int) -> None:
+        """Raises Unfit."""
+        self._bytes, self._entries = self._bytes - size, self._entries - 1
+        if self._bytes < 0:
+            raise Unfit(f"it has more than {self._limit} bytes, which is what a worker may keep here")
+        if self._entries < 0:
+            raise Unfit(f"it has more than {MAX_ENTRIES} files and folders")
+
+
+def is_complete(name: str) -> bool:
+    """Whether an entry of this name is a checkpoint, and not one that is being written."""
+    return bool(_NAME.match(name)) and not name.startswith("tmp") and not name.endswith((".tmp", ".part"))
+
+
+def newest(folder: Path) -> Packed | None:
+    """The newest checkpoint in a job's folder. Raises OSError."""
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if is_complete(entry.name) and not entry.is_symlink():
+                status = entry.stat(follow_symlinks=False)
+                found.append((status.st_mtime_ns, entry.name, status.st_ino, status.st_size))
+    if not found:
+        return None
+    changed, name, inode, size = max(found)
+    return Packed(name, f"{name} {changed} {inode} {size}")
+
+
+def pack(folder: Path, name: str, into: IO[bytes], limit: int) -> None:
+    """Write the archive of one checkpoint. All of it must be of the folder's owner. Raises OSError, Unfit."""
+    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        with tarfile.open(fileobj=into, mode="w", format=tarfile.GNU_FORMAT) as archive:
+            _Packing(archive, os.fstat(at).st_uid, Budget(limit)).add(at, name, PurePosixPath(name))
+    finally:
+        os.close(at)
+
+
+class _Packing:
+    def __init__(self, archive: tarfile.TarFile, owner: int, budget: Budget) -> None:
+        self._archive, self._owner, self._budget = archive, owner, budget
+
+    def add(self, folder: int, name: str, path: PurePosixPath) -> None:
+        if len(path.parts) > MAX_DEPTH:
+            raise Unfit(f"its folders are more than {MAX_DEPTH} deep")
+        try:
+            descriptor = os.open(name, _OPEN, dir_fd=folder)
+        except OSError as error:
+            raise Unfit(f"{path} cannot be opened: {_why(error)}") from error
+        try:
+            self._add_open(descriptor, path)
+        finally:
+            os.close(descriptor)
+
+    def _add_open(self, descriptor: int, path: PurePosixPath) -> None:
+        before = os.fstat(descriptor)
+        if before.st_uid != self._owner:
+            raise Unfit(f"{path} belongs to somebody else")
+        if stat.S_ISREG(before.st_mode):
+            self._budget.take(before.st_size)
+            with os.fdopen(descriptor, "rb", closefd=False) as content:
+                self._add_file(path, before, content)
+            after = os.fstat(descriptor)
+            if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+                raise Unfit(f"{path} was written to while it was packed")
+        elif stat.S_ISDIR(before.st_mode):
+            self._budget.take(0)
+            self._archive.addfile(entry(str(path), None, before.st_mtime))
+            for child in sorted(os.listdir(descriptor)):
+                self.add(descriptor, child, path / child)
+        else:
+            raise Unfit(f"{path} is neither a file nor a folder")
+
+    def _add_file(self, path: PurePosixPath, status: os.stat_result, content: IO[bytes]) -> None:
+        try:
+            self._archive.addfile(entry(str(path), status.st_size, status.st_mtime), content)
+        except OSError as error:
+            if error.errno is not None:  # the disk's, not of a file that became shorter
+                raise
+            raise Unfit(f"{path} was written to while it was packed") from error
+
+
+def entry(path: str, size: int | None, changed: float) -> tarfile.TarInfo:
+    """What the archive says of a file, or of a folder where ``size`` is None. Whose it was it does not say."""
+    found = tarfile.TarInfo(path)
+    found.mtime = changed
+    found.type, found.mode, found.size = (tarfile.DIRTYPE, 0o700, 0) if size is None else (tarfile.REGTYPE, 0o600, size)
+    return found
+
+
+def checked(archive: tarfile.TarFile, limit: int) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:
+    """Each entry of an archive, and the content where it is a file: all of one checkpoint. Raises Unfit."""
+    budget, top = Budget(limit), ""
+    try:
+        for found in archive:
+            parts = found.name.rstrip("/").split("/")
+            if any(part in ("", ".", "..") or "\0" in part for part in parts) or len(parts) > MAX_DEPTH:
+                raise Unfit(f"{found.name!r} is no name in a checkpoint")
+            top = top or parts[0]
+            if parts[0] != top or not is_complete(top):
+                raise Unfit(f"{parts[0]!r} is not the checkpoint's name")
+            if not found.isreg() and not found.isdir():
+                raise Unfit(f"{found.name} is neither a file nor a folder")
+            budget.take(found.size if found.isreg() else 0)
+            yield entry("/".join(parts), found.size if found.isreg() else None, found.mtime), archive.extractfile(found)
+    except (tarfile.TarError, EOFError, ValueError) as error:
+        raise Unfit(f"it is no archive: {error}") from error
+    if not top:
+        raise Unfit("the archive is empty")
+
+
+def repack(source: IO[bytes], into: IO[bytes], limit: int) -> None:
+    """Write another archive's checkpoint as ``pack`` does. Raises Unfit."""
+    try:
+        with (
+            tarfile.open(fileobj=source, mode="r|") as given,
+            tarfile.open(fileobj=into, mode="w", format=tarfile.GNU_FORMAT) as archive,
+        ):
+            for found, content in checked(given, limit):
+                archive.addfile(found, content)
+    except tarfile.TarError as error:
+        raise Unfit(f"it is no archive: {error}") from error
+
+
+def unpack(source: IO[bytes], folder: Path, limit: int, uid: int, gid: int) -> None:
+    """Put the checkpoint into a folder that nobody else can write to yet. Raises OSError, Unfit."""
+    own = os.geteuid() != 0
+    try:
+        with tarfile.open(fileobj=source, mode="r|") as archive:
+            folders = []
+            for found, content in checked(archive, limit):
+                path = folder / found.name
+                if content is None:
+                    path.mkdir(mode=0o700)
+                    folders.append((path, found.mtime))
+                else:
+                    _write(path, content, found)
+                if not own:
+                    os.chown(path, uid, gid)
+            for path, changed in reversed(folders):
+                os.utime(path, (changed, changed))
+    except tarfile.TarError as error:
+        raise Unfit(f"it is no archive: {error}") from error
+
+
+def name_of(source: IO[bytes], limit: int) -> str:
+    """The name of an archive's checkpoint. All of the archive is checked, and set back to its beginning. Raises
+    Unfit."""
+    source.seek(0)
+    try:
+        with tarfile.open(fileobj=source, mode="r:") as archive:
+            names = [found.name.split("/")[0] for found, _ in checked(archive, limit)]
+            return names[0]
+    except tarfile.TarError as error:
+        raise Unfit(f"it is no archive: {error}") from error
+    finally:
+        source.seek(0)
+
+
+def _write(path: Path, content: IO[bytes], found: tarfile.TarInfo) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        while part := content.read(io.DEFAULT_BUFFER_SIZE * 16):
+            file.write(part)
+    os.utime(path, (found.mtime, found.mtime))
+
+
+def _why(error: OSError) -> str:
+    return "symbolic links are not followed" if error.errno in (errno.ELOOP, errno.EMLINK) else str(error.strerror)

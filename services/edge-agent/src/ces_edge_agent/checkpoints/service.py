@@ -1,0 +1,318 @@
+"""Packs, copies and fetches the checkpoints of this node's malleable jobs, as its desired state says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import IO, Final
+
+import structlog
+
+from ces_common.messages.checkpoints import BegunFrom, Checkpoint, CheckpointReport, HeldCopies, PackedCheckpoint
+from ces_common.messages.desired import CheckpointSource, DesiredCompute, DesiredCopy, DesiredNetwork, DesiredWorker
+from ces_common.names import CHECKPOINTS_PATH
+from ces_common.service import Hint
+from ces_edge_agent.checkpoints import signed
+from ces_edge_agent.checkpoints.archive import Packed, Unfit, name_of
+from ces_edge_agent.checkpoints.fetching import CONNECT_S, LONGEST_S, NotFetched, Wanted, fetch, place_of
+from ces_edge_agent.checkpoints.shelf import Outdated, Shelf, digest_of, reopened
+from ces_edge_agent.documents import StoredDocument
+from ces_edge_agent.inputs.background_call import BackgroundCall, NoAnswer
+from ces_edge_agent.inputs.store import File, Unreadable
+from ces_edge_agent.ports import DataPlaneError, Network, Runtime, RuntimeUnavailable
+
+log = structlog.get_logger()
+LOOK_S: Final = 1.0
+HEADROOM: Final = 2**20  # bytes of an archive beside what is in it
+PATIENCE_S: Final = 20.0  # with a node that does not know yet that it is to serve this one
+RETRY_S: Final = 5.0  # before a copy is tried again
+KEPT: Final = 2  # archives of a job of this node's own: while a new one is packed, the one before may be fetched
+NEWEST_S: Final = 600.0  # for packing the newest when it is asked for
+Wants = Callable[[], bool]
+
+
+class Checkpoints:
+    """``seed``: of the key with which the node has joined. ``interval_s``: between two looks at whether a job has a new
+    checkpoint; ``limit``: bytes of one. ``changed`` is called whenever there is something to report."""
+
+    def __init__(
+        self,
+        node: str,
+        seed: str,
+        runtime: Runtime,
+        network: Network,
+        shelf: Shelf,
+        compute: StoredDocument[DesiredCompute],
+        networks: StoredDocument[DesiredNetwork],
+        interval_s: float,
+        limit: int,
+        changed: Callable[[], None],
+    ) -> None:
+        self._node, self._seed, self._runtime, self._network, self._shelf = node, seed, runtime, network, shelf
+        self._compute, self._networks = compute, networks
+        self._interval_s, self._limit, self._changed = interval_s, limit, changed
+        self.hint = Hint()
+        self._due: dict[str, float] = {}  # job -> when to look for a new checkpoint
+        self._marks: dict[str, str] = {}  # job -> the checkpoint that was packed last
+        self._complaints: dict[str, str] = {}
+        self._packed: dict[str, Checkpoint] = {}
+        self._begun: dict[str, BegunFrom] = {}  # worker -> from what it begins
+        self._copying: dict[str, asyncio.Task[None]] = {}  # job
+        self._not_before: dict[str, float] = {}
+        self._packing = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._report = CheckpointReport(node=node)
+
+    @property
+    def report(self) -> CheckpointReport:
+        return self._report
+
+    async def run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        await asyncio.to_thread(self._shelf.open)
+        while True:
+            try:
+                await self.step(self._loop.time())
+            except (OSError, RuntimeUnavailable) as error:
+                log.warning("checkpoints are not looked after", error=str(error))
+            await self.hint.wait(LOOK_S)
+
+    async def step(self, now: float) -> None:
+        """Pack and copy what is due, remove what nobody counts on, and report."""
+        document = self._compute.current
+        if document is None:
+            return
+        writers = {worker.job: worker for worker in document.workers if worker.checkpoint}
+        self._due = {job: self._due.get(job, now + self._interval_s) for job in writers}
+        for job, worker in writers.items():
+            if self._due[job] <= now:
+                self._due[job] = now + self._interval_s
+                await self._pack(worker)
+        self._copy(document, now)
+        await self._tidy(document)
+        self._tell(document)
+
+    # What is packed here
+
+    async def _pack(self, worker: DesiredWorker) -> None:
+        """Put the job's newest checkpoint on the shelf, unless it is there."""
+        job = worker.job
+        try:
+            async with self._fresh(job, self._marks.get(job)) as found:
+                if found is None:
+                    return
+                packed, file = found
+                digest, size = await asyncio.to_thread(digest_of, file)
+                checkpoint = Checkpoint(
+                    attempt=worker.attempt,
+                    incarnation=worker.incarnation,
+                    name=packed.name,
+                    size=size,
+                    digest=digest,
+                )
+                await asyncio.to_thread(self._shelf.put, job, checkpoint, file)
+        except (Unfit, Outdated, OSError) as error:
+            self._complain(job, str(error))
+            return
+        self._marks[job], self._packed[job] = packed.mark, checkpoint
+        self._complaints.pop(job, None)
+
+    @asynccontextmanager
+    async def _fresh(self, job: str, seen: str | None) -> AsyncIterator[tuple[Packed, IO[bytes]] | None]:
+        """The job's newest checkpoint, packed; None where there is none, or it is the one that was seen."""
+        async with self._packing:
+            with self._shelf.blank() as file:
+                packed = await self._runtime.pack_checkpoint(job, file, self._limit, seen)
+                yield None if packed is None else (packed, file)
+
+    @contextmanager
+    def serve(self, job: str, digest: str, reader: str) -> Iterator[File]:
+        """What another node has asked for; an empty ``digest`` stands for the newest. In any thread but the event
+        loop's. Raises Unreadable."""
+        if digest:
+            file = self._shelf.archive(job, digest)
+            if file is None:
+                raise Unreadable("there is no such checkpoint here")
+            with file:
+                yield File(file, _size(file), digest)
+            return
+        document, loop = self._compute.current, self._loop
+        if loop is None or document is None or job not in (document.checkpoints or ()):
+            raise Unreadable("no checkpoints of this job lie here")
+        log.info("the newest checkpoint is asked for", job=job, reader=reader)
+        with self._shelf.blank() as file:
+            packing = asyncio.run_coroutine_threadsafe(self._pack_into(job, file), loop)
+            try:
+                packed = packing.result(NEWEST_S)
+            except (Unfit, RuntimeUnavailable, OSError, TimeoutError) as error:
+                packing.cancel()
+                raise Unreadable(f"it cannot be packed: {error or 'it takes too long'}") from error
+            if packed is None:
+                raise Unreadable("the job has written no checkpoint here")
+            file.flush()
+            digest, size = digest_of(file)
+            yield File(file, size, digest)
+
+    async def _pack_into(self, job: str, file: IO[bytes]) -> Packed | None:
+        async with self._packing:
+            return await self._runtime.pack_checkpoint(job, file, self._limit, None)
+
+    # Copies of what is packed elsewhere
+
+    def _copy(self, document: DesiredCompute, now: float) -> None:
+        """Begin to fetch what is to be copied here, one checkpoint of a job at a time."""
+        self._copying = {job: task for job, task in self._copying.items() if not task.done()}
+        for copy in document.copies:
+            there = {each.digest for each in self._shelf.all(copy.job)}
+            if copy.source is None or copy.checkpoint.digest in there or copy.job in self._copying:
+                continue
+            if self._not_before.get(copy.job, now) <= now:
+                self._not_before[copy.job] = now + RETRY_S
+                self._copying[copy.job] = asyncio.create_task(self._copy_one(copy, copy.source))
+
+    async def _copy_one(self, copy: DesiredCopy, source: CheckpointSource) -> None:
+        def still() -> bool:
+            document = self._compute.current
+            return document is not None and copy in document.copies
+
+        try:
+            with self._shelf.blank() as file:
+                await self._fetch(copy.job, source, file, still)
+                await asyncio.to_thread(self._shelf.put, copy.job, copy.checkpoint, file)
+        except (NotFetched, Outdated, OSError, DataPlaneError) as error:
+            self._complain(copy.job, f"{source.node}: {error}")
+        else:
+            self._complaints.pop(copy.job, None)
+            self.hint.set()
+
+    # What a worker begins from
+
+    async def restore(self, worker: DesiredWorker, still: Wants) -> IO[bytes] | None:
+        """The checkpoint from which the worker is to begin, as an archive that the caller closes; None: from what lies
+        here. Waits for as long as fetching takes; ``still``: whether the worker is to start any more."""
+        reasons = []
+        for source in worker.checkpoints:
+            try:
+                file = await self._had_from(source, worker, still)
+            except (NotFetched, Unfit, OSError, DataPlaneError) as error:
+                if not still():
+                    return None
+                reasons.append(f"{source.node}: {error}")
+                log.warning("a checkpoint cannot be had", job=worker.job, node=source.node, reason=str(error))
+                continue
+            name = await asyncio.to_thread(name_of, file, self._limit)
+            self._note(worker, source.node, name, reasons)
+            return file
+        if worker.restore:
+            self._note(worker, None, None, reasons or ["no node has a copy of its checkpoints"])
+        return None
+
+    def _note(self, worker: DesiredWorker, source: str | None, name: str | None, reasons: list[str]) -> None:
+        log.info("a job goes on elsewhere", job=worker.job, source=source, checkpoint=name, reasons=reasons)
+        self._begun[worker.key] = BegunFrom(
+            job=worker.job,
+            attempt=worker.attempt,
+            incarnation=worker.incarnation,
+            source=source,
+            name=name,
+            reason="; ".join(reasons) or None,
+        )
+        self.hint.set()
+
+    async def _had_from(self, source: CheckpointSource, worker: DesiredWorker, still: Wants) -> IO[bytes]:
+        """Raises NotFetched, Unfit, OSError, DataPlaneError."""
+        if not source.url and source.checkpoint is not None:
+            own = await asyncio.to_thread(self._shelf.archive, worker.job, source.checkpoint.digest)
+            if own is None:
+                raise NotFetched("its own copy is gone")
+            if (await asyncio.to_thread(digest_of, own))[0] != source.checkpoint.digest:
+                own.close()
+                raise NotFetched("its own copy has another digest")
+            return own
+        until = asyncio.get_running_loop().time() + PATIENCE_S
+        while True:
+            try:
+                return await self._whole(source, worker, still)
+            except NotFetched as error:
+                if not (error.again and still() and asyncio.get_running_loop().time() < until):
+                    raise
+            await asyncio.sleep(LOOK_S)
+
+    async def _whole(self, source: CheckpointSource, worker: DesiredWorker, still: Wants) -> IO[bytes]:
+        """A fetched archive, checked; it has no name, and is gone when it is closed."""
+        with self._shelf.blank() as file:
+            await self._fetch(worker.job, source, file, still)
+            whole = await asyncio.to_thread(reopened, file)
+        try:
+            await asyncio.to_thread(name_of, whole, self._limit)
+        except Unfit:
+            whole.close()
+            raise
+        return whole
+
+    async def _fetch(self, job: str, source: CheckpointSource, into: IO[bytes], still: Wants) -> str:
+        """Raises NotFetched, OSError, DataPlaneError."""
+        desired = self._networks.current
+        address, port = place_of(source.url)
+        own = "" if desired is None or desired.mode != "tc" else desired.router
+        known = source.checkpoint
+        digest = "" if known is None else known.digest
+        path = f"/{CHECKPOINTS_PATH}/{job}" + (f"/{digest}" if digest else "")
+        wanted = Wanted(self._limit + HEADROOM, None if known is None else known.size, digest or None)
+        into.seek(0)
+        into.truncate()
+        connected = await self._network.dial(address, port, own, CONNECT_S)
+        headers = signed.headers(self._seed, self._node, source.node, job, digest)
+        fetching = BackgroundCall(partial(fetch, connected, path, headers, into, wanted, still), "ces-checkpoint")
+        try:
+            return await fetching.call(LONGEST_S)
+        except NoAnswer as error:
+            raise NotFetched(str(error)) from error
+
+    # What is kept and told
+
+    async def _tidy(self, document: DesiredCompute) -> None:
+        if document.checkpoints is None:
+            return
+        wanted: dict[str, set[str]] = defaultdict(set)
+        for job in document.checkpoints:
+            own = await asyncio.to_thread(self._shelf.all, job)
+            wanted[job].update(each.digest for each in own[:KEPT])
+        for copy in document.copies:
+            wanted[copy.job].add(copy.checkpoint.digest)
+        await asyncio.to_thread(self._shelf.keep, wanted)
+        present = {*document.checkpoints, *(copy.job for copy in document.copies)}
+        for known in (self._marks, self._packed, self._complaints, self._not_before):
+            for job in [job for job in known if job not in present]:
+                del known[job]
+
+    def _tell(self, document: DesiredCompute) -> None:
+        keys = {worker.key for worker in document.workers}
+        self._begun = {key: begun for key, begun in self._begun.items() if key in keys}
+        counted: dict[str, set[str]] = defaultdict(set)
+        for copy in document.copies:
+            counted[copy.job].add(copy.checkpoint.digest)
+        held = {job: {each.digest for each in self._shelf.all(job)} & digests for job, digests in counted.items()}
+        report = CheckpointReport(
+            node=self._node,
+            packed=[PackedCheckpoint(job=job, checkpoint=each) for job, each in sorted(self._packed.items())],
+            held=[HeldCopies(job=job, digests=sorted(digests)) for job, digests in sorted(held.items())],
+            begun=[self._begun[key] for key in sorted(self._begun)],
+        )
+        if report != self._report:
+            self._report = report
+            self._changed()
+
+    def _complain(self, job: str, why: str) -> None:
+        if self._complaints.get(job) != why:
+            self._complaints[job] = why
+            log.warning("a checkpoint is not copied", job=job, reason=why)
+
+
+def _size(file: IO[bytes]) -> int:
+    size = file.seek(0, 2)
+    file.seek(0)
+    return size
