@@ -15,23 +15,23 @@ FOLDER = os.environ.get("CES_CHECKPOINT")
 EVERY = 10
 
 
-def lines_of(name: str) -> list[str]:
+def load() -> dict:
     try:
-        with open(f"{FOLDER}/{name}") as file:
-            return file.read().splitlines()
+        with open(f"{FOLDER}/books") as file:
+            return json.load(file)
     except FileNotFoundError:
-        return []
+        return {"step": 0, "notes": []}
 
 
-def write(step: int) -> None:
-    with open(f"{FOLDER}/new", "w") as file:
-        file.write(str(step))
-    os.rename(f"{FOLDER}/new", f"{FOLDER}/step")
+def write(books: dict) -> None:
+    with open(f"{FOLDER}/.new", "w") as file:
+        json.dump(books, file)
+    os.rename(f"{FOLDER}/.new", f"{FOLDER}/books")
 
 
-def note(kind: str, step: int) -> None:
-    with open(f"{FOLDER}/notes", "a") as file:
-        file.write(json.dumps([kind, int(os.environ["WORLD_SIZE"]), step]) + "\n")
+def note(books: dict, kind: str) -> None:
+    books["notes"].append([kind, int(os.environ["WORLD_SIZE"]), books["step"]])
+    write(books)
 
 
 def main() -> None:
@@ -39,23 +39,22 @@ def main() -> None:
         while os.path.exists(HOLD):
             time.sleep(0.05)
         return
-    step = int("".join(lines_of("step")) or 0)
+    books = load()
     told = []
     if not DEAF:
         signal.signal(signal.SIGTERM, lambda *_: told.append(1))
-    note("begins", step)
+    note(books, "begins")
     while os.path.exists(HOLD) and not told:
         time.sleep(0.02)
-        step += 1
-        if step % EVERY == 0:
-            write(step)
-        print(json.dumps({"progress": {"round": step}}), flush=True)
+        books["step"] += 1
+        if books["step"] % EVERY == 0:
+            write(books)
+        print(json.dumps({"progress": {"round": books["step"]}}), flush=True)
     if told:
-        write(step)
-        note("told", step)
+        note(books, "told")
         sys.exit(143)
-    note("ends", step)
-    print(json.dumps({"notes": [json.loads(line) for line in lines_of("notes")]}), flush=True)
+    note(books, "ends")
+    print(json.dumps({"notes": books["notes"]}), flush=True)
 
 
 main()

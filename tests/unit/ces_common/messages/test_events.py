@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ces_common import subjects
 from ces_common.messages.base import Message
+from ces_common.messages.checkpoints import CheckpointRestored, CheckpointStored
 from ces_common.messages.events import (
     EVENTS,
     AllocationChanged,
@@ -127,6 +128,13 @@ SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
         }
     ],
     RevisionRejected: [{"revision": "r", "reason": "full"}],
+    CheckpointStored: [
+        {"job": "j", "node": "n", "attempt": 1, "incarnation": 2, "name": "step-7", "size": 9, "digest": "0a" * 32}
+    ],
+    CheckpointRestored: [
+        {"job": "j", "node": "n", "attempt": 2, "incarnation": 1, "source": "m", "name": "step-7"},
+        {"job": "j", "node": "n", "attempt": 2, "incarnation": 1, "reason": "no node has a copy"},
+    ],
     ResizeProposed: [
         {
             "resize": "r",
