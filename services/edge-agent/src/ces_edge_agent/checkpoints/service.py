@@ -70,19 +70,23 @@ class Checkpoints:
     def report(self) -> CheckpointReport:
         return self._report
 
+    @property
+    def copying(self) -> set[str]:
+        """The jobs of which a copy is being fetched."""
+        return {job for job, task in self._copying.items() if not task.done()}
+
     async def run(self) -> None:
-        self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._shelf.open)
         while True:
             try:
-                await self.step(self._loop.time())
+                await self.step(asyncio.get_running_loop().time())
             except (OSError, RuntimeUnavailable) as error:
                 log.warning("checkpoints are not looked after", error=str(error))
             await self.hint.wait(LOOK_S)
 
     async def step(self, now: float) -> None:
         """Pack and copy what is due, remove what nobody counts on, and report."""
-        document = self._compute.current
+        document, self._loop = self._compute.current, asyncio.get_running_loop()
         if document is None:
             return
         writers = {worker.job: worker for worker in document.workers if worker.checkpoint}
@@ -164,10 +168,9 @@ class Checkpoints:
 
     def _copy(self, document: DesiredCompute, now: float) -> None:
         """Begin to fetch what is to be copied here, one checkpoint of a job at a time."""
-        self._copying = {job: task for job, task in self._copying.items() if not task.done()}
         for copy in document.copies:
             there = {each.digest for each in self._shelf.all(copy.job)}
-            if copy.source is None or copy.checkpoint.digest in there or copy.job in self._copying:
+            if copy.source is None or copy.checkpoint.digest in there or copy.job in self.copying:
                 continue
             if self._not_before.get(copy.job, now) <= now:
                 self._not_before[copy.job] = now + RETRY_S

@@ -1,0 +1,261 @@
+"""Two agents, one of which copies and fetches what the other has packed, over a real connection."""
+
+from __future__ import annotations
+
+import asyncio
+import tarfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from agent_parts import worker
+from fake_runtime import FakeRuntime
+
+from ces_common.messages.checkpoints import Checkpoint
+from ces_common.messages.desired import (
+    CheckpointReader,
+    CheckpointSource,
+    DesiredCompute,
+    DesiredCopy,
+    DesiredNetwork,
+    DesiredWorker,
+)
+from ces_common.natsauth.keys import Kind, new_seed, public_key
+from ces_edge_agent.checkpoints.service import RETRY_S, Checkpoints
+from ces_edge_agent.checkpoints.shelf import Shelf
+from ces_edge_agent.dataplane.none import NoNetwork
+from ces_edge_agent.documents import StoredDocument
+from ces_edge_agent.inputs.service import InputService
+
+ME = "127.0.0.1"
+INTERVAL_S = 60.0
+
+
+class Node:
+    """The part of an agent that is concerned with checkpoints. ``writes``: what the job's worker there last wrote."""
+
+    def __init__(self, name: str, folder: Path) -> None:
+        self.name, self.folder, self.seed = name, folder / name, new_seed(Kind.USER)
+        self.folder.mkdir()
+        self.runtime, self.network = FakeRuntime(self.folder), NoNetwork(name)
+        self.compute = StoredDocument(self.folder / "compute.json", DesiredCompute, name)
+        self.networks = StoredDocument(self.folder / "network.json", DesiredNetwork, name)
+        self.shelf, self.generation, self.now, self.changes = Shelf(self.folder / "copies"), 0, 0.0, 0
+        self.checkpoints = Checkpoints(
+            name,
+            self.seed,
+            self.runtime,
+            self.network,
+            self.shelf,
+            self.compute,
+            self.networks,
+            INTERVAL_S,
+            2**20,
+            self._changed,
+        )
+        self.inputs = InputService(name, None, self.network, ME, self.folder / "port", self.checkpoints)
+
+    def _changed(self) -> None:
+        self.changes += 1
+
+    def writes(self, text: str) -> None:
+        self.runtime.host.checkpoints["j"] = text
+
+    @property
+    def has(self) -> str | None:
+        return self.runtime.host.checkpoints.get("j")
+
+    async def serve(self, *readers: Node, owner: str = "j") -> str:
+        """Have these nodes fetch checkpoints of the job here; returns where."""
+        known = [
+            CheckpointReader(job="j.1", owner=owner, node=each.name, address=ME, key=public_key(each.seed))
+            for each in readers
+        ]
+        desired = DesiredNetwork(node=self.name, generation=1, mode="none", checkpoint_readers=known)
+        assert await self.inputs.follow(desired) == {}
+        report = await self.inputs.report()
+        assert report is not None
+        return f"http://{ME}:{report.port}/.checkpoints/j"
+
+    def want(self, *workers: DesiredWorker, copies: list[DesiredCopy] | None = None, folders: list[str]) -> None:
+        self.generation += 1
+        document = DesiredCompute(
+            node=self.name,
+            generation=self.generation,
+            workers=list(workers),
+            checkpoints=folders,
+            copies=copies or [],
+        )
+        assert self.compute.offer(document.encode())
+
+    async def look(self, after_s: float = 0.0) -> None:
+        self.now += after_s
+        await self.checkpoints.step(self.now)
+
+
+@pytest.fixture
+async def first(tmp_path: Path) -> AsyncIterator[Node]:
+    made = Node("first", tmp_path)
+    yield made
+    made.inputs.close()
+
+
+@pytest.fixture
+async def second(tmp_path: Path) -> AsyncIterator[Node]:
+    made = Node("second", tmp_path)
+    yield made
+    made.inputs.close()
+
+
+def writer(**fields: object) -> DesiredWorker:
+    return worker("w", job="j", checkpoint=True, **fields)
+
+
+async def packed(node: Node, text: str) -> Checkpoint:
+    """What the node says that it has packed once its worker has written this."""
+    await node.look()
+    node.writes(text)
+    await node.look(INTERVAL_S)
+    (said,) = node.checkpoints.report.packed
+    assert (said.job, said.checkpoint.name) == ("j", text)
+    return said.checkpoint
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - what it waits for happens in a thread
+            await asyncio.sleep(0.01)
+
+
+def held(node: Node) -> list[str]:
+    return [digest for each in node.checkpoints.report.held for digest in each.digests]
+
+
+async def copied(node: Node, checkpoint: Checkpoint, url: str) -> None:
+    source = CheckpointSource(node="first", url=url, checkpoint=checkpoint)
+    node.want(copies=[DesiredCopy(job="j", checkpoint=checkpoint, source=source)], folders=[])
+    await node.look(RETRY_S)
+    await until(lambda: not node.checkpoints.copying)
+    await node.look()
+
+
+async def test_a_new_checkpoint_is_packed_once_an_interval(first: Node) -> None:
+    first.want(writer(), folders=["j"])
+    first.writes("one")
+    await first.look()
+    assert first.checkpoints.report.packed == []
+    one = await packed(first, "one")
+    changes = first.changes
+    await first.look(INTERVAL_S)
+    assert first.changes == changes, "it is the same"
+    two = await packed(first, "two")
+    assert (one.writer, two.writer) == ((1, 1), (1, 1))
+    assert one.digest != two.digest
+    await packed(first, "three")
+    assert [each.name for each in first.shelf.all("j")] == ["three", "two"]
+
+
+async def test_it_is_copied_whole_and_goes_when_nobody_counts_on_it(first: Node, second: Node) -> None:
+    first.want(writer(), folders=["j"])
+    checkpoint = await packed(first, "one")
+    await copied(second, checkpoint, await first.serve(second))
+    assert held(second) == [checkpoint.digest]
+    assert second.shelf.all("j") == [checkpoint]
+    second.want(folders=[])
+    await second.look()
+    assert second.shelf.jobs() == []
+
+
+async def test_one_with_another_digest_is_not_kept(first: Node, second: Node) -> None:
+    first.want(writer(), folders=["j"])
+    checkpoint = await packed(first, "one")
+    archive = first.folder / "copies" / "j" / checkpoint.digest
+    archive.write_bytes(b"x" * archive.stat().st_size)
+    await copied(second, checkpoint, await first.serve(second))
+    assert (held(second), second.shelf.all("j")) == ([], [])
+
+
+async def test_who_is_no_reader_of_this_job_gets_nothing(first: Node, second: Node, tmp_path: Path) -> None:
+    first.want(writer(), folders=["j"])
+    checkpoint = await packed(first, "one")
+    await copied(second, checkpoint, await first.serve(second, owner="other"))
+    assert held(second) == []
+    third = Node("third", tmp_path)  # at the same address, as with network none
+    await copied(second, checkpoint, await first.serve(third))
+    third.inputs.close()
+    assert held(second) == []
+
+
+async def test_a_late_writers_checkpoint_replaces_no_newer_copy(first: Node, second: Node) -> None:
+    first.want(writer(attempt=2), folders=["j"])
+    newer = await packed(first, "newer")
+    await copied(second, newer, await first.serve(second))
+    first.shelf.keep({})
+    first.want(writer(attempt=1), folders=["j"])
+    late = await packed(first, "late")
+    assert late.writer < newer.writer
+    source = CheckpointSource(node="first", url=await first.serve(second), checkpoint=late)
+    copies = [DesiredCopy(job="j", checkpoint=newer), DesiredCopy(job="j", checkpoint=late, source=source)]
+    second.want(copies=copies, folders=[])
+    await second.look(RETRY_S)
+    await until(lambda: not second.checkpoints.copying)
+    await second.look()
+    assert second.shelf.all("j") == [newer]
+
+
+async def restored(node: Node, *sources: CheckpointSource) -> tuple[str | None, str | None, str | None]:
+    """The checkpoint that a worker begins from on that node, where it was had, and what went wrong before."""
+    beginner = writer(attempt=2, restore=True, checkpoints=list(sources))
+    node.want(beginner, folders=["j"])
+    archive = await node.checkpoints.restore(beginner, lambda: True)
+    found = None
+    if archive is not None:
+        with archive, tarfile.open(fileobj=archive) as opened:
+            found = opened.getnames()[0]
+    await node.look()
+    (begun,) = node.checkpoints.report.begun
+    assert (begun.job, begun.attempt, begun.incarnation, begun.name) == ("j", 2, 1, found)
+    return found, begun.source, begun.reason
+
+
+async def test_the_newest_is_fetched_from_where_the_job_was(first: Node, second: Node) -> None:
+    first.want(writer(), folders=["j"])
+    await packed(first, "one")
+    first.writes("last")  # as it was told to end
+    first.want(folders=["j"])
+    url = await first.serve(second)
+    assert await restored(second, CheckpointSource(node="first", url=url)) == ("last", "first", None)
+
+
+async def test_where_that_fails_the_next_copy_counts(first: Node, second: Node) -> None:
+    """Its own, of which nothing has to be fetched."""
+    first.want(writer(), folders=["j"])
+    checkpoint = await packed(first, "one")
+    url = await first.serve(second)
+    await copied(second, checkpoint, url)
+    second.want(copies=[DesiredCopy(job="j", checkpoint=checkpoint)], folders=["j"])
+    first.runtime.host.checkpoints.clear()
+    own = CheckpointSource(node="second", url="", checkpoint=checkpoint)
+    found, source, reason = await restored(second, CheckpointSource(node="first", url=url), own)
+    assert (found, source) == ("one", "second")
+    assert reason is not None
+    assert "the job has written no checkpoint here" in reason
+
+
+async def test_a_copy_that_was_changed_is_not_begun_from(first: Node, second: Node) -> None:
+    first.want(writer(), folders=["j"])
+    checkpoint = await packed(first, "one")
+    await copied(second, checkpoint, await first.serve(second))
+    (second.folder / "copies" / "j" / checkpoint.digest).write_bytes(b"forged")
+    own = CheckpointSource(node="second", url="", checkpoint=checkpoint)
+    assert await restored(second, own) == (None, None, "second: its own copy has another digest")
+
+
+async def test_with_no_copy_at_all_it_begins_with_nothing_and_says_so(second: Node) -> None:
+    assert await restored(second) == (None, None, "no node has a copy of its checkpoints")
+
+
+async def test_a_worker_that_is_to_start_no_longer_begins_from_nothing(second: Node) -> None:
+    source = CheckpointSource(node="first", url="http://127.0.0.1:1/.checkpoints/j")
+    assert await second.checkpoints.restore(writer(restore=True, checkpoints=[source]), lambda: False) is None
+    assert second.checkpoints.report.begun == []
