@@ -6,7 +6,18 @@ from collections.abc import Iterable
 from types import ModuleType
 
 from ces_common import subjects
-from ces_common.messages import confinement, desired, events, identities, plans, queries, records, reports, secrets
+from ces_common.messages import (
+    checkpoints,
+    confinement,
+    desired,
+    events,
+    identities,
+    plans,
+    queries,
+    records,
+    reports,
+    secrets,
+)
 from ces_common.messages.base import Message
 from ces_common.natsauth.permissions import PERMISSIONS
 from ces_common.sign_of_life import SUBJECT
@@ -95,6 +106,7 @@ def _reports() -> str:
         "links": reports.LinkReport,
         "data": reports.DataReport,
         "confinement": confinement.ConfinementReport,
+        "checkpoints": checkpoints.CheckpointReport,
     }
     rows = [
         (_subject(subjects.report(NODE, kind)), ", ".join(_listeners(subjects.report(NODE, kind))), _link(models[kind]))
@@ -131,7 +143,7 @@ def _queries() -> str:
 
 def models() -> list[type[Message]]:
     """Every model of the wire, in the order of the modules; those that the REST API has, too, come last."""
-    modules = (events, plans, desired, reports, confinement, queries, records)
+    modules = (events, plans, desired, reports, confinement, checkpoints, queries, records)
     in_modules = [each for module in modules for each in _of(module)]
     return [*in_modules, identities.TokenChanged, secrets.SecretChanged, secrets.SecretsQuery, secrets.TaskSecrets]
 

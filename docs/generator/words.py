@@ -87,6 +87,8 @@ SETTINGS = {
     "agent's own, `/root`, `/etc/ces` and `/run`; needs an agent that is root.",
     "CES_WORKER_UIDS": "User ids of workers (`process` runtime, an agent that is root), one for each allocation: "
     "`FIRST-LAST`, or a single one that all share. Nobody else on the machine may have them.",
+    "CES_CHECKPOINT_COPY_S": "How often, in seconds, a malleable job's newest checkpoint on this node is packed, to be "
+    "[copied to another node](malleable.md#checkpoints-that-outlive-their-node); 1 at least.",
     "CES_DATASETS": "Absolute path of the folder with the data that jobs may read here (`inputs`), apart from "
     "`CES_STATE_DIR`: each folder directly in it is a dataset.",
     "CES_HEARTBEAT_S": "Seconds between heartbeats.",

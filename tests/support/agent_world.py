@@ -12,6 +12,7 @@ from memory_bus import MemoryBroker, MemoryBus
 
 from ces_common import subjects
 from ces_common.bus.port import Message, RemoteError
+from ces_common.messages.checkpoints import CheckpointReport
 from ces_common.messages.confinement import ConfinementReport
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork
 from ces_common.messages.reports import (
@@ -37,6 +38,7 @@ REPORTS: dict[str, type[Any]] = {
     "links": LinkReport,
     "data": DataReport,
     "confinement": ConfinementReport,
+    "checkpoints": CheckpointReport,
 }
 LEASE_S = 30.0
 

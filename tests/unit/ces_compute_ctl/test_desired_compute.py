@@ -4,18 +4,20 @@ import json
 from typing import Any
 
 import pytest
-from cluster_state import MBIT, job, node, view_of
+from cluster_state import MBIT, NOW, job, node, view_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ces_common.jobfile import Flow
-from ces_common.messages.desired import DesiredCompute, DesiredWorker
+from ces_common.messages.checkpoints import Checkpoint, JobCheckpoints
+from ces_common.messages.desired import CheckpointSource, DesiredCompute, DesiredCopy, DesiredWorker
 from ces_common.messages.records import FlowRecord, JobRecord, Snapshot
 from ces_common.names import DATA_PORT, WORKER_DEVICE
 from ces_common.state_view import StateView
 from ces_common.states import AllocationState, JobState
 from ces_compute_ctl.desired_compute import Planner, least_generations
 
+CHECKPOINT = Checkpoint(attempt=1, incarnation=1, name="step", size=9, digest="0" * 64)
 NODES = [node("a", 1), node("b", 2), node("c", 3, network="none")]
 
 
@@ -113,6 +115,45 @@ def test_nodes_that_have_not_joined_are_left_out_and_idle_ones_have_an_empty_doc
     assert Planner().plan(view_of(NODES, version=8))["c"] == DesiredCompute(
         node="c", epoch="e", generation=8, checkpoints=[]
     )
+
+
+def moving(**known: Any) -> JobRecord:
+    """A malleable job of one task on b, which was on a before; a copy of its checkpoint is on c."""
+    spec = {"name": "j", "tasks": [{"name": "w", "command": ["x"]}], "elastic": {"group": "w", "sizes": [1]}}
+    copy = {**CHECKPOINT.model_dump(), "nodes": ["c"], "at": NOW}
+    return job("j", ["b"], addresses=["10.77.2.2"], spec=spec, size=1, checkpoint_node="b").model_copy(
+        update={"checkpoints": JobCheckpoints.model_validate({"stored": [copy]} | known)}
+    )
+
+
+def test_a_first_task_that_goes_elsewhere_is_told_from_where_it_has_its_checkpoint() -> None:
+    nodes = [*NODES[:2], node("c", 3, network="none", data_port=5000)]
+    planned = Planner().plan(view_of(nodes, [], [moving(restoring=True, former="a")]))
+    (worker,) = planned["b"].workers
+    assert worker.restore
+    assert worker.checkpoints == [
+        CheckpointSource(node="a", url=f"http://10.77.1.1:{DATA_PORT}/.checkpoints/j"),
+        CheckpointSource(node="c", url="http://192.0.2.3:5000/.checkpoints/j", checkpoint=CHECKPOINT),
+    ]
+    assert {name: document.checkpoints for name, document in planned.items()} == {"a": ["j"], "b": ["j"], "c": []}
+    assert planned["c"].copies == [DesiredCopy(job="j", checkpoint=CHECKPOINT)]
+    (begun,) = Planner().plan(view_of(nodes, [], [moving()]))["b"].workers
+    assert (begun.restore, begun.checkpoints) == (False, [])
+
+
+def test_the_newest_is_copied_to_one_other_node_and_what_lies_there_stays() -> None:
+    newer = CHECKPOINT.model_copy(update={"digest": "1" * 64})
+    stored = [{**newer.model_dump(), "at": NOW}, {**CHECKPOINT.model_dump(), "nodes": ["c"], "at": NOW}]
+    planned = Planner().plan(view_of(NODES, [], [moving(stored=stored)]))
+    source = CheckpointSource(node="b", url=f"http://10.77.2.1:{DATA_PORT}/.checkpoints/j", checkpoint=newer)
+    assert planned["c"].copies == [
+        DesiredCopy(job="j", checkpoint=CHECKPOINT),
+        DesiredCopy(job="j", checkpoint=newer, source=source),
+    ]
+    assert planned["a"].copies == planned["b"].copies == []
+    over = moving(stored=stored).model_copy(update={"state": JobState.SUCCEEDED})
+    planned = Planner().plan(view_of(NODES, [], [over]))
+    assert all((document.checkpoints, document.copies) == ([], []) for document in planned.values())
 
 
 def test_an_agent_must_show_a_generation_from_after_the_last_stop() -> None:

@@ -1,10 +1,12 @@
 """The desired network, by hand: what each node is asked for, so that packets take their way and have their rate."""
 
 import pytest
-from cluster_state import MBIT, job, node, view_of, wire
+from cluster_state import MBIT, NOW, job, node, view_of, wire
 
 from ces_common.jobfile import Flow, FlowMode
+from ces_common.messages.checkpoints import JobCheckpoints, StoredCheckpoint
 from ces_common.messages.desired import (
+    CheckpointReader,
     DesiredNetwork,
     EncryptedTunnel,
     Endpoint,
@@ -20,7 +22,7 @@ from ces_common.messages.records import FlowRecord, JobRecord, LinkRecord
 from ces_common.shares import best_effort_rate, return_rate
 from ces_common.states import JobState
 from ces_network_ctl.desired_network import Planner
-from ces_network_ctl.job_network import needs_network
+from ces_network_ctl.job_network import involved_nodes, needs_network
 from ces_network_ctl.plain_routes import PlainRoutes
 
 A, S, B = node("a", 1), node("s", 2, cpu=0, memory=0), node("b", 3)
@@ -336,6 +338,42 @@ def test_data_of_a_node_takes_a_flow_of_its_own() -> None:
     assert worker.peers == [PeerRoute(address=source, via="s")]
     assert planned["b"].readers == planned["s"].readers == []
     assert all("j.1" in planned[name].jobs for name in "asb")
+
+
+def copied(**known: object) -> JobRecord:
+    """One task on a; a copy of its checkpoint is on b."""
+    stored = StoredCheckpoint(attempt=1, incarnation=1, name="step", size=9, digest="0" * 64, nodes=["b"], at=NOW)
+    checkpoints = JobCheckpoints.model_validate({"stored": [stored], **known})
+    return job("j", ["a"], addresses=[ONE], checkpoint_node="a", checkpoints=checkpoints)
+
+
+def test_a_copy_of_a_checkpoint_is_fetched_by_plain_routes() -> None:
+    """Which are of no class, and so best effort."""
+    b = node("b", 3, public_key="KB")
+    planned = Planner().plan(view_of([A, S, b], LINE, [copied()]))
+    assert planned["a"].checkpoint_readers == [
+        CheckpointReader(job="j.1", owner="j", node="b", address="10.77.3.1", key="KB")
+    ]
+    assert planned["b"].checkpoint_readers == planned["s"].checkpoint_readers == []
+    ways = {name: {(each.subnet, each.via) for each in planned[name].subnets if each.job} for name in "asb"}
+    assert ways == {
+        "a": {(B.subnet, "s")},
+        "s": {(A.subnet, "a"), (B.subnet, "b")},
+        "b": {(A.subnet, "s")},
+    }
+    assert not any(planned[name].classes or planned[name].policies for name in "asb")
+    assert involved_nodes(copied()) == {"a"}, "no job waits for long for a node that holds copies"
+
+
+def test_a_first_task_that_goes_elsewhere_may_fetch_from_there() -> None:
+    planner = Planner()
+    a = node("a", 1, public_key="KA")
+    planner.plan(view_of([a, S, B], LINE, [copied()]))
+    planned = planner.plan(view_of([a, S, B], LINE, [copied(restoring=True, former="s")]))
+    reader = CheckpointReader(job="j.1", owner="j", node="a", address="10.77.1.1", key="KA")
+    assert planned["s"].checkpoint_readers == planned["b"].checkpoint_readers == [reader]
+    other = planner.plan(view_of([node("a", 1, public_key="KX"), S, B], LINE, [copied(restoring=True, former="s")]))
+    assert [each.key for each in other["s"].checkpoint_readers] == ["KX"], "a device that was replaced has another key"
 
 
 def test_data_of_the_workers_own_node_takes_no_link() -> None:

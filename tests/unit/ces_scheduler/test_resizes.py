@@ -175,6 +175,46 @@ async def test_a_job_that_waits_again_begins_where_its_checkpoints_are(
     await scheduler.reader.close()
 
 
+COPY = {
+    "attempt": 1,
+    "incarnation": 1,
+    "name": "s",
+    "size": 9,
+    "digest": "0" * 64,
+    "nodes": ["d"],
+    "at": Clock().time(),
+}
+
+
+@pytest.mark.parametrize(
+    ("known", "full", "expected"),
+    [
+        ({}, [], "c"),
+        ({"stored": [COPY]}, [], "c"),
+        ({"stored": [COPY]}, ["c"], "d"),
+        ({"stored": [COPY]}, ["c", "d"], "a"),
+        ({}, ["c"], "a"),
+        ({"restoring": True, "former": "b", "stored": [COPY]}, [], "b"),
+        ({"restoring": True, "stored": [COPY]}, [], "d"),
+    ],
+)
+async def test_it_begins_elsewhere_where_there_is_no_room_and_best_where_a_copy_is(
+    bus: MemoryBus, known: dict[str, Any], full: list[str], expected: str
+) -> None:
+    """It was on c last. Rigid jobs fill the others as far as told; each node has room for two workers."""
+    manager = FakeManager(bus)
+    await manager.open()
+    jobs = [malleable("m", [], checkpoint_node="c", checkpoints=known)]
+    jobs += [malleable(f"full-{name}", [name, name], spec=None, size=None) for name in full]
+    jobs += [malleable("a-little", [name for name in "bcd" if name not in full], spec=None, size=None)]
+    manager.change(nodes=places(), links=LINKS, jobs=jobs)
+    scheduler = scheduler_on(bus, Clock())
+    await step(scheduler, manager)
+    (plan,) = manager.told("plan.proposed")
+    assert plan.assignments["w-0"] == expected
+    await scheduler.reader.close()
+
+
 async def test_the_larger_of_two_gives_workers_to_the_smaller(bus: MemoryBus) -> None:
     (found,) = await proposed(bus, malleable("large", [*NAMES, "a", "b", "c"]), malleable("small", ["d"]))
     assert (found.job, found.size) == ("large", 4)

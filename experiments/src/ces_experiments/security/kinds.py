@@ -8,6 +8,7 @@ from typing import Any
 
 from ces_common import subjects
 from ces_common.messages.base import Message
+from ces_common.messages.checkpoints import CheckpointReport
 from ces_common.messages.confinement import ConfinementReport
 from ces_common.messages.queries import CredentialQuery, LinkProbed, LogAnswer
 from ces_common.messages.reports import Applied, DataReport, Heartbeat, LinkReport, Progress, Status
@@ -42,6 +43,7 @@ _FLOW = {
     "number": 1, "job": "j.1", "measured": 1e6, "peak": 2e6, "total": 10**9, "drops": 3, "waited": 0.5, "rate": 10**7,
 }  # fmt: skip
 _LINK = {"peer": "n1", "sent": 1e6, "received": 1e6, "drops": 0, "errors": 0, "round_trip_s": 0.001}
+_CHECKPOINT = {"attempt": 1, "incarnation": 1, "name": "step-7", "size": 9, "digest": "0a" * 32}
 _WORKER = {"allocation": "a", "incarnation": 1, "state": "exited", "exit_code": 1, "reason": "it ended", "pid": 7}
 _KEY = "U" + "A" * 55
 
@@ -73,6 +75,14 @@ KINDS = (
     Kind(
         "confinement", ConfinementReport, f"{subjects.PREFIX}.agent.{{}}.confinement",
         {"confinement": {"user": "shared", "filter": False, "root": "writable", "disk": "unbounded"}},
+    ),
+    Kind(
+        "checkpoints", CheckpointReport, f"{subjects.PREFIX}.agent.{{}}.checkpoints",
+        {
+            "packed": [{"job": "j", "checkpoint": _CHECKPOINT}],
+            "held": [{"job": "j", "digests": ["0a" * 32]}],
+            "begun": [{"job": "j", "attempt": 2, "incarnation": 1, "source": "n1", "name": "step-7", "reason": "late"}],
+        },
     ),
     Kind(
         "progress", Progress, f"{subjects.PREFIX}.agent.{{}}.progress",

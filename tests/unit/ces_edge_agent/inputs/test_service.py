@@ -13,7 +13,7 @@ import pytest
 from agent_parts import FakeNetwork
 from offered_data import CONTENT, ME, PATIENCE_S, datasets_in
 
-from ces_common.messages.desired import DesiredNetwork, FlowClass, Reader
+from ces_common.messages.desired import CheckpointReader, DesiredNetwork, FlowClass, Reader
 from ces_common.names import DATA_PORT
 from ces_edge_agent.inputs import service as services
 from ces_edge_agent.inputs.server import Grant
@@ -79,6 +79,33 @@ def test_an_address_is_known_however_it_is_written() -> None:
     classes = [flow_class("data", "10.0.0.1", "2001:db8:0::2", 20)]
     grants = grants_of(desired(reader("2001:DB8::0:2", "mnist"), classes=classes))
     assert grants == {"2001:db8::2": Grant(frozenset({"mnist"}), 20)}
+
+
+def test_a_node_that_fetches_checkpoints_reads_no_datasets_but_those_of_a_worker_at_its_address() -> None:
+    node = CheckpointReader(job="j.1", owner="j", node="b", address="192.0.2.1", key="K")
+    assert grants_of(desired(checkpoint_readers=[node])) == {"192.0.2.1": Grant(None, None, 1, (node,))}
+    both = grants_of(desired(reader("192.0.2.1", "mnist"), checkpoint_readers=[node], mode="none"))
+    assert both == {"192.0.2.1": Grant(frozenset({"mnist"}), None, 2, (node,))}
+
+
+async def test_a_node_without_datasets_serves_checkpoints_once_there_is_a_reader(
+    network: FakeNetwork, tmp_path: Path
+) -> None:
+    service = service_of(None, network, tmp_path)
+    assert await service.follow(desired()) == {}
+    assert network.listened == []
+    node = CheckpointReader(job="j.1", owner="j", node="b", address=ME, key="K")
+    assert await service.follow(desired(checkpoint_readers=[node])) == {}
+    assert network.listened == [("10.0.0.1", DATA_PORT)]
+    report = await service.report()
+    assert report is not None
+    assert (report.port > 0, report.datasets) == (True, [])
+    for path in ("/", "/mnist/images", "/.checkpoints/j"):
+        connection = http.client.HTTPConnection(ME, report.port, timeout=PATIENCE_S)
+        connection.request("GET", path)
+        assert connection.getresponse().status == 403
+        connection.close()
+    service.close()
 
 
 @pytest.fixture

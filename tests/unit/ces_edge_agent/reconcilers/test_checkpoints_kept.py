@@ -1,10 +1,15 @@
-"""The reconciler of a node's workers removes checkpoints once their job is surely over, and no earlier."""
+"""The reconciler of a node's workers removes checkpoints once their job is surely over, and no earlier; a worker begins
+from the one that it is to begin from."""
 
+import io
+import tarfile
 from pathlib import Path
 
 import pytest
 from agent_parts import compute, worker
 from reconciled_node import WorkerNode
+
+from ces_edge_agent.checkpoints.archive import entry
 
 WRITTEN = {"j": "step-7", "k": "step-3"}
 
@@ -51,3 +56,27 @@ async def test_nothing_is_removed_while_a_worker_may_still_write(node: WorkerNod
     node.runtime.go.set()
     await node.look(3)
     assert node.runtime.host.checkpoints == {}
+
+
+def archive() -> io.BytesIO:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as opened:
+        opened.addfile(entry("step-9", 6, 0), io.BytesIO(b"step-9"))
+    made.seek(0)
+    return made
+
+
+async def test_a_first_task_that_comes_from_elsewhere_begins_from_what_was_fetched(node: WorkerNode) -> None:
+    node.archive = archive
+    node.want(worker("a", job="j", checkpoint=True, restore=True), worker("b", job="k", checkpoint=True), generation=1)
+    await node.look(3)
+    assert node.states() == {"a.1": "running", "b.1": "running"}
+    assert node.asked_for == ["a.1"], "the other one has what lies here"
+    assert node.runtime.host.checkpoints == {"j": "step-9", "k": "step-3"}
+
+
+async def test_it_begins_all_the_same_where_nothing_can_be_had(node: WorkerNode) -> None:
+    node.want(worker("a", job="j", checkpoint=True, restore=True), generation=1)
+    await node.look(3)
+    assert node.states() == {"a.1": "running"}
+    assert node.runtime.host.checkpoints["j"] == "step-7"

@@ -11,6 +11,7 @@ from ces_common.messages.base import Message
 from ces_common.messages.bounds import MAX_ITEMS, Count, Id, Node, Remark, Small
 
 CHECKPOINT_NAME = r"^[A-Za-z0-9_][A-Za-z0-9._=+@-]{0,127}$"
+MAX_HELD = 8  # copies of one job's on one node: more than are kept
 COPIES = 2  # checkpoints of a job of which copies are kept; a newer one may be on its way
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -41,7 +42,7 @@ class StoredCheckpoint(Checkpoint):
     at: datetime
 
     def as_checkpoint(self) -> Checkpoint:
-        return Checkpoint.model_validate(self, from_attributes=True)
+        return Checkpoint(**self.model_dump(include=set(Checkpoint.model_fields)))
 
 
 class JobCheckpoints(Message):
@@ -66,7 +67,7 @@ class HeldCopies(Message):
     """The checkpoints of one job of which a node holds whole copies."""
 
     job: Id
-    digests: Annotated[list[Digest], Field(max_length=8)] = []
+    digests: Annotated[list[Digest], Field(max_length=MAX_HELD)] = []
 
 
 class BegunFrom(Message):
