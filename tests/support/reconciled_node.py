@@ -12,6 +12,7 @@ from fake_runtime import FakeRuntime
 from ces_common.messages.desired import DesiredCompute, DesiredWorker
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.lease import Lease
+from ces_edge_agent.lending.lender import Lender, NotLent
 from ces_edge_agent.ports import NO_SECRETS, Refused, RuntimeUnavailable
 from ces_edge_agent.reconcilers.graces import Graces
 from ces_edge_agent.reconcilers.network import NetworkReconciler
@@ -65,6 +66,7 @@ class WorkerNode:
         self.changes = 0
         self.withheld: Refused | SecretsAway | StartedBefore | None = None  # why there are no secrets
         self.folder = folder
+        self.lender: Lender | NotLent = NotLent()
         self.reconciler = self.agent()
         self.renew()
 
@@ -76,6 +78,7 @@ class WorkerNode:
             self.runtime,
             self.kept,
             self.lease,
+            self.lender,
             starts,
             stops,
             Graces(self.folder / "graces.json"),

@@ -64,7 +64,9 @@ def _with_checkpoints(job: JobRecord, offer: Offer) -> dict[str, str]:
     """Where the first task of a malleable job must be: on the node with its checkpoints. A job that waits begins
     without them where that node takes no new work."""
     node = None if job.checkpoint_node is None else offer.nodes.get(job.checkpoint_node)
-    if node is None or (job.state is JobState.QUEUED and (node.cordoned or node.state != "ready")):
+    if node is None:
+        return {}
+    if job.state is JobState.QUEUED and (node.cordoned or node.reclaimed or node.state != "ready"):
         return {}
     return {job.tasks[0].name: node.name}
 
