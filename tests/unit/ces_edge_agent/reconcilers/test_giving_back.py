@@ -24,7 +24,7 @@ class Owner(NotLent):
         self.ends = asyncio.Event()
 
     @property
-    def lent(self) -> bool:  # type: ignore[override]
+    def lent(self) -> bool:
         return not self.has_it
 
     def left_s(self) -> float:

@@ -124,7 +124,9 @@ class Lender:
 class NotLent:
     """A device without an owner beside CES: it is always CES's."""
 
-    lent = True
+    @property
+    def lent(self) -> bool:
+        return True
 
     def left_s(self) -> float:
         return math.inf
