@@ -30,6 +30,10 @@ def rate(value: float) -> str:
     return f"{value:g} a second"
 
 
+def millicores(value: float) -> str:
+    return f"{value:g}m"
+
+
 def duration(value: float) -> str:
     return format_duration(int(value))
 
@@ -171,6 +175,8 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("such questions at once", f"{M}.messaging.handlers.FETCH_BURST", number, "refused"),
         ("questions for secrets", f"{M}.job_secrets.delivery.REQUESTS_PER_S", rate, "refused, and the start waits"),
         ("such questions at once", f"{M}.job_secrets.delivery.REQUEST_BURST", number, "refused, and the start waits"),
+        ("loans of its device that end a reclaim", f"{M}.nodes.owners.LOANS_PER_S", rate, "it stays reclaimed"),
+        ("such loans at once", f"{M}.nodes.owners.LOANS_AT_ONCE", number, "it stays reclaimed"),
         ("workers or links in a report", f"{C}.messages.bounds.MAX_ITEMS", number, UNHEARD),
         ("flows in a heartbeat", f"{C}.messages.reports.MAX_FLOWS", number, "refused, so no lease"),
         ("jobs whose network is in place", f"{C}.messages.bounds.MAX_ATTEMPTS", number, UNHEARD),
@@ -186,6 +192,10 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
             duration,
             "looked at once a second",
         ),
+    ],
+    "A lent device that its owner has back": [
+        ("until its workers are killed", f"{A}.lending.lender.LONGEST_GRACE_S", duration, "killed at once"),
+        ("CPU of a worker until then", f"{A}.reconcilers.workers.LAST_CPU", millicores, "it waits"),
     ],
     "Messages of all": [
         ("a message on NATS", f"{C}.natsauth.config.MAX_PAYLOAD", size, "NATS ends the connection"),

@@ -94,6 +94,14 @@ SETTINGS = {
     "CES_HEARTBEAT_S": "Seconds between heartbeats.",
     "CES_STOP_GRACE_S": "Seconds between SIGTERM and SIGKILL when a worker is stopped.",
     "CES_LOG_KEEP_S": "Seconds for which logs of ended workers are kept.",
+    "CES_LENT": "Whether the device has an owner, who [lends it](lent-nodes.md) and has it back at any time.",
+    "CES_OWNER_GROUP": "Control group of the owner's programs, such as `user.slice`, whose CPU time alone decides "
+    "about the loan; left out, that of all that is not CES's.",
+    "CES_LENT_QUIET_S": "Seconds for which the owner must be quiet before the device is lent; they double after each "
+    "reclaim, up to an hour.",
+    "CES_LENT_BELOW": "Percent of the whole CPU below which the owner counts as quiet.",
+    "CES_RECLAIM_AT": "Percent of the whole CPU that reclaim the device where the owner uses them for a second; above "
+    "`CES_LENT_BELOW`.",
 }
 
 JOB_FIELDS = {

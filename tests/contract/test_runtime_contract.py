@@ -143,6 +143,27 @@ async def test_a_worker_may_start_paused(runtime: Runtime, bench: Bench) -> None
     assert (await runtime.workers())["a1.0"].state == "paused"
 
 
+async def test_a_worker_can_be_left_with_little_cpu(runtime: Runtime, bench: Bench) -> None:
+    await runtime.start(bench.worker(*bench.spins))
+    if "cpu" in getattr(runtime, "enforced", ()):
+
+        async def used() -> float:
+            await asyncio.sleep(1)
+            return (await runtime.usage())[0].cpu
+
+        while await used() < 100:
+            continue
+        await runtime.limit_cpu("a1.0", 20)
+        await used()
+        assert await used() < 60
+    await runtime.pause("a1.0")
+    await runtime.limit_cpu("a1.0", 30)
+    assert (await runtime.workers())["a1.0"].state == "paused"
+    await runtime.stop("a1.0", 0)
+    await runtime.limit_cpu("a1.0", 20)
+    await runtime.limit_cpu("never.0", 20)
+
+
 async def test_usage_names_live_workers(runtime: Runtime, bench: Bench) -> None:
     await runtime.start(bench.worker(*bench.sleeps))
     await runtime.usage()

@@ -14,6 +14,7 @@ from runtime_bench import Bench, until
 from ces_common.messages.desired import DesiredCompute, DesiredWorker
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.lease import Lease
+from ces_edge_agent.lending.lender import NotLent
 from ces_edge_agent.ports import NO_SECRETS, Runtime
 from ces_edge_agent.reconcilers.graces import Graces
 from ces_edge_agent.reconcilers.starts import VANISHED, VANISHED_EXIT, Starts
@@ -60,6 +61,7 @@ class Agents:
             runtime,
             self._document,
             self._lease,
+            NotLent(),
             starts,
             stops,
             Graces(self.folder / "graces.json"),

@@ -94,10 +94,23 @@ class World:
             raise RemoteError("away", "the manager or the spec store is away")
         return await self.bus.kv_get(subjects.parse_fetch(message.subject)) or b""
 
-    async def start(self, bus: MemoryBus | None = None, heartbeat_s: float = BEAT_S, resync_s: float = 3600.0) -> Agent:
-        """An agent on the machine, with what earlier ones left there."""
+    async def start(
+        self,
+        bus: MemoryBus | None = None,
+        heartbeat_s: float = BEAT_S,
+        resync_s: float = 3600.0,
+        lent: bool = False,
+    ) -> Agent:
+        """An agent on the machine, with what earlier ones left there. ``lent``: the machine has an owner, of whom
+        nothing runs."""
         settings = AgentSettings(
-            node="n", state_dir=self.folder, heartbeat_s=heartbeat_s, resync_s=resync_s, stop_grace_s=1
+            node="n",
+            state_dir=self.folder,
+            heartbeat_s=heartbeat_s,
+            resync_s=resync_s,
+            stop_grace_s=1,
+            lent=lent,
+            owner_group="ces-no-such-owner",
         )
         self.runtime, self.network = FakeRuntime(self.folder, self.host), FakeNetwork()
         await self.runtime.open()

@@ -26,6 +26,7 @@ class FakeHost:
     workers: dict[str, WorkerStatus] = field(default_factory=dict)
     desired: dict[str, DesiredWorker] = field(default_factory=dict)
     secrets: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)  # worker -> millicores that it is left with
     checkpoints: dict[str, str] = field(default_factory=dict)  # job -> what its worker last wrote
 
 
@@ -138,6 +139,11 @@ class FakeRuntime:
 
     async def resume(self, key: str) -> None:
         self._change(key, "paused", "running")
+
+    async def limit_cpu(self, key: str, cpu: int) -> None:
+        self._check()
+        if key in self.host.workers:
+            self.host.limits[key] = cpu
 
     async def usage(self) -> list[WorkerUsage]:
         self._check()

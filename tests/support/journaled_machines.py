@@ -188,6 +188,9 @@ class JournaledRuntime:
     async def resume(self, key: str) -> None:
         self._change(key, "paused", "running")
 
+    async def limit_cpu(self, key: str, cpu: int) -> None:
+        """Nothing here takes CPU."""
+
     async def usage(self) -> list[WorkerUsage]:
         live = [worker.status for worker in self.machine.workers.values() if worker.alive]
         return [WorkerUsage(allocation=status.allocation, cpu=0.0, memory=0) for status in live]

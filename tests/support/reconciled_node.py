@@ -13,6 +13,7 @@ from fake_runtime import FakeRuntime
 from ces_common.messages.desired import DesiredCompute, DesiredWorker
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.lease import Lease
+from ces_edge_agent.lending.lender import Lender, NotLent
 from ces_edge_agent.ports import NO_SECRETS, Refused, RuntimeUnavailable
 from ces_edge_agent.reconcilers.graces import Graces
 from ces_edge_agent.reconcilers.network import NetworkReconciler
@@ -70,6 +71,7 @@ class WorkerNode:
         self.archive: Callable[[], IO[bytes]] | None = None  # of the checkpoint that is to be had
         self.asked_for: list[str] = []  # workers for which one was asked
         self.folder = folder
+        self.lender: Lender | NotLent = NotLent()
         self.reconciler = self.agent()
         self.renew()
 
@@ -81,6 +83,7 @@ class WorkerNode:
             self.runtime,
             self.kept,
             self.lease,
+            self.lender,
             starts,
             stops,
             Graces(self.folder / "graces.json"),

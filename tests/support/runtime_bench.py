@@ -97,6 +97,7 @@ class Bench:
         return ("sh", "-c", f"cat $CES_SECRETS_DIR/{secret}; echo")
 
     sleeps: tuple[str, ...] = ("sleep", "600")
+    spins: tuple[str, ...] = ("python", "-c", "while True: pass")
     stubborn: tuple[str, ...] = ("python", "-uc", STUBBORN)
     hog: tuple[str, ...] = ("python", "-c", HOG)
 
@@ -104,6 +105,7 @@ class Bench:
 class FakeBench(Bench):
     real = False
     sleeps = ("sleep",)
+    spins = ("spin",)
     stubborn = ("stubborn",)
     hog = ("hog",)
 

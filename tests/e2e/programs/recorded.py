@@ -2,8 +2,8 @@
 
 Standard library only, one file: it is handed to workers as an environment variable, so that it needs neither a place
 on a node's disk nor an image of its own. Arguments: seconds to live in all, how to end (an exit status; ``hang``
-never ends by itself, ``stubborn`` ends then but not when it is told to), and a file: while it is there, the worker
-lives on. Times are CLOCK_BOOTTIME, which all processes of a machine share.
+never ends by itself, ``stubborn`` ends then but not when it is told to), a file: while it is there, the worker lives
+on, and ``busy``, if it takes all CPU that it gets. Times are CLOCK_BOOTTIME, which all processes of a machine share.
 """
 
 import os
@@ -25,6 +25,7 @@ def say(kind: str) -> None:
 WHO = " ".join((os.environ["CES_TASK"], os.environ["CES_INCARNATION"], os.environ["CES_ADDRESS"], os.urandom(6).hex()))
 LIFE_S, ENDING = float(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "0"
 HOLD = sys.argv[3] if len(sys.argv) > 3 else ""
+BUSY = sys.argv[4:] == ["busy"]
 
 
 def stopped(*_: object) -> None:
@@ -36,7 +37,12 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN if ENDING == "stubborn" else stoppe
 say("start")
 born = now()
 while ENDING == "hang" or now() - born < LIFE_S or os.path.exists(HOLD):
-    time.sleep(BEAT_S)
+    if BUSY:
+        beat = now()
+        while now() - beat < BEAT_S:
+            pass
+    else:
+        time.sleep(BEAT_S)
     say("beat")
 say("end")
 sys.exit(int(ENDING) if ENDING.isdigit() else 0)

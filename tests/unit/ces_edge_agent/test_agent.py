@@ -169,6 +169,31 @@ async def test_the_key_of_encrypted_links_is_told_before_there_are_any_and_repla
     assert world.network.rotations == 1
 
 
+async def test_a_lent_device_is_given_back_and_lent_again_by_the_owners_word(world: World) -> None:
+    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
+    await world.start(heartbeat_s=3600, lent=True)
+    await world.until(lambda: [beat.reclaimed for beat in world.beats] == [True])
+    assert world.states() == {}, "it has not been quiet yet"
+    await world.bus.request("ces.v1.rpc.agent.n.lend", b"")
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    await world.until(lambda: [beat.reclaimed for beat in world.beats] == [True, False])
+    await world.bus.request("ces.v1.rpc.agent.n.reclaim", b"")
+    await world.until(lambda: [beat.reclaimed for beat in world.beats] == [True, False, True])
+    await world.until(lambda: world.states() == {"a.1": "exited"})
+    await world.until(lambda: [each.reclaimed for each in world.said["status"][-1].workers] == [True])
+
+
+async def test_a_device_without_an_owner_is_not_given_back(world: World) -> None:
+    await world.want(network("a", generation=1), compute(worker("a"), generation=1))
+    await world.start()
+    await world.until(lambda: world.states() == {"a.1": "running"})
+    with pytest.raises(RemoteError, match="is not lent"):
+        await world.bus.request("ces.v1.rpc.agent.n.reclaim", b"")
+    await world.beats_more()
+    assert not any(beat.reclaimed for beat in world.beats)
+    assert world.states() == {"a.1": "running"}
+
+
 async def test_measurements_that_fail_keep_no_heartbeat_back(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     async def away() -> Any:
         raise RuntimeUnavailable("the engine restarts")
@@ -269,7 +294,7 @@ async def test_a_bus_that_refuses_once_costs_no_connection_and_leaves_nobody_lis
         assert (bus.connections, bus.open) == (1, 0)
     world.tasks.append(asyncio.create_task(agent.communicate()))
     await world.until(lambda: agent.missing() is None)
-    assert (bus.connections, bus.open) == (1, 4)
+    assert (bus.connections, bus.open) == (1, 6)
 
 
 async def test_how_its_workers_are_confined_is_told(world: World) -> None:

@@ -93,3 +93,32 @@ def test_settings_that_make_no_sense(monkeypatch: pytest.MonkeyPatch, name: str,
     monkeypatch.setenv(f"CES_{name}", value)
     with pytest.raises(ValidationError):
         AgentSettings()
+
+
+def test_a_device_is_lent_where_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not AgentSettings(node="n1").lent
+    for name, value in {"LENT": "true", "LENT_QUIET_S": "7200", "LENT_BELOW": "5", "RECLAIM_AT": "25"}.items():
+        monkeypatch.setenv(f"CES_{name}", value)
+    settings = AgentSettings(node="n1")
+    assert settings.lent
+    assert (settings.lending.lend_below, settings.lending.reclaim_at) == (0.05, 0.25)
+    assert settings.lending.quiet_s == settings.lending.longest_quiet_s == 7200
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("RECLAIM_AT", "20", "above CES_LENT_BELOW"),
+        ("RECLAIM_AT", "101", "less than or equal to 100"),
+        ("LENT_BELOW", "0", "greater than 0"),
+        ("LENT_QUIET_S", "0", "greater than 0"),
+        ("OWNER_GROUP", "/", "below the root"),
+        ("OWNER_GROUP", "a/../../b", "below the root"),
+    ],
+)
+def test_a_loan_that_makes_no_sense_is_refused(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+) -> None:
+    monkeypatch.setenv(f"CES_{name}", value)
+    with pytest.raises(ValidationError, match=said):
+        AgentSettings(node="n1")

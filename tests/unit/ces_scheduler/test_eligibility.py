@@ -27,6 +27,7 @@ def task(**fields: object) -> Task:
         (node("a"), {}, None),
         (node("a", state="unreachable"), {}, "unreachable"),
         (node("a", cordoned=True), {}, "cordoned"),
+        (node("a", reclaimed=True), {}, "reclaimed by its owner"),
         (node("a", arch="arm64"), {"arch": "amd64"}, "arch is arm64, not amd64"),
         (node("a", arch=""), {"arch": "amd64"}, "arch is unknown, not amd64"),
         (node("a", arch="arm64"), {"arch": "arm64"}, None),

@@ -17,8 +17,8 @@ FAILED: Final = (
     "a batch of requests failed", "a request failed", "could not be renewed",
 )  # fmt: skip
 OF_A_NODE: Final = (
-    "name", "state", "cordoned", "cpu", "memory", "gpu", "arch", "labels", "runtime", "network", "host_address",
-    "subnet", "datasets",
+    "name", "state", "cordoned", "reclaimed", "cpu", "memory", "gpu", "arch", "labels", "runtime", "network",
+    "host_address", "subnet", "datasets",
 )  # fmt: skip
 MONITOR_S: Final = 20.0
 

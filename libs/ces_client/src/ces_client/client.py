@@ -184,6 +184,14 @@ class Nodes(_Resource):
         """Cordon it, and have its jobs rescheduled elsewhere."""
         return self._read(NodeView, self._http.request("POST", _path("nodes", node, "drain")))
 
+    def reclaim(self, node: str) -> NodeView:
+        """Have the device of a lent node given back to its owner, until it is lent again."""
+        return self._read(NodeView, self._http.request("POST", _path("nodes", node, "reclaim")))
+
+    def lend(self, node: str) -> NodeView:
+        """Have it lent again, now."""
+        return self._read(NodeView, self._http.request("POST", _path("nodes", node, "lend")))
+
     def rotate_key(self, node: str) -> NodeView:
         """Have it replace the key by which its links are encrypted, without losing a connection."""
         return self._read(NodeView, self._http.request("POST", _path("nodes", node, "rotate-key")))

@@ -36,6 +36,7 @@ def make_runtime(settings: AgentSettings) -> Runtime:
                 allowed_images=settings.allowed_images,
                 pull=settings.pull_images,
                 disk=settings.worker_disk,
+                lent=settings.lent,
             )
         case RuntimeKind.PROCESS:
             from ces_edge_agent.runtimes.process import ProcessRuntime
@@ -49,6 +50,7 @@ def make_runtime(settings: AgentSettings) -> Runtime:
                 hide=[*settings.hide, *([settings.datasets] if settings.datasets else [])],
                 uids=parse_uids(settings.worker_uids),
                 disk=settings.worker_disk,
+                lent=settings.lent,
             )
         case _:
             assert_never(settings.runtime)

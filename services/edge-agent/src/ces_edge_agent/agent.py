@@ -32,6 +32,7 @@ from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.heartbeats import encoded
 from ces_edge_agent.inputs.service import InputService
 from ces_edge_agent.lease import Clocks, Lease
+from ces_edge_agent.lending import lender
 from ces_edge_agent.logs import ProgressReader, answer_log
 from ces_edge_agent.ports import DataPlaneError, Network, Runtime, RuntimeUnavailable
 from ces_edge_agent.reconcilers.graces import Graces
@@ -73,7 +74,8 @@ class Agent:
         self._lease = Lease(folder, clocks)
         self._workers_document = StoredDocument(folder / "desired-compute.json", DesiredCompute, node)
         self._network_document = StoredDocument(folder / "desired-network.json", DesiredNetwork, node)
-        self._report_hint, self._data_hint = Hint(), Hint()
+        self._report_hint, self._data_hint, self._beat_hint = Hint(), Hint(), Hint()
+        self._lender = lender.make(settings, clocks, self._worker_pids, self._reclaimed, self._lent)
         self.checkpoints = Checkpoints(
             node,
             seed,
@@ -97,6 +99,7 @@ class Agent:
             runtime,
             self._workers_document,
             self._lease,
+            self._lender,
             Starts(folder / "started.json"),
             StopReasons(folder / "stopped.json"),
             Graces(folder / "graces.json"),
@@ -130,7 +133,9 @@ class Agent:
 
     async def reconcile(self) -> None:
         """Keep the node as desired, connected or not."""
-        await asyncio.gather(self.network.run(), self.workers.run(), self.checkpoints.run(), self._housekeeping())
+        await asyncio.gather(
+            self.network.run(), self.workers.run(), self.checkpoints.run(), self._lender.run(), self._housekeeping()
+        )
 
     async def communicate(self) -> None:
         """Everything that needs the bus. Can be called again after it raised BusError."""
@@ -140,7 +145,9 @@ class Agent:
             self._connected = True
         async with AsyncExitStack() as subscriptions:
             subscriptions.push_async_callback((await self._bus.kv_subscribe(node, self._take)).close)
-            for operation, handler in (("logs", self._logs), ("probe", self._probe), ("rotate-key", self._rotate_key)):
+            handlers = {"logs": self._logs, "probe": self._probe, "rotate-key": self._rotate_key}
+            handlers |= {word: partial(lender.answer, self._lender, word) for word in lender.WORDS}
+            for operation, handler in handlers.items():
                 serving = await self._bus.serve(subjects.agent_rpc(node, operation), handler)
                 subscriptions.push_async_callback(serving.close)
             await asyncio.gather(
@@ -211,7 +218,7 @@ class Agent:
                 if len(asked) >= ASKED_AT_ONCE:
                     await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
                 spent = self._clocks.steady() - sent
-                await asyncio.sleep(max(self._settings.heartbeat_s - spent, 0.1))
+                await self._beat_hint.wait(max(self._settings.heartbeat_s - spent, 0.1))
 
     async def _ask_for_lease(self, sent: float, beat: Heartbeat) -> None:
         subject = subjects.heartbeat(self._settings.node)
@@ -281,6 +288,7 @@ class Agent:
             machine=self._clocks.machine,
             cpu=psutil.cpu_percent() * 10 * (psutil.cpu_count() or 1),
             memory=psutil.virtual_memory().used,
+            reclaimed=not self._lender.lent,
             workers=await self._measured(self._runtime.usage(), []),
             links=links,
             flows=flows,
@@ -389,6 +397,17 @@ class Agent:
     def _network_changed(self) -> None:
         self.workers.hint.set()
         self._report_hint.set()
+
+    def _worker_pids(self) -> list[int]:
+        return [status.pid for status in self.workers.observed.values() if status.pid is not None]
+
+    async def _reclaimed(self) -> None:
+        self._beat_hint.set()
+        await self.workers.freeze()
+
+    def _lent(self) -> None:
+        self._beat_hint.set()
+        self.workers.hint.set()
 
     def _workers_changed(self) -> None:
         self.network.hint.set()

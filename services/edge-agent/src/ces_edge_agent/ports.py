@@ -126,6 +126,10 @@ class Runtime(Protocol):
 
     async def resume(self, key: str) -> None: ...
 
+    async def limit_cpu(self, key: str, cpu: int) -> None:
+        """A worker that is there gets no more than so many millicores from now on, paused or not, where the runtime
+        limits CPU at all. Raises RuntimeUnavailable."""
+
     async def usage(self) -> list[WorkerUsage]: ...
 
 

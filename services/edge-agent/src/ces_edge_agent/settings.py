@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,6 +17,7 @@ from ces_common.names import DATA_PLANE
 from ces_common.quantities import Cpu, Memory
 from ces_common.runtime import RuntimeKind
 from ces_common.settings import ServiceSettings
+from ces_edge_agent.lending.decision import Rules
 from ces_edge_agent.runtimes.disk_meter import DISK
 from ces_edge_agent.runtimes.images import parse_pattern
 from ces_edge_agent.runtimes.worker_users import DEFAULT_UIDS, parse_uids
@@ -64,7 +66,32 @@ class AgentSettings(ServiceSettings):
     worker_uids: str = DEFAULT_UIDS  # of worker processes, one for each allocation, where the agent is root
     heartbeat_s: Annotated[float, Field(gt=0)] = 2.0
     stop_grace_s: Annotated[float, Field(ge=0)] = 5.0
+    lent: bool = False  # the device has an owner, who has it back at any time
+    owner_group: Annotated[str, Field(max_length=255)] = ""  # the owner's control group
+    lent_quiet_s: Annotated[float, Field(gt=0, le=86400)] = 60.0
+    lent_below: Annotated[float, Field(gt=0, le=100)] = 20.0  # percent of the CPU
+    reclaim_at: Annotated[float, Field(gt=0, le=100)] = 50.0  # percent of the CPU
     log_keep_s: Annotated[float, Field(gt=0)] = 24 * 3600.0
+
+    @property
+    def lending(self) -> Rules:
+        rules = Rules(quiet_s=self.lent_quiet_s, lend_below=self.lent_below / 100, reclaim_at=self.reclaim_at / 100)
+        return replace(rules, longest_quiet_s=max(rules.longest_quiet_s, rules.quiet_s))
+
+    @field_validator("reclaim_at")
+    @classmethod
+    def _above(cls, value: float, info: ValidationInfo) -> float:
+        below = info.data.get("lent_below")
+        if below is not None and value <= below:
+            raise ValueError(f"must be above CES_LENT_BELOW ({below:g}), or the device would go to and fro")
+        return value
+
+    @field_validator("owner_group")
+    @classmethod
+    def _below_the_root(cls, value: str) -> str:
+        if ".." in Path(value).parts or (value and not value.strip("/")):
+            raise ValueError("must name a control group below the root, such as user.slice")
+        return value
 
     @field_validator("datasets", mode="before")
     @classmethod

@@ -19,6 +19,8 @@ def refusal(task: Task, node: NodeRecord) -> str | None:
         return "unreachable"
     if node.cordoned:
         return "cordoned"
+    if node.reclaimed:
+        return "reclaimed by its owner"
     if task.arch is not None and task.arch != node.arch:
         return f"arch is {node.arch or 'unknown'}, not {task.arch}"
     for key, value in task.labels.items():
@@ -32,7 +34,10 @@ def refusal(task: Task, node: NodeRecord) -> str | None:
 def filters_of(nodes: Mapping[str, NodeRecord]) -> dict[str, tuple[object, ...]]:
     """By node, everything that ``refusal`` and ``lacking_data`` look at."""
     return {
-        name: (node.state, node.cordoned, node.arch, node.labels, node.datasets, keeps_secrets(node.confinement))
+        name: (
+            *(node.state, node.cordoned, node.reclaimed, node.arch, node.labels, node.datasets),
+            keeps_secrets(node.confinement),
+        )
         for name, node in nodes.items()
     }
 

@@ -116,10 +116,12 @@ def test_a_plan_that_is_not_the_jobs_is_found() -> None:
     assert "outside of 1 to 99" in found([*START, plan(rate=100)])
 
 
-def test_work_for_a_silent_or_cordoned_node_is_found() -> None:
+def test_work_for_a_silent_cordoned_or_reclaimed_node_is_found() -> None:
     assert "node b gets work while unreachable" in found([*START, node("b", "unreachable"), *started()])
     assert "cordoned True" in found([*START, node("b", "cordoned"), *started()])
+    assert "reclaimed True" in found([*START, node("b", "reclaimed"), *started()])
     assert found([*START, node("b", "cordoned"), node("b", "uncordoned"), *started(), *done()]) == ""
+    assert found([*START, node("b", "reclaimed"), node("b", "lent"), *started(), *done()]) == ""
 
 
 def revised(cause: str, bandwidth: int, number: int = 1) -> Fact:

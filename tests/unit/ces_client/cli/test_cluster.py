@@ -56,6 +56,10 @@ def test_nodes_and_topology(connected, samples, tmp_path):
     connected.on("POST", "nodes/n1/rotate-key", samples.node("n1"))
     assert ces("node", "rotate-key", "n1").stdout.startswith("n1 tells its neighbours the next key")
     assert json.loads(ces("node", "rotate-key", "n1", "-o", "json").stdout)["name"] == "n1"
+    for what, said in (("reclaim", "n1 is given back"), ("lend", "n1 is lent")):
+        connected.on("POST", f"nodes/n1/{what}", samples.node("n1"))
+        assert ces("node", what, "n1").stdout.startswith(said)
+        assert json.loads(ces("node", what, "n1", "-o", "json").stdout)["name"] == "n1"
     for credential, said in (("revoked", "refused from now on"), ("pending", "goes on trying"), ("kept", "stays good")):
         connected.on("POST", "nodes/n1/forget", ForgottenNode(node="n1", jobs=["j1", "j2"], credential=credential))
         first, second = ces("node", "forget", "n1").stdout.splitlines()

@@ -69,6 +69,7 @@ def test_lists(samples):
     assert "cpu           1.5/4 cores allocated, machine uses 0.81 cores" in detail
     assert "network       none (nothing is enforced)" in detail
     assert "labels        site=roof" in detail
+    assert lines(node_detail(node(reclaimed=True), [], now))[0] == "n0  ready cordoned reclaimed"
     contested = lines(node_detail(node(warning="two machines use it"), [], now))
     assert contested[0] == "n0  ready cordoned contested"
     assert "warning       two machines use it" in contested

@@ -224,6 +224,19 @@ async def test_what_was_said_long_ago_is_forgotten(world: World, database: Datab
     assert list(intake._quiet) == ["last"]
 
 
+async def test_what_a_node_says_of_its_owner_is_stored(world: World, database: Database, bus: MemoryBus) -> None:
+    await listening(world, database, bus)
+
+    async def says(reclaimed: bool) -> None:
+        beat = Heartbeat(node="a", boot="b", reclaimed=reclaimed)
+        await bus.request(subjects.heartbeat("a"), beat.encode(), timeout_s=PATIENCE_S)
+        await until(lambda: {node.name: node.reclaimed for node in world.snapshot().nodes}["a"] is reclaimed)
+
+    for reclaimed in (True, False, True):
+        await says(reclaimed)
+    assert not any(node.reclaimed for node in world.snapshot().nodes if node.name != "a")
+
+
 async def test_a_second_machine_is_refused_and_the_operator_is_warned(
     world: World, database: Database, bus: MemoryBus
 ) -> None:

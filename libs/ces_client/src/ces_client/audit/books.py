@@ -115,7 +115,7 @@ class Books:
         return self.first is not None and int(self.first["sequence"]) != 1
 
     def _node(self, data: Mapping[str, Any]) -> None:
-        node = self._nodes.setdefault(data["node"], {"state": "unreachable", "cordoned": False})
+        node = self._nodes.setdefault(data["node"], {"state": "unreachable", "cordoned": False, "reclaimed": False})
         self._usage.set_node(data["node"], (data["cpu"], data["memory"], data["gpu"]))
         self._reservations.disturb(self._time)
         change = data["change"]
@@ -123,6 +123,8 @@ class Books:
             node["state"] = change
         elif change in ("cordoned", "uncordoned", "drained"):
             node["cordoned"] = change != "uncordoned"
+        elif change in ("reclaimed", "lent"):
+            node["reclaimed"] = change == "reclaimed"
 
     # jobs
 
@@ -388,7 +390,8 @@ class Books:
     def _check_nodes(self, names: Mapping[str, None]) -> None:
         for name in names:
             node = self._nodes.get(name)
-            if node is not None and (node["state"] != "ready" or node["cordoned"]):
-                self._find("plan", f"node {name} gets work while {node['state']}, cordoned {node['cordoned']}")
+            if node is not None and (node["state"] != "ready" or node["cordoned"] or node["reclaimed"]):
+                marks = "".join(f", {mark} {node[mark]}" for mark in ("cordoned", "reclaimed"))
+                self._find("plan", f"node {name} gets work while {node['state']}{marks}")
             if node is None and not (self._late and self._usage.knows_node(name)):
                 self._find("plan", f"node {name} has never joined")

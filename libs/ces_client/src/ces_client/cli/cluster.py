@@ -123,6 +123,26 @@ def rotate_key(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
         show(Text(f"{node} tells its neighbours the next key, and goes over to it in some seconds"))
 
 
+def reclaim(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
+    """Have a lent node given back to its owner; its jobs move elsewhere."""
+    with session.connect() as client:
+        view = client.nodes.reclaim(node)
+    if output == Output.JSON:
+        show_json(view)
+    else:
+        show(Text(f"{node} is given back: nothing of CES runs on there, and nothing starts until it is lent again"))
+
+
+def lend(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
+    """Lend a node again that its owner reclaimed."""
+    with session.connect() as client:
+        view = client.nodes.lend(node)
+    if output == Output.JSON:
+        show_json(view)
+    else:
+        show(Text(f"{node} is lent, until its owner needs it"))
+
+
 def _ask(node: str, what: str, output: Output) -> None:
     with session.connect() as client:
         before = next((each for each in client.nodes.list() if each.name == node), None)

@@ -174,6 +174,8 @@ def _node_state(node: NodeView) -> Text:
     text = state_text(node.state)
     if node.cordoned:
         text.append(" cordoned", style="yellow")
+    if node.reclaimed:
+        text.append(" reclaimed", style="yellow")
     if node.warning is not None:
         text.append(" contested", style="red")
     return text

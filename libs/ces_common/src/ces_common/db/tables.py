@@ -67,8 +67,9 @@ class ClusterRow(Base):
 
 
 class NodeRow(Base):
-    """``least_generation``: the version at which the node joined, with its present key, or was last given up as lost.
-    What it was to run before may run elsewhere, or is over."""
+    """``reclaimed``: its owner has the device back, by its agent's word. ``least_generation``: the version at which the
+    node joined, with its present key, or was last given up as lost. What it was to run before may run elsewhere, or is
+    over."""
 
     __tablename__ = "nodes"
     name: Mapped[str] = mapped_column(String(63), primary_key=True)
@@ -84,6 +85,7 @@ class NodeRow(Base):
     last_host: Mapped[int] = mapped_column(Integer, default=0)  # addresses in the subnet go round
     public_key: Mapped[str] = mapped_column(String(56))
     cordoned: Mapped[bool] = mapped_column(Boolean, default=False)
+    reclaimed: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
     state: Mapped[str] = mapped_column(String(16))
     datasets: Mapped[list[str]] = mapped_column(Json(list[str]), default=list, server_default="[]")
     data_port: Mapped[int] = mapped_column(Integer, default=0, server_default="0")

@@ -179,6 +179,7 @@ class NodeView(Message):
     name: str
     state: Literal["ready", "unreachable"]
     cordoned: bool
+    reclaimed: bool = False  # its owner has the device back
     cpu: int
     memory: int
     gpu: int

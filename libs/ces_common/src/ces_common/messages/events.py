@@ -137,7 +137,18 @@ class AllocationChanged(Message):
 
 class NodeChanged(Message):
     node: str
-    change: Literal["joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed", "forgotten"]
+    change: Literal[
+        "joined",
+        "ready",
+        "unreachable",
+        "cordoned",
+        "uncordoned",
+        "drained",
+        "reclaimed",
+        "lent",
+        "changed",
+        "forgotten",
+    ]
     cpu: Count = 0  # millicores
     memory: Count = 0  # bytes
     gpu: Small = 0

@@ -37,6 +37,7 @@ class NodeRecord(Message):
     subnet: str = ""  # its workers' addresses, CIDR; committed by the manager
     state: Literal["ready", "unreachable"] = "ready"
     cordoned: bool = False
+    reclaimed: bool = False  # its owner has the device back
     datasets: list[str] = []  # what it offers to read
     data_port: Port = 0  # where, on a node without a data plane; 0: not known
     confinement: Confinement | None = None  # of its workers; None until its agent has told

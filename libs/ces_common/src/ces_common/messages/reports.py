@@ -35,7 +35,7 @@ WorkerState = Literal["starting", "running", "paused", "exited", "refused"]
 class WorkerStatus(Message):
     """A worker as its agent sees it. ``exited`` has an exit code; ``refused`` could not be started at all and carries
     the reason (an unknown image, say), which no restart would mend. ``lapsed``: it was ended because its node's lease
-    had run out, which is no failure of the program."""
+    had run out, which is no failure of the program; nor is ``reclaimed``: because its device's owner has it back."""
 
     allocation: Id
     incarnation: Small
@@ -44,6 +44,7 @@ class WorkerStatus(Message):
     reason: Remark | None = None
     pid: Small | None = None
     lapsed: bool = False
+    reclaimed: bool = False
 
 
 class Status(Message):
@@ -143,13 +144,15 @@ class FlowUsage(Message):
 
 
 class Heartbeat(Message):
-    """Sign of life with measurements (thesis 3.2.2). The reply renews the node's lease."""
+    """Sign of life with measurements (thesis 3.2.2). The reply renews the node's lease. ``reclaimed``: its owner has
+    the device back, and nothing of CES may run there."""
 
     node: Node
     boot: Annotated[str, Field(max_length=64)]  # names this start of the agent
     machine: Annotated[str, Field(max_length=64)] = ""  # names the boot of its machine; empty where that is not known
     cpu: Number = 0.0  # millicores in use on the whole node
     memory: Count = 0  # bytes in use
+    reclaimed: bool = False
     workers: Annotated[list[WorkerUsage], FailFast(), Field(max_length=MAX_ITEMS)] = []
     links: Annotated[list[LinkUsage], FailFast(), Field(max_length=MAX_ITEMS)] = []
     flows: Annotated[list[FlowUsage], FailFast(), Field(max_length=MAX_FLOWS)] = []

@@ -1,7 +1,7 @@
 """Which actions bring a node's sandboxes and workers to the desired state. Pure: values in, actions out.
 
 Invariants: at most one worker of an allocation is alive, each incarnation is started at most once, and nothing starts
-without a lease.
+without a lease, or while the device is its owner's.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from ces_common.messages.reports import WorkerStatus
 from ces_edge_agent.deadline import LEASE_OVER
 
 ALIVE = frozenset({"starting", "running", "paused"})
+RECLAIMED = "the owner has the device back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,7 @@ def plan_workers(
     leased: LeaseCover,
     known: bool = True,
     stop_reasons: Mapping[str, str] = MappingProxyType({}),
+    lent: bool = True,
 ) -> dict[str, Action]:
     """The next action of each allocation that needs one; later ones follow when this one is done.
 
@@ -87,6 +89,7 @@ def plan_workers(
     known: False if no desired state was ever received; then, while the lease holds, no worker is stopped for being
         unknown.
     stop_reasons: worker key -> why it was told to end before. Such a stop is completed, whatever has changed since.
+    lent: whether workers may run here at all.
     """
     by_key = {worker.key: worker for worker in desired}
     actions: dict[str, Action] = {}
@@ -100,6 +103,8 @@ def plan_workers(
         action: Action | None = None
         if alive and key in stop_reasons:
             action = Stop(key, stop_reasons[key])
+        elif alive and not lent:
+            action = Stop(key, RECLAIMED)
         elif worker is None:
             if known:
                 action = Stop(key, "no longer desired") if alive else Remove(key)
@@ -113,7 +118,7 @@ def plan_workers(
             action = Resume(key)
         if action is not None and not isinstance(actions.get(allocation), Stop):
             actions[allocation] = action
-    for worker in desired:
+    for worker in desired if lent else ():
         if worker.allocation in blocked or worker.allocation in actions or worker.key in observed:
             continue
         if worker.allocation in networked and leased.holds and not worker.paused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -18,9 +19,11 @@ from ces_common.service import Hint
 from ces_edge_agent.deadline import LAST_GRACE_S, LEASE_OVER
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.lease import Lease
+from ces_edge_agent.lending.lender import Lender, NotLent
 from ces_edge_agent.ports import Refused, Runtime, RuntimeUnavailable
 from ces_edge_agent.reconcilers.actions import (
     ALIVE,
+    RECLAIMED,
     Action,
     LeaseCover,
     Pause,
@@ -41,6 +44,7 @@ OBSERVE_S = 0.5  # how often workers are observed without a hint; an exit is not
 LONG_START_S = 5.0  # what takes longer before a worker is there, such as fetching its image, is told of
 LONGEST_WAIT_S = 10.0  # between two questions for secrets
 STOPPED_EXIT = 143  # as of a program that SIGTERM ended
+LAST_CPU = 100  # millicores, for what a worker writes before its owner's device is given back
 
 
 class WorkerReconciler:
@@ -54,6 +58,7 @@ class WorkerReconciler:
         runtime: Runtime,
         document: StoredDocument[DesiredCompute],
         lease: Lease,
+        lender: Lender | NotLent,
         starts: Starts,
         stop_reasons: StopReasons,
         graces: Graces,
@@ -63,7 +68,8 @@ class WorkerReconciler:
         stop_grace_s: float,
         changed: Callable[[], None],
     ) -> None:
-        self._node, self._runtime, self._document, self._lease = node, runtime, document, lease
+        self._node, self._runtime, self._document = node, runtime, document
+        self._lease, self._lender = lease, lender
         self._starts, self._stop_reasons, self._graces = starts, stop_reasons, graces
         self._networked, self._secrets, self._restored = networked, secrets, restored
         self._grace_s, self._changed = stop_grace_s, changed
@@ -74,6 +80,7 @@ class WorkerReconciler:
         self._began: dict[str, float] = {}  # and since when
         self._waits: dict[str, str] = {}  # and what it waits for
         self._tasks: set[asyncio.Task[None]] = set()
+        self._freezing = False
         self._kept: frozenset[str] | None = None  # the jobs whose checkpoints were kept last
         self._status = Status(node=node, generation=0)
 
@@ -111,15 +118,36 @@ class WorkerReconciler:
             LeaseCover(self._lease.remaining()),
             known=document is not None,
             stop_reasons=self._stop_reasons.by_worker,
+            lent=self._lender.lent,
         )
         for allocation, action in actions.items():
-            if allocation not in busy and allocation not in self._busy:
+            if allocation not in busy and allocation not in self._busy and not self._freezing:
                 self._busy[allocation], self._began[allocation] = action, asyncio.get_running_loop().time()
                 task = asyncio.create_task(self._act(allocation, action))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
         self._report(document, busy)
         await self._tidy(document)
+
+    async def freeze(self) -> None:
+        """The owner has the device back: no worker that is known gets CPU from now on. Those that are being stopped go
+        on with little. What follows is up to the next step."""
+        stopping = {allocation for allocation, action in self._busy.items() if isinstance(action, Stop)}
+        alive = [key for key, status in self.observed.items() if status.state in ALIVE]
+        self._freezing = True  # a step that stopped one now would have it frozen after its SIGTERM
+        try:
+            await asyncio.gather(*(self._freeze(key, allocation_of(key) not in stopping) for key in alive))
+        finally:
+            self._freezing = False
+            self.hint.set()
+
+    async def _freeze(self, key: str, whole: bool) -> None:
+        try:
+            if whole:
+                await self._runtime.pause(key)
+            await self._runtime.limit_cpu(key, LAST_CPU)
+        except RuntimeUnavailable as error:
+            log.warning("a worker could not be frozen", worker=key, error=str(error))
 
     async def _tidy(self, document: DesiredCompute | None) -> None:
         """Once nothing else is alive, checkpoints of jobs that are over can go."""
@@ -186,14 +214,14 @@ class WorkerReconciler:
 
     def _as_ended(self, key: str, status: WorkerStatus) -> WorkerStatus:
         """The status to report: a worker that was told to end has not succeeded, even if it exited with 0, and one that
-        its lease ended has not failed."""
+        its lease or its device's owner ended has not failed."""
         why = self._stop_reasons.by_worker.get(key, LEASE_OVER if status.lapsed else None)
         if status.state != "exited" or why is None:
             return status
-        lapsed = status.lapsed or why == LEASE_OVER
-        if not lapsed and status.exit_code != 0:
+        flags = {"lapsed": status.lapsed or why == LEASE_OVER, "reclaimed": why == RECLAIMED}
+        if not any(flags.values()) and status.exit_code != 0:
             return status
-        update = {"exit_code": status.exit_code or STOPPED_EXIT, "reason": f"stopped: {why}", "lapsed": lapsed}
+        update = {"exit_code": status.exit_code or STOPPED_EXIT, "reason": f"stopped: {why}", **flags}
         return status.model_copy(update=update)
 
     async def _act(self, allocation: str, action: Action) -> None:
@@ -222,7 +250,7 @@ class WorkerReconciler:
                 # After the lease the manager waits for its margin only, so a worker's grace must end soon after the
                 # lease.
                 left_s = max(self._lease.remaining(), 0.0) + LAST_GRACE_S
-                await self._runtime.stop(key, min(self._graces.by_worker.get(key, self._grace_s), left_s))
+                await self._stop(key, min(self._graces.by_worker.get(key, self._grace_s), left_s))
             case Remove(key):
                 await self._runtime.remove(key)
             case Pause(key):
@@ -230,11 +258,26 @@ class WorkerReconciler:
             case Resume(key):
                 await self._runtime.resume(key)
 
+    async def _stop(self, key: str, grace_s: float) -> None:
+        """Earlier than after its grace where the device's owner has it back, and with little CPU until then."""
+        if 0 < self._lender.left_s() < math.inf:
+            await self._freeze(key, whole=True)
+        stopping = asyncio.create_task(self._runtime.stop(key, min(grace_s, self._lender.left_s())))
+        over = asyncio.create_task(self._lender.over())
+        try:
+            await asyncio.wait((stopping, over), return_when=asyncio.FIRST_COMPLETED)
+            if not stopping.done():
+                await self._runtime.stop(key, 0.0)
+            await stopping
+        finally:
+            over.cancel()
+
     def _still_starts(self, worker: DesiredWorker) -> bool:
         """Whether lease and desired state are as when it was decided: while an image was fetched the node may have been
         given up, and the worker may run elsewhere."""
         document = self._document.current
-        return self._lease.holds() and document is not None and worker in document.workers
+        desired = document is not None and worker in document.workers
+        return desired and self._lease.holds() and self._lender.lent
 
     async def _start(self, worker: DesiredWorker) -> None:
         log.info("starting a worker", worker=worker.key, job=worker.job, task=worker.task)

@@ -17,6 +17,7 @@ UNIFIED = "unified"
 _CONTROLLERS = ("cpu", "cpuacct", "memory", "pids", "freezer")
 _PERIOD_US = 100_000
 _LEAST_QUOTA_US = 1_000
+_LEAST_SHARES = 2
 
 
 def hierarchies(mountinfo: str = "/proc/self/mountinfo") -> dict[str, str]:
@@ -40,6 +41,20 @@ def hierarchies(mountinfo: str = "/proc/self/mountinfo") -> dict[str, str]:
     return found
 
 
+def group_of(roots: Mapping[str, str], pid: str, proc: Path = Path("/proc")) -> Group | None:
+    """The group in which the CPU time of a process is counted; None where there is none, or the process has ended."""
+    try:
+        lines = (proc / pid / "cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    counted = "cpuacct" if "cpuacct" in roots else ""
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if counted in controllers.split(","):
+            return Group(roots, path.strip("/"))
+    return None
+
+
 class Group:
     """The control group of one worker, in every hierarchy that this process may write to."""
 
@@ -47,10 +62,10 @@ class Group:
         self.name = name
         self._roots = {controller: Path(root) for controller, root in roots.items()}
 
-    def create(self, cpu: int, memory: int, pids: int) -> frozenset[str]:
-        """Create the group with limits: ``cpu`` in millicores, ``memory`` in bytes. Returns which of ``cpu``,
-        ``memory``, ``pids`` and ``freezer`` the kernel enforces."""
-        quota = max(cpu * _PERIOD_US // 1000, _LEAST_QUOTA_US)
+    def create(self, cpu: int, memory: int, pids: int, lowest: bool = False) -> frozenset[str]:
+        """Create the group with limits: ``cpu`` in millicores, ``memory`` in bytes. ``lowest``: it gets the CPU that
+        nobody else wants. Returns which of ``cpu``, ``memory``, ``pids`` and ``freezer`` the kernel enforces."""
+        quota = _quota(cpu)
         limits: dict[str, dict[str, int]] = {
             "cpu": {"cpu.cfs_period_us": _PERIOD_US, "cpu.cfs_quota_us": quota},
             "cpuacct": {},
@@ -66,7 +81,24 @@ class Group:
             kept |= {name for name, value in unified.items() if self._write(UNIFIED, f"{name}.max", value)}
             self._write(UNIFIED, "memory.swap.max", 0)
             kept.add("freezer")
+        if lowest:
+            self._weigh_least()
         return frozenset(kept - {"cpuacct"})
+
+    def _weigh_least(self) -> None:
+        """The group and those above it: only groups below one weigh against each other."""
+        roots = {controller: str(root) for controller, root in self._roots.items()}
+        path = Path(self.name)
+        for above in (Group(roots, str(each)) for each in (*path.parents[-2::-1], path)):
+            if not above._write("cpu", "cpu.idle", 1):
+                above._write("cpu", "cpu.shares", _LEAST_SHARES)
+            if not above._write(UNIFIED, "cpu.idle", 1):
+                above._write(UNIFIED, "cpu.weight", 1)
+
+    def limit_cpu(self, cpu: int) -> None:
+        """No more than so many millicores from now on, where the kernel limits it."""
+        self._write("cpu", "cpu.cfs_quota_us", _quota(cpu))
+        self._write(UNIFIED, "cpu.max", f"{_quota(cpu)} {_PERIOD_US}")
 
     def join(self) -> None:
         """Move the calling process into the group."""
@@ -192,6 +224,11 @@ class Group:
             if len(words) == 2 and words[0] == name:
                 return int(words[1])
         return None
+
+
+def _quota(cpu: int) -> int:
+    """Of millicores, in microseconds of a period."""
+    return max(cpu * _PERIOD_US // 1000, _LEAST_QUOTA_US)
 
 
 def _remove(folder: Path) -> bool:

@@ -40,6 +40,7 @@ T = TypeVar("T")
 PIDS = 1024
 _THREADS = 32
 _KILL_PATIENCE_S = 10.0
+_LEAST_SHARES = 2
 _LOG_PATIENCE_S = 5.0
 _ENGINE_LOG = LogConfig(type="json-file", config={"max-size": "100m", "max-file": "2"})
 _FOREIGN = "exec format error"  # a program for another architecture
@@ -50,8 +51,8 @@ _STATES: dict[str, WorkerState] = {"running": "running", "paused": "paused"}
 class DockerRuntime:
     """``allowed_images``: patterns of the images that workers may use. ``pull``: whether an allowed image that
     the engine lacks may be fetched. ``engine``: its URL; None follows DOCKER_HOST. ``disk``: bytes that a worker
-    may keep. Only containers with the labels of ``cluster`` and ``node`` are
-    ever touched."""
+    may keep. ``lent``: other containers get the CPU first. Only containers with the labels of ``cluster`` and
+    ``node`` are ever touched."""
 
     enforced = frozenset({"cpu", "memory", "pids"})
 
@@ -65,13 +66,14 @@ class DockerRuntime:
         pull: bool = False,
         engine: str | None = None,
         disk: int = DISK,
+        lent: bool = False,
     ) -> None:
         self.logs = LogFolder(state_dir.resolve() / "logs")
         self._engine = Engine(engine, cluster, node)
         self._images = ImageStore(self._engine, allowed_images, pull)
         self._sandbox_image = sandbox_image
         self._sandboxes = PauseContainers(self._engine, sandbox_image, state_dir.resolve())
-        self._disk = disk
+        self._disk, self._lent = disk, lent
         self._disk_limited = self._disk_measured = self._filtered = False
         self._meter = ContainerMeter(self._engine, state_dir.resolve() / "overfull", disk)
         self._threads = ThreadPoolExecutor(_THREADS, "engine")
@@ -256,6 +258,7 @@ class DockerRuntime:
                     mem_limit=worker.memory,
                     memswap_limit=worker.memory,
                     nano_cpus=worker.cpu * 1_000_000,
+                    cpu_shares=_LEAST_SHARES if self._lent else None,
                     pids_limit=PIDS,
                     log_config=_ENGINE_LOG,
                     device_requests=gpus,
@@ -371,6 +374,13 @@ class DockerRuntime:
                 return
             with contextlib.suppress(NotFound):
                 (self._engine.client.pause if frozen else self._engine.client.unpause)(found["Id"])
+
+    async def limit_cpu(self, key: str, cpu: int) -> None:
+        def limit() -> None:
+            with answering(f"worker {key}"), contextlib.suppress(NotFound):
+                self._engine.limit_cpu(self._engine.name(check_name(key)), cpu)
+
+        await self._call(limit)
 
     async def usage(self) -> list[WorkerUsage]:
         return await self._call(self._all_usage)

@@ -12,7 +12,7 @@ from typing import Any
 
 import docker
 import requests
-from docker.errors import APIError, DockerException, NotFound
+from docker.errors import APIError, DockerException, NotFound, create_api_error_from_http_exception
 
 from ces_edge_agent.ports import RuntimeUnavailable
 
@@ -124,6 +124,16 @@ class Engine:
         if found is None:
             raise RuntimeUnavailable(f"{path} lies in the agent's own container: mount a volume at CES_STATE_DIR")
         return found
+
+    def limit_cpu(self, container: str, cpu: int) -> None:
+        """No more than so many millicores from now on. The library cannot change what a container was made with. Raises
+        NotFound, APIError."""
+        url = f"{self.client.base_url}/v{self.client.api_version}/containers/{container}/update"
+        answer = self.client.post(url, json={"NanoCpus": cpu * 1_000_000}, timeout=_TIMEOUT_S)
+        try:
+            answer.raise_for_status()
+        except requests.HTTPError as error:
+            raise create_api_error_from_http_exception(error) from error
 
     def has_file(self, container: str, path: str) -> bool:
         """Whether ``path`` exists in a container, running or not."""

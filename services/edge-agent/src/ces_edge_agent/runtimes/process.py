@@ -52,8 +52,8 @@ _SHIM = "import sys; sys.path.append(sys.argv[2]); from ces_edge_agent.runtimes.
 class ProcessRuntime:
     """``isolate`` (needs root) gives each allocation a network namespace. Workers of root's agent are confined:
     each has mounts and process ids of its own, and a user of ``uids``. ``hide``: files and folders that they do not
-    see, besides ``state_dir``. ``disk``: bytes that a worker may keep in its folder. A worker's image is ignored;
-    ``python`` in its command is the agent's interpreter."""
+    see, besides ``state_dir``. ``disk``: bytes that a worker may keep in its folder. ``lent``: its owner's programs get
+    the CPU first. A worker's image is ignored; ``python`` in its command is the agent's interpreter."""
 
     def __init__(
         self,
@@ -64,6 +64,7 @@ class ProcessRuntime:
         hide: Sequence[Path] = (),
         uids: range = parse_uids(DEFAULT_UIDS),
         disk: int = DISK,
+        lent: bool = False,
     ) -> None:
         self._state = state_dir.resolve()
         self._isolate = isolate
@@ -73,7 +74,9 @@ class ProcessRuntime:
         self._users = WorkerUsers(self._state / "work", uids)
         self._checkpoints = CheckpointFolders(self._state / "checkpoints")
         self._sandboxes = Sandboxes(self._state / "sandboxes", f"{cluster}-{node}", isolate)
-        self._group_prefix = f"ces/{cluster}-{node}-{short_hash(str(self._state))}"
+        self._lent = lent
+        # Apart, where one machine has lent nodes and others: a whole subtree has the lowest weight.
+        self._group_prefix = f"{'ces-lent' if lent else 'ces'}/{cluster}-{node}-{short_hash(str(self._state))}"
         self._roots: dict[str, str] = {}
         self.logs = LogFolder(self._state / "logs")
         self._cpu = CpuMeter()
@@ -331,6 +334,7 @@ class ProcessRuntime:
             secrets=secrets,
             disk=self._disk,
             checkpoints=checkpoints,
+            lowest=self._lent,
         )
 
     async def keep_checkpoints(self, jobs: Collection[str]) -> None:
@@ -368,6 +372,9 @@ class ProcessRuntime:
         directory = self._directory(key)
         (directory / "paused").unlink(missing_ok=True)
         shim_signals.tell(directory, signal.SIGUSR2)
+
+    async def limit_cpu(self, key: str, cpu: int) -> None:
+        Group(self._roots, f"{self._group_prefix}/{check_name(key)}").limit_cpu(cpu)
 
     async def usage(self) -> list[WorkerUsage]:
         return await asyncio.to_thread(self._all_usage)

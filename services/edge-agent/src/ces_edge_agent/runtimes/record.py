@@ -63,6 +63,8 @@ class WorkerRecord:
 
     checkpoints: str | None = None
     """The folder of its job's checkpoints; None where it has none."""
+    lowest: bool = False
+    """Whether it gets the CPU that nobody else on the machine wants."""
 
     @property
     def writable(self) -> list[str]:

@@ -59,7 +59,8 @@ class Shim:
     def run(self, report: Callable[[str], None]) -> None:
         wake = _wakeups()
         started = time.time()
-        self._enforced = self._group.create(self._worker.cpu, self._worker.memory, self._worker.pids)
+        worker = self._worker
+        self._enforced = self._group.create(worker.cpu, worker.memory, worker.pids, worker.lowest)
         try:
             self._run(report, started, wake)
         finally:

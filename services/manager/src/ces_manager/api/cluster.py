@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
 import structlog
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import PlainTextResponse
 
 from ces_common import subjects
+from ces_common.bus.port import RemoteError
 from ces_common.db import WriteTx
 from ces_common.messages.api import (
     ForgottenNode,
@@ -33,10 +34,10 @@ from ces_manager.api.auth import OPERATOR, VIEWER, identity_of
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.parameters import Cursor, Limit, PathName
 from ces_manager.api.strict_route import StrictRoute
-from ces_manager.errors import Forbidden, Invalid, NotFound, Overloaded
+from ces_manager.errors import Conflict, Forbidden, Invalid, NotFound, Overloaded
 from ces_manager.network import link_views
 from ces_manager.network.topology import put_topology as replace_topology
-from ces_manager.nodes import link_keys, membership, node_views, operations
+from ces_manager.nodes import link_keys, membership, node_views, operations, owners
 from ces_manager.nodes.credentials import check_member
 from ces_manager.nodes.heartbeats import unheard
 from ces_manager.nodes.host_address import check_host_address
@@ -186,6 +187,29 @@ async def rotate_key(request: Request, node: PathName) -> NodeView:
     context = context_of(request)
     await context.database.read(lambda tx: link_keys.check_rotatable(tx, node))
     await context.bus.request(subjects.agent_rpc(node, "rotate-key"), timeout_s=link_keys.ANSWER_S)
+    return await context.database.read(lambda tx: node_views.node_view(tx, node, context.measurements))
+
+
+@router.post("/nodes/{node}/reclaim", status_code=202, dependencies=[OPERATOR])
+async def reclaim(request: Request, node: PathName) -> NodeView:
+    """Have a lent node's agent give the device back to its owner, until it is lent again. Its jobs are placed
+    elsewhere."""
+    return await _tell_agent(request, node, "reclaim")
+
+
+@router.post("/nodes/{node}/lend", status_code=202, dependencies=[OPERATOR])
+async def lend(request: Request, node: PathName) -> NodeView:
+    """Have a node that its owner reclaimed lent again, now."""
+    return await _tell_agent(request, node, "lend")
+
+
+async def _tell_agent(request: Request, node: str, word: Literal["reclaim", "lend"]) -> NodeView:
+    context = context_of(request)
+    await context.database.read(lambda tx: owners.check_reachable(tx, node))
+    try:
+        await context.bus.request(subjects.agent_rpc(node, word), timeout_s=owners.ANSWER_S)
+    except RemoteError as error:  # of an agent that lends nothing, or cannot keep the word
+        raise Conflict(str(error)) from error
     return await context.database.read(lambda tx: node_views.node_view(tx, node, context.measurements))
 
 

@@ -118,6 +118,11 @@ def reschedule(course: Course, reason: str) -> None:
         _leave(course, J.RESCHEDULING, reason)
 
 
+def reclaimed(node: str) -> str:
+    """Why a job leaves a node whose device has an owner."""
+    return f"node {node} is reclaimed by its owner"
+
+
 def resize(course: Course, reason: str) -> None:
     """Stop a running job, to start it again at another size."""
     if course.state is J.RUNNING:
@@ -202,6 +207,9 @@ def _worker(course: Course, member: Member, worker: WorkerStatus, away: Collecti
     elif worker.state == "exited" and worker.lapsed:
         course.set(replace(member, state=A.LOST, reason=worker.reason))
         reschedule(course, f"{member.task} on {member.node} was ended: its node's lease had run out")
+    elif worker.state == "exited" and worker.reclaimed:
+        course.set(replace(member, state=A.STOPPED, reason=worker.reason))
+        reschedule(course, reclaimed(member.node))
     elif worker.state == "exited" and worker.exit_code == 0:
         course.set(replace(member, state=A.SUCCEEDED, exit_code=0, reason=None))
     elif worker.state == "exited":

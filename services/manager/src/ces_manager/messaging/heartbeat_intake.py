@@ -20,7 +20,7 @@ from ces_manager.measurements import Measurements
 from ces_manager.messaging.answers import answering, failure, problem_of, salvage
 from ces_manager.messaging.peers import Beat
 from ces_manager.messaging.report_intake import IGNORED
-from ces_manager.nodes import heartbeats
+from ces_manager.nodes import heartbeats, owners
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.timeouts import Timeouts
 
@@ -48,6 +48,7 @@ class HeartbeatIntake:
         self._timeouts, self._failure_detector = timeouts, failure_detector
         self._rate = SenderRate(PER_S, BURST)
         self._returned = LatestBatches(self._welcome_back)
+        self._loans, self._told = owners.Loans(), LatestBatches(self._take_owners)
         self._since: float | None = None  # when the batch came that is being worked on
         self._failed_at: float | None = None  # when leases could not be written
 
@@ -109,12 +110,12 @@ class HeartbeatIntake:
 
         async def renew(some: Sequence[Heartbeat]) -> None:
             askers = [heartbeats.Asker(beat.node, beat.boot, beat.machine) for beat in some]
-            now, names = self._database.clock.now(), [beat.node for beat in some]
+            now, names = self._database.clock.now(), {beat.node: beat.reclaimed for beat in some}
             ended = heartbeats.ended_leases(self._failure_detector, names, self._timeouts)
             joined = await self._database.in_lease_writer(
                 lambda: heartbeats.renew_leases(self._database.uow, askers, now, ended)
             )
-            for node in names:
+            for node, reclaimed in names.items():
                 known = joined.get(node)
                 if known is None:
                     answers[node] = RemoteError("unknown-node", f"no node {node} has joined")
@@ -128,6 +129,9 @@ class HeartbeatIntake:
                 answers[node] = grant.encode()
                 if known.state == "unreachable":
                     self._returned.put(node, node)
+                steady = self._database.clock.steady()
+                if self._loans.takes(node, known=known.reclaimed, told=reclaimed, now=steady):
+                    self._told.put(node, (node, reclaimed))
 
         for start in range(0, len(beats), AT_ONCE):
             for beat, error in await salvage(beats[start : start + AT_ONCE], renew):
@@ -150,3 +154,9 @@ class HeartbeatIntake:
             await self._database.write(lambda tx: heartbeats.welcome_back(tx, nodes))
         except UNAVAILABLE as error:  # their next heartbeats bring them here again
             log.warning("nodes that are back could not be noted", nodes=len(nodes), error=cause_of(error))
+
+    async def _take_owners(self, told: list[tuple[str, bool]]) -> None:
+        try:
+            await self._database.write(lambda tx: owners.take_news(tx, dict(told)))
+        except UNAVAILABLE as error:  # their next heartbeats bring them here again
+            log.warning("what owners of devices do could not be noted", nodes=len(told), error=cause_of(error))

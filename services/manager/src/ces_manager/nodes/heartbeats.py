@@ -26,7 +26,7 @@ _RENEW = (
     .values(boot=bindparam("the_boot"), machine=_MACHINE, heard_at=bindparam("now"), beats=LeaseRow.beats + 1)
 )
 _JOINED = (
-    select(NodeRow.name, NodeRow.state, NodeRow.least_generation, LeaseRow.machine, ClusterRow.epoch)
+    select(NodeRow.name, NodeRow.state, NodeRow.reclaimed, NodeRow.least_generation, LeaseRow.machine, ClusterRow.epoch)
     .join(LeaseRow, LeaseRow.node == NodeRow.name)
     .join(ClusterRow, true())  # it has one row
     .where(NodeRow.name.in_(bindparam("names", expanding=True)))
@@ -47,12 +47,14 @@ class Asker:
 @dataclass(frozen=True, slots=True)
 class Joined:
     """What a node's grant depends on. ``epoch``, ``least_generation``: of the desired state that it must have heard.
-    ``held``: whether the lease is the asker's now. It is not while another machine, or an earlier boot, may hold it."""
+    ``held``: whether the lease is the asker's now. It is not while another machine, or an earlier boot, may hold it.
+    ``reclaimed``: whether the device's owner has it, as far as is known."""
 
     state: str
     epoch: str
     least_generation: int
     held: bool = True
+    reclaimed: bool = False
 
 
 def renew_leases(
@@ -87,7 +89,9 @@ def renew_leases(
     with uow.read() as tx:
         rows = tx.session.execute(_JOINED, {"names": sorted(known)})
         return {
-            row.name: Joined(row.state, row.epoch, row.least_generation, row.machine == machines[row.name])
+            row.name: Joined(
+                row.state, row.epoch, row.least_generation, row.machine == machines[row.name], row.reclaimed
+            )
             for row in rows
         }
 

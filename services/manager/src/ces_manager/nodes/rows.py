@@ -12,7 +12,9 @@ from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.events import NodeChanged
 from ces_manager.errors import NotFound
 
-Change = Literal["joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "changed", "forgotten"]
+Change = Literal[
+    "joined", "ready", "unreachable", "cordoned", "uncordoned", "drained", "reclaimed", "lent", "changed", "forgotten"
+]
 
 
 def node_row(tx: ReadTx, name: str) -> NodeRow:

@@ -21,6 +21,7 @@ class ResidualNode:
 
     state: str
     cordoned: bool
+    reclaimed: bool
     arch: str
     labels: Mapping[str, str]
     cpu: int
@@ -137,6 +138,8 @@ def _nodes(tasks: Sequence[Task], assignments: Mapping[str, str], residual: Resi
             yield f"node {name} is {node.state}"
         if node.cordoned:
             yield f"node {name} is cordoned"
+        if node.reclaimed:
+            yield f"node {name} is reclaimed by its owner"
         if task.arch is not None and task.arch != node.arch:
             yield f"{task.name} asks for {task.arch}, node {name} is {node.arch or 'of unknown architecture'}"
         for key, value in task.labels.items():

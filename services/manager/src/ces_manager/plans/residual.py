@@ -46,6 +46,7 @@ def residual_of(tx: ReadTx, nodes: Collection[str], links: Collection[Hop]) -> R
         node_rooms[node.name] = ResidualNode(
             node.state,
             node.cordoned,
+            node.reclaimed,
             node.arch,
             node.labels,
             node.cpu - cpu,

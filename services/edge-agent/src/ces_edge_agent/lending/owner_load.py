@@ -1,0 +1,82 @@
+"""How much of this machine others use: its whole CPU less what CES uses, or one control group of the owner's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Final
+
+from ces_edge_agent import linux
+from ces_edge_agent.lending.decision import Look
+from ces_edge_agent.runtimes.cgroups import Group, group_of, hierarchies
+
+SHORT_OF_MEMORY: Final = 0.05
+"""Share of the memory: with less than that available, it is short."""
+_TICKS_S: Final = 0.01  # of /proc/stat
+_IDLE = (3, 4)  # idle, and waiting for disks
+
+
+class OwnerLoad:
+    """``group``: the owner's control group, below the root of the hierarchies; empty where all counts that is not
+    CES's. ``proc``: where the kernel tells of the machine. ``own``: seconds of CPU that this process has used."""
+
+    def __init__(
+        self,
+        group: str = "",
+        *,
+        proc: Path = Path("/proc"),
+        roots: Mapping[str, str] | None = None,
+        own: Callable[[], float] = time.process_time,
+    ) -> None:
+        self._roots = hierarchies() if roots is None else roots
+        self._group = Group(self._roots, group.strip("/")) if group else None
+        self._proc, self._own = proc, own
+        self._mine = group_of(self._roots, "self", proc)
+        self._groups: dict[int, Group | None] = {}  # worker's process -> its control group, where it has one
+        self._since: float | None = None
+        self._busy = self._capacity = 0.0
+        self._workers: Mapping[int, float] = {}
+
+    @property
+    def found(self) -> bool:
+        """Whether the owner's group is there, where one is named."""
+        return self._group is None or self._group.processor_time() is not None
+
+    def look(self, now: float, workers: Collection[int]) -> Look | None:
+        """What has happened since the last call; None at the first one. ``workers``: processes of CES's workers, with
+        whom those count that they have started. Raises OSError or ValueError where the kernel does not tell."""
+        busy, capacity = self._machine()
+        used = {pid: self._used(pid) for pid in workers}
+        self._groups = {pid: group for pid, group in self._groups.items() if pid in used}
+        before, self._since = self._since, now
+        total, others = capacity - self._capacity, busy - self._busy
+        if self._group is None:
+            others -= sum(max(seconds - self._workers.get(pid, 0.0), 0.0) for pid, seconds in used.items())
+        self._busy, self._capacity, self._workers = busy, capacity, used
+        if before is None or total <= 0:
+            return None
+        return Look(before, now, min(max(others / total, 0.0), 1.0), self._short_of_memory())
+
+    def _machine(self) -> tuple[float, float]:
+        """Seconds of CPU that count as used, without this process's own, and that there were in all."""
+        fields = (self._proc / "stat").read_text().partition("\n")[0].split()[1:9]
+        ticks = [int(each) for each in fields]
+        capacity = sum(ticks) * _TICKS_S
+        if self._group is not None:
+            return self._group.processor_time() or 0.0, capacity
+        return capacity - sum(ticks[i] for i in _IDLE) * _TICKS_S - self._own(), capacity
+
+    def _used(self, pid: int) -> float:
+        if pid not in self._groups:
+            group = group_of(self._roots, str(pid), self._proc)
+            own = group is not None and (self._mine is None or group.name != self._mine.name)
+            self._groups[pid] = group if own else None
+        group = self._groups[pid]
+        used = group.processor_time() if group is not None else None
+        return linux.processor_time([pid, *linux.descendants(pid)]) if used is None else used
+
+    def _short_of_memory(self) -> bool:
+        told = dict(line.split(":") for line in (self._proc / "meminfo").read_text().splitlines()[:5])
+        available, total = (int(told[name].split()[0]) for name in ("MemAvailable", "MemTotal"))
+        return available < SHORT_OF_MEMORY * total
