@@ -14,6 +14,7 @@ from ces_common.jobfile import DEFAULT_TENANT, Flow, JobFile, Preemption, Restar
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, ExitCode, Number, Port, Small
 from ces_common.messages.confinement import Confinement
+from ces_common.messages.speeds import JobSpeeds
 from ces_common.runtime import RuntimeKind
 from ces_common.shares import LinkKind, usable
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
@@ -144,7 +145,8 @@ class JobRecord(Message):
     suspended job had that before; None of any other. ``size``, ``spec``: of a malleable job, the replicas of its
     elastic group now, and its file, from which its tasks and flows at every size follow; ``since`` when it is in its
     state, and ``resize_s``, the seconds from running to running that its last resize took. ``resizing``: until nothing
-    of the former size is left. ``checkpoint_node``: where its first task writes checkpoints, or last did."""
+    of the former size is left. ``checkpoint_node``: where its first task writes checkpoints, or last did. ``speeds``:
+    what was measured of it, at most half a minute behind."""
 
     id: str
     name: str
@@ -168,6 +170,7 @@ class JobRecord(Message):
     since: datetime | None = None
     resize_s: Number | None = None
     checkpoint_node: str | None = None
+    speeds: JobSpeeds | None = None
     submitted_at: datetime
     started_at: datetime | None = None
     ran_s: Number | None = None
