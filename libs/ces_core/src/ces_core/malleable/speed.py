@@ -20,7 +20,9 @@ Floats = NDArray[np.float64]
 EXPONENT: Final = 0.8
 HALF_LIFE_S: Final = 3600.0  # in which a measurement loses half of its weight
 LEAST_WEIGHT: Final = 0.1  # an old measurement still says more than none
-TRUST: Final = 0.02  # in the prior's shares of the time, against one measurement's relative error
+TRUST: Final = np.array([0.02, 0.02, 0.1])
+"""In each of a prior's parts, against one measurement's relative error. Two measurements say little of what workers
+add, on which much depends at larger sizes."""
 
 
 class SpeedModel(Protocol):
@@ -114,30 +116,30 @@ def fitted(measured: Sequence[Measurement], prior: SpeedModel = POWER) -> SpeedM
         return Scaled(prior, one.rate / prior.rate(one.size))
     sizes = np.array([each.size for each in measured], float)
     seconds = np.array([1.0 / each.rate for each in measured])
-    weights = np.array([each.weight for each in measured])
-    middle = float(np.exp(np.average(np.log(sizes), weights=weights)))
     usual = np.array([1.0 / prior.rate(each.size) for each in measured])
-    scale = float(np.exp(np.average(np.log(seconds / usual), weights=weights)))
-    at_middle, expected = _terms(np.array([middle])), _shares(prior, measured, middle)
-    # In unknowns that are shares of the time at the middle size, all of about one magnitude.
-    time = scale * float(np.exp(np.average(np.log(usual), weights=weights)))
-    rows = weights[:, None] * _terms(sizes) / at_middle * (time / seconds)[:, None]
-    shares, _ = nnls(np.vstack([rows, TRUST * np.eye(3)]), np.concatenate([weights, TRUST * expected]))
-    fixed, shared, added = (float(each) for each in shares * time / at_middle[0])
+    weights = np.array([each.weight for each in measured])
+    factor = float(np.exp(np.average(np.log(seconds / usual), weights=weights)))
+    # The unknowns are shares of the time where each part is largest: anywhere, at the smallest size measured, and at
+    # twice the largest.
+    usually = float(np.exp(np.average(np.log(seconds), weights=weights)))
+    scales = np.array([usually, seconds[sizes.argmin()], seconds[sizes.argmax()]])
+    scales = scales / [1.0, 1.0 / sizes.min(), 2.0 * sizes.max() - 1.0]
+    rows = (weights / seconds)[:, None] * _terms(sizes) * scales
+    expected = factor * _parts(prior, measured) / scales
+    found: Floats = nnls(np.vstack([rows, np.diag(TRUST)]), np.concatenate([weights, TRUST * expected]))[0]
+    fixed, shared, added = (float(each) for each in found * scales)
     return Fitted(fixed, shared, added, tuple((each.size, each.rate) for each in measured))
 
 
 def _terms(sizes: Floats) -> Floats:
-    """Of each size, what the three times are multiplied by."""
+    """Of each size, what the three parts are multiplied by."""
     terms: Floats = np.stack([np.ones_like(sizes), 1.0 / sizes, sizes - 1.0], axis=1)
     return terms
 
 
-def _shares(prior: SpeedModel, measured: Sequence[Measurement], middle: float) -> Floats:
-    """The three parts of a prior's time at a size between those measured, fitted around these; their sum is 1."""
+def _parts(prior: SpeedModel, measured: Sequence[Measurement]) -> Floats:
+    """A prior's three parts in seconds, as they fit it around the sizes that were measured."""
     around = sorted({1, *(each.size for each in measured), 2 * max(each.size for each in measured)})
     rates = np.array([prior.rate(size) for size in around])
-    times: Floats = nnls(_terms(np.array(around, float)) * rates[:, None], np.ones(len(around)))[0]
-    parts: Floats = times * _terms(np.array([middle]))[0]
-    parts /= parts.sum()
+    parts: Floats = nnls(_terms(np.array(around, float)) * rates[:, None], np.ones(len(around)))[0]
     return parts
