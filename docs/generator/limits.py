@@ -216,6 +216,8 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("reports of its flows", f"{M}.measurements.MAX_REPORTS", number, "the oldest go"),
         ("samples of its flows", f"{M}.measurements.MAX_SAMPLES", number, "the oldest go"),
         ("workers whose progress is remembered", f"{M}.measurements.MAX_PROGRESS", number, "the silent ones go"),
+        ("starts by whose steps speeds are measured", f"{M}.speed_meter.MOST_STARTS", number, "the silent ones go"),
+        ("steps of one start", f"{M}.speed_meter.MOST_SAMPLES", number, "the oldest go"),
     ],
 }
 

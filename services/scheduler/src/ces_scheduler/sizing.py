@@ -206,12 +206,25 @@ class Sizing:
                 if sizes is None or not taker.pays(sizes[0]):
                     continue
                 left = offer.without(taker.record.id).without(giver.record.id)
-                taken = self.place(at_size(taker.record, sizes[0]), left)
                 given = at_size(giver.record, sizes[1])
-                decision = None if taken is None else self.place(given, left.less({taker.record.id: taken.cells}))
+                decision = self._beside(given, at_size(taker.record, sizes[0]), left)
                 if decision is not None:
                     return Resize(given, decision)
         return None
+
+    def _beside(self, given: JobRecord, taker: JobRecord, left: Offer) -> Decision | None:
+        """A place for the one that leaves one for the other. Each has a task that stays where it is, which whoever is
+        placed first may not know: both orders are tried."""
+        taken = self.place(taker, left)
+        if taken is None:
+            return None
+        decision = self.place(given, left.less({taker.id: taken.cells}))
+        if decision is not None:
+            return decision
+        decision = self.place(given, left)
+        if decision is None or self.place(taker, left.less({given.id: decision.cells})) is None:
+            return None
+        return decision
 
     def _beyond_quota(self, tenant: str, cells: Cells, offer: Offer) -> bool:
         quota = self.parameters.tenant(tenant).quota
