@@ -17,7 +17,7 @@ from ces_experiments.learned import (
     thesis_report,
     warm_start_report,
 )
-from ces_experiments.malleable import edge_report, elastic_report
+from ces_experiments.malleable import edge_report, elastic_report, speeds
 from ces_experiments.network import report as network_report
 from ces_experiments.placement import report, scale_report
 from ces_experiments.queue import longrun_report, multi_report, online_report
@@ -41,8 +41,9 @@ REPORTS: dict[str, Report] = {
     "testbed": testbed_report.REPORT,
     "elastic": elastic_report.REPORT,
     "elastic-edge": edge_report.REPORT,
+    "elastic-speeds": speeds.REPORT,
 }
-PAGES = {"elastic-edge": "elastic"}
+PAGES = {"elastic-edge": "elastic", "elastic-speeds": "elastic"}
 """Where a benchmark has no page of its own name."""
 
 

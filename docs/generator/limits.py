@@ -144,6 +144,8 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("`duration`", f"{C}.jobfile.LONGEST_RUN", duration, FILE),
         ("workers of a malleable job", f"{C}.elastic.LARGEST_SIZE", number, FILE),
         ("`elastic.grace`", f"{C}.elastic.LONGEST_GRACE", duration, FILE),
+        ("`elastic.speed.total`, and a worker's `step`", f"{C}.elastic.MOST_WORK", number, FILE),
+        ("a speed in `elastic.speed.hint`, units/s", f"{C}.elastic.FASTEST", number, FILE),
         ("`disconnect`", f"{C}.disconnect.LONGEST", duration, FILE),
         ("any CPU (millicores), memory (bytes) or bandwidth (bit/s)", f"{C}.quantities.LARGEST", number, FILE),
         ("reason of a job", f"{M}.jobs.lifecycle.MAX_REASON", characters, "cut"),
@@ -241,6 +243,8 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("reports of its flows", f"{M}.measurements.MAX_REPORTS", number, "the oldest go"),
         ("samples of its flows", f"{M}.measurements.MAX_SAMPLES", number, "the oldest go"),
         ("workers whose progress is remembered", f"{M}.measurements.MAX_PROGRESS", number, "the silent ones go"),
+        ("starts by whose steps speeds are measured", f"{M}.speed_meter.MOST_STARTS", number, "the silent ones go"),
+        ("steps of one start", f"{M}.speed_meter.MOST_SAMPLES", number, "the oldest go"),
     ],
 }
 

@@ -191,6 +191,13 @@ JOB_FIELDS = {
         "SIGTERM at its beginning, SIGKILL at its end; a minute at most.",
         "grace: 30s",
     ),
+    "Elastic.speed": ("How fast the job is, and how much it has to do.", ""),
+    "Speed.unit": ("What the program counts as `step` in its [lines of progress](malleable.md#speed).", "unit: images"),
+    "Speed.total": (
+        "How many of them the job has to do in all; left out, nobody knows how long it runs.",
+        "total: 40000",
+    ),
+    "Speed.hint": ("Units a second at some of its sizes, until enough was measured.", "hint: {1: 3.6, 2: 5.7, 4: 8.5}"),
     "Workers.min": ("The job waits until there is room for so many.", "min: 2"),
     "Workers.max": ("It never has more.", "max: 8"),
     "Restart.policy": ("Whether a failed worker is started again.", "policy: never"),

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fault_cluster import FaultCluster, program, recorded_job, wait_for
+from rich.console import Console, RenderableType
 from waiting import answers
 
+from ces_client.view.job import job_facts
+from ces_common.messages.api import JobView
 from ces_testbed.services import SCHEDULER
 
 
@@ -24,10 +29,13 @@ def resizing(cluster: FaultCluster) -> Iterator[FaultCluster]:
             yield cluster
 
 
-def malleable(name: str, hold: Path, low: int, high: int, **more: Any) -> dict[str, Any]:
+def malleable(
+    name: str, hold: Path, low: int, high: int, speed: dict[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
     """Its workers take half a host each, and live for as long as the file is there."""
     hold.touch()
-    job = recorded_job(name, 0, 0, hold, elastic={"group": "w", "workers": {"min": low, "max": high}}, **more)
+    elastic = {"group": "w", "workers": {"min": low, "max": high}, "speed": speed or {}}
+    job = recorded_job(name, 0, 0, hold, elastic=elastic, **more)
     del job["tasks"][0]["replicas"]
     job["tasks"][0]["resources"]["cpu"] = "1"
     return job
@@ -50,7 +58,8 @@ def await_size(cluster: FaultCluster, job: str, size: int) -> None:
     except AssertionError as error:
         raise AssertionError(f"{error}\n{cluster.story(job)}") from None
     view = cluster.client.jobs.get(job)
-    assert len(view.placement) == len(view.flows) == size
+    assert len(view.placement) == size
+    assert len(view.flows) == (size if size > 1 else 0)
     assert view.restarts == 0
 
 
@@ -86,9 +95,9 @@ def test_two_malleable_jobs_share_what_is_there(resizing: FaultCluster, open_fol
         resizing.finish(job)
 
 
-def counting(name: str, hold: Path, *flags: str) -> dict[str, Any]:
-    """A malleable job of one to eight workers that counts steps."""
-    job = malleable(name, hold, 1, 8)
+def counting(name: str, hold: Path, *flags: str, high: int = 8, speed: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A malleable job of one to so many workers that counts steps."""
+    job = malleable(name, hold, 1, high, speed)
     job["tasks"][0] |= program("counting", hold, *flags)
     return job
 
@@ -137,3 +146,76 @@ def test_one_that_does_not_loses_what_is_since_its_last_checkpoint(resizing: Fau
 def last_step(cluster: FaultCluster, job: str) -> int:
     progress = cluster.client.jobs.get(job).placement[0].progress or {}
     return int(progress.get("progress", progress).get("round", 0))
+
+
+def measured(cluster: FaultCluster, job: str, *sizes: int) -> JobView:
+    """The job once its speed at these sizes is known, and the scheduler goes by it."""
+
+    def known() -> bool:
+        view = cluster.client.jobs.get(job)
+        return view.speeds is not None and set(sizes) <= view.speeds.sizes.keys() and view.size in view.predicted
+
+    try:
+        wait_for(known, f"the speed at {sizes} was measured", 90)
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{cluster.story(job)}\n{cluster.client.jobs.get(job).speeds}") from None
+    return cluster.client.jobs.get(job)
+
+
+@pytest.mark.timeout(300)
+def test_a_job_that_gets_faster_grows_and_one_that_does_not_stays_small(
+    resizing: FaultCluster, open_folder: Path
+) -> None:
+    """There is room for both, before and after."""
+    same = {"hint": {1: 10, 8: 10}, "total": 1_000_000, "unit": "images"}
+    flat = resizing.submit(counting("flat", open_folder / "flat", "--steps", speed=same))
+    await_size(resizing, flat, 1)
+    other = resizing.submit(rigid("rigid", open_folder / "rigid", 4))
+    resizing.await_state(other, "running")
+    scaling = resizing.submit(counting("scaling", open_folder / "scaling", "--steps", "--scales", high=6))
+    await_size(resizing, scaling, 3)
+    assert measured(resizing, scaling, 3).predicted[3] == pytest.approx(3 / 0.4, rel=0.4)
+    (open_folder / "rigid").unlink()
+    resizing.finish(other)
+    await_size(resizing, scaling, 6)
+    view = measured(resizing, scaling, 3, 6)
+    assert view.speeds is not None
+    assert view.speeds.sizes[6].rate > 1.3 * view.speeds.sizes[3].rate
+    stays = measured(resizing, flat, 1)
+    assert stays.size == 1
+    facts = plain(job_facts(stays, datetime.now(UTC)))
+    assert "of 1,000,000 images" in facts
+    assert "images/s with 1" in facts
+    for name, job in (("flat", flat), ("scaling", scaling)):
+        (open_folder / name).unlink()
+        resizing.finish(job)
+
+
+@pytest.mark.timeout(300)
+def test_a_job_that_was_measured_to_get_no_faster_does_not_grow_again(
+    resizing: FaultCluster, open_folder: Path
+) -> None:
+    job = resizing.submit(counting("flat", open_folder / "flat", "--steps"))
+    await_size(resizing, job, 8)
+    measured(resizing, job, 8)
+    other = takes_room(resizing, open_folder / "rigid", 4, job, 4)
+    measured(resizing, job, 4, 8)
+    (open_folder / "rigid").unlink()
+    resizing.finish(other)
+    ended = datetime.now(UTC)
+
+    def noted_since() -> bool:
+        speeds = resizing.client.jobs.get(job).speeds
+        return speeds is not None and speeds.at > ended
+
+    wait_for(noted_since, "its speed is noted again, half a minute later", 90)
+    assert resizing.client.jobs.get(job).size == 4
+    (open_folder / "flat").unlink()
+    resizing.finish(job)
+
+
+def plain(what: RenderableType) -> str:
+    """As a wide terminal shows it."""
+    text = StringIO()
+    Console(width=200, file=text).print(what)
+    return " ".join(text.getvalue().split())

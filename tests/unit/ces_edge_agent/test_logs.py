@@ -170,14 +170,16 @@ def test_deep_progress_is_sent_on_or_none(depth: int) -> None:
 
 @pytest.fixture
 def reader(runtime: FakeRuntime) -> ProgressReader:
-    return ProgressReader("n", runtime.logs)
+    return ProgressReader("n", runtime.logs, lambda: 7.5)
 
 
 async def test_the_last_progress_of_what_is_new(runtime: FakeRuntime, reader: ProgressReader) -> None:
     assert await reader.read([worker("a")]) == []
     runtime.write("a", 'noise\n{"progress": {"round": 1}}\n{"progress": {"round": 2}}\nmore noise\n')
     (found,) = await reader.read([worker("a")])
-    assert found == Progress(node="n", allocation="a", job="j", task="t-a", data={"round": 2})
+    assert found == Progress(
+        node="n", allocation="a", job="j", task="t-a", incarnation=1, seen_s=7.5, data={"round": 2}
+    )
     assert await reader.read([worker("a")]) == []
 
 

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 from bus_manager import FakeManager
 from cluster_state import node, wire
+from malleable_records import malleable, speeds
 from memory_bus import MemoryBus
 from queue_looks import placing
 from scheduler_steps import Clock, scheduler_on, step
 
-from ces_common.jobfile import JobFile
 from ces_common.messages.plans import ResizeProposed, ResizeRejected
-from ces_common.messages.records import AllocationRecord, JobRecord, Resizing
-from ces_common.states import AllocationState, JobState
+from ces_common.messages.records import JobRecord, Resizing
+from ces_common.states import JobState
 from ces_core.queue.parameters import Parameters, Tenant
 from ces_core.registry import DEFAULT, get_solver
 from ces_core.warm_up import warm_up
@@ -34,48 +33,6 @@ def _warm() -> None:
 
 def places(cpu: int = 2000) -> list[Any]:
     return [node(name, i + 1, cpu=cpu) for i, name in enumerate(NAMES)]
-
-
-def malleable(name: str, on: list[str], high: int = 8, *, ran_s: float = 3600.0, **fields: Any) -> JobRecord:
-    """A job whose workers take one core each, running with one on each of these nodes; queued where there are none."""
-    spec = JobFile.model_validate(
-        {
-            "name": name,
-            "tasks": [{"name": "w", "command": ["x"], "resources": {"cpu": "1", "memory": "64Mi"}}],
-            "flows": {"topology": "ring", "bandwidth": {"min": "1Mbit", "max": "10Mbit"}},
-            "elastic": {"group": "w", "workers": {"min": 1, "max": high}},
-        }
-    )
-    size = max(len(on), 1)
-    sized = spec.at_size(size)
-    allocations = [
-        AllocationRecord(
-            id=f"{name}-{i}",
-            task=f"w-{i}",
-            rank=i,
-            node=place,
-            address=f"10.64.0.{i + 2}",
-            port=29400,
-            state=AllocationState.RUNNING,
-        )
-        for i, place in enumerate(on)
-    ]
-    values: dict[str, Any] = {
-        "id": name,
-        "name": name,
-        "priority": 50,
-        "state": JobState.RUNNING if on else JobState.QUEUED,
-        "size": size,
-        "spec": spec,
-        "tasks": sized.expand_tasks(),
-        "flows": sized.expand_flows(),
-        "allocations": allocations,
-        "submitted_at": Clock().time() - timedelta(hours=2),
-        "checkpoint_node": on[0] if on else None,
-        "since": Clock().time() - timedelta(seconds=ran_s),
-        "started_at": Clock().time() - timedelta(seconds=ran_s) if on else None,
-    }
-    return JobRecord.model_validate(values | fields)
 
 
 def rigid(name: str, tasks: int, cpu: int = 1000) -> JobRecord:
@@ -228,6 +185,73 @@ async def test_what_is_balanced_stays(bus: MemoryBus) -> None:
 async def test_a_job_is_left_alone_until_it_pays(bus: MemoryBus, ran_s: float, resize_s: float | None) -> None:
     """For a minute; and until what it is expected to save is twice what its last resize took."""
     assert await proposed(bus, malleable("m", ["a", "b"], ran_s=ran_s, resize_s=resize_s)) == []
+
+
+FLAT = {1: 5.0, 2: 5.0, 4: 5.0, 8: 5.0}
+LINEAR = {1: 5.0, 2: 10.0, 4: 20.0, 8: 40.0}
+
+
+@pytest.mark.parametrize("told", [{"speed": {"hint": FLAT}}, {"speeds": speeds(FLAT)}])
+async def test_a_job_that_workers_do_not_make_faster_neither_grows_nor_starts_large(
+    bus: MemoryBus, told: dict[str, Any]
+) -> None:
+    manager = FakeManager(bus)
+    await manager.open()
+    jobs = [malleable("runs", ["a", "b"], **told), malleable("waits", [], **told)]
+    manager.change(nodes=places(), links=LINKS, jobs=jobs)
+    scheduler = scheduler_on(bus, Clock())
+    await step(scheduler, manager)
+    (plan,) = manager.told("plan.proposed")
+    assert (plan.job, plan.size) == ("waits", 1)
+    await scheduler.reader.close()
+    assert await proposed(bus, jobs[0]) == []
+
+
+async def test_a_job_grows_to_where_it_is_fastest(bus: MemoryBus) -> None:
+    peak = {1: 5.0, 2: 9.0, 4: 12.0, 6: 11.0, 8: 9.0}
+    (found,) = await proposed(bus, malleable("m", ["a", "b"], speeds=speeds(peak)))
+    assert 3 <= found.size <= 5
+
+
+@pytest.mark.parametrize(("left", "grows"), [(10 * 60, False), (10 * 600, True)])
+async def test_a_job_grows_if_there_is_enough_left_to_do(bus: MemoryBus, left: int, grows: bool) -> None:
+    """Ten steps/s with two workers: with eight it saves three quarters of a minute, or of ten."""
+    told = {"speed": {"total": 1_000_000}, "speeds": speeds(LINEAR, 1_000_000 - left), "resize_s": 30.0}
+    assert bool(await proposed(bus, malleable("m", ["a", "b"], **told))) is grows
+
+
+async def test_who_gains_more_grows_first(bus: MemoryBus) -> None:
+    """The larger of two, if the smaller one gains little."""
+    some = {1: 5.0, 2: 6.0, 4: 7.0}
+    small, large = malleable("small", ["a"], speeds=speeds(some)), malleable("large", ["b", "c"], speeds=speeds(LINEAR))
+    (found,) = await proposed(bus, small, large)
+    assert found.job == "large"
+
+
+async def test_a_job_gives_what_makes_it_no_faster_to_one_that_it_makes_faster(bus: MemoryBus) -> None:
+    flat = malleable("flat", ["a", "b", "c"], speeds=speeds(FLAT))
+    gains = malleable("gains", ["a", "b", "c", "d", "d"], speeds=speeds(LINEAR))
+    (found,) = await proposed(bus, flat, gains)
+    assert (found.job, found.size) == ("flat", 1)
+
+
+async def test_what_was_given_is_not_taken_back_within_five_minutes(
+    compiled: None, bus: MemoryBus, manager: FakeManager, scheduler: Scheduler, clock: Clock
+) -> None:
+    """Though who was to have it has ended meanwhile."""
+    large = malleable("large", [*NAMES, "a", "b", "c"])
+    manager.change(nodes=places(), links=LINKS, jobs=[large, malleable("small", ["d"])])
+    await step(scheduler, manager)
+    (given,) = manager.told("resize.proposed")
+    assert (given.job, given.size) == ("large", 4)
+    manager.change(
+        jobs=[malleable("large", NAMES), malleable("small", ["d"], state=JobState.SUCCEEDED, allocations=[])]
+    )
+    for later_s, told in ((100, [6]), (300, [6, 8])):
+        clock.now += later_s
+        await step(scheduler, manager)
+        assert [each.size for each in manager.told("resize.proposed")][1:] == told
+        manager.change(jobs=[malleable("large", [*NAMES, "a", "b"])])
 
 
 async def test_no_job_grows_while_another_waits_that_it_cannot_help(bus: MemoryBus) -> None:

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class Progress:
-    """Where the training is after a round. Seconds and bytes count from the first round on, ``seconds_round`` alone
-    counts this round's.
+    """Where the training is after a round. ``step`` is the round, too: by it CES measures how fast a malleable job is.
+    Seconds and bytes count from the first round on, ``seconds_round`` alone counts this round's.
 
     ``loss`` is the mean over all workers' batches of this round, ``accuracy`` that of the updated model on
     the held-out images; gossip learning, which waits for nobody, knows of each worker what it heard last.
@@ -19,6 +19,7 @@ class Progress:
 
     round: int
     rounds: int
+    step: int
     loss: float
     accuracy: float
     bytes_sent: int

@@ -101,6 +101,7 @@ def train(
             Progress(
                 round=number,
                 rounds=settings.rounds,
+                step=number,
                 loss=outcome.loss,
                 accuracy=outcome.accuracy,
                 bytes_sent=connections.bytes_sent - sent,

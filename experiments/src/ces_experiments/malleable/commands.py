@@ -1,4 +1,4 @@
-"""``ces bench elastic`` and ``elastic-edge``, found through the entry-point group ``ces.bench``."""
+"""``ces bench elastic``, ``elastic-edge`` and ``elastic-speeds``, found through the entry-point group ``ces.bench``."""
 
 from __future__ import annotations
 
@@ -68,4 +68,16 @@ elastic_edge = command(
         PLOTS,
     ],
     help="EdgeFlow against its peers and itself without edge servers, swept over arrivals, GPUs, servers and speeds.",
+)  # fmt: skip
+
+elastic_speeds = command(
+    "elastic-speeds",
+    "malleable.speeds:SPEEDS",
+    [
+        Option(
+            "gpus", str, "A100,T4", "types of GPU whose speeds are in CES_DATA_DIR, separated by commas",
+            read=lambda flag, text: options.names(flag, text, ("A100", "T4")),
+        ),
+    ],
+    help="How well the speed of a malleable job is predicted at a size, from its speeds at three others.",
 )  # fmt: skip

@@ -4,16 +4,21 @@ have. The scheduler decides the number, and changes it while the job runs."""
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from ces_common.fields import Document, Name
 from ces_common.quantities import Duration, format_duration
 
 LARGEST_SIZE = 512
 LONGEST_GRACE = 60  # seconds
+MOST_WORK: Final = 10**15  # units
+FASTEST: Final = 1e12  # units/s
 Size = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
+Rate = Annotated[float, Field(gt=0, le=FASTEST, allow_inf_nan=False)]
+"""Units of a job's work in a second."""
+Unit = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9 -]{0,31}$")]
 
 
 class Workers(Document):
@@ -29,6 +34,15 @@ class Workers(Document):
         return self
 
 
+class Speed(Document):
+    """``unit``: what the program counts as ``step``. ``total``: how many there are in all. ``hint``: size -> units/s,
+    for as long as little was measured."""
+
+    unit: Unit = "steps"
+    total: Annotated[int, Field(ge=1, le=MOST_WORK)] | None = None
+    hint: Annotated[dict[Size, Rate], Field(max_length=LARGEST_SIZE)] = {}
+
+
 class Elastic(Document):
     """``grace``: seconds that workers have to write a checkpoint, from SIGTERM on, whenever they are told to end."""
 
@@ -36,6 +50,7 @@ class Elastic(Document):
     workers: Workers | None = None
     sizes: Annotated[list[Size], Field(max_length=LARGEST_SIZE)] = []
     grace: Duration = 30
+    speed: Speed = Speed()
 
     @field_validator("grace")
     @classmethod
@@ -55,6 +70,15 @@ class Elastic(Document):
     def _one_way(self) -> Self:
         if (self.workers is None) == (not self.sizes):
             raise ValueError("give workers: {min, max}, or sizes: a list of the numbers that are allowed")
+        return self
+
+    @model_validator(mode="after")
+    def _known_sizes(self) -> Self:
+        unknown = sorted(self.speed.hint.keys() - set(self.allowed))
+        if unknown:
+            raise ValueError(
+                f"speed.hint: {unknown[0]} is none of the job's sizes; give speeds at sizes that it may have"
+            )
         return self
 
     @property

@@ -109,7 +109,7 @@ class Agent:
             settings.stop_grace_s,
             self._workers_changed,
         )
-        self._progress = ProgressReader(node, runtime.logs)
+        self._progress = ProgressReader(node, runtime.logs, clocks.steady)
         self._answered = False  # whether the last heartbeat that the manager had time to answer renewed the lease
         self._judged = float("-inf")  # when that one was sent
         self._answer_s = ANSWER_S

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from pydantic_core import from_json
 
@@ -52,10 +52,10 @@ def progress_of(line: bytes) -> dict[str, object] | None:
 
 
 class ProgressReader:
-    """Follows each worker's log and finds the latest progress in its new lines."""
+    """Follows each worker's log and finds the latest progress in its new lines. ``clock``: seconds, steady."""
 
-    def __init__(self, node: str, logs: LogStore) -> None:
-        self._node, self._logs = node, logs
+    def __init__(self, node: str, logs: LogStore, clock: Callable[[], float]) -> None:
+        self._node, self._logs, self._clock = node, logs, clock
         self._offsets: dict[str, int] = {}
 
     async def read(self, workers: list[DesiredWorker]) -> list[Progress]:
@@ -67,7 +67,15 @@ class ProgressReader:
             latest = await self._latest(allocation)
             if latest is not None:
                 found.append(
-                    Progress(node=self._node, allocation=allocation, job=worker.job, task=worker.task, data=latest)
+                    Progress(
+                        node=self._node,
+                        allocation=allocation,
+                        job=worker.job,
+                        task=worker.task,
+                        incarnation=worker.incarnation,
+                        seen_s=max(0.0, self._clock()),
+                        data=latest,
+                    )
                 )
         return found
 

@@ -30,6 +30,7 @@ from ces_manager.database import Database
 from ces_manager.duties import HISTORY, PROBE, RELAY, TIME, Duties
 from ces_manager.job_secrets.keys import SecretKeys, parse_keys
 from ces_manager.job_secrets.store import has_former, reseal
+from ces_manager.jobs.speed_notes import note_repeatedly
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.controllers import hear_controllers
 from ces_manager.messaging.handlers import SERVICE, Messaging
@@ -159,6 +160,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
                 duties.run(),
                 expire_repeatedly(database, timeouts, failure_detector, measurements, duties, settings.tick_s),
                 revoker.run(),
+                note_repeatedly(database, measurements.speeds, duties),
                 *([certificates.run()] if certificates is not None else []),
             )
         finally:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ces_common.messages.api import FlowSample
 from ces_common.messages.reports import MAX_FLOWS, FlowUsage, Heartbeat, LinkUsage, Progress
+from ces_manager.speed_meter import SpeedMeter
 
 KEEP = timedelta(hours=1)
 FLOWS_KEPT = timedelta(minutes=5)
@@ -78,8 +79,8 @@ class FlowHistory:
 
 
 class Measurements:
-    """The last heartbeat of each node, the last progress of each allocation, the busiest second of each flow, and what
-    flows carried in the last minutes."""
+    """The last heartbeat of each node, the last progress of each allocation, the busiest second of each flow, what
+    flows carried in the last minutes, and how fast malleable jobs are."""
 
     def __init__(self) -> None:
         self._beats: dict[str, tuple[datetime, Heartbeat]] = {}
@@ -88,6 +89,7 @@ class Measurements:
         self._progress: dict[str, dict[str, tuple[datetime, dict[str, Any]]]] = {}  # node -> allocation -> the last
         self._flows: dict[str, dict[int, tuple[datetime, FlowUsage]]] = {}  # node -> number -> the last
         self.history = FlowHistory()
+        self.speeds = SpeedMeter()
 
     def heard(self, beat: Heartbeat, now: datetime) -> None:
         self._beats[beat.node] = (now, beat)
@@ -144,6 +146,7 @@ class Measurements:
         self._contested.pop(node, None)
         self._refused.pop(node, None)
         self.history.forget_node(node)
+        self.speeds.forget_node(node)
 
     def beat(self, node: str) -> tuple[datetime, Heartbeat] | None:
         return self._beats.get(node)

@@ -80,7 +80,9 @@ def run_cycle(version: int, given: CycleInput, placing: Placing, record: Record 
     started = {name: given.records[name] for name in starts}
     if not blocked(given, decisions):
         tenants = tenants_of(offer) | {name: record.tenant for name, record in started.items()}
-        offer = _enlarge(starts, started, offer, Sizing(calls, placing.parameters, tenants, placing.paths))
+        others = [record for record in offer.records.values() if record.size is not None]
+        sizing = Sizing(calls, placing.parameters, tenants, placing.paths, others=others)
+        offer = _enlarge(starts, started, offer, sizing)
     after = given.after(offer, decisions)
     return CycleRun(version, given, decisions, starts, started, after, calls, placing.parameters)
 

@@ -22,12 +22,14 @@ from ces_common.messages.records import JobRecord
 from ces_common.state_view import StateView
 from ces_common.states import JobState
 from ces_scheduler.cycle_run import QUOTA, CycleRun, Placing, blocked, tenants_of
+from ces_scheduler.job_speeds import SpeedModels, rates_around
 from ces_scheduler.offer import Offer
 from ces_scheduler.proposals import Clock, Rejections, backoff_s
 from ces_scheduler.sizing import Candidate, Resize, Sizing, resizable
 from ces_scheduler.solver_calls import SolverCalls
 
 log = structlog.get_logger()
+BACK_S = 300.0  # in which a job does not take back what it gave to another
 ANSWER_S = 5.0  # after this long without an answer a proposal counts as lost
 COST_S = 30.0  # what a resize takes of a job, until that of any was measured
 BUDGET_MS = 250.0  # of solver time in one look
@@ -44,6 +46,17 @@ class _Awaited:
     until: float
 
 
+@dataclass(frozen=True)
+class _Given:
+    """A job has given workers to another one, and does not grow back to the ``size`` that it had for a while."""
+
+    size: float
+    until: float
+
+
+NOTHING = _Given(math.inf, 0.0)
+
+
 class Resizes:
     """Proposes one resize at a time, and none until that is through. ``now``: the time of day; ``least_s``: between two
     of one job."""
@@ -54,6 +67,8 @@ class Resizes:
         self._rejected: dict[str, Rejections] = {}  # by job
         self._looked: tuple[Offer, CycleRun | None] | None = None  # at what, to no avail
         self._due = -math.inf
+        self._given: dict[str, _Given] = {}  # by job
+        self._models = SpeedModels()
         self._malleable: set[str] = set()
         self._followed = Mark()
 
@@ -70,21 +85,27 @@ class Resizes:
             return self._due - now
         self._follow(view)
         held = [offer.records[name] for name in sorted(self._malleable & offer.records.keys())]
-        measured = [record.resize_s for record in held if record.resize_s is not None]
-        usual_s = median(measured) if measured else COST_S
-        ready = [self._candidate(record, usual_s) for record in held if resizable(record)]
+        self._given = {name: it for name, it in self._given.items() if now < it.until}
+        ready = [record for record in held if resizable(record)]
         if any(record.resizing is not None for record in held):
             return math.inf  # what it gives back is not seen yet; its end is told
-        self._rejected = {each.record.id: self._rejected.get(each.record.id, Rejections()) for each in ready}
+        self._rejected = {each.id: self._rejected.get(each.id, Rejections()) for each in ready}
         if not ready:
             return math.inf
-        found = await asyncio.to_thread(self._decide, ready, offer, run, placing, now)
+        found = await asyncio.to_thread(self._decide, ready, held, offer, run, placing, now)
         if found is not None:
             await self._propose(found, view.version)
             return ANSWER_S
-        rests = [self._least_s - each.ran_s for each in ready]
+        rests = [self._least_s - self._ran_s(each) for each in ready]
         self._looked, self._due = (offer, run), now + min([each for each in rests if each > 0], default=self._least_s)
         return self._due - now
+
+    def rates(self, view: StateView, job: str) -> dict[int, float]:
+        """How fast a malleable job is taken to be, in units/s: see rates_around."""
+        self._follow(view)
+        record = view.jobs.get(job)
+        others = [view.jobs[name] for name in self._malleable]
+        return {} if record is None or record.size is None else rates_around(record, others)
 
     def rejected(self, answer: ResizeRejected) -> None:
         if self._awaited is None or self._awaited.resize != answer.resize:
@@ -108,24 +129,54 @@ class Resizes:
                 self._malleable.discard(name)
         self._followed = view.changed_jobs.mark
 
-    def _candidate(self, record: JobRecord, usual_s: float) -> Candidate:
+    def _ran_s(self, record: JobRecord) -> float:
         since = self._now() if record.since is None else record.since
-        cost_s = usual_s if record.resize_s is None else max(0.0, record.resize_s)
-        return Candidate(record, max(0.0, (self._now() - since).total_seconds()), cost_s)
+        return max(0.0, (self._now() - since).total_seconds())
+
+    def _candidates(self, able: list[JobRecord], held: list[JobRecord]) -> list[Candidate]:
+        """Those that have run at their size for long enough."""
+        measured = [record.resize_s for record in held if record.resize_s is not None]
+        usual_s = median(measured) if measured else COST_S
+        speeds = self._models.of(able, held)
+        return [
+            Candidate(
+                each,
+                self._ran_s(each),
+                usual_s if each.resize_s is None else max(0.0, each.resize_s),
+                speeds[each.id],
+                self._given.get(each.id, NOTHING).size,
+            )
+            for each in able
+            if self._ran_s(each) >= self._least_s
+        ]
 
     def _decide(
-        self, ready: list[Candidate], offer: Offer, run: CycleRun | None, placing: Placing, now: float
+        self,
+        ready: list[JobRecord],
+        held: list[JobRecord],
+        offer: Offer,
+        run: CycleRun | None,
+        placing: Placing,
+        now: float,
     ) -> Resize | None:
-        able = [each for each in ready if now >= self._rejected[each.record.id].until]
-        seeds = {each.record.id: each.record.attempt for each in able}
+        """``held``: all malleable jobs that hold something; ``ready``: those of them that run."""
+        able = [each for each in ready if now >= self._rejected[each.id].until]
+        seeds = {each.id: each.attempt for each in able}
         if run is not None:
             seeds |= {name: job.attempt for name, job in run.given.records.items()}
         calls = SolverCalls(placing.solver, seeds, time.perf_counter, placing.time_limit_s, placing.fallback)
         sizing = Sizing(calls, placing.parameters, tenants_of(offer), placing.paths, BUDGET_MS)
-        rested = [each for each in able if each.ran_s >= self._least_s]
+        rested = self._candidates(able, held)
         if run is not None and blocked(run.given, run.decisions):
             return self._make_room(rested, offer, run, sizing)
-        return sizing.growth(rested, offer) or sizing.rebalance(rested, offer)
+        grown = sizing.growth(rested, offer)
+        if grown is not None:
+            return grown
+        given = sizing.rebalance(rested, offer)
+        if given is not None:
+            had = next(each.size for each in rested if each.record.id == given.record.id)
+            self._given[given.record.id] = _Given(had, now + BACK_S)
+        return given
 
     def _make_room(self, rested: list[Candidate], offer: Offer, run: CycleRun, sizing: Sizing) -> Resize | None:
         """For the first in the queue that gets a place by it."""

@@ -22,6 +22,7 @@ from ces_common.messages.events import MalformedEvent, Reason, new_event, parse_
 from ces_common.messages.plans import PlanProposed, PlanRejected, PreemptionRejected, ResizeRejected
 from ces_common.messages.queries import PlanQuery, QueueAnswer
 from ces_common.messages.records import JobRecord
+from ces_common.messages.speeds import SpeedAnswer, SpeedQuery
 from ces_common.state_reader import StateReader
 from ces_common.states import ALLOCATION_OVER, JOB_OVER, JOB_WAITS, JobState
 from ces_core.compiled.jit import COMPILED
@@ -135,6 +136,7 @@ class Scheduler:
         await self._warm_up()
         await self._bus.serve(subjects.rpc(SERVICE, "plan"), self._dry_run, queue=SERVICE)
         await self._bus.serve(subjects.rpc(SERVICE, "queue"), self._queue, queue=SERVICE)
+        await self._bus.serve(subjects.rpc(SERVICE, "speed"), self._speed, queue=SERVICE)
         await self.reader.start(EVENTS, self._event)
         wait_s = self._resync_s
         while True:
@@ -297,6 +299,10 @@ class Scheduler:
             return QueueAnswer(version=0).encode()
         statuses = await asyncio.to_thread(lambda: run.statuses)
         return QueueAnswer(version=run.version, statuses=statuses).encode()
+
+    async def _speed(self, message: Message) -> bytes:
+        query = SpeedQuery.model_validate_json(message.data)
+        return SpeedAnswer(rates=self._resizes.rates(self.reader.view, query.job)).encode()
 
     async def _dry_run(self, message: Message) -> bytes:
         query = PlanQuery.model_validate_json(message.data)

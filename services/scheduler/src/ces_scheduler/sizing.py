@@ -1,42 +1,48 @@
 """Which malleable jobs go to which size. Pure but for the solver.
 
 Waiting jobs come first: a malleable job shrinks where one of them gets a place by it. Where nobody waits, jobs grow
-into what is free, and a job gives workers to another one that gains more by them. Speeds are not measured: a job of n
-workers is taken to be n^0.8 times as fast as with one.
+into what is free, who gains most by it first, and a job gives workers to another one that gains more by them. Gains and
+losses are logarithms of ratios of speeds: what one job gives to another because of them is never worth giving back.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ces_common.messages.records import JobRecord
 from ces_common.states import AllocationState, JobState
+from ces_core.malleable.speed import SpeedModel
 from ces_core.queue.jobs import WaitingJob
 from ces_core.queue.ledger import TOLERANCE
 from ces_core.queue.parameters import AMOUNTS, Parameters
 from ces_core.queue.shares import amounts_of, capacity_of
 from ces_scheduler.decision import Decision, decision_of
 from ces_scheduler.job_problem import problem_of
+from ces_scheduler.job_speeds import left_of, speed_of
 from ces_scheduler.offer import Cells, Offer
 from ces_scheduler.solver_calls import SolverCalls
 
-EXPONENT: Final = 0.8
 WORTH: Final = 2.0  # times its cost that a resize must save
-LOOKED_AT: Final = 4  # of the smallest jobs, and of the largest, in one look
+LOOKED_AT: Final = 4  # of the jobs that gain most, and of those that lose least, in one look
 CLEARLY: Final = 1.25  # times what another loses that a job must gain by its workers
+USEFUL: Final = 0.1  # of the speed-up that is in proportion to the workers, as logarithms: less is measurement error
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A running malleable job that may be resized now. ``ran_s``: since it runs at its present size; it is expected to
-    run for as long again. ``cost_s``: what a resize takes of it."""
+    """A running malleable job that may be resized now. ``ran_s``: since it runs at its present size; where it does not
+    say how much it has to do, it is expected to run for as long again. ``cost_s``: what a resize takes of it.
+    ``below``: what it grows to is smaller than this, since it has given workers to another job a moment ago."""
 
     record: JobRecord
     ran_s: float
     cost_s: float
+    speed: SpeedModel
+    below: float = math.inf
 
     @property
     def size(self) -> int:
@@ -51,7 +57,28 @@ class Candidate:
 
     def pays(self, size: int) -> bool:
         """Whether going to a larger size saves clearly more time than it takes."""
-        return self.ran_s * (1 - speed(self.size) / speed(size)) >= WORTH * self.cost_s
+        now, then, left = self.speed.rate(self.size), self.speed.rate(size), left_of(self.record)
+        runs_s = self.ran_s if left is None or not self.speed.known else left / now
+        return then > now and runs_s * (1 - now / then) >= WORTH * self.cost_s
+
+    def larger(self) -> list[int]:
+        """The sizes to which it may grow, rising."""
+        above = [size for size in self.sizes if size >= self.size]
+        return [size for size in useful(above, self.speed) if self.size < size < self.below]
+
+    def gain(self, larger: int, size: int | None = None) -> float:
+        """What it gains by going to a size, from ``size`` or its present one."""
+        return math.log(self.speed.rate(larger) / self.speed.rate(size or self.size))
+
+    def next_gain(self) -> float:
+        """What it gains for each worker by the next step that it may take; none if it can take none."""
+        larger = self.larger()
+        return self.gain(larger[0]) / (larger[0] - self.size) if larger else -math.inf
+
+    def next_loss(self) -> float:
+        """What it loses for each worker by the next smaller size; infinite if there is none."""
+        at = bisect_right(self.sizes, self.size) - 2
+        return -self.gain(self.sizes[at]) / (self.size - self.sizes[at]) if at >= 0 else math.inf
 
 
 @dataclass(frozen=True)
@@ -62,9 +89,13 @@ class Resize:
     decision: Decision
 
 
-def speed(size: int) -> float:
-    """Speed with this many workers, in that of one."""
-    return float(size**EXPONENT)
+def useful(sizes: Iterable[int], speed: SpeedModel) -> list[int]:
+    """Of rising sizes the first, and those whose workers make the job clearly faster than the ones before."""
+    kept: list[int] = []
+    for size in sizes:
+        if not kept or speed.rate(size) >= speed.rate(kept[-1]) * (size / kept[-1]) ** USEFUL:
+            kept.append(size)
+    return kept
 
 
 def resizable(record: JobRecord) -> bool:
@@ -86,13 +117,15 @@ def at_size(record: JobRecord, size: int) -> JobRecord:
 @dataclass
 class Sizing:
     """Looks for places at other sizes. ``paths``: see problem_of; ``tenants``: of all jobs that hold something, by the
-    name under which the core knows them; ``budget_ms``: of solver time in all, after which nothing more is found."""
+    name under which the core knows them; ``budget_ms``: of solver time in all, after which nothing more is found;
+    ``others``: jobs by which the speed of one that starts may be judged."""
 
     calls: SolverCalls
     parameters: Parameters
     tenants: Mapping[str, str]
     paths: int | None = None
     budget_ms: float = math.inf
+    others: Collection[JobRecord] = ()
 
     def place(self, record: JobRecord, offer: Offer) -> Decision | None:
         """A place for the job at the size that its record has, on what is offered and within its tenant's quota; None
@@ -106,11 +139,12 @@ class Sizing:
         return None if decision is None or self._beyond_quota(record.tenant, decision.cells, offer) else decision
 
     def enlarged(self, record: JobRecord, offer: Offer) -> Resize | None:
-        """A malleable job that starts from the queue, at the largest size above its present one that fits what is
-        offered. One that was suspended goes on as it was."""
+        """A malleable job that starts from the queue, at the largest useful size above its present one that fits what
+        is offered. One that was suspended goes on as it was."""
         if record.state is not JobState.QUEUED or record.size is None or record.spec is None:
             return None
-        sizes = () if record.spec.elastic is None else record.spec.elastic.allowed
+        allowed = () if record.spec.elastic is None else record.spec.elastic.allowed
+        sizes = useful(allowed, speed_of(record, self.others))
         return self.largest(record, [size for size in sizes if size > record.size], offer)
 
     def largest(self, record: JobRecord, sizes: Sequence[int], offer: Offer) -> Resize | None:
@@ -129,10 +163,10 @@ class Sizing:
         return found
 
     def growth(self, candidates: Iterable[Candidate], offer: Offer) -> Resize | None:
-        """The most urgent of the smallest jobs that can grow into what is free, at the largest size that fits. One at a
-        time: the next look sees what it left."""
-        for each in sorted(candidates, key=lambda each: (-each.record.priority, each.size, each.record.id)):
-            sizes = [size for size in each.sizes if size > each.size and each.pays(size)]
+        """Of the most urgent jobs that can grow into what is free the one that gains most by it, at the largest size
+        that fits. One at a time: the next look sees what it left."""
+        for each in sorted(candidates, key=lambda each: (-each.record.priority, -each.next_gain(), each.record.id)):
+            sizes = [size for size in each.larger() if each.pays(size)]
             if sizes and (found := self.largest(each.record, sizes, offer.without(each.record.id))):
                 return found
         return None
@@ -161,22 +195,36 @@ class Sizing:
 
     def rebalance(self, candidates: Sequence[Candidate], offer: Offer) -> Resize | None:
         """A job that gives workers to another one, which gains clearly more by them; the other one grows once they are
-        gone. Only the smallest and the largest jobs are looked at."""
-        by_size = sorted(candidates, key=lambda each: (each.size, each.record.id))
-        for taker in by_size[:LOOKED_AT]:
-            for giver in reversed(by_size[-LOOKED_AT:]):
+        gone. Only those are looked at that gain most and lose least by the next step."""
+        takers = sorted(candidates, key=lambda each: (-each.next_gain(), each.record.id))
+        givers = sorted(candidates, key=lambda each: (each.next_loss(), each.record.id))
+        for taker in takers[:LOOKED_AT]:
+            for giver in givers[:LOOKED_AT]:
                 if giver.record.id == taker.record.id or giver.record.priority > taker.record.priority:
                     continue
                 sizes = _balanced(taker, giver)
                 if sizes is None or not taker.pays(sizes[0]):
                     continue
                 left = offer.without(taker.record.id).without(giver.record.id)
-                taken = self.place(at_size(taker.record, sizes[0]), left)
                 given = at_size(giver.record, sizes[1])
-                decision = None if taken is None else self.place(given, left.less({taker.record.id: taken.cells}))
+                decision = self._beside(given, at_size(taker.record, sizes[0]), left)
                 if decision is not None:
                     return Resize(given, decision)
         return None
+
+    def _beside(self, given: JobRecord, taker: JobRecord, left: Offer) -> Decision | None:
+        """A place for the one that leaves one for the other. Each has a task that stays where it is, which whoever is
+        placed first may not know: both orders are tried."""
+        taken = self.place(taker, left)
+        if taken is None:
+            return None
+        decision = self.place(given, left.less({taker.id: taken.cells}))
+        if decision is not None:
+            return decision
+        decision = self.place(given, left)
+        if decision is None or self.place(taker, left.less({given.id: decision.cells})) is None:
+            return None
+        return decision
 
     def _beyond_quota(self, tenant: str, cells: Cells, offer: Offer) -> bool:
         quota = self.parameters.tenant(tenant).quota
@@ -193,13 +241,10 @@ class Sizing:
 
 def _balanced(taker: Candidate, giver: Candidate) -> tuple[int, int] | None:
     """The sizes of both once the giver has given what the taker clearly gains more by; None if that is nothing."""
-    up = [size for size in taker.sizes if size > taker.size]
-    down = [size for size in reversed(giver.sizes) if size < giver.size]
-    best = None
-    have, keep = taker.size, giver.size
-    for more, less in zip(up, down, strict=False):
-        gain, loss = speed(more) / speed(have) - 1, 1 - speed(less) / speed(keep)
-        if gain < CLEARLY * loss or less < more:
+    best, have, keep = None, taker.size, giver.size
+    for more in taker.larger():
+        at = bisect_right(giver.sizes, giver.size - (more - taker.size)) - 1
+        if at < 0 or taker.gain(more, have) < CLEARLY * -giver.gain(giver.sizes[at], keep):
             break
-        best = have, keep = more, less
+        best = have, keep = more, giver.sizes[at]
     return best

@@ -193,3 +193,25 @@ def test_a_job_fits_a_narrow_terminal(samples, width):
     assert shown[7].endswith("40 Mbit/s  38.5 Mbit/s")
     kept = {"WORKER", "NODE", "STATE", "ROUND", "ACCURACY"} if width == 60 else {"PROGRESS", "LOSS"}
     assert kept <= set(shown[2].split())
+
+
+def test_how_far_and_how_fast_a_malleable_job_is(samples):
+    elastic = {"group": "worker", "workers": {"min": 1, "max": 8}, "speed": {"unit": "images", "total": 40_000}}
+    sizes = {size: {"rate": rate, "at": NOW} for size, rate in ((2, 5.678), (1, 3.6))}
+    told = {"step": 12_000, "attempt": 1, "incarnation": 1, "at": NOW, "sizes": sizes}
+    view = samples.job("running").model_dump() | {"elastic": elastic, "size": 2}
+    known = JobView.model_validate(view | {"speeds": told, "predicted": {1: 3.6, 2: 5.7, 3: 7.1}})
+    shown = [" ".join(line.split()) for line in lines(job_facts(known, NOW))]
+    assert "done 12,000 of 40,000 images" in shown
+    assert "measured 3.6 images/s with 1, 5.68 with 2" in shown
+    assert "expected 3.6 images/s with 1, 5.7 with 2, 7.1 with 3" in shown
+    text = "\n".join(lines(job_facts(JobView.model_validate(view), NOW)))
+    assert not any(name in text for name in ("done", "measured", "expected"))
+
+
+def test_steps_that_are_the_rounds_are_not_shown_twice(samples):
+    for step, shown in ((3, False), (300, True)):
+        task = samples.job("running").placement[0]
+        task = task.model_copy(update={"progress": {"progress": {"round": 3, "rounds": 40, "step": step}}})
+        view = samples.job("running").model_copy(update={"placement": [task]})
+        assert ("MORE" in "\n".join(wide(job_live(view, samples.submitted)))) is shown

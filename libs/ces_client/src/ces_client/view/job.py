@@ -17,6 +17,7 @@ from ces_client.view.confinement import confined_tasks
 from ces_client.view.formats import DASH, number, signal_name, since, span, state_text
 from ces_client.view.plan import flow_table, unenforced_note
 from ces_client.view.queue_status import reason_text, score_text, waiting_text
+from ces_client.view.speeds import speed_facts
 from ces_client.view.tables import fact_list, plain_table
 from ces_common.elastic import Elastic
 from ces_common.messages.api import JobView, TaskView
@@ -48,12 +49,13 @@ def task_progress(line: dict[str, Any] | None) -> TaskProgress:
         return TaskProgress()
     rounds = number(content.get("rounds"))
     done = number(content.get("round", content.get("rounds")))
+    known = (*KNOWN, "step") if content.get("step") == done else KNOWN
     return TaskProgress(
         None if done is None else int(done),
         None if rounds is None else int(rounds),
         number(content.get("loss")),
         number(content.get("accuracy")),
-        {str(key): value for key, value in content.items() if key not in KNOWN},
+        {str(key): value for key, value in content.items() if key not in known},
     )
 
 
@@ -193,6 +195,7 @@ def job_facts(view: JobView, now: datetime) -> RenderableType:
     facts = [("tenant", view.tenant), ("priority", str(view.priority))]
     if view.elastic is not None:
         facts.append(("size", f"{view.size} {view.elastic.group}, of {_sizes(view.elastic)}"))
+        facts += speed_facts(view, view.elastic.speed)
     if view.expected_s is not None:
         facts.append(("says it runs", span(view.expected_s)))
     if view.queue_status is not None:

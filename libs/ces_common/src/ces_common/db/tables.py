@@ -27,6 +27,7 @@ from ces_common.messages.checkpoints import JobCheckpoints
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.events import QueueStatus, Reason
 from ces_common.messages.plans import FlowPlan
+from ces_common.messages.speeds import JobSpeeds
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
 
 LIVE_STATES = tuple(state for state in AllocationState if state not in ALLOCATION_OVER)
@@ -143,7 +144,8 @@ class JobRow(Base):
     ``tasks`` and ``flows``; ``next_size`` and ``resize``, the proposal: while rows of the next attempt hold what the
     job needs at another size, until nothing of the present attempt is left. ``resizing_at``: when it last left its
     size; ``resize_s``: seconds until it ran at another one, the last time. ``checkpoint_node``: where the first
-    task of a malleable job was last, or is to be; ``checkpoints``: where else some lie."""
+    task of a malleable job was last, or is to be; ``checkpoints``: where else some lie; ``speeds``: how far and how
+    fast it was."""
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -187,6 +189,7 @@ class JobRow(Base):
     checkpoints: Mapped[JobCheckpoints] = mapped_column(
         Json(JobCheckpoints), default=JobCheckpoints, server_default="{}"
     )
+    speeds: Mapped[JobSpeeds | None] = mapped_column(Json(JobSpeeds), deferred=True, deferred_group=EXPANDED)
     idempotency_key: Mapped[str | None] = mapped_column(String(255), unique=True)
     body_hash: Mapped[str] = mapped_column(String(64))
     version: Mapped[int] = mapped_column(BigInteger, index=True)

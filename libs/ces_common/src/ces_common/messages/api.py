@@ -16,6 +16,7 @@ from ces_common.messages.confinement import Confinement
 from ces_common.messages.events import JobName, QueueStatusView, Reason
 from ces_common.messages.queries import PlanAnswer
 from ces_common.messages.records import LinkState
+from ces_common.messages.speeds import JobSpeeds
 from ces_common.quantities import LARGEST, Bandwidth
 from ces_common.runtime import RuntimeKind
 from ces_common.shares import LinkKind
@@ -98,6 +99,8 @@ class JobSummary(Message):
 
 class JobView(JobSummary):
     """``queue_status``: how the job stands in the queue, as far as the scheduler has told; None where it does not wait.
+    ``speeds``: what was measured of a malleable job, and ``predicted`` how fast the scheduler takes it to be at its
+    size and those next to it, in units/s; empty where it does not run, or the scheduler does not say.
     ``remark``: answers a request that changed nothing, such as pausing a paused job, with what is so already."""
 
     waiting: Reason | None = None
@@ -105,6 +108,8 @@ class JobView(JobSummary):
     disconnect: str = "stop"  # left out by none but a manager that knows nothing else
     preemption: str = "stop"
     elastic: Elastic | None = None
+    speeds: JobSpeeds | None = None
+    predicted: dict[int, float] = {}
     placement: list[TaskView] = []
     flows: list[FlowView] = []
     remark: str | None = None

@@ -15,6 +15,7 @@ from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, ExitCode, Number, Port, Small
 from ces_common.messages.checkpoints import JobCheckpoints
 from ces_common.messages.confinement import Confinement
+from ces_common.messages.speeds import JobSpeeds
 from ces_common.runtime import RuntimeKind
 from ces_common.shares import LinkKind, usable
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
@@ -148,7 +149,7 @@ class JobRecord(Message):
     elastic group now, and its file, from which its tasks and flows at every size follow; ``since`` when it is in its
     state, and ``resize_s``, the seconds from running to running that its last resize took. ``resizing``: until nothing
     of the former size is left. ``checkpoint_node``: where its first task writes checkpoints, or last did;
-    ``checkpoints``: where else some lie."""
+    ``checkpoints``: where else some lie. ``speeds``: what was measured of it, at most half a minute behind."""
 
     id: str
     name: str
@@ -173,6 +174,7 @@ class JobRecord(Message):
     resize_s: Number | None = None
     checkpoint_node: str | None = None
     checkpoints: JobCheckpoints = JobCheckpoints()
+    speeds: JobSpeeds | None = None
     submitted_at: datetime
     started_at: datetime | None = None
     ran_s: Number | None = None

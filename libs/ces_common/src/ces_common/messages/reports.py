@@ -179,10 +179,13 @@ class Alive(Message):
 
 
 class Progress(Message):
-    """One JSON line of progress that a worker printed."""
+    """One JSON line of progress that a worker printed. ``incarnation``: the start of the allocation that it is of;
+    ``seen_s``: when its agent saw it, on a clock of the agent's that only goes forward; None where it does not say."""
 
     node: Node
     allocation: Id
     job: Id
     task: Id
+    incarnation: Small = 0
+    seen_s: Amount | None = None
     data: dict[str, object]

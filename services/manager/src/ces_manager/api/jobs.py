@@ -29,6 +29,7 @@ from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Invalid
 from ces_manager.jobs import commands, job_views, submission
 from ces_manager.jobs.admission import check_inputs, check_room, check_secrets, check_tenant
+from ces_manager.jobs.speed_forecast import predicted_speeds
 from ces_manager.jobs.transitions import check_visible
 from ces_manager.network import flow_rates
 from ces_manager.queue.page import queue_page
@@ -92,6 +93,8 @@ async def get_job(request: Request, job: VisibleJob) -> JobView:
     """A job with its placement, its flows and what was last measured of them."""
     context = context_of(request)
     view = await _view(request, job)
+    if view.elastic is not None and view.state is JobState.RUNNING:
+        return view.model_copy(update={"predicted": await predicted_speeds(context.bus, view.id)})
     if view.state not in JOB_WAITS:
         return view
     queue_status = (await context.live_queue.look()).by_job.get(view.id)

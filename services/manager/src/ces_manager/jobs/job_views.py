@@ -35,6 +35,7 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collecti
     return JobView(
         **spec_fields(tx, [row.id], JobView)[row.id] | _summary(row, allocations).model_dump(),
         waiting=row.waiting,
+        speeds=row.speeds,
         queue_status=None if queue_status is None else with_holder_names(tx, [queue_status], tenants)[0],
         placement=[_task_view(task, by_task.get(task.name), nodes, measurements) for task in row.tasks],
         flows=_flow_views(tx, row.flows, reservations_of(tx, [row])[row.id], measurements, row.started_at),

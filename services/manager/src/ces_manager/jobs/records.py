@@ -38,6 +38,7 @@ def job_records(tx: ReadTx, rows: Sequence[JobRow]) -> list[JobRecord]:
                 "resize_s": row.resize_s,
                 "checkpoint_node": row.checkpoint_node,
                 "checkpoints": row.checkpoints,
+                "speeds": row.speeds,
                 "resizing": _resizing(tx, row),
                 "allocations": [allocation_record(allocation) for allocation in allocations[row.id]],
                 "reserved": [flow_record(flow) for flow in reservations[row.id]],

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import structlog
 from sqlalchemy import select
 
 from ces_common import subjects
 from ces_common.bus.port import Message
 from ces_common.db import UNAVAILABLE, ReadTx, cause_of
-from ces_common.db.tables import AllocationRow
+from ces_common.db.tables import AllocationRow, JobRow
 from ces_common.messages.reports import Progress
 from ces_common.rates import SenderRate
 from ces_manager.broadcast import Broadcast
@@ -22,7 +24,16 @@ PER_S, BURST = 500.0, 5000  # of all of a node's workers
 WORKER_PER_S, WORKER_BURST = 5.0, 20  # of one worker, of which an agent tells twice a second
 UNKNOWN_PER_S, UNKNOWN_BURST = 10.0, 512  # looks into the database because of one node
 MOST_KNOWN = 65536  # allocations
-Whose = tuple[str, str, str]  # node, job, task
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """``leads``: it is the first task of a malleable job, by whose steps the job's speed is measured."""
+
+    node: str
+    job: str
+    task: str
+    leads: bool
 
 
 class ProgressIntake:
@@ -41,7 +52,8 @@ class ProgressIntake:
             if not self._of_node.allows(node, now):
                 raise ValueError("too much progress of one node at once")
             progress = Progress.model_validate_json(message.data)
-            if progress.node != node or not await self._is_its_own(progress, now):
+            whose = await self._whose(progress, now) if progress.node == node else None
+            if whose is None:
                 raise ValueError("progress in another's name")
             if not self._of_worker.allows(progress.allocation, now):
                 raise ValueError("too much progress of one worker at once")
@@ -49,29 +61,33 @@ class ProgressIntake:
             IGNORED.labels("progress").inc()
             return
         self._measurements.progressed(progress, self._database.clock.now())
+        if whose.leads:
+            self._measurements.speeds.heard(progress, now)
         self._broadcast.progress(progress)
 
-    async def _is_its_own(self, progress: Progress, now: float) -> bool:
-        """Raises BadName for what can be no allocation."""
+    async def _whose(self, progress: Progress, now: float) -> Whose | None:
+        """None where it is not the node's own. Raises BadName for what can be no allocation."""
         known = self._known.get(progress.allocation)
         if known is None:
             subjects.token(progress.allocation, "allocation")
             if not self._looks.allows(progress.node, now):
-                return False
+                return None
             try:
-                known = await self._database.read(lambda tx: _whose(tx, progress.allocation))
+                known = await self._database.read(lambda tx: _owner(tx, progress.allocation))
             except UNAVAILABLE as error:
                 log.info("progress is dropped: the database does not answer", error=cause_of(error))
-                return False
+                return None
             if known is None:
-                return False
+                return None
             if len(self._known) >= MOST_KNOWN:
                 del self._known[next(iter(self._known))]
             self._known[progress.allocation] = known
-        return known == (progress.node, progress.job, progress.task)
+        own = (known.node, known.job, known.task) == (progress.node, progress.job, progress.task)
+        return known if own else None
 
 
-def _whose(tx: ReadTx, allocation: str) -> Whose | None:
-    query = select(AllocationRow.node, AllocationRow.job, AllocationRow.task).where(AllocationRow.id == allocation)
-    row = tx.session.execute(query).one_or_none()
-    return None if row is None else (row.node, row.job, row.task)
+def _owner(tx: ReadTx, allocation: str) -> Whose | None:
+    of = AllocationRow
+    query = select(of.node, of.job, of.task, of.rank, JobRow.size).join(JobRow, JobRow.id == of.job)
+    row = tx.session.execute(query.where(of.id == allocation)).one_or_none()
+    return None if row is None else Whose(row.node, row.job, row.task, row.rank == 0 and row.size is not None)

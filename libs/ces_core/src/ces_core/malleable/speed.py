@@ -1,0 +1,145 @@
+"""How fast a malleable job is at each size, from the few sizes at which it was measured.
+
+The time for a unit of work with n workers is taken to be ``a + b/n + c(n - 1)``, all at least 0: what does not get
+shorter with more workers, what is shared out among them, and what each one adds. (Optimus, Peng et al., EuroSys 2018,
+fits speeds of parameter servers in this way.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+Floats = NDArray[np.float64]
+EXPONENT: Final = 0.8
+HALF_LIFE_S: Final = 3600.0  # in which a measurement loses half of its weight
+LEAST_WEIGHT: Final = 0.1  # an old measurement still says more than none
+TRUST: Final = np.array([0.02, 0.02, 0.1])
+"""In each of a prior's parts, against one measurement's relative error. Two measurements say little of what workers
+add, on which much depends at larger sizes."""
+
+
+class SpeedModel(Protocol):
+    """``known``: whether rates are units/s; else they only compare sizes with each other."""
+
+    @property
+    def known(self) -> bool: ...
+
+    def rate(self, size: int) -> float:
+        """Units/s with this many workers, more than 0. Sizes begin at 1."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """``rate``: units/s at ``size`` workers; ``age_s``: by how much it is older than the newest one. Raises ValueError
+    where a rate is not positive or a size less than 1."""
+
+    size: int
+    rate: float
+    age_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or not (math.isfinite(self.rate) and self.rate > 0):
+            raise ValueError(f"a rate of {self.rate} at size {self.size} cannot have been measured")
+
+    @property
+    def weight(self) -> float:
+        return max(LEAST_WEIGHT, math.exp2(-max(0.0, self.age_s) / HALF_LIFE_S))
+
+
+@dataclass(frozen=True)
+class Power:
+    """n workers are n^``exponent`` times as fast as one: what is assumed of a job of which nothing is known."""
+
+    exponent: float = EXPONENT
+
+    @property
+    def known(self) -> bool:
+        return False
+
+    def rate(self, size: int) -> float:
+        return float(size**self.exponent)
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Another model's rates, all by one factor."""
+
+    model: SpeedModel
+    factor: float
+
+    @property
+    def known(self) -> bool:
+        return True
+
+    def rate(self, size: int) -> float:
+        return self.factor * self.model.rate(size)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Seconds for a unit of work: ``fixed``, ``shared`` by all workers, and ``added`` by each beyond the first. No size
+    is taken to be faster than in proportion to its workers, or than the fastest of ``points`` if it has fewer workers
+    than that: (size, units/s) as measured."""
+
+    fixed: float
+    shared: float
+    added: float
+    points: tuple[tuple[int, float], ...]
+
+    @property
+    def known(self) -> bool:
+        return True
+
+    def rate(self, size: int) -> float:
+        most = max(rate * max(1.0, size / at) for at, rate in self.points)
+        seconds = self.fixed + self.shared / size + self.added * (size - 1)
+        return 1.0 / max(seconds, 1.0 / most)
+
+
+POWER: Final = Power()
+
+
+def fitted(measured: Sequence[Measurement], prior: SpeedModel = POWER) -> SpeedModel:
+    """The rates behind what was measured, at different sizes. ``prior``: their shape as far as that does not tell: one
+    measurement only scales it and is met exactly; with more, what they leave open is as in the prior."""
+    if not measured:
+        return prior
+    if len(measured) == 1:
+        (one,) = measured
+        return Scaled(prior, one.rate / prior.rate(one.size))
+    sizes = np.array([each.size for each in measured], float)
+    seconds = np.array([1.0 / each.rate for each in measured])
+    usual = np.array([1.0 / prior.rate(each.size) for each in measured])
+    weights = np.array([each.weight for each in measured])
+    factor = float(np.exp(np.average(np.log(seconds / usual), weights=weights)))
+    # The unknowns are shares of the time where each part is largest: anywhere, at the smallest size measured, and at
+    # twice the largest.
+    usually = float(np.exp(np.average(np.log(seconds), weights=weights)))
+    scales = np.array([usually, seconds[sizes.argmin()], seconds[sizes.argmax()]])
+    scales = scales / [1.0, 1.0 / sizes.min(), 2.0 * sizes.max() - 1.0]
+    rows = (weights / seconds)[:, None] * _terms(sizes) * scales
+    expected = factor * _parts(prior, measured) / scales
+    found: Floats = nnls(np.vstack([rows, np.diag(TRUST)]), np.concatenate([weights, TRUST * expected]))[0]
+    fixed, shared, added = (float(each) for each in found * scales)
+    return Fitted(fixed, shared, added, tuple((each.size, each.rate) for each in measured))
+
+
+def _terms(sizes: Floats) -> Floats:
+    """Of each size, what the three parts are multiplied by."""
+    terms: Floats = np.stack([np.ones_like(sizes), 1.0 / sizes, sizes - 1.0], axis=1)
+    return terms
+
+
+def _parts(prior: SpeedModel, measured: Sequence[Measurement]) -> Floats:
+    """A prior's three parts in seconds, as they fit it around the sizes that were measured."""
+    around = sorted({1, *(each.size for each in measured), 2 * max(each.size for each in measured)})
+    rates = np.array([prior.rate(size) for size in around])
+    parts: Floats = nnls(_terms(np.array(around, float)) * rates[:, None], np.ones(len(around)))[0]
+    return parts

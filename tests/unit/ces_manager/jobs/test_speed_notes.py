@@ -1,0 +1,139 @@
+"""What is kept of the speed of malleable jobs, when, and of which."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from history_actors import malleable
+from manager_world import START, World, ring
+from speed_readings import kept, note, reading
+
+from ces_common.messages.speeds import JobSpeeds, SizeSpeed
+from ces_common.states import JobState
+from ces_manager.jobs import commands
+from ces_manager.jobs.speed_notes import noted
+from ces_manager.speed_meter import Reading
+
+READ = Reading("a", 1, 100, 5.0, 10.0)
+BEFORE = JobSpeeds(step=100, attempt=1, incarnation=1, at=START, sizes={2: SizeSpeed(rate=5.0, at=START)})
+LATER = START + timedelta(minutes=1)
+
+
+def test_the_first_reading_is_kept() -> None:
+    assert noted(None, READ, 1, 2, None, START) == BEFORE
+
+
+@pytest.mark.parametrize(
+    ("step", "rate", "total", "kept"),
+    [
+        (100, 5.0, None, False),
+        (104, 5.2, None, False),
+        (106, 5.0, None, True),  # a twentieth further
+        (104, 5.3, None, True),  # or faster
+        (104, 4.7, None, True),
+        (104, None, None, False),
+        (140, 5.0, 1000, False),  # a twentieth of what is left is 45
+        (146, 5.0, 1000, True),
+        (101, 5.0, 110, True),
+        (140, 5.0, 100, True),  # it has done more than its file says
+    ],
+)
+def test_only_what_is_material_is_kept(step: int, rate: float | None, total: int | None, kept: bool) -> None:
+    found = noted(BEFORE, replace(READ, step=step, rate=rate), 1, 2, total, LATER)
+    assert (found is not None) is kept
+
+
+def test_a_new_speed_counts_as_much_as_all_before() -> None:
+    found = noted(BEFORE, replace(READ, step=150, rate=7.0), 1, 2, None, LATER)
+    assert found is not None
+    assert found.sizes == {2: SizeSpeed(rate=6.0, at=LATER)}
+    assert (found.step, found.at) == (150, LATER)
+
+
+def test_each_size_has_its_own_and_a_resize_takes_no_step_back() -> None:
+    found = noted(BEFORE, replace(READ, step=120, rate=8.0), 2, 4, None, LATER)
+    assert found is not None
+    assert {size: each.rate for size, each in found.sizes.items()} == {2: 5.0, 4: 8.0}
+
+
+def test_steps_go_back_with_another_start_alone() -> None:
+    """One from an older checkpoint; within a start, what a manager heard that knows less is no step back."""
+    again = noted(BEFORE, replace(READ, incarnation=2, step=60, rate=None), 1, 2, None, LATER)
+    assert again is not None
+    assert (again.step, again.incarnation) == (60, 2)
+    assert again.sizes == BEFORE.sizes
+    same = noted(BEFORE, replace(READ, step=60, rate=9.0), 1, 2, None, LATER)
+    assert same is not None
+    assert same.step == 100
+
+
+@pytest.fixture
+def job(world: World) -> str:
+    made = world.submit(malleable(low=2))
+    world.run(made, ["a", "b"])
+    world.wait(60)
+    return made
+
+
+def test_a_change_is_one_version_and_no_event(world: World, job: str) -> None:
+    before, events = world.snapshot().version, world.events()
+    note(world, reading(world, job))
+    assert world.snapshot().version == before + 1
+    assert world.events() == events
+    note(world, reading(world, job))
+    assert world.snapshot().version == before + 1
+
+
+def test_a_resize_keeps_what_was_measured(world: World, job: str) -> None:
+    note(world, reading(world, job))
+    assert world.resize(job, 4, ["a", "b"]) is None
+    world.confirm(job)
+    world.network(job)
+    world.tell(job, "running")
+    assert world.job(job).state is JobState.RUNNING
+    assert kept(world, job) == (100, {2: 5.0})
+    world.wait(60)
+    note(world, reading(world, job, step=90, rate=8.0))
+    assert kept(world, job) == (90, {2: 5.0, 4: 8.0})
+
+
+@pytest.mark.parametrize("changes", [{"incarnation": 2}, {"allocation": "nothing"}])
+def test_only_the_present_start_counts(world: World, job: str, changes: dict[str, Any]) -> None:
+    note(world, replace(reading(world, job), **changes))
+    assert world.job(job).speeds is None
+
+
+def test_neither_the_other_tasks_nor_a_job_of_fixed_size_are_measured(world: World, job: str) -> None:
+    rigid = world.submit(ring(tasks=1))
+    world.run(rigid, ["c"])
+    world.wait(60)
+    second = world.job(job).allocations[1]
+    note(world, reading(world, rigid), replace(reading(world, job), allocation=second.id))
+    assert (world.job(job).speeds, world.job(rigid).speeds) == (None, None)
+
+
+def test_a_speed_over_a_pause_is_none(world: World, job: str) -> None:
+    """The steps count all the same."""
+    world.write(lambda tx: commands.pause_job(tx, job))
+    note(world, reading(world, job))
+    assert world.job(job).speeds is None
+    world.write(lambda tx: commands.resume_job(tx, job))
+    world.wait(5)
+    note(world, reading(world, job))
+    assert kept(world, job) == (100, {})
+    world.wait(30)
+    note(world, reading(world, job, step=200))
+    assert kept(world, job) == (200, {2: 5.0})
+
+
+def test_a_job_that_begins_again_keeps_its_speeds(world: World, job: str) -> None:
+    note(world, reading(world, job))
+    world.tell(job, "exited", "w-0", exit_code=1)
+    assert kept(world, job) == (100, {2: 5.0})
+    world.tell(job, "running")
+    world.wait(60)
+    note(world, reading(world, job, step=40, incarnation=2))
+    assert kept(world, job) == (40, {2: 5.0})
