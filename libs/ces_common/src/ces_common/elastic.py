@@ -13,6 +13,7 @@ from ces_common.quantities import Duration, format_duration
 
 LARGEST_SIZE = 512
 LONGEST_GRACE = 60  # seconds
+MOST_WORK = 1e15  # units of a job, and of a second
 Size = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
 
 
@@ -29,6 +30,15 @@ class Workers(Document):
         return self
 
 
+class Speed(Document):
+    """How much a malleable job has to do, and how fast it does it. ``total``: units of work in all; ``hint``: size ->
+    units per second, as far as its user knows."""
+
+    unit: Name = "steps"
+    total: Annotated[float, Field(gt=0, le=MOST_WORK)] | None = None
+    hint: Annotated[dict[Size, Annotated[float, Field(gt=0, le=MOST_WORK)]], Field(max_length=LARGEST_SIZE)] = {}
+
+
 class Elastic(Document):
     """``grace``: seconds that workers have to write a checkpoint, from SIGTERM on, whenever they are told to end."""
 
@@ -36,6 +46,7 @@ class Elastic(Document):
     workers: Workers | None = None
     sizes: Annotated[list[Size], Field(max_length=LARGEST_SIZE)] = []
     grace: Duration = 30
+    speed: Speed | None = None
 
     @field_validator("grace")
     @classmethod

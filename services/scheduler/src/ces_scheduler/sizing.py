@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Final
 
 from ces_common.messages.records import JobRecord
@@ -18,6 +19,7 @@ from ces_core.queue.jobs import WaitingJob
 from ces_core.queue.ledger import TOLERANCE
 from ces_core.queue.parameters import AMOUNTS, Parameters
 from ces_core.queue.shares import amounts_of, capacity_of
+from ces_scheduler.deadline_shares import JobShare
 from ces_scheduler.decision import Decision, decision_of
 from ces_scheduler.job_problem import problem_of
 from ces_scheduler.offer import Cells, Offer
@@ -25,6 +27,7 @@ from ces_scheduler.solver_calls import SolverCalls
 
 EXPONENT: Final = 0.8
 WORTH: Final = 2.0  # times its cost that a resize must save
+COST_S: Final = 30.0  # what a resize takes of a job, until that of any was measured
 LOOKED_AT: Final = 4  # of the smallest jobs, and of the largest, in one look
 CLEARLY: Final = 1.25  # times what another loses that a job must gain by its workers
 
@@ -32,11 +35,13 @@ CLEARLY: Final = 1.25  # times what another loses that a job must gain by its wo
 @dataclass(frozen=True)
 class Candidate:
     """A running malleable job that may be resized now. ``ran_s``: since it runs at its present size; it is expected to
-    run for as long again. ``cost_s``: what a resize takes of it."""
+    run for as long again. ``cost_s``: what a resize takes of it. ``share``: what deadlines ask for, where any job has
+    one."""
 
     record: JobRecord
     ran_s: float
     cost_s: float
+    share: JobShare | None = None
 
     @property
     def size(self) -> int:
@@ -49,6 +54,17 @@ class Candidate:
         assert self.record.spec.elastic is not None
         return self.record.spec.elastic.allowed
 
+    @property
+    def least(self) -> int:
+        """It shrinks no further for others."""
+        return self.sizes[0] if self.share is None else max(self.sizes[0], min(self.share.least, self.size))
+
+    @property
+    def larger(self) -> list[int]:
+        """The sizes that it may grow to."""
+        most = self.sizes[-1] if self.share is None else self.share.size
+        return [size for size in self.sizes if self.size < size <= most]
+
     def pays(self, size: int) -> bool:
         """Whether going to a larger size saves clearly more time than it takes."""
         return self.ran_s * (1 - speed(self.size) / speed(size)) >= WORTH * self.cost_s
@@ -60,6 +76,12 @@ class Resize:
 
     record: JobRecord
     decision: Decision
+
+
+def usual_cost_s(records: Iterable[JobRecord]) -> float:
+    """What a resize takes of a job for which that was not measured: the median of those for which it was."""
+    measured = [record.resize_s for record in records if record.resize_s is not None]
+    return median(measured) if measured else COST_S
 
 
 def speed(size: int) -> float:
@@ -132,7 +154,7 @@ class Sizing:
         """The most urgent of the smallest jobs that can grow into what is free, at the largest size that fits. One at a
         time: the next look sees what it left."""
         for each in sorted(candidates, key=lambda each: (-each.record.priority, each.size, each.record.id)):
-            sizes = [size for size in each.sizes if size > each.size and each.pays(size)]
+            sizes = [size for size in each.larger if each.pays(size)]
             if sizes and (found := self.largest(each.record, sizes, offer.without(each.record.id))):
                 return found
         return None
@@ -144,16 +166,16 @@ class Sizing:
         urgent ones that with most workers to spare, by as few as it takes. None shrinks for a less urgent job."""
         if self.calls(waiting, offer.cluster).plan is not None:
             return None
-        spare = [each for each in candidates if each.size > each.sizes[0] and each.record.priority <= record.priority]
-        for each in sorted(spare, key=lambda each: (each.record.priority, each.sizes[0] - each.size, each.record.id)):
+        spare = [each for each in candidates if each.size > each.least and each.record.priority <= record.priority]
+        for each in sorted(spare, key=lambda each: (each.record.priority, each.least - each.size, each.record.id)):
             left = offer.without(each.record.id)
-            smallest = self.place(at_size(each.record, each.sizes[0]), left)
+            smallest = self.place(at_size(each.record, each.least), left)
             beside = None if smallest is None else left.less({each.record.id: smallest.cells})
             plan = None if beside is None else self.calls(waiting, beside.cluster).plan
             if beside is None or plan is None:
                 continue
             taken = decision_of(record, waiting, plan, beside, self.calls)
-            smaller = [size for size in each.sizes if size < each.size]
+            smaller = [size for size in each.sizes if each.least <= size < each.size]
             found = self.largest(each.record, smaller, left.less({waiting.name: taken.cells}))
             if found is not None:
                 return found
@@ -193,8 +215,8 @@ class Sizing:
 
 def _balanced(taker: Candidate, giver: Candidate) -> tuple[int, int] | None:
     """The sizes of both once the giver has given what the taker clearly gains more by; None if that is nothing."""
-    up = [size for size in taker.sizes if size > taker.size]
-    down = [size for size in reversed(giver.sizes) if size < giver.size]
+    up = taker.larger
+    down = [size for size in reversed(giver.sizes) if giver.least <= size < giver.size]
     best = None
     have, keep = taker.size, giver.size
     for more, less in zip(up, down, strict=False):

@@ -140,7 +140,8 @@ class JobRow(Base):
     ``tasks`` and ``flows``; ``next_size`` and ``resize``, the proposal: while rows of the next attempt hold what the
     job needs at another size, until nothing of the present attempt is left. ``resizing_at``: when it last left its
     size; ``resize_s``: seconds until it ran at another one, the last time. ``checkpoint_node``: where the first
-    task of a malleable job was last."""
+    task of a malleable job was last. ``deadline_at``: by when it is to have ended; ``admitted_at``: when that was
+    promised; ``expected_end_at``: when it will have, as a scheduler said last; ``miss_told``: that it will be late."""
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -181,6 +182,10 @@ class JobRow(Base):
     resizing_at: Mapped[datetime | None] = mapped_column(UtcTime)
     resize_s: Mapped[float | None] = mapped_column(Float)
     checkpoint_node: Mapped[str | None] = mapped_column(String(63))
+    deadline_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    admitted_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    expected_end_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    miss_told: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
     idempotency_key: Mapped[str | None] = mapped_column(String(255), unique=True)
     body_hash: Mapped[str] = mapped_column(String(64))
     version: Mapped[int] = mapped_column(BigInteger, index=True)
