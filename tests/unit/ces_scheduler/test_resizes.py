@@ -2,94 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any
-
 import pytest
 from bus_manager import FakeManager
-from cluster_state import node, wire
+from cluster_state import node
+from malleable_records import LINKS, NAMES, malleable, places, rigid
 from memory_bus import MemoryBus
 from queue_looks import placing
 from scheduler_steps import Clock, scheduler_on, step
 
-from ces_common.jobfile import JobFile
 from ces_common.messages.plans import ResizeProposed, ResizeRejected
-from ces_common.messages.records import AllocationRecord, JobRecord, Resizing
-from ces_common.states import AllocationState, JobState
+from ces_common.messages.records import JobRecord, Resizing
+from ces_common.states import JobState
 from ces_core.queue.parameters import Parameters, Tenant
 from ces_core.registry import DEFAULT, get_solver
 from ces_core.warm_up import warm_up
 from ces_scheduler.cycle_run import Placing
 from ces_scheduler.service import Scheduler
 
-NAMES = ["a", "b", "c", "d"]
-LINKS = [link for i, one in enumerate(NAMES) for other in NAMES[i + 1 :] for link in wire(one, other)]
-
-
 @pytest.fixture(autouse=True, scope="module")
 def _warm() -> None:
     """A first call may compile, which takes more time than a look may."""
     warm_up(get_solver(DEFAULT))
-
-
-def places(cpu: int = 2000) -> list[Any]:
-    return [node(name, i + 1, cpu=cpu) for i, name in enumerate(NAMES)]
-
-
-def malleable(name: str, on: list[str], high: int = 8, *, ran_s: float = 3600.0, **fields: Any) -> JobRecord:
-    """A job whose workers take one core each, running with one on each of these nodes; queued where there are none."""
-    spec = JobFile.model_validate(
-        {
-            "name": name,
-            "tasks": [{"name": "w", "command": ["x"], "resources": {"cpu": "1", "memory": "64Mi"}}],
-            "flows": {"topology": "ring", "bandwidth": {"min": "1Mbit", "max": "10Mbit"}},
-            "elastic": {"group": "w", "workers": {"min": 1, "max": high}},
-        }
-    )
-    size = max(len(on), 1)
-    sized = spec.at_size(size)
-    allocations = [
-        AllocationRecord(
-            id=f"{name}-{i}",
-            task=f"w-{i}",
-            rank=i,
-            node=place,
-            address=f"10.64.0.{i + 2}",
-            port=29400,
-            state=AllocationState.RUNNING,
-        )
-        for i, place in enumerate(on)
-    ]
-    values: dict[str, Any] = {
-        "id": name,
-        "name": name,
-        "priority": 50,
-        "state": JobState.RUNNING if on else JobState.QUEUED,
-        "size": size,
-        "spec": spec,
-        "tasks": sized.expand_tasks(),
-        "flows": sized.expand_flows(),
-        "allocations": allocations,
-        "submitted_at": Clock().time() - timedelta(hours=2),
-        "checkpoint_node": on[0] if on else None,
-        "since": Clock().time() - timedelta(seconds=ran_s),
-        "started_at": Clock().time() - timedelta(seconds=ran_s) if on else None,
-    }
-    return JobRecord.model_validate(values | fields)
-
-
-def rigid(name: str, tasks: int, cpu: int = 1000) -> JobRecord:
-    record = malleable(name, [])
-    assert record.spec is not None
-    sized = record.spec.at_size(tasks)
-    return record.model_copy(
-        update={
-            "size": None,
-            "spec": None,
-            "tasks": [task.model_copy(update={"cpu": cpu}) for task in sized.expand_tasks()],
-            "flows": sized.expand_flows(),
-        }
-    )
 
 
 async def proposed(

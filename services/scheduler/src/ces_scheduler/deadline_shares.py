@@ -2,8 +2,7 @@
 
 Pure: the core's policy (:mod:`ces_core.malleable.elasticflow`) decides, on the cluster as :mod:`ces_scheduler.slots`
 counts it. Malleable jobs that run keep their smallest size at least. Rigid ones hold what they hold until they end as
-they said; one that does not say never gives anything back. A job has no claim to what more urgent ones have beyond
-their smallest size. A deadline that cannot be kept any more gives no claim at all.
+they said; one that does not say never gives anything back. A job has no claim to what more urgent ones have. A deadline that cannot be kept any more gives no claim at all.
 """
 
 from __future__ import annotations
@@ -149,9 +148,7 @@ class _Question:
         capacity = max(pool.capacity, sum(floors.values()))
         for record in group:
             claim = capacity - sum(
-                (used if other.priority > record.priority else floors)[other.id]
-                for other in group
-                if other.id in here and other.id != record.id
+                used[other.id] for other in group if other.id in here and other.priority > record.priority
             )
             member = self._member(record, record.id in here, pool, claim)
             if member is not None:

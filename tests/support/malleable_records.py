@@ -1,0 +1,95 @@
+"""Records of malleable jobs and rigid ones on four nodes of two cores each, for tests of the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from cluster_state import node, wire
+from scheduler_steps import Clock
+
+from ces_common.jobfile import JobFile
+from ces_common.messages.records import AllocationRecord, JobRecord
+from ces_common.states import AllocationState, JobState
+
+NAMES = ["a", "b", "c", "d"]
+LINKS = [link for i, one in enumerate(NAMES) for other in NAMES[i + 1 :] for link in wire(one, other)]
+
+
+def places(cpu: int = 2000) -> list[Any]:
+    return [node(name, i + 1, cpu=cpu) for i, name in enumerate(NAMES)]
+
+
+def malleable(
+    name: str,
+    on: list[str],
+    high: int = 8,
+    *,
+    ran_s: float = 3600.0,
+    work: float | None = None,
+    hint: Mapping[int, float] | None = None,
+    due_s: float | None = None,
+    policy: str = "refuse",
+    **fields: Any,
+) -> JobRecord:
+    """A job whose workers take one core each, running with one on each of these nodes; queued where there are none.
+    ``work``: units that it has to do, by default as many a second as it has workers; ``due_s``: its deadline, from now
+    on."""
+    linear = {size: float(size) for size in range(1, high + 1)}
+    speed = None if work is None else {"total": work, "hint": linear if hint is None else hint}
+    spec = JobFile.model_validate(
+        {
+            "name": name,
+            "tasks": [{"name": "w", "command": ["x"], "resources": {"cpu": "1", "memory": "64Mi"}}],
+            "flows": {"topology": "ring", "bandwidth": {"min": "1Mbit", "max": "10Mbit"}},
+            "elastic": {"group": "w", "workers": {"min": 1, "max": high}, "speed": speed},
+            "deadline": None if due_s is None else {"within": "1d", "policy": policy},
+        }
+    )
+    size = max(len(on), 1)
+    sized = spec.at_size(size)
+    allocations = [
+        AllocationRecord(
+            id=f"{name}-{i}",
+            task=f"w-{i}",
+            rank=i,
+            node=place,
+            address=f"10.64.0.{i + 2}",
+            port=29400,
+            state=AllocationState.RUNNING,
+        )
+        for i, place in enumerate(on)
+    ]
+    values: dict[str, Any] = {
+        "id": name,
+        "name": name,
+        "priority": 50,
+        "state": JobState.RUNNING if on else JobState.QUEUED,
+        "size": size,
+        "spec": spec,
+        "tasks": sized.expand_tasks(),
+        "flows": sized.expand_flows(),
+        "allocations": allocations,
+        "submitted_at": Clock().time() - timedelta(hours=2),
+        "deadline": spec.deadline,
+        "deadline_at": None if due_s is None else Clock().time() + timedelta(seconds=due_s),
+        "checkpoint_node": on[0] if on else None,
+        "since": Clock().time() - timedelta(seconds=ran_s),
+        "started_at": Clock().time() - timedelta(seconds=ran_s) if on else None,
+    }
+    return JobRecord.model_validate(values | fields)
+
+
+def rigid(name: str, tasks: int, cpu: int = 1000) -> JobRecord:
+    record = malleable(name, [])
+    assert record.spec is not None
+    sized = record.spec.at_size(tasks)
+    return record.model_copy(
+        update={
+            "size": None,
+            "spec": None,
+            "tasks": [task.model_copy(update={"cpu": cpu}) for task in sized.expand_tasks()],
+            "flows": sized.expand_flows(),
+        }
+    )
