@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ces_common.elastic import Elastic, Workers
+from ces_common.elastic import Elastic, Speed, Workers
 from ces_common.fields import Document
 from ces_common.jobfile import Constraints, Edge, Flows, Input, JobFile, Range, Resources, Restart, Secret, TaskGroup
 from generator import fields
@@ -22,6 +22,7 @@ PARTS: dict[str, type[Document]] = {
     "`bandwidth` (of `flows`, an edge, or an input)": Range,
     "`elastic`": Elastic,
     "`elastic.workers`": Workers,
+    "`elastic.speed`": Speed,
     "`restart`": Restart,
 }
 

@@ -114,6 +114,10 @@ JOB_FIELDS = {
         "How long the job is expected to run, 3650 days at most. Start times are estimated from it; it ends nothing.",
         "duration: 45m",
     ),
+    "JobFile.deadline": (
+        "[By when the job is to have ended](malleable.md#deadlines): a duration after submission, or a time.",
+        "deadline: 2h",
+    ),
     "JobFile.preemption": (
         "What becomes of the job if [a more urgent one takes its place](#making-room).",
         "preemption: suspend",
@@ -181,6 +185,10 @@ JOB_FIELDS = {
         "SIGTERM at its beginning, SIGKILL at its end; a minute at most.",
         "grace: 30s",
     ),
+    "Elastic.speed": ("How much the job has to do, and how fast.", ""),
+    "Speed.unit": ("What the work is counted in.", "unit: steps"),
+    "Speed.total": ("All of its work; a deadline needs it.", "total: 40000"),
+    "Speed.hint": ("Units a second at some sizes.", "hint: {1: 3.6, 2: 5.7, 4: 8.5}"),
     "Workers.min": ("The job waits until there is room for so many.", "min: 2"),
     "Workers.max": ("It never has more.", "max: 8"),
     "Restart.policy": ("Whether a failed worker is started again.", "policy: never"),

@@ -1,4 +1,4 @@
-"""Deadlines on emulated hosts: a job grows at the expense of one without, so that it ends in time, and an impossible one
+"""Deadlines on emulated hosts: a job grows at the expense of one without, so that it ends in time, and one that cannot
 is refused."""
 
 from __future__ import annotations

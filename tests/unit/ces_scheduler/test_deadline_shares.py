@@ -30,9 +30,7 @@ def offered(*jobs: JobRecord, nodes: Sequence[NodeRecord] | None = None) -> Offe
     return offer_of(view_of(places() if nodes is None else nodes, LINKS, jobs))
 
 
-def judged(
-    *jobs: JobRecord, cost_s: float = 0.0, parameters: Parameters | None = None, nodes: Any = None
-) -> Judgement:
+def judged(*jobs: JobRecord, cost_s: float = 0.0, parameters: Parameters | None = None, nodes: Any = None) -> Judgement:
     """Those without allocations wait."""
     waiting = [each for each in jobs if not each.allocations]
     offer = offered(*(each for each in jobs if each.allocations), nodes=nodes)

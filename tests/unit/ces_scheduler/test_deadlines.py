@@ -77,9 +77,7 @@ async def test_where_two_must_give_they_do_so_one_after_the_other(manager: FakeM
     assert (job, size) == ("two", 1)
 
 
-async def test_what_a_job_is_owed_is_given_to_nobody_else(
-    manager: FakeManager, asked: Scheduler, clock: Clock
-) -> None:
+async def test_what_a_job_is_owed_is_given_to_nobody_else(manager: FakeManager, asked: Scheduler, clock: Clock) -> None:
     at_stake = malleable("m", ["d"], ran_s=5.0, work=600.0, due_s=240.0)
     await look(manager, asked, at_stake, malleable("other", [*NAMES, *NAMES[:3]], ran_s=5.0))
     clock.now += 6  # the first proposal was answered by what has become of it

@@ -19,6 +19,7 @@ from ces_core.warm_up import warm_up
 from ces_scheduler.cycle_run import Placing
 from ces_scheduler.service import Scheduler
 
+
 @pytest.fixture(autouse=True, scope="module")
 def _warm() -> None:
     """A first call may compile, which takes more time than a look may."""

@@ -29,7 +29,7 @@ def _written_out(value: Any) -> Any:
 def _as_text(value: Any) -> Any:
     """A number of seconds is a duration, and no time."""
     if isinstance(value, int | float) or (isinstance(value, date) and not isinstance(value, datetime)):
-        raise ValueError("must be a time with its zone, like 2027-03-01T18:00:00Z; write a duration as within: 2h")
+        raise ValueError("must be a time with its time zone, like 2030-01-01T12:00:00Z; write a duration as within: 2h")
     return value
 
 

@@ -2,7 +2,8 @@
 
 Pure: the core's policy (:mod:`ces_core.malleable.elasticflow`) decides, on the cluster as :mod:`ces_scheduler.slots`
 counts it. Malleable jobs that run keep their smallest size at least. Rigid ones hold what they hold until they end as
-they said; one that does not say never gives anything back. A job has no claim to what more urgent ones have. A deadline that cannot be kept any more gives no claim at all.
+they said; one that does not say never gives anything back. A job has no claim to what more urgent ones have. A deadline
+that cannot be kept any more gives no claim at all.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ from ces_common.messages.events import (
     EVENTS,
     AllocationChanged,
     CloudEvent,
+    DeadlineJudged,
+    DeadlineTold,
     JobChanged,
     JobWaiting,
     LinkChanged,

@@ -16,9 +16,9 @@ from ces_client.audit.usage import Peak
 @dataclass(frozen=True)
 class Verdict:
     """``first`` and ``last``: numbers of the events read; ``since`` and ``until``: their times. ``jobs``: state ->
-    number of jobs at the end. ``deadlines_kept`` and
-    ``deadlines_missed``: jobs that succeeded in time, and later. ``held``: number of allocations that hold capacity at the end. ``peaks``: the highest
-    use of each kind. ``unjudged``: what could not be checked, and why.
+    number of jobs at the end. ``deadlines_kept`` and ``deadlines_missed``: jobs that succeeded in time, and later.
+    ``held``: number of allocations that hold capacity at the end. ``peaks``: the highest use of each kind.
+    ``unjudged``: what could not be checked, and why.
     """
 
     events: int
