@@ -142,6 +142,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("labels that a task asks for, or a node has", f"{C}.fields.MAX_LABELS", number, FILE),
         ("name of a task", f"{C}.jobfile.LONGEST_NAME", characters, FILE),
         ("`duration`", f"{C}.jobfile.LONGEST_RUN", duration, FILE),
+        ("`deadline`, from submission on", f"{C}.deadline.LATEST", duration, FILE),
         ("workers of a malleable job", f"{C}.elastic.LARGEST_SIZE", number, FILE),
         ("`elastic.grace`", f"{C}.elastic.LONGEST_GRACE", duration, FILE),
         ("`elastic.speed.total`, and a worker's `step`", f"{C}.elastic.MOST_WORK", number, FILE),

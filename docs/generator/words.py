@@ -124,6 +124,10 @@ JOB_FIELDS = {
         "How long the job is expected to run, 3650 days at most. Start times are estimated from it; it ends nothing.",
         "duration: 45m",
     ),
+    "JobFile.deadline": (
+        "[By when the job is to have ended](malleable.md#deadlines): a duration after submission, or a time.",
+        "deadline: 2h",
+    ),
     "JobFile.preemption": (
         "What becomes of the job if [a more urgent one takes its place](#making-room).",
         "preemption: suspend",

@@ -37,7 +37,10 @@ class FakeManager:
 
     async def open(self) -> None:
         await self._bus.serve(subjects.rpc("manager", "snapshot"), self._answer)
-        heard = [subjects.events(aggregate) for aggregate in ("plan", "revision", "resize", "preemption", "network")]
+        heard = [
+            subjects.events(aggregate)
+            for aggregate in ("plan", "revision", "resize", "preemption", "network", "deadline")
+        ]
         await self._bus.consume("fake-manager", heard, self._heard)
 
     def change(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from bus_manager import FakeManager
-from cluster_state import node, wire
-from malleable_records import malleable, speeds
+from cluster_state import node
+from malleable_records import LINKS, NAMES, malleable, places, rigid, speeds
 from memory_bus import MemoryBus
 from queue_looks import placing
 from scheduler_steps import Clock, scheduler_on, step
@@ -21,32 +19,11 @@ from ces_core.warm_up import warm_up
 from ces_scheduler.cycle_run import Placing
 from ces_scheduler.service import Scheduler
 
-NAMES = ["a", "b", "c", "d"]
-LINKS = [link for i, one in enumerate(NAMES) for other in NAMES[i + 1 :] for link in wire(one, other)]
-
 
 @pytest.fixture(autouse=True, scope="module")
 def _warm() -> None:
     """A first call may compile, which takes more time than a look may."""
     warm_up(get_solver(DEFAULT))
-
-
-def places(cpu: int = 2000) -> list[Any]:
-    return [node(name, i + 1, cpu=cpu) for i, name in enumerate(NAMES)]
-
-
-def rigid(name: str, tasks: int, cpu: int = 1000) -> JobRecord:
-    record = malleable(name, [])
-    assert record.spec is not None
-    sized = record.spec.at_size(tasks)
-    return record.model_copy(
-        update={
-            "size": None,
-            "spec": None,
-            "tasks": [task.model_copy(update={"cpu": cpu}) for task in sized.expand_tasks()],
-            "flows": sized.expand_flows(),
-        }
-    )
 
 
 async def proposed(

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator, model_serializer, model_validator
 
+from ces_common.deadline import JobDeadline
 from ces_common.disconnect import DEFAULT, Disconnect
 from ces_common.elastic import Elastic
 from ces_common.fields import (
@@ -197,6 +198,7 @@ class JobFile(Document):
     priority: Annotated[int, Field(ge=0, le=100)] = 50
     tenant: Name = DEFAULT_TENANT
     duration: Duration | None = None
+    deadline: JobDeadline | None = None
     preemption: Preemption = "stop"
     tasks: Annotated[list[TaskGroup], Field(min_length=1, max_length=64)]
     flows: Flows = Flows()
@@ -220,6 +222,8 @@ class JobFile(Document):
             self.at_size(self.elastic.largest)._check_tasks_and_flows()
         else:
             self._check_tasks_and_flows()
+        if self.deadline is not None:
+            self._check_work()
         return self
 
     def at_size(self, size: int) -> JobFile:
@@ -245,6 +249,14 @@ class JobFile(Document):
                     f"flows: {end} is a task of the elastic group, which may not be there at every size; "
                     "use a topology that is drawn for each size"
                 )
+
+    def _check_work(self) -> None:
+        if self.elastic is None and self.duration is None:
+            raise ValueError("deadline: give duration as well, how long the job runs, or leave the deadline out")
+        if self.elastic is not None and self.elastic.speed.total is None:
+            raise ValueError(
+                "deadline: give elastic.speed.total as well, how much work the job has to do, or leave the deadline out"
+            )
 
     def _check_tasks_and_flows(self) -> None:
         names = self._task_names()

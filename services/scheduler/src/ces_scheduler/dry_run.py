@@ -15,8 +15,11 @@ from ces_common.states import JobState
 from ces_core.queue.reservations import Preempted
 from ces_scheduler.cycle_input import NO_NODES, CycleInput, LastCycle, Proposed, cycle_input
 from ces_scheduler.cycle_run import CycleRun, Placing, run_cycle
+from ces_scheduler.deadline_shares import Judgement, judge
+from ces_scheduler.deadlines import refusal, time_of
 from ces_scheduler.job_problem import barred, explain_refusals, reason_of
 from ces_scheduler.offer import Offer
+from ces_scheduler.sizing import usual_cost_s
 from ces_scheduler.solver_calls import SolverCalls
 
 OTHERS_FIRST = Reason(code="others-first", text="others come first: it has not been its turn")
@@ -32,6 +35,8 @@ def guest_of(file: JobFile, now: datetime) -> JobRecord:
         priority=file.priority,
         tenant=file.tenant,
         expected_s=file.duration,
+        deadline=file.deadline,
+        deadline_at=None if file.deadline is None else file.deadline.due_at(now),
         state=JobState.QUEUED,
         size=size,
         spec=None if size is None else file,
@@ -62,9 +67,19 @@ def answer_for(
     if bar is not None:
         refused = {name: dict(row) for name, row in barred(guest.tasks, offer).items()}
         return _no(guest, version, placing, bar, refused=refused)
+    judgement = Judgement()
+    if guest.deadline_at is not None:
+        cost_s = usual_cost_s(offer.records.values())
+        judgement = judge(offer, everyone, guest.submitted_at.timestamp(), cost_s, placing.parameters)
+    if guest.id in judgement.refused:
+        end_s = judgement.refused[guest.id]
+        reason = refusal(end_s, guest.id in judgement.doubtful)
+        return _no(guest, version, placing, reason).model_copy(update={"end_at": time_of(end_s)})
+    share = judgement.shares.get(guest.id)
+    end_at = None if share is None else time_of(share.end_s)
     run = run_cycle(version, given, placing)
     if guest.id not in run.starts:
-        return _waiting(guest, run, placing)
+        return _waiting(guest, run, placing).model_copy(update={"end_at": end_at})
     decision = run.starts[guest.id]
     return PlanAnswer(
         feasible=True,
@@ -81,6 +96,7 @@ def answer_for(
         policy=decision.policy,
         fallback=decision.fallback,
         size=run.started[guest.id].size,
+        end_at=end_at,
     )
 
 

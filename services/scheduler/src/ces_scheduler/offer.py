@@ -62,6 +62,14 @@ class Offer:
         held = {name: cells for name, cells in self.held.items() if name != job}
         return replace(self, cluster=self.cluster.with_used(nodes, links), held=held)
 
+    def free_part(self, cells: Cells) -> Cells:
+        """Of these amounts, what nobody holds."""
+        cluster = self.cluster
+        nodes, links = cluster.node_free, cluster.link_capacity - cluster.link_used
+        free = {cell: links[cell[1]] if cell[0] == LINK else nodes[cell] for cell in cells}
+        found = {cell: min(amount, float(free[cell])) for cell, amount in cells.items()}
+        return {cell: amount for cell, amount in found.items() if amount > 0}
+
     def same_ground(self, other: Offer) -> bool:
         """Whether both are of the same nodes and links, with the same tasks allowed on them and the same data."""
         now, then = self.cluster, other.cluster

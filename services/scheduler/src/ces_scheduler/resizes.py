@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from statistics import median
 
 import structlog
 from prometheus_client import Counter
@@ -21,17 +20,20 @@ from ces_common.messages.plans import ResizeProposed, ResizeRejected
 from ces_common.messages.records import JobRecord
 from ces_common.state_view import StateView
 from ces_common.states import JobState
+from ces_core.queue.jobs import kept_by
 from ces_scheduler.cycle_run import QUOTA, CycleRun, Placing, blocked, tenants_of
+from ces_scheduler.deadline_shares import Judgement
+from ces_scheduler.deadlines import LOOK_S
 from ces_scheduler.job_speeds import SpeedModels, rates_around
-from ces_scheduler.offer import Offer
+from ces_scheduler.offer import Cells, Offer
 from ces_scheduler.proposals import Clock, Rejections, backoff_s
-from ces_scheduler.sizing import Candidate, Resize, Sizing, resizable
+from ces_scheduler.sizing import Candidate, Resize, Sizing, resizable, usual_cost_s
 from ces_scheduler.solver_calls import SolverCalls
+from ces_scheduler.stakes import at_stake, for_deadline
 
 log = structlog.get_logger()
 BACK_S = 300.0  # in which a job does not take back what it gave to another
 ANSWER_S = 5.0  # after this long without an answer a proposal counts as lost
-COST_S = 30.0  # what a resize takes of a job, until that of any was measured
 BUDGET_MS = 250.0  # of solver time in one look
 TRIED = 4  # waiting jobs for which room is looked for, the first in the queue
 PROPOSED = Counter("ces_resizes_proposed_total", "Resizes of malleable jobs proposed")
@@ -64,6 +66,7 @@ class Resizes:
     def __init__(self, bus: Bus, source: str, clock: Clock, now: Callable[[], datetime], least_s: float) -> None:
         self._bus, self._source, self._clock, self._now, self._least_s = bus, source, clock, now, least_s
         self._awaited: _Awaited | None = None
+        self._owed: tuple[str, Cells] | None = None  # to a job whose deadline is at stake
         self._rejected: dict[str, Rejections] = {}  # by job
         self._looked: tuple[Offer, CycleRun | None] | None = None  # at what, to no avail
         self._due = -math.inf
@@ -72,7 +75,18 @@ class Resizes:
         self._malleable: set[str] = set()
         self._followed = Mark()
 
-    async def look(self, view: StateView, offer: Offer, run: CycleRun | None, placing: Placing) -> float:
+    def kept_free(self, offer: Offer) -> Offer:
+        """Without what is free and owed to a job that must grow to be in time: nobody starts on it."""
+        record = None if self._owed is None else offer.records.get(self._owed[0])
+        if self._owed is None or record is None or record.state is not JobState.RUNNING:
+            return offer
+        held = offer.held[record.id]
+        more = {cell: amount - held.get(cell, 0.0) for cell, amount in self._owed[1].items()}
+        return offer.less({kept_by(record.id): offer.free_part(more)})
+
+    async def look(
+        self, view: StateView, offer: Offer, run: CycleRun | None, placing: Placing, judgement: Judgement
+    ) -> float:
         """Propose a resize where one is worth it; returns after how many seconds to look again unasked. To be called
         while no other proposal awaits its answer. Raises BusError."""
         now = self._clock()
@@ -92,11 +106,11 @@ class Resizes:
         self._rejected = {each.id: self._rejected.get(each.id, Rejections()) for each in ready}
         if not ready:
             return math.inf
-        found = await asyncio.to_thread(self._decide, ready, held, offer, run, placing, now)
+        found = await asyncio.to_thread(self._decide, ready, held, offer, run, placing, now, judgement)
         if found is not None:
             await self._propose(found, view.version)
             return ANSWER_S
-        rests = [self._least_s - self._ran_s(each) for each in ready]
+        rests = [self._least_s - self._ran_s(each) for each in ready] + ([LOOK_S] if judgement.shares else [])
         self._looked, self._due = (offer, run), now + min([each for each in rests if each > 0], default=self._least_s)
         return self._due - now
 
@@ -133,11 +147,8 @@ class Resizes:
         since = self._now() if record.since is None else record.since
         return max(0.0, (self._now() - since).total_seconds())
 
-    def _candidates(self, able: list[JobRecord], held: list[JobRecord]) -> list[Candidate]:
-        """Those that have run at their size for long enough."""
-        measured = [record.resize_s for record in held if record.resize_s is not None]
-        usual_s = median(measured) if measured else COST_S
-        speeds = self._models.of(able, held)
+    def _candidates(self, able: list[JobRecord], held: list[JobRecord], judgement: Judgement) -> list[Candidate]:
+        usual_s, speeds = usual_cost_s(held), self._models.of(able, held)
         return [
             Candidate(
                 each,
@@ -145,9 +156,9 @@ class Resizes:
                 usual_s if each.resize_s is None else max(0.0, each.resize_s),
                 speeds[each.id],
                 self._given.get(each.id, NOTHING).size,
+                judgement.shares.get(each.id),
             )
             for each in able
-            if self._ran_s(each) >= self._least_s
         ]
 
     def _decide(
@@ -158,6 +169,7 @@ class Resizes:
         run: CycleRun | None,
         placing: Placing,
         now: float,
+        judgement: Judgement,
     ) -> Resize | None:
         """``held``: all malleable jobs that hold something; ``ready``: those of them that run."""
         able = [each for each in ready if now >= self._rejected[each.id].until]
@@ -166,9 +178,16 @@ class Resizes:
             seeds |= {name: job.attempt for name, job in run.given.records.items()}
         calls = SolverCalls(placing.solver, seeds, time.perf_counter, placing.time_limit_s, placing.fallback)
         sizing = Sizing(calls, placing.parameters, tenants_of(offer), placing.paths, BUDGET_MS)
-        rested = self._candidates(able, held)
+        candidates = self._candidates(able, held, judgement)
+        for taker in at_stake(candidates, self._now().timestamp()):
+            step = for_deadline(taker, candidates, offer, sizing)
+            if step is not None:
+                self._owed = taker.record.id, step.owed
+                return step.resize
+        self._owed = None
+        rested = [each for each in candidates if each.ran_s >= self._least_s]
         if run is not None and blocked(run.given, run.decisions):
-            return self._make_room(rested, offer, run, sizing)
+            return self._make_room(candidates, rested, offer, run, sizing, judgement)
         grown = sizing.growth(rested, offer)
         if grown is not None:
             return grown
@@ -178,13 +197,23 @@ class Resizes:
             self._given[given.record.id] = _Given(had, now + BACK_S)
         return given
 
-    def _make_room(self, rested: list[Candidate], offer: Offer, run: CycleRun, sizing: Sizing) -> Resize | None:
-        """For the first in the queue that gets a place by it."""
+    def _make_room(
+        self,
+        able: list[Candidate],
+        rested: list[Candidate],
+        offer: Offer,
+        run: CycleRun,
+        sizing: Sizing,
+        judgement: Judgement,
+    ) -> Resize | None:
+        """For the first in the queue that gets a place by it; before all others one that must start now to be in time,
+        for which jobs shrink at once."""
         jobs = {job.name: job for job in run.given.state.waiting}
         short = [status.job for status in run.statuses if status.reason is not None and status.reason.code != QUOTA]
-        for name in short[:TRIED]:
+        urgent = {name for name in short if name in judgement.shares and judgement.shares[name].least}
+        for name in sorted(short, key=lambda name: name not in urgent)[:TRIED]:
             record = run.given.records[name]
-            found = sizing.room_for(jobs[name], record, rested, offer)
+            found = sizing.room_for(jobs[name], record, able if name in urgent else rested, offer)
             if found is not None:
                 return found
         return None

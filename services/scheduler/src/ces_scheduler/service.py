@@ -32,6 +32,7 @@ from ces_core.solver import with_lookahead
 from ces_core.warm_up import warm_up
 from ces_scheduler.cycle_input import NO_NODES, LastCycle, Proposed, cycle_input, next_look_s, proposed_on
 from ces_scheduler.cycle_run import CycleRun, Placing, run_cycle
+from ces_scheduler.deadlines import Deadlines
 from ces_scheduler.decision import Decision
 from ces_scheduler.dry_run import answer_for, guest_of
 from ces_scheduler.offer import Offer, offer_of
@@ -123,6 +124,7 @@ class Scheduler:
         self._reports = StatusReports(bus, SERVICE, now)
         self._revisions = Revisions(bus, SERVICE, clock, refill_s)
         self._preemptions = Preemptions(bus, SERVICE, clock)
+        self._deadlines = Deadlines(bus, SERVICE, clock, now)
         self._resizes = Resizes(bus, SERVICE, clock, now, resize_s)
         bus.on_reconnect(self._reconnected)
 
@@ -158,11 +160,14 @@ class Scheduler:
             else:
                 left = proposed_on(offer, self._proposals.in_flight)
                 revision_s = await self._revisions.reroute(view, left)
-                started = await self._decide(waiting, offer, version)
+                waiting, deadline_s = await self._admitted(waiting, offer, version)
+                revision_s = min(revision_s, deadline_s)
+                started = await self._decide(waiting, self._resizes.kept_free(offer), version)
                 if not (started or self._proposals.in_flight or self._preemptions):
                     revision_s = min(revision_s, await self._revisions.reoptimise(view, offer))
                     if not self._proposals.absent:
-                        revision_s = min(revision_s, await self._resizes.look(view, offer, self._run, self._placing))
+                        look = (view, offer, self._run, self._placing, self._deadlines.judgement)
+                        revision_s = min(revision_s, await self._resizes.look(*look))
         except BusError as error:
             log.warning("what was decided could not be announced", error=str(error))
             self._cycle_due = -math.inf
@@ -182,6 +187,18 @@ class Scheduler:
         self._proposals.settle(self._queued.jobs)
         self._reports.settle(self._queued.jobs, changed)
         return self._queued.but(self._proposals.absent)
+
+    async def _admitted(self, waiting: list[JobRecord], offer: Offer, version: int) -> tuple[list[JobRecord], float]:
+        """The waiting jobs but for those that are not admitted, and after how many seconds to judge deadlines again.
+        Raises BusError."""
+        queued = self._queued.jobs
+        wait_s = await self._deadlines.look(offer, queued, self._placing.parameters, version)
+        held_back = self._deadlines.held_back
+        if not held_back:
+            return waiting, wait_s
+        for name, reason in self._deadlines.reasons():
+            await self._reports.report(queued[name], reason, None, version)
+        return self._queued.but(self._proposals.absent | held_back), wait_s
 
     async def _without_nodes(self, waiting: list[JobRecord], version: int) -> None:
         """Raises BusError."""
@@ -309,6 +326,7 @@ class Scheduler:
         await self.reader.refresh()
         guest = guest_of(query.job, self._now())
         waiting, offer, version = self._waiting(), self._offer(), self.reader.view.version
+        waiting = [job for job in waiting if job.id not in self._deadlines.held_back]
         question = (guest, version, waiting, offer, self._proposals.in_flight, self._last, self._placing)
         return (await asyncio.to_thread(answer_for, *question, self._preemptions.awaited)).encode()
 

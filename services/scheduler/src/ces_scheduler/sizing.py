@@ -11,6 +11,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Final
 
 from ces_common.messages.records import JobRecord
@@ -20,6 +21,7 @@ from ces_core.queue.jobs import WaitingJob
 from ces_core.queue.ledger import TOLERANCE
 from ces_core.queue.parameters import AMOUNTS, Parameters
 from ces_core.queue.shares import amounts_of, capacity_of
+from ces_scheduler.deadline_shares import JobShare
 from ces_scheduler.decision import Decision, decision_of
 from ces_scheduler.job_problem import problem_of
 from ces_scheduler.job_speeds import left_of, speed_of
@@ -28,6 +30,7 @@ from ces_scheduler.solver_calls import SolverCalls
 
 WORTH: Final = 2.0  # times its cost that a resize must save
 LOOKED_AT: Final = 4  # of the jobs that gain most, and of those that lose least, in one look
+COST_S: Final = 30.0  # what a resize takes of a job, until that of any was measured
 CLEARLY: Final = 1.25  # times what another loses that a job must gain by its workers
 USEFUL: Final = 0.1  # of the speed-up that is in proportion to the workers, as logarithms: less is measurement error
 
@@ -36,13 +39,15 @@ USEFUL: Final = 0.1  # of the speed-up that is in proportion to the workers, as 
 class Candidate:
     """A running malleable job that may be resized now. ``ran_s``: since it runs at its present size; where it does not
     say how much it has to do, it is expected to run for as long again. ``cost_s``: what a resize takes of it.
-    ``below``: what it grows to is smaller than this, since it has given workers to another job a moment ago."""
+    ``below``: what it grows to is smaller than this, since it has given workers to another job a moment ago. ``share``:
+    what deadlines ask for, where any job has one."""
 
     record: JobRecord
     ran_s: float
     cost_s: float
     speed: SpeedModel
     below: float = math.inf
+    share: JobShare | None = None
 
     @property
     def size(self) -> int:
@@ -55,16 +60,30 @@ class Candidate:
         assert self.record.spec.elastic is not None
         return self.record.spec.elastic.allowed
 
+    @property
+    def least(self) -> int:
+        """It shrinks no further for others."""
+        return self.sizes[0] if self.share is None else max(self.sizes[0], min(self.share.least, self.size))
+
+    @property
+    def claimed(self) -> list[int]:
+        """The sizes to which it may grow for its deadline, rising."""
+        most = self.sizes[-1] if self.share is None else self.share.size
+        return [size for size in self.sizes if self.size < size <= most]
+
     def pays(self, size: int) -> bool:
         """Whether going to a larger size saves clearly more time than it takes."""
         now, then, left = self.speed.rate(self.size), self.speed.rate(size), left_of(self.record)
         runs_s = self.ran_s if left is None or not self.speed.known else left / now
         return then > now and runs_s * (1 - now / then) >= WORTH * self.cost_s
 
+    def smaller(self) -> list[int]:
+        """The sizes to which it may shrink for others, rising."""
+        return [size for size in self.sizes if self.least <= size < self.size]
+
     def larger(self) -> list[int]:
         """The sizes to which it may grow, rising."""
-        above = [size for size in self.sizes if size >= self.size]
-        return [size for size in useful(above, self.speed) if self.size < size < self.below]
+        return [size for size in useful([self.size, *self.claimed], self.speed) if self.size < size < self.below]
 
     def gain(self, larger: int, size: int | None = None) -> float:
         """What it gains by going to a size, from ``size`` or its present one."""
@@ -77,8 +96,8 @@ class Candidate:
 
     def next_loss(self) -> float:
         """What it loses for each worker by the next smaller size; infinite if there is none."""
-        at = bisect_right(self.sizes, self.size) - 2
-        return -self.gain(self.sizes[at]) / (self.size - self.sizes[at]) if at >= 0 else math.inf
+        smaller = self.smaller()
+        return -self.gain(smaller[-1]) / (self.size - smaller[-1]) if smaller else math.inf
 
 
 @dataclass(frozen=True)
@@ -96,6 +115,11 @@ def useful(sizes: Iterable[int], speed: SpeedModel) -> list[int]:
         if not kept or speed.rate(size) >= speed.rate(kept[-1]) * (size / kept[-1]) ** USEFUL:
             kept.append(size)
     return kept
+
+def usual_cost_s(records: Iterable[JobRecord]) -> float:
+    """What a resize takes of a job for which that was not measured: the median of those for which it was."""
+    measured = [record.resize_s for record in records if record.resize_s is not None]
+    return median(measured) if measured else COST_S
 
 
 def resizable(record: JobRecord) -> bool:
@@ -178,17 +202,16 @@ class Sizing:
         urgent ones that with most workers to spare, by as few as it takes. None shrinks for a less urgent job."""
         if self.calls(waiting, offer.cluster).plan is not None:
             return None
-        spare = [each for each in candidates if each.size > each.sizes[0] and each.record.priority <= record.priority]
-        for each in sorted(spare, key=lambda each: (each.record.priority, each.sizes[0] - each.size, each.record.id)):
+        spare = [each for each in candidates if each.size > each.least and each.record.priority <= record.priority]
+        for each in sorted(spare, key=lambda each: (each.record.priority, each.least - each.size, each.record.id)):
             left = offer.without(each.record.id)
-            smallest = self.place(at_size(each.record, each.sizes[0]), left)
+            smallest = self.place(at_size(each.record, each.least), left)
             beside = None if smallest is None else left.less({each.record.id: smallest.cells})
             plan = None if beside is None else self.calls(waiting, beside.cluster).plan
             if beside is None or plan is None:
                 continue
             taken = decision_of(record, waiting, plan, beside, self.calls)
-            smaller = [size for size in each.sizes if size < each.size]
-            found = self.largest(each.record, smaller, left.less({waiting.name: taken.cells}))
+            found = self.largest(each.record, each.smaller(), left.less({waiting.name: taken.cells}))
             if found is not None:
                 return found
         return None
@@ -241,10 +264,10 @@ class Sizing:
 
 def _balanced(taker: Candidate, giver: Candidate) -> tuple[int, int] | None:
     """The sizes of both once the giver has given what the taker clearly gains more by; None if that is nothing."""
-    best, have, keep = None, taker.size, giver.size
+    best, have, keep, smaller = None, taker.size, giver.size, giver.smaller()
     for more in taker.larger():
-        at = bisect_right(giver.sizes, giver.size - (more - taker.size)) - 1
-        if at < 0 or taker.gain(more, have) < CLEARLY * -giver.gain(giver.sizes[at], keep):
+        at = bisect_right(smaller, giver.size - (more - taker.size)) - 1
+        if at < 0 or taker.gain(more, have) < CLEARLY * -giver.gain(smaller[at], keep):
             break
-        best = have, keep = more, giver.sizes[at]
+        best = have, keep = more, smaller[at]
     return best

@@ -16,6 +16,8 @@ from ces_common.messages.events import (
     EVENTS,
     AllocationChanged,
     CloudEvent,
+    DeadlineJudged,
+    DeadlineTold,
     JobChanged,
     JobWaiting,
     LinkChanged,
@@ -58,6 +60,17 @@ JSON = st.recursive(
 )
 SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
     JobChanged: [{"job": "j", "name": "n", "attempt": 1, "state": "queued"}],
+    DeadlineJudged: [{"job": "j", "attempt": 1, "version": 2, "kept": True, "end_at": NOW}],
+    DeadlineTold: [
+        {
+            "job": "j",
+            "name": "n",
+            "deadline_at": NOW,
+            "kept": False,
+            "end_at": NOW,
+            "refusal": {"code": "deadline", "text": "t"},
+        }
+    ],
     JobWaiting: [{"job": "j", "name": "n", "reason": {"code": "c", "text": "t", "needed": 1.5, "forever": True}}],
     AllocationChanged: [
         {"allocation": "a", "job": "j", "task": "t", "node": "n", "incarnation": 2, "state": "failed", "exit_code": 3}

@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from malleable_jobs import job, jobs, running
 
-from ces_core.malleable.admission import admit, minimum_shares
+from ces_core.malleable.admission import admit, earliest_end_s, minimum_shares
 from ces_core.malleable.model import MalleableJob
 
 SLOT = 10.0
@@ -55,3 +55,25 @@ def test_more_is_never_booked_than_there_is(found: list[MalleableJob]) -> None:
     assert max(shares.free.free) <= 8
     assert shares.free.free[-1] == 8
     assert {name for name, plan in shares.plans.items() if not plan.on_time} == set(shares.late)
+
+
+def test_what_others_have_for_a_time_is_not_given_out() -> None:
+    """Of four GPUs three are another's for 40 s."""
+    shares = minimum_shares([running(job("a", 120.0, 60.0))], 0.0, 4, SLOT, booked=[(0.0, 40.0, 3)])
+    assert shares.plans["a"].steps == ((0.0, 1), (40.0, 4))
+    assert shares.late == []
+
+
+def test_who_stays_has_its_smallest_size_until_it_is_done() -> None:
+    """The other would need all four GPUs: it gets three, and is late."""
+    stays = running(job("stays", 100.0, 500.0), 1)
+    stays.stays = True
+    shares = minimum_shares([stays, running(job("urgent", 160.0, 40.0, {1: 1.0, 3: 3.0, 4: 4.0}))], 0.0, 4, SLOT)
+    assert shares.plans["stays"].steps == ((0.0, 1),)
+    assert shares.plans["urgent"].size == 3
+    assert shares.late == ["urgent"]
+
+
+def test_the_earliest_end_is_on_what_the_admitted_leave() -> None:
+    shares = minimum_shares([running(job("a", 80.0, 40.0, {2: 2.0}))], 0.0, 4, SLOT)
+    assert earliest_end_s(job("new", 160.0, 10.0), shares, 0.0, SLOT) == 60.0

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ces_client.audit.deadlines import Deadlines
 from ces_client.audit.findings import Finding
 from ces_client.audit.former_words import in_present_words
 from ces_client.audit.inventory import NOTHING, Amounts, Inventory, JobRequest
@@ -27,6 +28,7 @@ class Books:
         self._inventory = inventory
         self._usage = Usage(inventory)
         self._reservations = Reservations()
+        self.deadlines = Deadlines()
         self.findings: list[Finding] = []
         self.jobs: dict[str, Job] = {}
         self.before: set[str] = set()
@@ -65,6 +67,8 @@ class Books:
         self._ids.add(event["id"])
         self.first, self.last = self.first or event, event
         self.count += 1
+        for text in self.deadlines.read(aggregate, kind, data, self._time):
+            self._find("deadline", text)
         match aggregate, kind:
             case "plan", "committed":
                 self._plan(data)
@@ -74,7 +78,7 @@ class Books:
                 self._resize(data)
             case "resize", "ended":
                 self._resize_ended(data)
-            case "job", _:
+            case "job", _ if kind != "deadline":
                 self._job(kind, data)
             case "allocation", _:
                 self._allocation(kind, data)

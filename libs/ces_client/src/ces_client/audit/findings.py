@@ -11,6 +11,7 @@ KINDS = {
     "twice": "a task ran in two places at once",
     "overbooked": "more of a node, link or medium was held than plans may reserve",
     "held": "something was not released",
+    "deadline": "a job that was refused for its deadline had a plan",
     "reservation": "a job started later than its reservation said",
 }
 

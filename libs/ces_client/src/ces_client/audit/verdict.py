@@ -16,8 +16,9 @@ from ces_client.audit.usage import Peak
 @dataclass(frozen=True)
 class Verdict:
     """``first`` and ``last``: numbers of the events read; ``since`` and ``until``: their times. ``jobs``: state ->
-    number of jobs at the end. ``held``: number of allocations that hold capacity at the end. ``peaks``: the highest
-    use of each kind. ``unjudged``: what could not be checked, and why.
+    number of jobs at the end. ``deadlines_kept`` and ``deadlines_missed``: jobs that succeeded in time, and later.
+    ``held``: number of allocations that hold capacity at the end. ``peaks``: the highest use of each kind.
+    ``unjudged``: what could not be checked, and why.
     """
 
     events: int
@@ -28,6 +29,8 @@ class Verdict:
     jobs: Mapping[str, int]
     plans: int
     revisions: int
+    deadlines_kept: int
+    deadlines_missed: int
     held: int
     peaks: tuple[Peak, ...]
     findings: tuple[Finding, ...]
@@ -57,6 +60,8 @@ def verdict_of(books: Books, inventory: Inventory) -> Verdict:
         jobs=dict(Counter(str(job.state) for job in books.jobs.values())),
         plans=len(books.plans),
         revisions=books.revisions,
+        deadlines_kept=books.deadlines.kept,
+        deadlines_missed=books.deadlines.missed,
         held=sum(1 for _ in books.live()),
         peaks=tuple(books.peaks.values()),
         findings=tuple(books.findings),

@@ -25,6 +25,8 @@ def verdict_view(verdict: Verdict) -> RenderableType:
         ("plans", f"{verdict.plans}, revised {verdict.revisions} times"),
         ("held at the end", f"{verdict.held} allocations"),
     ]
+    if verdict.deadlines_kept or verdict.deadlines_missed:
+        facts.append(("deadlines", f"{verdict.deadlines_kept} kept, {verdict.deadlines_missed} missed"))
     facts += [("not judged", what) for what in verdict.unjudged]
     parts: list[RenderableType] = [fact_list(facts), Text()]
     if verdict.peaks:

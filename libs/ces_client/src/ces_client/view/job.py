@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ces_client.view.confinement import confined_tasks
+from ces_client.view.deadline import deadline_text, policy_text
 from ces_client.view.formats import DASH, number, signal_name, since, span, state_text
 from ces_client.view.plan import flow_table, unenforced_note
 from ces_client.view.queue_status import reason_text, score_text, waiting_text
@@ -196,6 +197,8 @@ def job_facts(view: JobView, now: datetime) -> RenderableType:
     if view.elastic is not None:
         facts.append(("size", f"{view.size} {view.elastic.group}, of {_sizes(view.elastic)}"))
         facts += speed_facts(view, view.elastic.speed)
+    if view.deadline_at is not None:
+        facts.append(("deadline", f"{deadline_text(view, now)} ({policy_text(view)})"))
     if view.expected_s is not None:
         facts.append(("says it runs", span(view.expected_s)))
     if view.queue_status is not None:

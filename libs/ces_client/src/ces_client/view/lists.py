@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ces_client.view.confinement import confinement_text
-from ces_client.view.formats import DASH, cpu_share, memory_share, rate, since, state_text
+from ces_client.view.deadline import deadline_text
+from ces_client.view.formats import DASH, cpu_share, memory_share, moment, rate, since, state_text
 from ces_client.view.queue_status import dominant_part, job_names, reason_text, start_text
 from ces_client.view.tables import fact_list, plain_table
 from ces_common.messages.api import JobSummary, LinkProbeView, LinkView, NodeView, QueueEntry
@@ -20,15 +21,18 @@ from ces_common.states import JobState
 
 
 def job_table(jobs: Sequence[JobSummary], now: datetime) -> Table:
-    columns = ("NAME", "ID", "STATE", "PRIO", "TASKS", "AGE", "NODES")
-    table = plain_table(*columns, right=("PRIO", "TASKS", "AGE"), optional=("PRIO", "TASKS", "AGE", "NODES"))
+    """With a column of deadlines where any job has one."""
+    due = ("DEADLINE",) if any(job.deadline_at is not None for job in jobs) else ()
+    columns = ("NAME", "ID", "STATE", "PRIO", "TASKS", "AGE", *due, "NODES")
+    table = plain_table(*columns, right=("PRIO", "TASKS", "AGE"), optional=("PRIO", "TASKS", "AGE", *due, "NODES"))
     for job in jobs:
         state = state_text(job.state)
         if job.restarts:
             state.append(f" ({job.restarts} restart{'s' if job.restarts > 1 else ''})", style="yellow")
         nodes = ", ".join(job.nodes) if job.nodes else (job.reason or DASH)
         age = since(job.submitted_at, now)
-        table.add_row(job.name, job.id, state, str(job.priority), str(job.tasks), age, Text(nodes))
+        deadline = [deadline_text(job, now)] if due else []
+        table.add_row(job.name, job.id, state, str(job.priority), str(job.tasks), age, *deadline, Text(nodes))
     return table
 
 
@@ -104,8 +108,9 @@ def _capacity(link: LinkView) -> str:
 
 
 def queue_table(entries: Sequence[QueueEntry], now: datetime) -> Table:
-    """HELD BY: running jobs that have what a waiting one needs."""
-    columns = ("#", "JOB", "TENANT", "PRIO", "WAITS", "SCORE", "WHY", "START", "HELD BY")
+    """HELD BY: running jobs that have what a waiting one needs. With a column of deadlines where any job has one."""
+    due = ("DEADLINE",) if any(entry.deadline_at is not None for entry in entries) else ()
+    columns = ("#", "JOB", "TENANT", "PRIO", "WAITS", "SCORE", "WHY", "START", *due, "HELD BY")
     optional = ("TENANT", "SCORE", "PRIO", "HELD BY", "WAITS")
     table = plain_table(*columns, right=("#", "PRIO", "WAITS", "SCORE"), wrapped=("WHY", "HELD BY"), optional=optional)
     for entry in entries:
@@ -120,6 +125,7 @@ def queue_table(entries: Sequence[QueueEntry], now: datetime) -> Table:
             _score(queue_status),
             _why(entry),
             start_text(queue_status, now),
+            *([DASH if entry.deadline_at is None else moment(entry.deadline_at, now)] if due else []),
             holders,
         )
     return table

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
+from ces_client.view.deadline import end_text
 from ces_client.view.formats import DASH, number, path_text, rate, rate_range
 from ces_client.view.queue_status import forecast_text, reason_text, reservable_share
 from ces_client.view.tables import plain_table
@@ -87,6 +88,8 @@ def plan_answer(job: JobFile, answer: PlanForecast, now: datetime) -> Renderable
         forecast = forecast_text(answer, now)
         if forecast is not None:
             parts.append(forecast)
+        if (ends := end_text(answer, now)) is not None:
+            parts.append(Text(ends))
         if answer.refused:
             parts += [Text(), _refused_table(answer.refused)]
         return Group(*parts, Text(), foot)
@@ -104,9 +107,11 @@ def plan_answer(job: JobFile, answer: PlanForecast, now: datetime) -> Renderable
     head = Text.from_markup(
         f"[bold green]{escape(job.name)} has a place{escape(start)}[/]  {metrics_text(answer.metrics, answer.bound)}"
     )
+    ends = end_text(answer, now)
+    by: list[RenderableType] = [] if ends is None else [Text(ends)]
     elsewhere: list[RenderableType] = [Text(), _refused_table(answer.refused)] if answer.refused else []
     policy: list[RenderableType] = [Text(), *_by_policy(answer.policy, answer.assignments)] if answer.policy else []
-    return Group(head, Text(), flow_table(nodes, flows, measured=False), *policy, *elsewhere, Text(), foot)
+    return Group(head, *by, Text(), flow_table(nodes, flows, measured=False), *policy, *elsewhere, Text(), foot)
 
 
 def _by_policy(policy: PolicyAdvice, assignments: dict[str, str]) -> list[RenderableType]:

@@ -145,7 +145,8 @@ class JobRow(Base):
     job needs at another size, until nothing of the present attempt is left. ``resizing_at``: when it last left its
     size; ``resize_s``: seconds until it ran at another one, the last time. ``checkpoint_node``: where the first
     task of a malleable job was last, or is to be; ``checkpoints``: where else some lie; ``speeds``: how far and how
-    fast it was."""
+    fast it was. ``deadline_at``: by when it is to have ended; ``admitted_at``: when that was promised;
+    ``expected_end_at``: when it will have, as a scheduler said last; ``miss_told``: that it will be late."""
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -190,6 +191,10 @@ class JobRow(Base):
         Json(JobCheckpoints), default=JobCheckpoints, server_default="{}"
     )
     speeds: Mapped[JobSpeeds | None] = mapped_column(Json(JobSpeeds), deferred=True, deferred_group=EXPANDED)
+    deadline_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    admitted_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    expected_end_at: Mapped[datetime | None] = mapped_column(UtcTime)
+    miss_told: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
     idempotency_key: Mapped[str | None] = mapped_column(String(255), unique=True)
     body_hash: Mapped[str] = mapped_column(String(64))
     version: Mapped[int] = mapped_column(BigInteger, index=True)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import Field
 
+from ces_common.deadline import JobDeadline
 from ces_common.elastic import Elastic
 from ces_common.fields import MAX_LABELS, Document, NodeName
 from ces_common.jobfile import DEFAULT_TENANT, FlowMode
@@ -78,7 +79,8 @@ class FlowView(Message):
 
 class JobSummary(Message):
     """``expected_s``: for how long the job says it runs, in seconds. ``size``: of a malleable job, the replicas of its
-    elastic group now."""
+    elastic group now. ``deadline_at``: by when it is to have ended; ``expected_end_at``: when it will have, as far as
+    the scheduler knows, or, of a job that was refused, would have at the earliest."""
 
     id: str
     name: str
@@ -86,6 +88,8 @@ class JobSummary(Message):
     priority: int
     tenant: str = DEFAULT_TENANT
     expected_s: float | None = None
+    deadline_at: datetime | None = None
+    expected_end_at: datetime | None = None
     size: int | None = None
     tasks: int
     attempt: int
@@ -107,6 +111,7 @@ class JobView(JobSummary):
     queue_status: QueueStatusView | None = None
     disconnect: str = "stop"  # left out by none but a manager that knows nothing else
     preemption: str = "stop"
+    deadline: JobDeadline | None = None
     elastic: Elastic | None = None
     speeds: JobSpeeds | None = None
     predicted: dict[int, float] = {}
@@ -267,6 +272,7 @@ class QueueEntry(Message):
     tenant: str = DEFAULT_TENANT
     priority: int
     submitted_at: datetime
+    deadline_at: datetime | None = None
     reason: Reason | None = None
     queue_status: QueueStatusView | None = None
 

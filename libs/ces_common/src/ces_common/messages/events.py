@@ -105,6 +105,29 @@ class PlanRefused(Message):
     queue_status: QueueStatus | None = None
 
 
+class DeadlineJudged(Message):
+    """What a scheduler expects of a job's deadline. ``end_at``: when the job will have ended, at the earliest where
+    that is too late; None where nobody knows. ``refusal``: why a job that must end in time is not admitted."""
+
+    job: str
+    attempt: Small
+    version: Count
+    kept: bool
+    end_at: datetime | None = None
+    refusal: Reason | None = None
+
+
+class DeadlineTold(Message):
+    """What becomes of a job's deadline: when that is first known, and once more if an admitted one will be missed."""
+
+    job: str
+    name: str
+    deadline_at: datetime
+    kept: bool
+    end_at: datetime | None = None
+    refusal: Reason | None = None
+
+
 class JobChanged(Message):
     job: str
     name: str
@@ -188,6 +211,8 @@ class TopologyChanged(Message):
 EVENTS: dict[tuple[str, str], type[Message]] = {
     **{("job", state.value): JobChanged for state in JobState},
     ("job", "waiting"): JobWaiting,
+    ("job", "deadline"): DeadlineTold,
+    ("deadline", "judged"): DeadlineJudged,
     **{("allocation", state.value): AllocationChanged for state in AllocationState},
     ("plan", "proposed"): PlanProposed,
     ("plan", "refused"): PlanRefused,

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field
 
+from ces_common.deadline import JobDeadline
 from ces_common.disconnect import STOP, Disconnect
 from ces_common.jobfile import DEFAULT_TENANT, Flow, JobFile, Preemption, Restart, Task
 from ces_common.messages.base import Message
@@ -149,13 +150,18 @@ class JobRecord(Message):
     elastic group now, and its file, from which its tasks and flows at every size follow; ``since`` when it is in its
     state, and ``resize_s``, the seconds from running to running that its last resize took. ``resizing``: until nothing
     of the former size is left. ``checkpoint_node``: where its first task writes checkpoints, or last did;
-    ``checkpoints``: where else some lie. ``speeds``: what was measured of it, at most half a minute behind."""
+    ``checkpoints``: where else some lie. ``speeds``: what was measured of it, at most half a minute behind.
+    ``deadline``: as its file gives it, ``deadline_at`` the time that follows; ``admitted``: a scheduler has promised to
+    keep it."""
 
     id: str
     name: str
     priority: Small
     tenant: str = DEFAULT_TENANT
     expected_s: Number | None = None
+    deadline: JobDeadline | None = None
+    deadline_at: datetime | None = None
+    admitted: bool = False
     preemption: Preemption = "stop"
     state: JobState
     attempt: Small = 1  # counts plans: a rescheduled job gets a new one

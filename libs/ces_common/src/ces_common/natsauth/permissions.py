@@ -140,6 +140,7 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
             subjects.events("revision", "proposed"),
             subjects.events("preemption", "proposed"),
             subjects.events("resize", "proposed"),
+            subjects.events("deadline", "judged"),
         ),
     ),
     "compute-ctl": _controller("compute-ctl", "compute", publish=(), subscribe=(_APPLIED,)),

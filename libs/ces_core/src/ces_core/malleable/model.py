@@ -109,7 +109,8 @@ class MalleableJob:
 class Running:
     """A job that has arrived and is not done: ``left`` iterations, ``size`` GPUs now (0: waiting), ``ran_s`` seconds at
     any size and ``attained`` GPU-seconds so far. ``server``: the edge server that it runs on, -1 for none. ``promise``:
-    what it was last told to have, as (begin, end, size) in seconds."""
+    what it was last told to have, as (begin, end, size) in seconds. ``stays``: it runs and is stopped for nobody, so it
+    has its smallest size at least until it is done."""
 
     job: MalleableJob
     left: float
@@ -118,6 +119,7 @@ class Running:
     attained: float = 0.0
     server: int = -1
     promise: Pieces = ()
+    stays: bool = False
 
     @property
     def name(self) -> str:

@@ -64,18 +64,23 @@ def plan(
     free: FreeSteps,
     slot_s: float,
     first: int = 0,
+    stays: bool = False,
 ) -> Plan:
     """The cheapest plan that meets the deadline with what is free, by the first size that suffices: from the period in
     which that size must begin, and the size below it before. Where none suffices: the most possible, which ends late.
 
     ``left``: iterations. ``free`` begins now, and everything is free in the end. ``first``: a size that it has now in
-    any case, until what is free changes or the deadline; the minimum share follows.
+    any case, until what is free changes or the deadline; the minimum share follows. ``stays``: it has its smallest size
+    at least, which must be free for as long as the job takes with it.
     """
-    return _Planner(left, profile, deadline_s, free, slot_s).plan(first)
+    return _Planner(left, profile, deadline_s, free, slot_s, stays).plan(first)
 
 
 class _Planner:
-    def __init__(self, left: float, profile: SpeedProfile, deadline_s: float, free: FreeSteps, slot_s: float) -> None:
+    def __init__(
+        self, left: float, profile: SpeedProfile, deadline_s: float, free: FreeSteps, slot_s: float, stays: bool
+    ) -> None:
+        self.least = profile.sizes[0] if stays else 0
         self.left, self.profile, self.deadline_s, self.slot_s = left, profile, deadline_s, slot_s
         self.now_s = free.times[0]
         self.due_s = slot_end(self.now_s, deadline_s, slot_s)
@@ -97,7 +102,7 @@ class _Planner:
                 return self._ended(done, self.now_s)
             begin = 1
         if begin < self.due:
-            for size, below in zip(self.profile.sizes, (0, *self.profile.sizes), strict=False):
+            for size, below in zip(self.profile.sizes, (self.least, *self.profile.sizes), strict=False):
                 if size > self.periods.free[-1]:
                     break
                 start = self._start(size, begin)

@@ -74,5 +74,5 @@ def offer(each: Running, shares: Shares, slot_s: float, keep: bool) -> Plan | No
         return None
     free = shares.free.copy()
     free.book(old.given_back())
-    new = plan(each.left, each.profile, each.job.deadline_s, free, slot_s, first=size)
+    new = plan(each.left, each.profile, each.job.deadline_s, free, slot_s, size, each.stays)
     return None if keep and old.on_time and not new.on_time else new

@@ -28,7 +28,7 @@ from ces_manager.api.streams import event_stream, last_event_id
 from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Invalid
 from ces_manager.jobs import commands, job_views, submission
-from ces_manager.jobs.admission import check_inputs, check_room, check_secrets, check_tenant
+from ces_manager.jobs.admission import check_inputs, check_room, check_secrets, check_tenant, due_at
 from ces_manager.jobs.speed_forecast import predicted_speeds
 from ces_manager.jobs.transitions import check_visible
 from ces_manager.network import flow_rates
@@ -192,6 +192,7 @@ async def dry_run(request: Request, job: JobFile) -> PlanForecast:
         check_room(tx, context.queue, job)
         check_inputs(tx, job)
         check_secrets(tx, job)
+        due_at(context.database.clock.now(), job)
 
     await context.database.read(admissible)
     raw = await context.bus.request(

@@ -3,6 +3,8 @@ and the secrets that it names are stored."""
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from sqlalchemy import func, select
 
 from ces_common.db.tables import JobRow, NodeRow, SecretRow
@@ -31,6 +33,16 @@ def check_room(tx: ReadTx, queue: QueueFile, job: JobFile) -> None:
     waiting = select(JobRow.id).where(JobRow.state.in_(JOB_WAITS), JobRow.tenant == job.tenant).limit(most)
     if tx.session.scalar(select(func.count()).select_from(waiting.subquery())) == most:
         raise Overloaded(f"{most} jobs of tenant {job.tenant} wait, which is all that may: cancel some, or try later")
+
+
+def due_at(now: datetime, job: JobFile) -> datetime | None:
+    """The deadline of a job that is submitted now. Raises Invalid."""
+    if job.deadline is None:
+        return None
+    try:
+        return job.deadline.due_at(now)
+    except ValueError as error:
+        raise Invalid("deadline.at", str(error)) from error
 
 
 def check_inputs(tx: ReadTx, job: JobFile) -> None:

@@ -26,6 +26,8 @@ def job_records(tx: ReadTx, rows: Sequence[JobRow]) -> list[JobRecord]:
                 **specs[row.id],
                 "id": row.id,
                 "expected_s": row.expected_s,
+                "deadline_at": row.deadline_at,
+                "admitted": row.admitted_at is not None,
                 "state": row.state,
                 "attempt": row.attempt,
                 "restarts": row.restarts,

@@ -14,7 +14,14 @@ from ces_common.db import UNAVAILABLE, WriteTx, cause_of
 from ces_common.fault_points import fault_point
 from ces_common.messages.checkpoints import CheckpointReport
 from ces_common.messages.confinement import ConfinementReport
-from ces_common.messages.events import MalformedEvent, NetworkPreparing, NetworkReady, PlanRefused, parse_event
+from ces_common.messages.events import (
+    DeadlineJudged,
+    MalformedEvent,
+    NetworkPreparing,
+    NetworkReady,
+    PlanRefused,
+    parse_event,
+)
 from ces_common.messages.plans import PlanProposed, PreemptionProposed, ResizeProposed, RevisionProposed
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.reports import MAX_HEARTBEAT, DataReport, LinkReport, Status
@@ -23,6 +30,7 @@ from ces_common.rates import SenderRate
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
 from ces_manager.jobs import checkpoints, network_readiness, worker_reports
+from ces_manager.jobs.deadline import note_judgement
 from ces_manager.jobs.submission import ANYBODY
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.answers import NO_DATABASE, answering
@@ -46,6 +54,7 @@ FACTS = {
         subjects.events("plan", "proposed"),
         subjects.events("preemption", "proposed"),
         subjects.events("resize", "proposed"),
+        subjects.events("deadline", "judged"),
     ],
     subjects.MANAGER_REFUSALS: [subjects.events("plan", "refused")],
     subjects.MANAGER_NETWORKS: [
@@ -166,6 +175,8 @@ class Messaging:
                 log.info("plan", job=data.job, plan=data.plan, outcome=reason or "committed")
             case PlanRefused():
                 note_refusal(tx, data)
+            case DeadlineJudged():
+                note_judgement(tx, data)
             case ResizeProposed():
                 reason = resize.commit_resize(tx, data)
                 log.info("resize", job=data.job, resize=data.resize, size=data.size, outcome=reason or "committed")

@@ -1,0 +1,160 @@
+"""Looks after jobs with deadlines: admits or refuses those that have come, and tells the manager when each will end.
+
+A job is refused only where it was found impossible for ``CONFIRM_S`` on end, from states read in between, with all
+nodes counted that are out of reach. Until it is admitted it waits outside the queue.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+import structlog
+from prometheus_client import Counter
+
+from ces_common.bus.port import Bus
+from ces_common.messages.events import DeadlineJudged, Reason, new_event
+from ces_common.messages.records import JobRecord
+from ces_core.queue.parameters import Parameters
+from ces_scheduler.deadline_shares import JobShare, Judgement, judge, must_be_admitted
+from ces_scheduler.offer import Offer
+from ces_scheduler.proposals import Clock
+from ces_scheduler.sizing import usual_cost_s
+
+log = structlog.get_logger()
+CONFIRM_S: Final = 10.0
+LOOK_S: Final = 10.0
+"""Jobs make progress, and time passes, though nothing happens."""
+MOVED_S, MOVED = 60.0, 0.1
+"""A change of the expected end by no more than this, or this share of the time until then, is not told."""
+REFUSED = Counter("ces_deadlines_refused_total", "Jobs refused because they cannot end in time")
+CODE = "deadline"
+
+
+@dataclass(frozen=True)
+class _Told:
+    attempt: int
+    kept: bool
+    end_at: datetime | None
+    at: datetime
+
+
+class Deadlines:
+    """``now``: the time of day."""
+
+    def __init__(self, bus: Bus, source: str, clock: Clock, now: Callable[[], datetime]) -> None:
+        self._bus, self._source, self._clock, self._now = bus, source, clock, now
+        self.judgement = Judgement()
+        self._promised: set[str] = set()  # admitted, which the state may not say yet
+        self._doubted: dict[str, float] = {}  # since when a job is found to be impossible
+        self._gone: set[str] = set()  # refused, until they have left the queue
+        self._told: dict[str, _Told] = {}
+        self._looked: tuple[Offer, list[tuple[str, int]]] | None = None
+        self._due = -math.inf
+
+    @property
+    def held_back(self) -> frozenset[str]:
+        """Waiting jobs that are not admitted, as of the last look."""
+        return frozenset(self._doubted) | frozenset(self._gone)
+
+    async def look(self, offer: Offer, waiting: Mapping[str, JobRecord], parameters: Parameters, version: int) -> float:
+        """Judge anew where that may bring anything new; returns after how many seconds to look again unasked. Raises
+        BusError."""
+        now = self._clock()
+        asked = [
+            record for record in waiting.values() if record.deadline_at is not None and record.id not in self._gone
+        ]
+        seen = [(record.id, record.version) for record in asked]
+        if self._looked is not None and self._looked[0] is offer and self._looked[1] == seen and now < self._due:
+            return self._due - now
+        self._forget(offer, waiting)
+        at = self._now()
+        cost_s, promised = usual_cost_s(offer.records.values()), frozenset(self._promised)
+        question = (offer, asked, at.timestamp(), cost_s, parameters, promised)
+        self.judgement = found = await asyncio.to_thread(judge, *question)
+        self._doubted = {name: self._doubted.get(name, now) for name in found.refused}
+        records = {record.id: record for record in (*offer.records.values(), *asked)}
+        await self._refuse(records, found, now, version)
+        for name, share in found.shares.items():
+            if records[name].deadline_at is not None:
+                await self._tell(records[name], share, at, version)
+        confirmed = [since + CONFIRM_S - now for since in self._doubted.values()]
+        rest_s = LOOK_S if found.shares or found.refused else math.inf
+        self._looked = (offer, seen)
+        self._due = now + max(min([rest_s, found.until_s - at.timestamp(), *confirmed]), 1.0)
+        return self._due - now
+
+    def reasons(self) -> Iterable[tuple[str, Reason]]:
+        """Why the jobs that are held back wait."""
+        for name in self._doubted:
+            yield name, refusal(self.judgement.refused[name], name in self.judgement.doubtful)
+
+    def _forget(self, offer: Offer, waiting: Mapping[str, JobRecord]) -> None:
+        self._promised = {name for name in self._promised if name in waiting and must_be_admitted(waiting[name])}
+        self._gone &= waiting.keys()
+        self._told = {name: told for name, told in self._told.items() if name in waiting or name in offer.records}
+
+    async def _refuse(self, records: Mapping[str, JobRecord], found: Judgement, now: float, version: int) -> None:
+        for name, end_s in found.refused.items():
+            if name in found.doubtful or now - self._doubted[name] < CONFIRM_S:
+                continue
+            reason = refusal(end_s)
+            await self._publish(records[name], False, time_of(end_s), version, reason)
+            del self._doubted[name]
+            self._gone.add(name)
+            REFUSED.inc()
+            log.info("a job cannot end in time", job=name, reason=reason.text)
+
+    async def _tell(self, record: JobRecord, share: JobShare, at: datetime, version: int) -> None:
+        told = _Told(record.attempt, share.kept, time_of(share.end_s), at)
+        arrives = must_be_admitted(record) and record.id not in self._promised
+        if not arrives and not _is_news(told, self._told.get(record.id)):
+            return
+        await self._publish(record, share.kept, told.end_at, version)
+        self._told[record.id] = told
+        if arrives:
+            self._promised.add(record.id)
+
+    async def _publish(
+        self, record: JobRecord, kept: bool, end_at: datetime | None, version: int, reason: Reason | None = None
+    ) -> None:
+        judged = DeadlineJudged(
+            job=record.id, attempt=record.attempt, version=version, kept=kept, end_at=end_at, refusal=reason
+        )
+        event = new_event(self._source, "deadline", "judged", record.id, judged, datetime.now(UTC))
+        await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+
+
+def refusal(end_s: float, doubtful: bool = False) -> Reason:
+    """Why a job is not admitted. ``end_s``: its earliest end; ``doubtful``: it could be in time with nodes that are out
+    of reach."""
+    earliest = time_of(end_s)
+    text = "it cannot end in time beside the jobs that are admitted: "
+    if earliest is None:
+        text += "no end can be named, since there is no room for it until jobs end that do not say when"
+    else:
+        text += f"its earliest end is {earliest.strftime('%Y-%m-%dT%H:%M:%SZ')}"
+    if doubtful:
+        text += ", unless nodes come back that are out of reach"
+    return Reason(code=CODE, text=text)
+
+
+def time_of(end_s: float) -> datetime | None:
+    """None for what no calendar has."""
+    try:
+        return datetime.fromtimestamp(math.ceil(end_s), UTC)
+    except (OverflowError, ValueError):
+        return None
+
+
+def _is_news(now: _Told, last: _Told | None) -> bool:
+    if last is None or (now.attempt, now.kept) != (last.attempt, last.kept):
+        return True
+    if now.end_at is None or last.end_at is None:
+        return now.end_at != last.end_at
+    moved = abs((now.end_at - last.end_at).total_seconds())
+    return moved > max(MOVED_S, MOVED * (last.end_at - last.at).total_seconds())

@@ -1,0 +1,176 @@
+"""Deadlines in the scheduler's step: who is admitted, who is refused, who grows and who shrinks for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from bus_manager import FakeManager
+from malleable_records import LINKS, NAMES, malleable, places, rigid
+from memory_bus import MemoryBus
+from scheduler_steps import Clock, ask, scheduler_on, step
+
+from ces_common.messages.events import DeadlineJudged
+from ces_common.messages.plans import ResizeProposed
+from ces_common.messages.records import JobRecord
+from ces_scheduler.deadlines import CONFIRM_S
+from ces_scheduler.service import Scheduler
+
+
+@pytest.fixture
+async def asked(compiled: None, bus: MemoryBus, clock: Clock) -> AsyncIterator[Scheduler]:
+    scheduler = scheduler_on(bus, clock)
+    yield scheduler
+    await scheduler.reader.close()
+
+
+async def look(manager: FakeManager, scheduler: Scheduler, *jobs: JobRecord) -> None:
+    """A step in which these jobs are new."""
+    manager.change(nodes=places(), links=LINKS, jobs=list(jobs))
+    await step(scheduler, manager)
+
+
+def resizes(manager: FakeManager) -> list[tuple[str, int]]:
+    found: list[ResizeProposed] = manager.told("resize.proposed")
+    return [(each.job, each.size) for each in found]
+
+
+def judgements(manager: FakeManager) -> list[DeadlineJudged]:
+    return manager.told("deadline.judged")
+
+
+async def test_a_job_at_stake_grows_at_once_and_as_far_as_it_may(manager: FakeManager, asked: Scheduler) -> None:
+    """Though it has just begun, and would not save twice what a resize takes."""
+    await look(manager, asked, malleable("m", ["a"], ran_s=5.0, work=600.0, due_s=300.0))
+    assert resizes(manager) == [("m", 8)]
+
+
+async def test_one_without_a_deadline_shrinks_by_as_little_as_it_takes(manager: FakeManager, asked: Scheduler) -> None:
+    other = malleable("other", [*NAMES, *NAMES[:3]], ran_s=5.0)
+    await look(manager, asked, malleable("m", ["d"], ran_s=5.0, work=600.0, due_s=230.0), other)
+    assert resizes(manager) == [("other", 5)], "three of eight, with 30 s in hand"
+
+
+async def test_one_with_a_later_deadline_gives_no_more_than_it_can_spare(
+    manager: FakeManager, asked: Scheduler
+) -> None:
+    later = malleable("later", [*NAMES, *NAMES[:3]], ran_s=5.0, work=4000.0, due_s=1030.0)
+    await look(manager, asked, malleable("m", ["d"], ran_s=5.0, work=600.0, due_s=180.0), later)
+    assert resizes(manager) == [("later", 4)]
+    assert all(each.kept for each in judgements(manager))
+
+
+async def test_no_more_urgent_job_shrinks(manager: FakeManager, asked: Scheduler) -> None:
+    urgent = malleable("urgent", [*NAMES, *NAMES[:3]], priority=80)
+    await look(manager, asked, malleable("m", ["d"], work=600.0, due_s=230.0), urgent)
+    assert resizes(manager) == []
+    (judged,) = judgements(manager)
+    assert not judged.kept
+
+
+async def test_where_two_must_give_they_do_so_one_after_the_other(manager: FakeManager, asked: Scheduler) -> None:
+    one, two = malleable("one", [*NAMES[:3]], ran_s=5.0), malleable("two", ["a", "b", "c", "d"], ran_s=5.0)
+    await look(manager, asked, malleable("m", ["d"], ran_s=5.0, work=1000.0, due_s=230.0), one, two)
+    ((job, size),) = resizes(manager)
+    assert (job, size) == ("two", 1)
+
+
+async def test_what_a_job_is_owed_is_given_to_nobody_else(manager: FakeManager, asked: Scheduler, clock: Clock) -> None:
+    at_stake = malleable("m", ["d"], ran_s=5.0, work=600.0, due_s=240.0)
+    await look(manager, asked, at_stake, malleable("other", [*NAMES, *NAMES[:3]], ran_s=5.0))
+    clock.now += 6  # the first proposal was answered by what has become of it
+    await look(manager, asked, malleable("other", [*NAMES, "a"], ran_s=5.0), rigid("r", 1))
+    assert manager.told("plan.proposed") == []
+    assert resizes(manager)[1:] == [("m", 3)]
+
+
+async def test_surplus_goes_no_further_than_the_policy_says(manager: FakeManager, asked: Scheduler) -> None:
+    """Beside one that needs three of the eight workers, a job that says how much it has to do gets five."""
+    await look(
+        manager,
+        asked,
+        malleable("m", ["a", "b", "c"], ran_s=5.0, work=600.0, due_s=231.0, hint={1: 1.0, 2: 2.0, 3: 3.0, 4: 3.0}),
+        malleable("other", ["d"], work=40_000.0),
+    )
+    assert resizes(manager) == [("other", 5)]
+
+
+async def test_an_admitted_job_is_told_and_starts(manager: FakeManager, asked: Scheduler) -> None:
+    await look(manager, asked, malleable("m", [], work=600.0, due_s=300.0))
+    (judged,) = judgements(manager)
+    assert (judged.job, judged.attempt, judged.kept, judged.refusal) == ("m", 1, True, None)
+    assert judged.end_at is not None
+    assert [plan.job for plan in manager.told("plan.proposed")] == ["m"]
+    kinds = [fact.type for fact in manager.facts]
+    assert kinds.index("ces.v1.deadline.judged") < kinds.index("ces.v1.plan.proposed")
+
+
+async def test_one_that_cannot_end_in_time_is_refused_once_that_is_sure(
+    manager: FakeManager, asked: Scheduler, clock: Clock
+) -> None:
+    await look(manager, asked, malleable("m", [], work=1600.0, due_s=100.0))
+    assert judgements(manager) == []
+    (waits,) = manager.told("plan.refused")
+    assert waits.reason.code == "deadline"
+    clock.now += CONFIRM_S
+    for _ in range(3):
+        await step(asked, manager)
+    (judged,) = judgements(manager)
+    assert judged.refusal is not None
+    assert judged.refusal.code == "deadline"
+    assert judged.end_at == clock.time() + timedelta(seconds=200)
+    assert judged.end_at.strftime("%Y-%m-%dT%H:%M:%SZ") in judged.refusal.text
+    assert manager.told("plan.proposed") == []
+
+
+async def test_a_refusal_is_not_made_while_it_was_found_once(
+    manager: FakeManager, asked: Scheduler, clock: Clock
+) -> None:
+    """A node that joins in between makes room for it."""
+    manager.change(nodes=places()[:1], links=LINKS, jobs=[malleable("m", [], work=600.0, due_s=200.0)])
+    await step(asked, manager)
+    clock.now += CONFIRM_S / 2
+    await look(manager, asked)
+    clock.now += CONFIRM_S
+    await step(asked, manager)
+    assert [each.kept for each in judgements(manager)] == [True]
+
+
+async def test_while_nodes_are_out_of_reach_nobody_is_refused_who_could_have_them(
+    manager: FakeManager, asked: Scheduler, clock: Clock
+) -> None:
+    away = [each.model_copy(update={"state": "unreachable"}) for each in places()[1:]]
+    manager.change(nodes=[places()[0], *away], links=LINKS, jobs=[malleable("m", [], work=600.0, due_s=200.0)])
+    await step(asked, manager)
+    clock.now += 5 * CONFIRM_S
+    await step(asked, manager)
+    assert judgements(manager) == manager.told("plan.proposed") == []
+    await look(manager, asked)
+    assert [each.kept for each in judgements(manager)] == [True]
+
+
+async def test_what_has_not_changed_is_not_told_again(manager: FakeManager, asked: Scheduler, clock: Clock) -> None:
+    late = malleable("m", NAMES * 2, work=1600.0, due_s=100.0, admitted=True)
+    await look(manager, asked, late)
+    clock.now += 20
+    await step(asked, manager)
+    assert [each.kept for each in judgements(manager)] == [False]
+
+
+async def test_a_dry_run_names_the_earliest_end(
+    compiled: None, bus: MemoryBus, manager: FakeManager, running: Scheduler, clock: Clock
+) -> None:
+    manager.change(nodes=places(), links=LINKS)
+    plan: dict[str, Any] = {
+        "tasks": [{"name": "w", "command": ["x"], "resources": {"cpu": "1", "memory": "64Mi"}}],
+        "flows": {"topology": "ring", "bandwidth": {"min": "1Mbit", "max": "10Mbit"}},
+        "elastic": {"group": "w", "workers": {"min": 1, "max": 8}, "speed": {"total": 1600, "hint": {1: 1, 8: 8}}},
+    }
+    answer = await ask(bus, **plan, deadline="100s")
+    assert (answer.feasible, answer.end_at) == (False, clock.time() + timedelta(seconds=200))
+    assert answer.reason is not None
+    assert answer.reason.code == "deadline"
+    answer = await ask(bus, **plan, deadline="300s")
+    assert (answer.feasible, answer.size, answer.end_at) == (True, 8, clock.time() + timedelta(seconds=200))
