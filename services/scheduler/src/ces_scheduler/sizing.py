@@ -116,6 +116,7 @@ def useful(sizes: Iterable[int], speed: SpeedModel) -> list[int]:
             kept.append(size)
     return kept
 
+
 def usual_cost_s(records: Iterable[JobRecord]) -> float:
     """What a resize takes of a job for which that was not measured: the median of those for which it was."""
     measured = [record.resize_s for record in records if record.resize_s is not None]
