@@ -20,7 +20,7 @@ from ces_core.queue.parameters import AMOUNTS, Parameters
 from ces_core.queue.shares import amounts_of, capacity_of
 from ces_scheduler.decision import Decision, decision_of
 from ces_scheduler.job_problem import problem_of
-from ces_scheduler.offer import Cells, Offer
+from ces_scheduler.offer import Cells, Offer, cells_of_plan
 from ces_scheduler.solver_calls import SolverCalls
 
 EXPONENT: Final = 0.8
@@ -171,12 +171,20 @@ class Sizing:
                 if sizes is None or not taker.pays(sizes[0]):
                     continue
                 left = offer.without(taker.record.id).without(giver.record.id)
-                taken = self.place(at_size(taker.record, sizes[0]), left)
-                given = at_size(giver.record, sizes[1])
-                decision = None if taken is None else self.place(given, left.less({taker.record.id: taken.cells}))
+                taken, given = at_size(taker.record, sizes[0]), at_size(giver.record, sizes[1])
+                decision = self._beside(given, taken, left)
                 if decision is not None:
                     return Resize(given, decision)
         return None
+
+    def _beside(self, record: JobRecord, other: JobRecord, offer: Offer) -> Decision | None:
+        """A place for a job that leaves one for the other, whose first task cannot leave its node."""
+        stays = {} if other.checkpoint_node is None else {other.tasks[0].name: other.checkpoint_node}
+        kept = cells_of_plan(other.tasks[: len(stays)], stays, [], offer.cluster.topology)
+        decision = self.place(record, offer.less({other.id: kept}))
+        if decision is None or self.place(other, offer.less({record.id: decision.cells})) is None:
+            return None
+        return decision
 
     def _beyond_quota(self, tenant: str, cells: Cells, offer: Offer) -> bool:
         quota = self.parameters.tenant(tenant).quota
