@@ -3,72 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fault_cluster import FaultCluster, program, recorded_job, wait_for
+from fault_cluster import FaultCluster, program, wait_for
 from rich.console import Console, RenderableType
-from waiting import answers
+from sized_jobs import await_size, malleable, takes_room
 
 from ces_client.view.job import job_facts
 from ces_common.messages.api import JobView
-from ces_testbed.services import SCHEDULER
-
-
-@pytest.fixture
-def resizing(cluster: FaultCluster) -> Iterator[FaultCluster]:
-    """Jobs may be resized each second."""
-    for env in ({"CES_RESIZE_S": "1"}, {}):
-        cluster.cluster.restart(SCHEDULER, env)
-        wait_for(lambda: answers(cluster.cluster.layout.ready_url(SCHEDULER)), "the scheduler is ready")
-        if env:
-            yield cluster
-
-
-def malleable(
-    name: str, hold: Path, low: int, high: int, speed: dict[str, Any] | None = None, **more: Any
-) -> dict[str, Any]:
-    """Its workers take half a host each, and live for as long as the file is there."""
-    hold.touch()
-    elastic = {"group": "w", "workers": {"min": low, "max": high}, "speed": speed or {}}
-    job = recorded_job(name, 0, 0, hold, elastic=elastic, **more)
-    del job["tasks"][0]["replicas"]
-    job["tasks"][0]["resources"]["cpu"] = "1"
-    return job
-
-
-def rigid(name: str, hold: Path, replicas: int) -> dict[str, Any]:
-    hold.touch()
-    job = recorded_job(name, 0, 0, hold, replicas=replicas)
-    job["tasks"][0]["resources"]["cpu"] = "1"
-    return job
-
-
-def await_size(cluster: FaultCluster, job: str, size: int) -> None:
-    def reached() -> bool:
-        view = cluster.ask(lambda: cluster.client.jobs.get(job))
-        return view.size == size and view.state == "running"
-
-    try:
-        wait_for(reached, f"the job runs with {size} workers", 60)
-    except AssertionError as error:
-        raise AssertionError(f"{error}\n{cluster.story(job)}") from None
-    view = cluster.client.jobs.get(job)
-    assert len(view.placement) == size
-    assert len(view.flows) == (size if size > 1 else 0)
-    assert view.restarts == 0
-
-
-def takes_room(cluster: FaultCluster, hold: Path, replicas: int, job: str, left: int) -> str:
-    """A rigid job that runs for as long as its file is there, since the malleable one has shrunk for it."""
-    other = cluster.submit(rigid("rigid", hold, replicas))
-    cluster.await_state(other, "running")
-    await_size(cluster, job, left)
-    return other
 
 
 @pytest.mark.timeout(300)

@@ -23,11 +23,7 @@ NODES = ["a", "b", "c"]
 
 
 def malleable(name: str = "malleable", low: int = 1, high: int = 4, **more: object) -> JobFile:
-    """A ring of workers that take half a core each."""
-    group = {"name": "w", "command": ["true"], "resources": {"cpu": "500m", "memory": "128Mi"}}
-    flows = {"topology": "ring", "bandwidth": {"min": "10Mbit", "max": "50Mbit"}}
-    elastic = {"group": "w", "workers": {"min": low, "max": high}}
-    return JobFile.model_validate({"name": name, "tasks": [group], "flows": flows, "elastic": elastic, **more})
+    return ring(name, elastic={"group": "w", "workers": {"min": low, "max": high}}, **more)
 
 
 places = st.lists(st.sampled_from(NODES), min_size=1, max_size=3)

@@ -27,6 +27,8 @@ _ANSWERS = {
     "ces.v1.plan.revised": "revision",
     "ces.v1.revision.rejected": "revision",
     "ces.v1.preemption.rejected": "preemption",
+    "ces.v1.resize.committed": "resize",
+    "ces.v1.resize.rejected": "resize",
 }
 
 

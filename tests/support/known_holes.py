@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from ces_common.db import WriteTx
-from ces_common.db.tables import InboxRow
+from ces_common.db.tables import InboxRow, JobRow
 from ces_common.messages.reports import LeaseGrant
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.workers import WorkerReconciler
-from ces_manager.jobs import lifecycle
+from ces_manager.jobs import lifecycle, transitions
+from ces_manager.jobs.lifecycle import Course
+from ces_manager.jobs.next_size import take_over
 from ces_manager.messaging import heartbeat_intake
 from ces_manager.nodes import expiry
 from ces_manager.plans import preemption
@@ -40,6 +42,11 @@ def _again(tx: WriteTx, message_id: str) -> bool:
     return True
 
 
+def _at_once(tx: WriteTx, row: JobRow, course: Course) -> None:
+    if row.next_size is not None:
+        take_over(tx, row)
+
+
 def _silent(age_s: float, timeouts: Timeouts, longer_s: float = 0.0) -> bool:
     return age_s > timeouts.unreachable_after_s
 
@@ -52,6 +59,7 @@ HOLES = {
     "what was prepared starts whatever has changed": Hole(WorkerReconciler, "_still_starts", lambda *_: True, TWICE),
     "places are free before agents confirm": Hole(lifecycle, "_confirmed", lambda *_: True, TWICE),
     "places are free while a lease may hold": Hole(expiry, "is_lost", _silent, TWICE),
+    "a new size starts while the former one ends": Hole(transitions, "_settle_size", _at_once, TWICE),
     "nobody remembers what was started": Hole(Starts, "by_worker", FORGETFUL, "started twice"),
     "others go before those sent first are gone": Hole(preemption, "_check_earlier", lambda *_: None, "sent away"),
     "a message that comes again counts again": Hole(WriteTx, "first_time", _again, "answered 2 times"),

@@ -55,8 +55,11 @@ def sqlite_url(folder: Path) -> str:
 
 
 def ring(name: str = "ring", tasks: int = 3, low: str = "10Mbit", high: str = "50Mbit", **more: object) -> JobFile:
-    flows = {"topology": "ring", "bandwidth": {"min": low, "max": high}} if tasks > 1 else {}
-    group = {"name": "w", "replicas": tasks, "command": ["true"], "resources": {"cpu": "500m", "memory": "128Mi"}}
+    """Of so many tasks, or of those that ``elastic`` allows."""
+    group: dict[str, object] = {"name": "w", "command": ["true"], "resources": {"cpu": "500m", "memory": "128Mi"}}
+    if "elastic" not in more:
+        group["replicas"] = tasks
+    flows = {"topology": "ring", "bandwidth": {"min": low, "max": high}} if tasks > 1 or "elastic" in more else {}
     return JobFile.model_validate({"name": name, "tasks": [group], "flows": flows, **more})
 
 

@@ -53,7 +53,7 @@ from ces_manager.nodes.expiry import expire, observe
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.timeouts import Timeouts
 from ces_network_ctl.service import NetworkController
-from ces_scheduler import service
+from ces_scheduler import service, sizing
 from ces_scheduler.cycle_input import parameters_of
 from ces_scheduler.cycle_run import Placing
 
@@ -62,6 +62,7 @@ QUEUE = QueueFile(preemption=10)
 HEARTBEAT_S = 5.0
 TICK_S = 2.0
 RESYNC_S = 60.0
+EAGER_S = 5.0
 A_WHILE_S = 0.25  # in which what is said is heard and answered
 HOP_S = 10.0  # for which all processes are held up at most, where nobody asks for more
 MANAGERS = ["manager-1", "manager-2"]
@@ -86,7 +87,7 @@ def agent_settings() -> AgentSettings:
 class WholeWorld:
     """``nodes``: name -> millicores. ``rates``: name -> how fast that machine's clock runs. ``solvers``: scheduler ->
     what decides for it. ``shared``: one manager at a time has a duty; else each has all of them, as if every one took
-    itself for their holder."""
+    itself for their holder. ``eager``: malleable jobs are resized every few seconds, as if it cost nothing."""
 
     def __init__(
         self,
@@ -96,9 +97,10 @@ class WholeWorld:
         rates: Mapping[str, float],
         *,
         shared: bool,
+        eager: bool = True,
     ) -> None:
         gc.disable()  # until the end, when nearly all of it is garbage
-        self.shared = shared
+        self.shared, self.resize_s = shared, EAGER_S if eager else service.RESIZE_S
         self.loop = SteppedLoop()
         self.loop.set_exception_handler(self._unforeseen)
         self.post, self.broker, self.journal = PostOffice(), MemoryBroker(), Journal()
@@ -113,6 +115,8 @@ class WholeWorld:
         )
         self._undo.enter_context(patch.object(ulid, "default_generator", ids))
         self._undo.enter_context(patch.object(service, "warm_up", lambda _: warm_once()))
+        if eager:
+            self._undo.enter_context(patch.object(sizing, "COST_S", 0.0))
         cluster.restore()
         self.engine, self.uow, self.nodes = cluster.engine, UnitOfWork(cluster.engine), nodes
         self.books = JournaledBooks(cluster.file, self.journal, self.post.proposals, self.loop.time)
@@ -267,7 +271,8 @@ class WholeWorld:
     async def _scheduler(self, name: str, bus: UnrulyBus) -> None:
         await bus.connect()
         placing = Placing(self.solvers[name], parameters_of(QUEUE))
-        await service.Scheduler(bus, placing, RESYNC_S, self.loop.time, now=self.now).run()
+        scheduler = service.Scheduler(bus, placing, RESYNC_S, self.loop.time, now=self.now, resize_s=self.resize_s)
+        await scheduler.run()
 
     # What users and operators do, at any manager
 

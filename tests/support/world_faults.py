@@ -29,14 +29,16 @@ FOR_LONG = [35, BEYOND_S]  # seconds: beyond a lease, and beyond all of it
 FETCH_S = 51  # what is fetched is there when all of that is nearly over
 PATIENCE = 30  # hops
 MANY = 4  # jobs; of more the oldest is cancelled
+ALL = sum(NODES.values()) // TASK  # tasks for which there is room
 OVER = ("succeeded", "failed", "cancelled")
-ON_THE_WAY = ("planned", "preparing", "starting", "rescheduling")
+ON_THE_WAY = ("planned", "preparing", "starting", "resizing", "rescheduling")
 pick = st.sampled_from([0, 0, 1, 2, 3])
 places = st.lists(st.sampled_from(sorted(NODES)), min_size=1, max_size=3, unique=True)
 WAYS: dict[str, list[Way]] = {"both": ["out", "in"], "out": ["out"], "in": ["in"]}
 gang = st.fixed_dictionaries(
     {
         "tasks": st.sampled_from([1, 1, 2, 3]),
+        "malleable": st.sampled_from([False, False, True]),
         "disconnect": st.sampled_from(["stop", "stop", "stop", "5s", "keep"]),
         "scope": st.sampled_from(["gang", "task"]),
         "priority": st.sampled_from([10, 10, 50, 90, 90]),
@@ -49,6 +51,7 @@ gang = st.fixed_dictionaries(
 Gang = Mapping[str, Any]
 SLOW_JOB: Gang = {
     "tasks": 1,
+    "malleable": False,
     "disconnect": "stop",
     "scope": "gang",
     "priority": 10,
@@ -77,7 +80,8 @@ class Faults(RuleBasedStateMachine):
         self.bring(*first)
 
     def bring(self, *jobs: Gang) -> None:
-        """``where``: each of the schedulers would like them at other nodes. Programs take long to fetch, or to end."""
+        """``where``: each of the schedulers would like them at other nodes. Programs take long to fetch, or to end. One
+        that is malleable may take all that there is, and has ``tasks`` at least."""
         for job in jobs:
             live = [job for job, state, _ in self.jobs() if state not in OVER]
             if len(live) > MANY:
@@ -87,7 +91,10 @@ class Faults(RuleBasedStateMachine):
             for machine in self.world.machines.values():
                 machine.fetch_s, machine.stubborn = job["fetch_s"], job["stubborn"]
             more = {key: job[key] for key in ("disconnect", "priority", "preemption")}
-            file = ring(tasks=job["tasks"], restart={"scope": job["scope"], "max": 2}, **more)
+            more["restart"] = {"scope": "gang" if job["malleable"] else job["scope"], "max": 2}
+            if job["malleable"]:
+                more["elastic"] = {"group": "w", "workers": {"min": job["tasks"], "max": ALL}, "grace": "5s"}
+            file = ring(tasks=job["tasks"], **more)
             self.world.write(lambda tx, file=file: submission.submit_job(tx, file, None))
         if jobs:
             self.world.flow(1.0)
@@ -152,7 +159,7 @@ class Faults(RuleBasedStateMachine):
     def outbid(self, job: Gang, seconds: int, change: str) -> None:
         """All is given away when an urgent job comes, while the managers are late with plans. Meanwhile the node of
         whoever would make room for it may be cordoned or fall silent."""
-        least = {**job, "tasks": 1, "priority": 10, "fetch_s": 0}
+        least = {**job, "tasks": 1, "malleable": False, "priority": 10, "fetch_s": 0}
         self.bring(*[least] * self.free())
         self.world.post.stalled |= {(name, wire.MANAGER_PLANS) for name in MANAGERS}
         self.bring({**least, "priority": 90})
@@ -208,7 +215,7 @@ class Faults(RuleBasedStateMachine):
     def free(self) -> int:
         """How many tasks there is room for."""
         ((taken,),) = self.world.books.ask(_TAKEN)
-        return sum(NODES.values()) // TASK - taken
+        return ALL - taken
 
     def joined(self, node: str) -> bool:
         return bool(self.world.books.ask("SELECT 1 FROM nodes WHERE name = ?", node))

@@ -25,7 +25,7 @@ from ces_scheduler.deadline_shares import JobShare
 from ces_scheduler.decision import Decision, decision_of
 from ces_scheduler.job_problem import problem_of
 from ces_scheduler.job_speeds import left_of, speed_of
-from ces_scheduler.offer import Cells, Offer
+from ces_scheduler.offer import Cells, Offer, cells_of_plan
 from ces_scheduler.solver_calls import SolverCalls
 
 WORTH: Final = 2.0  # times its cost that a resize must save
@@ -236,17 +236,12 @@ class Sizing:
                     return Resize(given, decision)
         return None
 
-    def _beside(self, given: JobRecord, taker: JobRecord, left: Offer) -> Decision | None:
-        """A place for the one that leaves one for the other. Each has a task that stays where it is, which whoever is
-        placed first may not know: both orders are tried."""
-        taken = self.place(taker, left)
-        if taken is None:
-            return None
-        decision = self.place(given, left.less({taker.id: taken.cells}))
-        if decision is not None:
-            return decision
-        decision = self.place(given, left)
-        if decision is None or self.place(taker, left.less({given.id: decision.cells})) is None:
+    def _beside(self, record: JobRecord, other: JobRecord, offer: Offer) -> Decision | None:
+        """A place for a job that leaves one for the other, whose first task cannot leave its node."""
+        stays = {} if other.checkpoint_node is None else {other.tasks[0].name: other.checkpoint_node}
+        kept = cells_of_plan(other.tasks[: len(stays)], stays, [], offer.cluster.topology)
+        decision = self.place(record, offer.less({other.id: kept}))
+        if decision is None or self.place(other, offer.less({record.id: decision.cells})) is None:
             return None
         return decision
 

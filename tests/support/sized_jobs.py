@@ -1,0 +1,54 @@
+"""Malleable jobs on a cluster of eight places, two on each of four hosts, and jobs that take places from them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fault_cluster import FaultCluster, recorded_job, wait_for
+
+PLACES = 8
+
+
+def malleable(
+    name: str, hold: Path, low: int, high: int, speed: dict[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
+    """Its workers take a place each, and live for as long as the file is there."""
+    hold.touch()
+    elastic = {"group": "w", "workers": {"min": low, "max": high}, "speed": speed or {}}
+    job = recorded_job(name, 0, 0, hold, elastic=elastic, **more)
+    del job["tasks"][0]["replicas"]
+    job["tasks"][0]["resources"]["cpu"] = "1"
+    return job
+
+
+def rigid(name: str, hold: Path, replicas: int) -> dict[str, Any]:
+    hold.touch()
+    job = recorded_job(name, 0, 0, hold, replicas=replicas)
+    job["tasks"][0]["resources"]["cpu"] = "1"
+    return job
+
+
+def runs_at(cluster: FaultCluster, job: str, size: int) -> bool:
+    view = cluster.ask(lambda: cluster.client.jobs.get(job))
+    return view.size == size and view.state == "running"
+
+
+def await_size(cluster: FaultCluster, job: str, size: int) -> None:
+    """Until the job runs at that size, for which none of its workers was restarted."""
+    try:
+        wait_for(lambda: runs_at(cluster, job, size), f"the job runs with {size} workers")
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{cluster.story(job)}") from None
+    view = cluster.ask(lambda: cluster.client.jobs.get(job))
+    assert len(view.placement) == size
+    assert len(view.flows) == (size if size > 1 else 0)
+    assert view.restarts == 0
+
+
+def takes_room(cluster: FaultCluster, hold: Path, replicas: int, job: str, left: int) -> str:
+    """A rigid job that runs for as long as its file is there, since the malleable one has shrunk for it."""
+    other = cluster.submit(rigid("rigid", hold, replicas))
+    cluster.await_state(other, "running")
+    await_size(cluster, job, left)
+    return other
