@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fault_cluster import FaultCluster, program, wait_for
 from rich.console import Console, RenderableType
-from sized_jobs import await_size, malleable, takes_room
+from sized_jobs import await_size, malleable, rigid, takes_room
 
 from ces_client.view.job import job_facts
 from ces_common.messages.api import JobView
