@@ -73,7 +73,8 @@ def audit(world: World) -> None:
     for row in live:
         job = jobs_[row.job]
         coming = row.attempt == job.attempt + 1  # held for another size
-        assert row.attempt == job.attempt or (coming and job.next_size is not None and row.state == "pending")
+        current = row.attempt == job.attempt or (coming and job.next_size is not None and row.state == "pending")
+        assert current, "something is held for a former attempt"
         assert job.live
         assert job.state != "suspended" or row.cpu == 0
         over = job.state in ("succeeded", "failed", "cancelled", "rescheduling")
