@@ -112,13 +112,15 @@ def measured(cluster: FaultCluster, job: str, *sizes: int) -> JobView:
 def test_a_job_that_gets_faster_grows_and_one_that_does_not_stays_small(
     resizing: FaultCluster, open_folder: Path
 ) -> None:
-    """There is room for both, before and after."""
-    same = {"hint": {1: 10, 8: 10}, "total": 1_000_000, "unit": "images"}
+    """There is room for both, before and after. Both have much to do, so that a larger size pays at once."""
+    much = {"total": 1_000_000}
+    same = much | {"hint": {1: 10, 8: 10}, "unit": "images"}
     flat = resizing.submit(counting("flat", open_folder / "flat", "--steps", speed=same))
     await_size(resizing, flat, 1)
     other = resizing.submit(rigid("rigid", open_folder / "rigid", 4))
     resizing.await_state(other, "running")
-    scaling = resizing.submit(counting("scaling", open_folder / "scaling", "--steps", "--scales", high=6))
+    told = ("--steps", "--scales")
+    scaling = resizing.submit(counting("scaling", open_folder / "scaling", *told, high=6, speed=much))
     await_size(resizing, scaling, 3)
     assert measured(resizing, scaling, 3).predicted[3] == pytest.approx(3 / 0.4, rel=0.4)
     (open_folder / "rigid").unlink()

@@ -1,10 +1,11 @@
-"""``ces bench elastic`` and ``elastic-edge``: on a small trace of our own, and what is refused."""
+"""``ces bench elastic`` and its likes: on a small trace of our own, and what is refused."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from ces_experiments.malleable import commands
 from ces_experiments.malleable.contenders import AS_PUBLISHED, POLICIES
 from ces_experiments.malleable.edge import EDGE, Point, jobs_at
 from ces_experiments.malleable.inputs import Input
+from ces_experiments.malleable.speeds import PLACES, cases
 
 HEAD = "job_id,submission_time,num_iteration,model_name,deadline,batch_size,num_gpu,duration\n"
 ROWS = [(f"j{i}", 40 * i, 900 + 100 * i, 40 * i + 600 * (1 + i % 3), 1 + i % 2) for i in range(8)]
@@ -104,3 +106,19 @@ def test_arrivals_come_closer_and_deadlines_go_with_them() -> None:
     for before, after in zip(plain, moved, strict=True):
         assert after.arrived_s == before.arrived_s / 2
         assert after.deadline_s - after.arrived_s == pytest.approx(3 * (before.deadline_s - before.arrived_s))
+
+
+def test_speeds_are_predicted_from_others(tmp_path: Path) -> None:
+    shown = bench(commands.elastic_speeds, "--gpus", "A100", "--out", tmp_path / "out").stdout
+    parts = {(part["known"], part["place"]): part for part in results(tmp_path / "out")["parts"]}
+    assert {key: part["cases"] for key, part in parts.items() if key[1] == "any"} == {(3, "any"): 4, (2, "any"): 12}
+    for known in (3, 2):
+        assert sum(parts[known, place]["cases"] for place in PLACES) == parts[known, "any"]["cases"]
+        errors = [each.error(each.fitted()) for each in cases("A100", known)]
+        assert parts[known, "any"]["fitted_median"] == pytest.approx(median(errors), abs=1e-5)
+    assert "predicted from others" in shown
+
+
+def test_speeds_that_are_not_there_are_named(tmp_path: Path) -> None:
+    shown = bench(commands.elastic_speeds, "--gpus", "T4", "--out", tmp_path / "out", code=2).output
+    assert "throughputs_T4" in " ".join(shown.replace("│", " ").split())

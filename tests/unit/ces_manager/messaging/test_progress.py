@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from history_actors import malleable
 from manager_world import World, ring
 from memory_bus import MemoryBroker, MemoryBus
 
@@ -18,14 +19,15 @@ from ces_manager.database import Database
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.handlers import Messaging
 from ces_manager.messaging.progress_intake import LARGEST, UNKNOWN_BURST, WORKER_BURST
+from ces_manager.speed_meter import EVERY_S
 
 SOON = 60.0  # patience on a busy machine, not a wait
 Passed = list[Progress]
 
 
 @asynccontextmanager
-async def listening(world: World) -> AsyncIterator[tuple[MemoryBus, Passed]]:
-    """The manager hears what is said on the bus; what passes to watchers is in the list."""
+async def listening(world: World) -> AsyncIterator[tuple[MemoryBus, Passed, Measurements]]:
+    """The manager hears what is said on the bus, and measures; what passes to watchers is in the list."""
     bus, measurements, broadcast = MemoryBus(MemoryBroker()), Measurements(), Broadcast()
     database, passed = Database(world.uow, world.clock), Passed()
 
@@ -38,7 +40,7 @@ async def listening(world: World) -> AsyncIterator[tuple[MemoryBus, Passed]]:
     watching = asyncio.create_task(watch())
     try:
         await Messaging(database, bus, world.timeouts, world.failure_detector, measurements, broadcast).start()
-        yield bus, passed
+        yield bus, passed, measurements
     finally:
         watching.cancel()
         await bus.close()
@@ -63,7 +65,7 @@ async def test_progress_in_anothers_name_reaches_nobody(world: World) -> None:
     world.run(mine, ["a"])
     world.run(other, ["b"])
     (own,), (foreign,) = world.job(mine).allocations, world.job(other).allocations
-    async with listening(world) as (bus, passed):
+    async with listening(world) as (bus, passed, _):
         for forged in (
             line(own, other),
             line(own, mine, task="w-9"),
@@ -89,7 +91,7 @@ async def test_one_worker_crowds_out_no_other(world: World) -> None:
     job = world.submit(ring(tasks=2))
     world.run(job, ["a", "b"])
     loud, quiet = world.job(job).allocations
-    async with listening(world) as (bus, passed):
+    async with listening(world) as (bus, passed, _):
         for count in range(10 * WORKER_BURST):
             await bus.publish(subjects.report("a", "progress"), line(loud, job, data={"round": count}).encode())
         await bus.publish(subjects.report("b", "progress"), line(quiet, job).encode())
@@ -104,7 +106,7 @@ async def test_a_node_that_invents_allocations_has_few_of_them_looked_up(
     world.run(job, ["b"])
     (real,) = world.job(job).allocations
     looks = 0
-    async with listening(world) as (bus, passed):
+    async with listening(world) as (bus, passed, _):
         read = world.uow.read
 
         def counted() -> object:
@@ -121,3 +123,21 @@ async def test_a_node_that_invents_allocations_has_few_of_them_looked_up(
         await until(lambda: len(passed) == 5)
         assert looks <= UNKNOWN_BURST + 1, "and what is known is looked up once"
         monkeypatch.undo()
+
+
+async def test_only_the_first_task_of_a_malleable_job_tells_how_fast_it_is(world: World) -> None:
+    job, rigid = world.submit(malleable(low=2)), world.submit(ring("rigid", tasks=1))
+    world.run(job, ["a", "b"])
+    world.run(rigid, ["c"])
+    first, second = world.job(job).allocations
+    (other,) = world.job(rigid).allocations
+    async with listening(world) as (bus, passed, measurements):
+        for step in range(2):
+            for place, of in ((second, job), (other, rigid), (first, job)):
+                said = line(place, of, incarnation=1, seen_s=float(step), data={"step": step})
+                await bus.publish(subjects.report(place.node, "progress"), said.encode())
+        forged = line(first, job, node="c", incarnation=1, seen_s=9.0, data={"step": 99})
+        await bus.publish(subjects.report("c", "progress"), forged.encode())
+        await until(lambda: len(passed) == 6)
+        (found,) = measurements.speeds.due(world.steady + EVERY_S)
+        assert (found.allocation, found.step) == (first.id, 1)
