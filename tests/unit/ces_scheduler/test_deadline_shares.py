@@ -162,6 +162,14 @@ def test_a_rigid_job_is_fixed() -> None:
     assert not judged(waits.model_copy(update={"expected_s": 95.0})).shares["w"].kept
 
 
+def test_a_job_that_is_past_its_deadline_is_late_whatever_it_says() -> None:
+    past = {"deadline_at": Clock().time() - timedelta(seconds=1)}
+    assert not judged(runs_for(rigid("r", 4), 0.0, NAMES).model_copy(update=past)).shares["r"].kept
+    paused = malleable("m", ["a"], work=1.0, due_s=-1.0, state=JobState.PAUSED)
+    assert not judged(paused).shares["m"].kept
+    assert judged(malleable("m", ["a"], work=1.0, due_s=9.0, state=JobState.PAUSED)).shares == {}
+
+
 def test_no_size_is_beyond_the_quota_of_its_tenant() -> None:
     half = Parameters(tenants=(Tenant("t", quota={"cpu": 0.5}), Tenant("default")))
     asks = malleable("asks", [], work=500.0, due_s=100.0, tenant="t")

@@ -97,7 +97,7 @@ class _Member:
 
     @property
     def due_s(self) -> float:
-        return math.inf if self.record.deadline_at is None else self.record.deadline_at.timestamp()
+        return _due_s(self.record)
 
     def as_core(self, deadline_s: float) -> Running:
         job = MalleableJob(self.record.id, self.record.submitted_at.timestamp(), self.work, deadline_s, self.profile)
@@ -127,7 +127,8 @@ class _Question:
                 shares |= found.shares
                 refused |= found.refused
                 until_s = min(until_s, found.until_s)
-        return Judgement(shares | self._rigid(), refused, until_s=until_s)
+        shares |= self._rigid()
+        return Judgement(self._past(shares.keys() | refused) | shares, refused, until_s=until_s)
 
     def _rigid(self) -> dict[str, JobShare]:
         """When rigid jobs that run will have ended, by what they say."""
@@ -135,10 +136,15 @@ class _Question:
         for record in self.offer.records.values():
             end_s = _end_s(record)
             if record.size is None and record.deadline_at is not None and end_s is not None:
-                found[record.id] = JobShare(
-                    len(record.tasks), len(record.tasks), end_s, end_s <= record.deadline_at.timestamp()
-                )
+                size, end_s = len(record.tasks), max(end_s, self.now_s)
+                found[record.id] = JobShare(size, size, end_s, end_s <= _due_s(record))
         return found
+
+    def _past(self, judged: Collection[str]) -> dict[str, JobShare]:
+        """The other jobs whose deadline has passed: those that are paused, or do not say what they have left to do."""
+        everybody = (*self.offer.records.values(), *self.queued)
+        others = (record for record in everybody if record.deadline_at is not None and record.id not in judged)
+        return {record.id: JobShare(0, 0, math.inf, kept=False) for record in others if _due_s(record) < self.now_s}
 
     def _of_group(self, ground: Ground, group: Sequence[JobRecord], here: Collection[str]) -> Judgement:
         held = [ground.held(record) for record in group if record.id in here]
@@ -295,6 +301,10 @@ def _end_s(record: JobRecord) -> float | None:
     if record.expected_s is None or record.started_at is None or record.state in _FROZEN:
         return None
     return record.started_at.timestamp() + record.expected_s
+
+
+def _due_s(record: JobRecord) -> float:
+    return math.inf if record.deadline_at is None else record.deadline_at.timestamp()
 
 
 def _sizes(record: JobRecord) -> Sequence[int]:
