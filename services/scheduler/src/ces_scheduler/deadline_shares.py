@@ -259,7 +259,7 @@ class _Question:
 
     def _kept_dues(self, members: Sequence[_Member], capacity: int, booked: Pieces) -> dict[str, float]:
         """The deadlines to plan by: with a resize in hand; where that cannot be, without; none where that cannot be
-        kept, either."""
+        kept, either. Those that may be missed yield to those that were promised."""
         due = {each.record.id: each.due_s - self.cost_s for each in members}
         for each in members:
             if self.now_s + each.work / max(each.profile.rates) > due[each.record.id]:
@@ -271,6 +271,10 @@ class _Question:
             late = [each for each in members if ends[each.record.id] > due[each.record.id] + LATE_S]
             if not late:
                 return due
+            yielding = [each for each in members if _may_be_late(each.record) and math.isfinite(due[each.record.id])]
+            if yielding and not all(_may_be_late(each.record) for each in late):
+                due[max(yielding, key=lambda each: (each.due_s, each.record.id)).record.id] = math.inf
+                continue
             first = min(late, key=lambda each: (due[each.record.id], each.record.id))
             due[first.record.id] = first.due_s if due[first.record.id] < first.due_s else math.inf
 

@@ -117,11 +117,11 @@ class Deadlines:
             log.info("a job cannot end in time", job=name, reason=reason.text)
 
     async def _tell(self, record: JobRecord, share: JobShare, at: datetime, version: int) -> None:
-        told = _Told(record.attempt, share.kept, time_of(share.end_s), at)
         arrives = must_be_admitted(record) and record.id not in self._promised
+        told = _Told(record.attempt, share.kept or arrives, time_of(share.end_s), at)
         if not arrives and not _is_news(told, self._told.get(record.id)):
             return
-        await self._publish(record, share.kept, told.end_at, version)
+        await self._publish(record, told.kept, told.end_at, version)
         self._told[record.id] = told
         if arrives:
             self._promised.add(record.id)
