@@ -112,7 +112,9 @@ def test_who_may_be_late_neither_is_refused_nor_keeps_anybody_out() -> None:
     late = malleable("late", [], work=1600.0, due_s=100.0, policy="best-effort")
     assert not judged(late).shares["late"].kept
     inside = malleable("inside", ["a"], work=600.0, due_s=100.0, policy="best-effort")
-    assert judged(inside, malleable("asks", [], work=500.0, due_s=100.0)).refused == {}
+    found = judged(inside, malleable("asks", [], work=500.0, due_s=100.0))
+    assert (found.refused, found.shares["asks"].kept, found.shares["inside"].kept) == ({}, True, False)
+    assert least(found) == {"inside": 1, "asks": 5}
 
 
 def test_one_that_had_a_plan_is_never_refused() -> None:
@@ -160,6 +162,14 @@ def test_a_rigid_job_is_fixed() -> None:
     assert found.shares["w"].kept
     assert found.shares["w"].least == 6, "all of it at once"
     assert not judged(waits.model_copy(update={"expected_s": 95.0})).shares["w"].kept
+
+
+def test_a_job_that_is_past_its_deadline_is_late_whatever_it_says() -> None:
+    past = {"deadline_at": Clock().time() - timedelta(seconds=1)}
+    assert not judged(runs_for(rigid("r", 4), 0.0, NAMES).model_copy(update=past)).shares["r"].kept
+    paused = malleable("m", ["a"], work=1.0, due_s=-1.0, state=JobState.PAUSED)
+    assert not judged(paused).shares["m"].kept
+    assert judged(malleable("m", ["a"], work=1.0, due_s=9.0, state=JobState.PAUSED)).shares == {}
 
 
 def test_no_size_is_beyond_the_quota_of_its_tenant() -> None:

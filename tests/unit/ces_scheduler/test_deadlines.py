@@ -159,6 +159,14 @@ async def test_what_has_not_changed_is_not_told_again(manager: FakeManager, aske
     assert [each.kept for each in judgements(manager)] == [False]
 
 
+async def test_what_the_broker_may_have_lost_is_told_again(manager: FakeManager, asked: Scheduler) -> None:
+    manager.change(nodes=places(), links=LINKS, jobs=[malleable("m", NAMES, work=600.0, due_s=300.0, admitted=True)])
+    for _ in range(2):
+        await step(asked, manager)
+        await asked._reconnected()
+    assert [each.kept for each in judgements(manager)] == [True, True]
+
+
 async def test_a_dry_run_names_the_earliest_end(
     compiled: None, bus: MemoryBus, manager: FakeManager, running: Scheduler, clock: Clock
 ) -> None:

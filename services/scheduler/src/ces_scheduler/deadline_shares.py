@@ -99,7 +99,7 @@ class _Member:
 
     @property
     def due_s(self) -> float:
-        return math.inf if self.record.deadline_at is None else self.record.deadline_at.timestamp()
+        return _due_s(self.record)
 
     def as_core(self, deadline_s: float) -> Running:
         job = MalleableJob(self.record.id, self.record.submitted_at.timestamp(), self.work, deadline_s, self.profile)
@@ -129,7 +129,8 @@ class _Question:
                 shares |= found.shares
                 refused |= found.refused
                 until_s = min(until_s, found.until_s)
-        return Judgement(shares | self._rigid(), refused, until_s=until_s)
+        shares |= self._rigid()
+        return Judgement(self._past(shares.keys() | refused) | shares, refused, until_s=until_s)
 
     def _rigid(self) -> dict[str, JobShare]:
         """When rigid jobs that run will have ended, by what they say."""
@@ -137,10 +138,15 @@ class _Question:
         for record in self.offer.records.values():
             end_s = _end_s(record)
             if record.size is None and record.deadline_at is not None and end_s is not None:
-                found[record.id] = JobShare(
-                    len(record.tasks), len(record.tasks), end_s, end_s <= record.deadline_at.timestamp()
-                )
+                size, end_s = len(record.tasks), max(end_s, self.now_s)
+                found[record.id] = JobShare(size, size, end_s, end_s <= _due_s(record))
         return found
+
+    def _past(self, judged: Collection[str]) -> dict[str, JobShare]:
+        """The other jobs whose deadline has passed: those that are paused, or do not say what they have left to do."""
+        everybody = (*self.offer.records.values(), *self.queued)
+        others = (record for record in everybody if record.deadline_at is not None and record.id not in judged)
+        return {record.id: JobShare(0, 0, math.inf, kept=False) for record in others if _due_s(record) < self.now_s}
 
     def _of_group(self, ground: Ground, group: Sequence[JobRecord], here: Collection[str]) -> Judgement:
         held = [ground.held(record) for record in group if record.id in here]
@@ -264,7 +270,7 @@ class _Question:
 
     def _kept_dues(self, members: Sequence[_Member], capacity: int, booked: Pieces) -> dict[str, float]:
         """The deadlines to plan by: with a resize in hand; where that cannot be, without; none where that cannot be
-        kept, either."""
+        kept, either. Those that may be missed yield to those that were promised."""
         due = {each.record.id: each.due_s - self.cost_s for each in members}
         for each in members:
             if self.now_s + each.work / max(each.profile.rates) > due[each.record.id]:
@@ -276,6 +282,10 @@ class _Question:
             late = [each for each in members if ends[each.record.id] > due[each.record.id] + LATE_S]
             if not late:
                 return due
+            yielding = [each for each in members if _may_be_late(each.record) and math.isfinite(due[each.record.id])]
+            if yielding and not all(_may_be_late(each.record) for each in late):
+                due[max(yielding, key=lambda each: (each.due_s, each.record.id)).record.id] = math.inf
+                continue
             first = min(late, key=lambda each: (due[each.record.id], each.record.id))
             due[first.record.id] = first.due_s if due[first.record.id] < first.due_s else math.inf
 
@@ -305,6 +315,10 @@ def _end_s(record: JobRecord) -> float | None:
     if record.expected_s is None or record.started_at is None or record.state in _FROZEN:
         return None
     return record.started_at.timestamp() + record.expected_s
+
+
+def _due_s(record: JobRecord) -> float:
+    return math.inf if record.deadline_at is None else record.deadline_at.timestamp()
 
 
 def _sizes(record: JobRecord) -> Sequence[int]:

@@ -77,7 +77,8 @@ class Deadlines:
         question = (offer, asked, at.timestamp(), cost_s, parameters, promised)
         self.judgement = found = await asyncio.to_thread(judge, *question)
         self._doubted = {name: self._doubted.get(name, now) for name in found.refused}
-        records = {record.id: record for record in (*offer.records.values(), *asked)}
+        concerned = found.shares.keys() | found.refused
+        records = {each.id: each for each in (*offer.records.values(), *asked) if each.id in concerned}
         await self._refuse(records, found, now, version)
         for name, share in found.shares.items():
             if records[name].deadline_at is not None:
@@ -87,6 +88,12 @@ class Deadlines:
         self._looked = (offer, seen)
         self._due = now + max(min([rest_s, found.until_s - at.timestamp(), *confirmed]), 1.0)
         return self._due - now
+
+    def forget(self) -> None:
+        """The broker may have lost what was told."""
+        self._told.clear()
+        self._gone.clear()
+        self._looked = None
 
     def reasons(self) -> Iterable[tuple[str, Reason]]:
         """Why the jobs that are held back wait."""
@@ -110,11 +117,11 @@ class Deadlines:
             log.info("a job cannot end in time", job=name, reason=reason.text)
 
     async def _tell(self, record: JobRecord, share: JobShare, at: datetime, version: int) -> None:
-        told = _Told(record.attempt, share.kept, time_of(share.end_s), at)
         arrives = must_be_admitted(record) and record.id not in self._promised
+        told = _Told(record.attempt, share.kept or arrives, time_of(share.end_s), at)
         if not arrives and not _is_news(told, self._told.get(record.id)):
             return
-        await self._publish(record, share.kept, told.end_at, version)
+        await self._publish(record, told.kept, told.end_at, version)
         self._told[record.id] = told
         if arrives:
             self._promised.add(record.id)

@@ -350,5 +350,6 @@ class Scheduler:
         self._proposals.forget()
         self._revisions.forget()
         self._preemptions.forget()
+        self._deadlines.forget()
         self._cycle_due = -math.inf
         self.reader.hint.set()
