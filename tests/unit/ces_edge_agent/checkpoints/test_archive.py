@@ -19,7 +19,9 @@ def test_a_renamed_entry_is_complete(name: str) -> None:
     assert is_complete(name)
 
 
-@pytest.mark.parametrize("name", ["", ".new", "tmp", "tmp-7", "step.tmp", "step.part", "a b", "a/b", "..", "x" * 129])
+@pytest.mark.parametrize(
+    "name", ["", ".new", "tmp", "tmp-7", "step.tmp", "step.part", "a b", "step\n", "a/b", "..", "x" * 129]
+)
 def test_one_that_is_being_written_is_not(name: str) -> None:
     assert not is_complete(name)
 
@@ -99,6 +101,15 @@ def test_nobody_elses_files_are_packed(folder: Path) -> None:
         packed(folder, "step-2")
 
 
+def test_a_long_name_comes_along(folder: Path, tmp_path: Path) -> None:
+    deep = folder / "step-2" / ("x" * 120) / ("y" * 120)
+    deep.mkdir(parents=True)
+    (deep / "z").write_text("deep")
+    aged(folder / "step-2", 200)
+    found = unpacked(packed(folder, "step-2"), tmp_path)
+    assert (found / deep.relative_to(folder) / "z").read_text() == "deep"
+
+
 def test_there_is_a_limit(folder: Path) -> None:
     with pytest.raises(Unfit, match="more than 3000 bytes"):
         packed(folder, "step-2", limit=3000)
@@ -126,6 +137,10 @@ def tar(*entries: tuple[str, bytes]) -> io.BytesIO:
         tar(("step", tarfile.SYMTYPE)),
         tar(("step", tarfile.DIRTYPE), ("step/link", tarfile.LNKTYPE)),
         tar(("step", tarfile.CHRTYPE)),
+        tar(("step", tarfile.GNUTYPE_SPARSE)),
+        tar(("step", tarfile.XHDTYPE)),
+        tar(("step", tarfile.XGLTYPE)),
+        tar(("step/" + "long/" * 2000, tarfile.REGTYPE)),
         tar(("step", tarfile.REGTYPE), ("other", tarfile.REGTYPE)),
         tar((".hidden", tarfile.REGTYPE)),
         tar(),

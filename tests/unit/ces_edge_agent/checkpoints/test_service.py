@@ -251,6 +251,14 @@ async def test_a_copy_that_was_changed_is_not_begun_from(first: Node, second: No
     assert await restored(second, own) == (None, None, "second: its own copy has another digest")
 
 
+async def test_what_lies_there_from_earlier_is_not_packed_before_one_is_fetched(second: Node) -> None:
+    second.want(writer(attempt=2, restore=True), folders=["j"])
+    await second.look()
+    second.writes("stale")
+    await second.look(INTERVAL_S)
+    assert second.checkpoints.report.packed == []
+
+
 async def test_with_no_copy_at_all_it_begins_with_nothing_and_says_so(second: Node) -> None:
     assert await restored(second) == (None, None, "no node has a copy of its checkpoints")
 

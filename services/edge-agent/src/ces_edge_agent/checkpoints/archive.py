@@ -16,12 +16,13 @@ import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Final
+from typing import IO, Final, Literal
 
 from ces_common.messages.checkpoints import CHECKPOINT_NAME
 
 MAX_ENTRIES: Final = 10_000
 MAX_DEPTH: Final = 16
+MAX_PATH: Final = 8192  # bytes of a path, all of it
 _NAME = re.compile(CHECKPOINT_NAME)
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # opening a FIFO must not wait for its writer
 
@@ -55,20 +56,21 @@ class Budget:
 
 def is_complete(name: str) -> bool:
     """Whether an entry of this name is a checkpoint, and not one that is being written."""
-    return bool(_NAME.match(name)) and not name.startswith("tmp") and not name.endswith((".tmp", ".part"))
+    return bool(_NAME.fullmatch(name)) and not name.startswith("tmp") and not name.endswith((".tmp", ".part"))
 
 
 def newest(folder: Path) -> Packed | None:
     """The newest checkpoint in a job's folder. Raises OSError."""
-    found = []
+    found = None
     with os.scandir(folder) as entries:
-        for entry in entries:
-            if is_complete(entry.name) and not entry.is_symlink():
-                status = entry.stat(follow_symlinks=False)
-                found.append((status.st_mtime_ns, entry.name, status.st_ino, status.st_size))
-    if not found:
+        for each in entries:
+            if is_complete(each.name) and not each.is_symlink():
+                status = each.stat(follow_symlinks=False)
+                known = (status.st_mtime_ns, each.name, status.st_ino, status.st_size)
+                found = known if found is None else max(found, known)
+    if found is None:
         return None
-    changed, name, inode, size = max(found)
+    changed, name, inode, size = found
     return Packed(name, f"{name} {changed} {inode} {size}")
 
 
@@ -126,6 +128,23 @@ class _Packing:
             raise Unfit(f"{path} was written to while it was packed") from error
 
 
+class _Member(tarfile.TarInfo):
+    """A member of an archive that another node has sent. Only what ``pack`` writes is read: other kinds of headers may
+    be as large as the archive, and would be read into memory."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:  # tarfile calls it, and says so
+        plain = self.type in (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.DIRTYPE)
+        if not plain and (self.type != tarfile.GNUTYPE_LONGNAME or self.size > MAX_PATH):
+            raise Unfit(f"{self.name!r} is neither a file nor a folder")
+        found: tarfile.TarInfo = super()._proc_member(archive)  # type: ignore[misc]
+        return found
+
+
+def opened(source: IO[bytes], mode: Literal["r:", "r|"]) -> tarfile.TarFile:
+    """An archive that another node may have sent. Raises TarError, Unfit."""
+    return tarfile.open(fileobj=source, mode=mode, tarinfo=_Member)
+
+
 def entry(path: str, size: int | None, changed: float) -> tarfile.TarInfo:
     """What the archive says of a file, or of a folder where ``size`` is None. Whose it was it does not say."""
     found = tarfile.TarInfo(path)
@@ -156,7 +175,7 @@ def checked(archive: tarfile.TarFile, limit: int) -> Iterator[tuple[tarfile.TarI
 
 
 def repack(source: IO[bytes], into: IO[bytes], limit: int) -> None:
-    """Write another archive's checkpoint as ``pack`` does. Raises Unfit."""
+    """Write the checkpoint in an engine's archive as ``pack`` does. Raises Unfit."""
     try:
         with (
             tarfile.open(fileobj=source, mode="r|") as given,
@@ -172,7 +191,7 @@ def unpack(source: IO[bytes], folder: Path, limit: int, uid: int, gid: int) -> N
     """Put the checkpoint into a folder that nobody else can write to yet. Raises OSError, Unfit."""
     own = os.geteuid() != 0
     try:
-        with tarfile.open(fileobj=source, mode="r|") as archive:
+        with opened(source, "r|") as archive:
             folders = []
             for found, content in checked(archive, limit):
                 path = folder / found.name
@@ -194,7 +213,7 @@ def name_of(source: IO[bytes], limit: int) -> str:
     Unfit."""
     source.seek(0)
     try:
-        with tarfile.open(fileobj=source, mode="r:") as archive:
+        with opened(source, "r:") as archive:
             names = [found.name.split("/")[0] for found, _ in checked(archive, limit)]
             return names[0]
     except tarfile.TarError as error:

@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 
 CONNECT_S = 5.0
 SILENCE_S = 30.0
+PACKING_S = 300.0  # in which the newest one is packed
 LONGEST_S = 1800.0  # for one checkpoint
 _CHUNK = 2**18
 _DIGEST = re.compile(r'"([0-9a-f]{64})"')
@@ -60,7 +61,7 @@ def fetch(
 ) -> str:
     """Write the archive; returns its digest, which is as wanted, or as the other node says. ``still``: whether it is
     wanted any more. Blocking; closes the socket. Raises NotFetched, and OSError of the file."""
-    connected.settimeout(SILENCE_S)
+    connected.settimeout(PACKING_S if wanted.digest is None else SILENCE_S)
     connection = http.client.HTTPConnection("checkpoints")
     connection.sock = connected
     try:
@@ -76,6 +77,7 @@ def fetch(
         size = answer.length
         if found is None or size is None or size > wanted.limit or wanted.size not in (None, size):
             raise NotFetched(f"it answers with {size} bytes that are no checkpoint, or a larger one than may be kept")
+        connected.settimeout(SILENCE_S)
         seen = _copy(answer, into, size, still)
         if seen != (wanted.digest or found[1]):
             raise NotFetched("what it sent has another digest")

@@ -17,7 +17,7 @@ from ces_common.names import CHECKPOINTS_PATH
 from ces_common.service import Hint
 from ces_edge_agent.checkpoints import signed
 from ces_edge_agent.checkpoints.archive import Packed, Unfit, name_of
-from ces_edge_agent.checkpoints.fetching import CONNECT_S, LONGEST_S, NotFetched, Wanted, fetch, place_of
+from ces_edge_agent.checkpoints.fetching import CONNECT_S, LONGEST_S, PACKING_S, NotFetched, Wanted, fetch, place_of
 from ces_edge_agent.checkpoints.shelf import Outdated, Shelf, digest_of, reopened
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.inputs.background_call import BackgroundCall, NoAnswer
@@ -30,7 +30,6 @@ HEADROOM: Final = 2**20  # bytes of an archive beside what is in it
 PATIENCE_S: Final = 20.0  # with a node that does not know yet that it is to serve this one
 RETRY_S: Final = 5.0  # before a copy is tried again
 KEPT: Final = 2  # archives of a job of this node's own: while a new one is packed, the one before may be fetched
-NEWEST_S: Final = 600.0  # for packing the newest when it is asked for
 Wants = Callable[[], bool]
 
 
@@ -89,7 +88,8 @@ class Checkpoints:
         document, self._loop = self._compute.current, asyncio.get_running_loop()
         if document is None:
             return
-        writers = {worker.job: worker for worker in document.workers if worker.checkpoint}
+        # What lies here before a checkpoint was fetched is not the worker's.
+        writers = {each.job: each for each in document.workers if each.checkpoint and not each.restore}
         self._due = {job: self._due.get(job, now + self._interval_s) for job in writers}
         for job, worker in writers.items():
             if self._due[job] <= now:
@@ -150,7 +150,7 @@ class Checkpoints:
         with self._shelf.blank() as file:
             packing = asyncio.run_coroutine_threadsafe(self._pack_into(job, file), loop)
             try:
-                packed = packing.result(NEWEST_S)
+                packed = packing.result(PACKING_S)
             except (Unfit, RuntimeUnavailable, OSError, TimeoutError) as error:
                 packing.cancel()
                 raise Unreadable(f"it cannot be packed: {error or 'it takes too long'}") from error
@@ -199,14 +199,13 @@ class Checkpoints:
         reasons = []
         for source in worker.checkpoints:
             try:
-                file = await self._had_from(source, worker, still)
+                file, name = await self._had_from(source, worker, still)
             except (NotFetched, Unfit, OSError, DataPlaneError) as error:
                 if not still():
                     return None
                 reasons.append(f"{source.node}: {error}")
                 log.warning("a checkpoint cannot be had", job=worker.job, node=source.node, reason=str(error))
                 continue
-            name = await asyncio.to_thread(name_of, file, self._limit)
             self._note(worker, source.node, name, reasons)
             return file
         if worker.restore:
@@ -225,36 +224,40 @@ class Checkpoints:
         )
         self.hint.set()
 
-    async def _had_from(self, source: CheckpointSource, worker: DesiredWorker, still: Wants) -> IO[bytes]:
-        """Raises NotFetched, Unfit, OSError, DataPlaneError."""
-        if not source.url and source.checkpoint is not None:
-            own = await asyncio.to_thread(self._shelf.archive, worker.job, source.checkpoint.digest)
-            if own is None:
-                raise NotFetched("its own copy is gone")
-            if (await asyncio.to_thread(digest_of, own))[0] != source.checkpoint.digest:
-                own.close()
-                raise NotFetched("its own copy has another digest")
-            return own
+    async def _had_from(self, source: CheckpointSource, worker: DesiredWorker, still: Wants) -> tuple[IO[bytes], str]:
+        """The archive, and the name of what is in it. Raises NotFetched, Unfit, OSError, DataPlaneError."""
+        own = not source.url and source.checkpoint is not None
+        file = await (self._own(source, worker.job) if own else self._fetched(source, worker, still))
+        try:
+            return file, await asyncio.to_thread(name_of, file, self._limit)
+        except Unfit:
+            file.close()
+            raise
+
+    async def _own(self, source: CheckpointSource, job: str) -> IO[bytes]:
+        """This node's own copy. Raises NotFetched, OSError."""
+        digest = "" if source.checkpoint is None else source.checkpoint.digest
+        file = await asyncio.to_thread(self._shelf.archive, job, digest)
+        if file is None:
+            raise NotFetched("its own copy is gone")
+        if (await asyncio.to_thread(digest_of, file))[0] != digest:
+            file.close()
+            raise NotFetched("its own copy has another digest")
+        return file
+
+    async def _fetched(self, source: CheckpointSource, worker: DesiredWorker, still: Wants) -> IO[bytes]:
+        """Another node's; it has no name here, and is gone when it is closed. Raises NotFetched, OSError,
+        DataPlaneError."""
         until = asyncio.get_running_loop().time() + PATIENCE_S
         while True:
             try:
-                return await self._whole(source, worker, still)
+                with self._shelf.blank() as file:
+                    await self._fetch(worker.job, source, file, still)
+                    return await asyncio.to_thread(reopened, file)
             except NotFetched as error:
                 if not (error.again and still() and asyncio.get_running_loop().time() < until):
                     raise
             await asyncio.sleep(LOOK_S)
-
-    async def _whole(self, source: CheckpointSource, worker: DesiredWorker, still: Wants) -> IO[bytes]:
-        """A fetched archive, checked; it has no name, and is gone when it is closed."""
-        with self._shelf.blank() as file:
-            await self._fetch(worker.job, source, file, still)
-            whole = await asyncio.to_thread(reopened, file)
-        try:
-            await asyncio.to_thread(name_of, whole, self._limit)
-        except Unfit:
-            whole.close()
-            raise
-        return whole
 
     async def _fetch(self, job: str, source: CheckpointSource, into: IO[bytes], still: Wants) -> str:
         """Raises NotFetched, OSError, DataPlaneError."""

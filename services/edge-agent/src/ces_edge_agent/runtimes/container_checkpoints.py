@@ -12,7 +12,7 @@ from typing import IO, Any, Final
 from docker.errors import APIError, NotFound
 from docker.types import Mount
 
-from ces_edge_agent.checkpoints.archive import Packed, checked, is_complete, repack
+from ces_edge_agent.checkpoints.archive import Packed, checked, is_complete, opened, repack
 from ces_edge_agent.runtimes.container_disk import make_folder
 from ces_edge_agent.runtimes.engine import Engine, answering
 from ces_edge_agent.runtimes.names import check_name
@@ -68,7 +68,7 @@ def fill(client: Any, container: str, checkpoint: IO[bytes] | None, limit: int) 
     with tempfile.TemporaryFile() as content:
         checkpoint.seek(0)
         with (
-            tarfile.open(fileobj=checkpoint, mode="r|") as given,
+            opened(checkpoint, "r|") as given,
             tarfile.open(fileobj=content, mode="w", format=tarfile.GNU_FORMAT) as archive,
         ):
             for entry, file in checked(given, limit):

@@ -57,6 +57,8 @@ class JobThere:
     def may_write(self, node: str, claimed: Checkpoint) -> bool:
         """Whether the node has this writer, and nobody later has begun."""
         first, now = self.firsts.get(claimed.attempt), self.firsts.get(self.attempt)
+        if claimed.attempt > self.attempt:  # that of a size which the job goes to has rows already
+            return False
         if first is None or first.node != node or not 1 <= claimed.incarnation <= first.incarnation:
             return False
         if claimed.attempt != self.attempt and now is not None and now.state is not AllocationState.PENDING:
