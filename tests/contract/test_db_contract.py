@@ -34,6 +34,7 @@ from ces_common.db.tables import (
     JobRow,
     LeaseRow,
     MediumRow,
+    NodeRow,
     PlanRow,
     ReservationRow,
 )
@@ -120,6 +121,7 @@ def test_migrations_lose_no_rows(url: URL) -> None:
     assert rows() == [1] * 6
     with UnitOfWork(engine).bare_write() as session:
         assert session.get_one(LeaseRow, "a").beats == 0
+        assert session.get_one(NodeRow, "a").reclaimed is False
         job = session.get_one(JobRow, "j")
         assert (job.tenant, job.expected_s, job.preemption) == ("default", None, "stop")
         assert job.idempotency_key == of_tenant("default", "key")

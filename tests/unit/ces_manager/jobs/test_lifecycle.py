@@ -98,7 +98,8 @@ def test_a_stopping_allocation_of_another_incarnation_counts_as_present() -> Non
     st.lists(
         st.tuples(
             st.sampled_from(
-                ["cancel", "fail", "reschedule", "suspend", "resume", "lost", "running", "exited", "refused", "lapsed"]
+                ["cancel", "fail", "reschedule", "suspend", "resume", "lost", "running", "exited", "refused"]
+                + ["lapsed", "reclaimed"]
             ),
             st.integers(0, 3),
             st.integers(0, 1),
@@ -121,8 +122,9 @@ def test_whatever_happens_every_step_is_legal(
                 getattr(lifecycle, what)(walked, "why")
             case "lost":
                 lifecycle.node_lost(walked, f"n{member}", "why")
-            case "lapsed":
-                hear(walked, said("exited", member, code, lapsed=True), generation=generation)
+            case "lapsed" | "reclaimed":
+                ended = said("exited", member, code).model_copy(update={what: True})
+                hear(walked, ended, generation=generation)
             case _:
                 hear(walked, said(what, member, code), generation=generation)
     assert walked.state is not J.RESCHEDULING or not walked.released or state is J.RESCHEDULING
