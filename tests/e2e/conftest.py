@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fault_cluster import FaultCluster, running, star
+from fault_cluster import FaultCluster, running, star, wait_for
+from waiting import answers
+
+from ces_testbed.services import SCHEDULER
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +24,16 @@ def cluster(_shared: FaultCluster) -> Iterator[FaultCluster]:
     """A running cluster of four hosts around a switch. After the test everything must be released and in order."""
     yield _shared
     _shared.check()
+
+
+@pytest.fixture
+def resizing(cluster: FaultCluster) -> Iterator[FaultCluster]:
+    """Jobs may be resized each second."""
+    for env in ({"CES_RESIZE_S": "1"}, {}):
+        cluster.cluster.restart(SCHEDULER, env)
+        wait_for(lambda: answers(cluster.cluster.layout.ready_url(SCHEDULER)), "the scheduler is ready")
+        if env:
+            yield cluster
 
 
 @pytest.fixture

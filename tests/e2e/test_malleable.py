@@ -3,25 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fault_cluster import FaultCluster, program, recorded_job, wait_for
-from waiting import answers
-
-from ces_testbed.services import SCHEDULER
-
-
-@pytest.fixture
-def resizing(cluster: FaultCluster) -> Iterator[FaultCluster]:
-    """Jobs may be resized each second."""
-    for env in ({"CES_RESIZE_S": "1"}, {}):
-        cluster.cluster.restart(SCHEDULER, env)
-        wait_for(lambda: answers(cluster.cluster.layout.ready_url(SCHEDULER)), "the scheduler is ready")
-        if env:
-            yield cluster
+from resized_jobs import await_size, takes_room
 
 
 def malleable(name: str, hold: Path, low: int, high: int, **more: Any) -> dict[str, Any]:
@@ -31,35 +18,6 @@ def malleable(name: str, hold: Path, low: int, high: int, **more: Any) -> dict[s
     del job["tasks"][0]["replicas"]
     job["tasks"][0]["resources"]["cpu"] = "1"
     return job
-
-
-def rigid(name: str, hold: Path, replicas: int) -> dict[str, Any]:
-    hold.touch()
-    job = recorded_job(name, 0, 0, hold, replicas=replicas)
-    job["tasks"][0]["resources"]["cpu"] = "1"
-    return job
-
-
-def await_size(cluster: FaultCluster, job: str, size: int) -> None:
-    def reached() -> bool:
-        view = cluster.ask(lambda: cluster.client.jobs.get(job))
-        return view.size == size and view.state == "running"
-
-    try:
-        wait_for(reached, f"the job runs with {size} workers", 60)
-    except AssertionError as error:
-        raise AssertionError(f"{error}\n{cluster.story(job)}") from None
-    view = cluster.client.jobs.get(job)
-    assert len(view.placement) == len(view.flows) == size
-    assert view.restarts == 0
-
-
-def takes_room(cluster: FaultCluster, hold: Path, replicas: int, job: str, left: int) -> str:
-    """A rigid job that runs for as long as its file is there, since the malleable one has shrunk for it."""
-    other = cluster.submit(rigid("rigid", hold, replicas))
-    cluster.await_state(other, "running")
-    await_size(cluster, job, left)
-    return other
 
 
 @pytest.mark.timeout(300)

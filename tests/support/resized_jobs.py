@@ -1,0 +1,45 @@
+"""Jobs that change their size on a cluster for tests, and jobs that make them do so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fault_cluster import FaultCluster, recorded_job
+from waiting import wait_for
+
+from ces_common.messages.api import JobView
+
+
+def rigid(name: str, hold: Path, replicas: int) -> dict[str, Any]:
+    """Its workers take half a host each, and live for as long as the file is there."""
+    hold.touch()
+    job = recorded_job(name, 0, 0, hold, replicas=replicas)
+    job["tasks"][0]["resources"]["cpu"] = "1"
+    return job
+
+
+def await_size(cluster: FaultCluster, job: str, size: int, timeout_s: float = 60) -> JobView:
+    """A job with a ring of flows, once it runs at that size."""
+
+    def reached() -> bool:
+        view = cluster.ask(lambda: cluster.client.jobs.get(job))
+        return view.size == size and view.state == "running"
+
+    try:
+        wait_for(reached, f"the job runs with {size} workers", timeout_s)
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{cluster.story(job)}") from None
+    view = cluster.client.jobs.get(job)
+    assert len(view.placement) == size
+    assert len(view.flows) == (size if size > 1 else 0)
+    assert view.restarts == 0
+    return view
+
+
+def takes_room(cluster: FaultCluster, hold: Path, replicas: int, job: str, left: int) -> str:
+    """A rigid job that runs for as long as its file is there, since the malleable one has shrunk for it."""
+    other = cluster.submit(rigid("rigid", hold, replicas))
+    cluster.await_state(other, "running")
+    await_size(cluster, job, left)
+    return other
