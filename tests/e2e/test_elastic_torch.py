@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
-from fault_cluster import FaultCluster, hops
+from fault_cluster import FaultCluster, environments, hops, kill_worker
 from resized_jobs import await_size, takes_room
 from waiting import wait_for
 
@@ -128,32 +128,39 @@ def has_its_ring(cluster: FaultCluster, job: str, size: int, *others: str) -> No
 
 
 @contextmanager
-def running(cluster: FaultCluster, job: dict[str, Any]) -> Iterator[tuple[str, Training]]:
-    """A job that trains with four workers, and what it says; cancelled in the end."""
+def running(cluster: FaultCluster, job: dict[str, Any], size: int = 4) -> Iterator[tuple[str, Training]]:
+    """A job that trains at its largest size, and what it says; cancelled in the end."""
     name = cluster.submit(job)
     with followed(cluster, name) as training:
         try:
-            has_its_ring(cluster, name, 4)
-            training.await_steps(1, 4)
+            has_its_ring(cluster, name, size)
+            training.await_steps(1, size)
             yield name, training
         finally:
             cluster.client.jobs.cancel(name)
             cluster.await_state(name, "cancelled")
 
 
-def trains_through_sizes(cluster: FaultCluster, folder: Path, *command: str) -> Training:
-    """It makes room for a rigid job and goes on alone, grows into four workers again, and shrinks to two."""
+def trains_through_sizes(
+    cluster: FaultCluster, folder: Path, *command: str, at: Callable[[str, int], None] = lambda *_: None
+) -> Training:
+    """It makes room for a rigid job and goes on alone, grows into four workers again, and shrinks to two. ``at`` is
+    called with job and size while it trains at each."""
     with running(cluster, example(*command, *ENDLESS)) as (job, training):
+        at(job, 4)
         other = takes_room(cluster, folder / "rigid", 7, job, 1)
         has_its_ring(cluster, job, 1, other)
         training.await_steps(2, 1)
+        at(job, 1)
         (folder / "rigid").unlink()
         cluster.finish(other)
         has_its_ring(cluster, job, 4)
         training.await_steps(3, 4)
+        at(job, 4)
         other = takes_room(cluster, folder / "rigid", 6, job, 2)
         has_its_ring(cluster, job, 2, other)
         training.await_steps(4, 2)
+        at(job, 2)
     (folder / "rigid").unlink()
     cluster.finish(other)
     return training
@@ -175,8 +182,26 @@ def test_it_trains_on_at_every_size(resizing: FaultCluster, open_folder: Path, t
     is_as_without_a_break(training, tmp_path)
 
 
+def programs_of(job: str) -> list[tuple[int, dict[str, str]]]:
+    """Process ids and environments of what torchrun started for a job."""
+    return [(pid, env) for pid, env in environments() if env.get("CES_JOB") == job and "TORCHELASTIC_RUN_ID" in env]
+
+
 def test_torchrun_begins_again_at_every_size(resizing: FaultCluster, open_folder: Path, tmp_path: Path) -> None:
-    training = trains_through_sizes(resizing, open_folder, "torchrun", str(PROGRAM))
+    rendezvous: list[str] = []
+
+    def has_met(job: str, size: int) -> None:
+        """All of its programs, and no others, were started by one rendezvous that was not there before, as CES's
+        ranks."""
+        programs = [env for _, env in programs_of(job)]
+        told = sorted((env["RANK"], env["CES_TASK"], env["WORLD_SIZE"], env["GROUP_WORLD_SIZE"]) for env in programs)
+        assert told == [(str(rank), f"rank-{rank}", str(size), str(size)) for rank in range(size)]
+        (met,) = {env["TORCHELASTIC_RUN_ID"] for env in programs}
+        assert met not in rendezvous
+        rendezvous.append(met)
+
+    training = trains_through_sizes(resizing, open_folder, "torchrun", str(PROGRAM), at=has_met)
+    assert len(rendezvous) == 4
     is_as_without_a_break(training, tmp_path)
 
 
@@ -186,11 +211,28 @@ def test_without_time_to_write_it_loses_one_interval_at_most(resizing: FaultClus
         training.await_steps(2, 2)
     (open_folder / "rigid").unlink()
     resizing.finish(other)
+    loses_one_interval_at_most(training)
+
+
+def loses_one_interval_at_most(training: Training) -> None:
     (_, step) = training.begins[1]
     steps = training.steps
     done = next((first for first, second in pairwise(steps) if second != first + 1), step)
     assert steps == [*range(1, done + 1), *range(step + 1, steps[-1] + 1)]
     assert done - EVERY <= step <= done + 1, "it may have ended between a checkpoint and saying so"
+
+
+def test_a_program_that_dies_costs_one_interval_at_most(cluster: FaultCluster) -> None:
+    """torchrun gives up, and CES starts all of them again in their places."""
+    job = example("torchrun", str(PROGRAM), *ENDLESS) | {"restart": {"policy": "on-failure", "max": 1}}
+    job["elastic"]["workers"] = {"min": 2, "max": 2}
+    with running(cluster, job, 2) as (name, training):
+        (last,) = [pid for pid, env in programs_of(name) if env["RANK"] == "1"]
+        kill_worker(last)
+        training.await_steps(2, 2)
+        assert cluster.client.jobs.get(name).restarts == 1
+        assert len({env["TORCHELASTIC_RUN_ID"] for _, env in programs_of(name)}) == 1
+    loses_one_interval_at_most(training)
 
 
 def test_the_example_trains_to_its_end(cluster: FaultCluster) -> None:
