@@ -54,7 +54,8 @@ def batch_of(step: int, batch: int, samples: int) -> torch.Tensor:
 
 def say(kind: str, **values: Any) -> None:
     if dist.get_rank() == 0:
-        print(json.dumps({kind: values}), flush=True)
+        sys.stdout.write(json.dumps({kind: values}) + "\n")  # in one piece: torchrun may write to the same pipe
+        sys.stdout.flush()
 
 
 def main() -> None:

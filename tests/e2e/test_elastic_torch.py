@@ -25,11 +25,11 @@ from ces_testbed.spec import LOCALHOST, free_port
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAM = EXAMPLES / "torch_elastic.py"
-PATIENCE_S = 240  # four processes import torch on two cores
+PATIENCE_S = 480  # four processes import torch on two cores; a job grows after three times what a resize took it
 EVERY = 20
 ENDLESS = ["--steps", "1000000", "--every", str(EVERY)]
 
-pytestmark = [pytest.mark.needs("torch"), pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.needs("torch"), pytest.mark.timeout(2400)]
 
 
 def example(*command: str, **elastic: str) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def followed(cluster: FaultCluster, job: str) -> Iterator[Training]:
     reader = threading.Thread(target=follow, daemon=True)
     reader.start()
     yield Training(lines)
-    reader.join(60)
+    reader.join(PATIENCE_S)
     assert not reader.is_alive()
 
 
@@ -138,7 +138,7 @@ def running(cluster: FaultCluster, job: dict[str, Any], size: int = 4) -> Iterat
             yield name, training
         finally:
             cluster.client.jobs.cancel(name)
-            cluster.await_state(name, "cancelled")
+            cluster.await_state(name, "cancelled", timeout_s=PATIENCE_S)
 
 
 def trains_through_sizes(
@@ -148,7 +148,7 @@ def trains_through_sizes(
     called with job and size while it trains at each."""
     with running(cluster, example(*command, *ENDLESS)) as (job, training):
         at(job, 4)
-        other = takes_room(cluster, folder / "rigid", 7, job, 1)
+        other = takes_room(cluster, folder / "rigid", 7, job, 1, PATIENCE_S)
         has_its_ring(cluster, job, 1, other)
         training.await_steps(2, 1)
         at(job, 1)
@@ -157,7 +157,7 @@ def trains_through_sizes(
         has_its_ring(cluster, job, 4)
         training.await_steps(3, 4)
         at(job, 4)
-        other = takes_room(cluster, folder / "rigid", 6, job, 2)
+        other = takes_room(cluster, folder / "rigid", 6, job, 2, PATIENCE_S)
         has_its_ring(cluster, job, 2, other)
         training.await_steps(4, 2)
         at(job, 2)
@@ -207,7 +207,7 @@ def test_torchrun_begins_again_at_every_size(resizing: FaultCluster, open_folder
 
 def test_without_time_to_write_it_loses_one_interval_at_most(resizing: FaultCluster, open_folder: Path) -> None:
     with running(resizing, example("python", str(PROGRAM), *ENDLESS, grace="0s")) as (job, training):
-        other = takes_room(resizing, open_folder / "rigid", 6, job, 2)
+        other = takes_room(resizing, open_folder / "rigid", 6, job, 2, PATIENCE_S)
         training.await_steps(2, 2)
     (open_folder / "rigid").unlink()
     resizing.finish(other)
@@ -239,7 +239,7 @@ def test_the_example_trains_to_its_end(cluster: FaultCluster) -> None:
     job = example("python", str(PROGRAM))
     job["tasks"][0]["resources"]["cpu"] = "700m"
     begun = cluster.submit(job)
-    await_size(cluster, begun, 4)
+    await_size(cluster, begun, 4, PATIENCE_S)
     cluster.finish(begun, timeout_s=PATIENCE_S)
     (result,) = Training(list(cluster.client.jobs.logs(begun, "rank-0"))).results
     assert result["steps"] == 400

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fault_cluster import FaultCluster, recorded_job
-from waiting import wait_for
+from waiting import PATIENCE_S, wait_for
 
 from ces_common.messages.api import JobView
 
@@ -19,7 +19,7 @@ def rigid(name: str, hold: Path, replicas: int) -> dict[str, Any]:
     return job
 
 
-def await_size(cluster: FaultCluster, job: str, size: int, timeout_s: float = 60) -> JobView:
+def await_size(cluster: FaultCluster, job: str, size: int, timeout_s: float = PATIENCE_S) -> JobView:
     """A job with a ring of flows, once it runs at that size."""
 
     def reached() -> bool:
@@ -37,9 +37,11 @@ def await_size(cluster: FaultCluster, job: str, size: int, timeout_s: float = 60
     return view
 
 
-def takes_room(cluster: FaultCluster, hold: Path, replicas: int, job: str, left: int) -> str:
+def takes_room(
+    cluster: FaultCluster, hold: Path, replicas: int, job: str, left: int, timeout_s: float = PATIENCE_S
+) -> str:
     """A rigid job that runs for as long as its file is there, since the malleable one has shrunk for it."""
     other = cluster.submit(rigid("rigid", hold, replicas))
-    cluster.await_state(other, "running")
-    await_size(cluster, job, left)
+    cluster.await_state(other, "running", timeout_s=timeout_s)
+    await_size(cluster, job, left, timeout_s)
     return other
