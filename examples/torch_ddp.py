@@ -18,6 +18,32 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 
+def digits() -> tuple[TensorDataset, TensorDataset]:
+    """Images of 64 pixels from 0 to 1 with their digits: to train on, and a fifth that is held out."""
+    data = load_digits()
+    order = torch.randperm(len(data.target), generator=torch.Generator().manual_seed(0))
+    images = torch.tensor(data.data, dtype=torch.float32)[order] / 16
+    labels = torch.tensor(data.target)[order]
+    held_out = len(labels) // 5
+    return TensorDataset(images[held_out:], labels[held_out:]), TensorDataset(images[:held_out], labels[:held_out])
+
+
+def network(hidden: int) -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(64, hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, hidden),
+        nn.ReLU(),
+        nn.Linear(hidden, 10),
+    )
+
+
+def accuracy(model: nn.Module, held_out: TensorDataset) -> float:
+    images, labels = held_out.tensors
+    with torch.no_grad():
+        return (model(images).argmax(dim=1) == labels).float().mean().item()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=10)
@@ -31,24 +57,10 @@ def main() -> None:
     dist.init_process_group("gloo", init_method="env://")
     rank = dist.get_rank()
 
-    digits = load_digits()
-    order = torch.randperm(len(digits.target), generator=torch.Generator().manual_seed(0))
-    images = torch.tensor(digits.data, dtype=torch.float32)[order] / 16
-    labels = torch.tensor(digits.target)[order]
-    held_out = len(labels) // 5
-    train = TensorDataset(images[held_out:], labels[held_out:])
+    train, held_out = digits()
     sampler: DistributedSampler = DistributedSampler(train)
     loader = DataLoader(train, batch_size=options.batch, sampler=sampler)
-
-    model = DistributedDataParallel(
-        nn.Sequential(
-            nn.Linear(64, options.hidden),
-            nn.ReLU(),
-            nn.Linear(options.hidden, options.hidden),
-            nn.ReLU(),
-            nn.Linear(options.hidden, 10),
-        )
-    )
+    model = DistributedDataParallel(network(options.hidden))
     optimizer = torch.optim.SGD(model.parameters(), lr=options.lr, momentum=0.9)
 
     for epoch in range(options.epochs):
@@ -58,14 +70,11 @@ def main() -> None:
             loss = nn.functional.cross_entropy(model(batch), targets)
             loss.backward()
             optimizer.step()
-        with torch.no_grad():
-            guesses = model.module(images[:held_out]).argmax(dim=1)
-            accuracy = (guesses == labels[:held_out]).float().mean().item()
         report = {
             "rank": rank,
             "epoch": epoch + 1,
             "loss": round(loss.item(), 4),
-            "accuracy": round(accuracy, 4),
+            "accuracy": round(accuracy(model.module, held_out), 4),
         }
         print(json.dumps(report), flush=True)
 

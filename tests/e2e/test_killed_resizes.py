@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from fault_cluster import FaultCluster, wait_for
-from sized_jobs import PLACES, await_size, malleable, rigid, runs_at, takes_room
+from resized_jobs import PLACES, await_size, malleable, rigid, runs_at, takes_room
 
 CENTRAL = ["manager", "scheduler", "compute-ctl", "network-ctl", "nats"]
 RESIZES = int(os.environ.get("CES_RESIZES", "8"))

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from fault_cluster import FaultCluster, program, wait_for
+from resized_jobs import await_size, malleable, rigid, takes_room
 from rich.console import Console, RenderableType
-from sized_jobs import await_size, malleable, rigid, takes_room
 
 from ces_client.view.job import job_facts
 from ces_common.messages.api import JobView

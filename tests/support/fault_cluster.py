@@ -10,7 +10,7 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
@@ -181,17 +181,7 @@ class FaultCluster:
     def worker_pids(self, job: str | None = None) -> list[int]:
         """Processes of this machine that run a program of these tests for this cluster: for one job, or for any."""
         jobs = {job} if job else {each.id for each in self.client.jobs.list()}
-        found = []
-        for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit():
-                continue
-            try:
-                environment = dict(part.partition("=")[::2] for part in _environment(entry).split("\0"))
-            except OSError:
-                continue
-            if "CES_TEST_PROGRAM" in environment and environment.get("CES_JOB") in jobs:
-                found.append(int(entry.name))
-        return sorted(found)
+        return sorted(pid for pid, env in environments() if "CES_TEST_PROGRAM" in env and env.get("CES_JOB") in jobs)
 
     def kernel_state(self) -> dict[str, Any]:
         """Namespaces, devices, rules, routes and traffic classes of the cluster's hosts, as the kernel tells."""
@@ -268,8 +258,13 @@ class FaultCluster:
         assert wrong == [], "\n".join(wrong)
 
 
-def _environment(process: Path) -> str:
-    return (process / "environ").read_bytes().decode(errors="replace")
+def environments() -> Iterator[tuple[int, dict[str, str]]]:
+    """The environment of every process of this machine, by its id."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError):
+                text = (entry / "environ").read_bytes().decode(errors="replace")
+                yield int(entry.name), dict(part.partition("=")[::2] for part in text.split("\0"))
 
 
 def _lines(namespace: str, *command: str) -> list[str]:

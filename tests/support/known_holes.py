@@ -59,7 +59,9 @@ HOLES = {
     "what was prepared starts whatever has changed": Hole(WorkerReconciler, "_still_starts", lambda *_: True, TWICE),
     "places are free before agents confirm": Hole(lifecycle, "_confirmed", lambda *_: True, TWICE),
     "places are free while a lease may hold": Hole(expiry, "is_lost", _silent, TWICE),
-    "a new size starts while the former one ends": Hole(transitions, "_settle_size", _at_once, f"{TWICE}|for a former attempt"),
+    "a new size starts while the former one ends": Hole(
+        transitions, "_settle_size", _at_once, f"{TWICE}|for a former attempt"
+    ),
     "nobody remembers what was started": Hole(Starts, "by_worker", FORGETFUL, "started twice"),
     "others go before those sent first are gone": Hole(preemption, "_check_earlier", lambda *_: None, "sent away"),
     "a message that comes again counts again": Hole(WriteTx, "first_time", _again, "answered 2 times"),

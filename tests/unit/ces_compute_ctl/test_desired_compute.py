@@ -8,13 +8,14 @@ from cluster_state import MBIT, NOW, job, node, view_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ces_common.jobfile import Flow
+from ces_common.jobfile import Flow, JobFile
 from ces_common.messages.checkpoints import Checkpoint, JobCheckpoints
 from ces_common.messages.desired import CheckpointSource, DesiredCompute, DesiredCopy, DesiredWorker
 from ces_common.messages.records import FlowRecord, JobRecord, Snapshot
 from ces_common.names import DATA_PORT, WORKER_DEVICE
 from ces_common.state_view import StateView
 from ces_common.states import AllocationState, JobState
+from ces_common.torchrun import environment
 from ces_compute_ctl.desired_compute import Planner, least_generations
 
 CHECKPOINT = Checkpoint(attempt=1, incarnation=1, name="step", size=9, digest="0" * 64)
@@ -63,6 +64,23 @@ def test_a_worker_is_told_all_that_a_stock_program_needs() -> None:
     ]
     (first,) = planned["a"]
     assert first.env["CES_PEERS"] == second.env["CES_PEERS"]
+
+
+MALLEABLE = JobFile.model_validate(
+    {
+        "name": "j",
+        "tasks": [{"name": "w", "command": ["torchrun", "train.py"]}],
+        "elastic": {"group": "w", "workers": {"max": 4}, "grace": 7},
+    }
+)
+
+
+def test_torchrun_is_told_of_a_malleable_job() -> None:
+    forged = dict.fromkeys(["PET_NNODES", "PET_NODE_RANK", "PET_RDZV_ENDPOINT"], "x")
+    (second,) = workers(ring(spec=MALLEABLE, task={"env": forged}, allocation={"incarnation": 3}))["b"]
+    told = {name: value for name, value in second.env.items() if name.startswith("PET_")}
+    shared = environment(nodes=2, address="10.77.1.2", port=29500, rendezvous="j-w-0.3", grace=7)
+    assert told == shared | {"PET_NODE_RANK": "1"}
 
 
 def test_a_worker_is_told_of_its_own_flows_only() -> None:

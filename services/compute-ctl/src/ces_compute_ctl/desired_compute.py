@@ -16,6 +16,7 @@ from ces_common.messages.records import AllocationRecord, JobRecord, NodeRecord
 from ces_common.names import CHECKPOINTS_PATH, DATA_PORT, WORKER_DEVICE, node_end, router_address
 from ces_common.state_view import StateView
 from ces_common.states import JOB_OVER, AllocationState, JobState
+from ces_common.torchrun import FLAGS, environment
 
 FROZEN = frozenset({JobState.PAUSED, JobState.SUSPENDED})
 HAS_WORKERS = frozenset({JobState.STARTING, JobState.RUNNING}) | FROZEN
@@ -149,6 +150,9 @@ def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: 
         "CES_INCARNATION": str(allocation.incarnation),
         "CES_FLOWS": _flows_of(task.name, job),
     }
+    elastic = None if job.spec is None else job.spec.elastic
+    if elastic is not None:
+        own[FLAGS["node-rank"]] = str(allocation.rank)
     if network == "tc":
         own["GLOO_SOCKET_IFNAME"] = WORKER_DEVICE
     elif ip_address(allocation.address).is_loopback:
@@ -171,7 +175,7 @@ def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: 
         paused=job.state in FROZEN,
         disconnect=job.disconnect,
         checkpoint=job.spec is not None and allocation.rank == 0,
-        grace=None if job.spec is None or job.spec.elastic is None else job.spec.elastic.grace,
+        grace=None if elastic is None else elastic.grace,
     )
 
 
@@ -179,10 +183,20 @@ def _shared_environment(job: JobRecord) -> dict[str, str]:
     """The environment that all workers of a job share: who and where their peers are."""
     in_order = sorted(job.allocations, key=lambda allocation: allocation.rank)
     peers = [{"rank": a.rank, "task": a.task, "address": a.address, "port": a.port, "node": a.node} for a in in_order]
-    return {
+    first = in_order[0]
+    torchrun = {}
+    if job.spec is not None and job.spec.elastic is not None:
+        torchrun = environment(
+            nodes=len(job.tasks),
+            address=first.address,
+            port=first.port,
+            rendezvous=f"{first.id}.{first.incarnation}",
+            grace=job.spec.elastic.grace,
+        )
+    return torchrun | {
         "WORLD_SIZE": str(len(job.tasks)),
-        "MASTER_ADDR": in_order[0].address,
-        "MASTER_PORT": str(in_order[0].port),
+        "MASTER_ADDR": first.address,
+        "MASTER_PORT": str(first.port),
         "CES_JOB": job.id,
         "CES_JOB_NAME": job.name,
         "CES_PEERS": json.dumps(peers),

@@ -9,8 +9,9 @@ import pytest
 from manager_world import World, ring
 
 from ces_common.db.tables import JobRow
+from ces_common.jobfile import JobFile
 from ces_common.queuefile import QueueFile
-from ces_manager.errors import Conflict, Overloaded
+from ces_manager.errors import Conflict, Invalid, Overloaded
 from ces_manager.jobs import submission
 
 
@@ -62,3 +63,15 @@ def test_so_many_jobs_of_a_tenant_wait_and_no_more(world: World) -> None:
         submit("small")
     world.cancel(jobs[0])
     submit("default")
+
+
+def test_a_malleable_job_does_not_tell_torchrun_who_takes_part(world: World) -> None:
+    def job(**more: object) -> JobFile:
+        task = {"name": "w", "command": ["torchrun", "--nnodes=1:4", "train.py"]}
+        return JobFile.model_validate({"name": "j", "tasks": [task], **more})
+
+    with pytest.raises(Invalid) as refused:
+        world.submit(job(elastic={"group": "w", "workers": {"max": 4}}))
+    said = "tasks[0].command: leave out --nnodes: CES tells torchrun at each start who takes part"
+    assert str(refused.value) == said
+    assert world.job(world.submit(job())).state == "queued"

@@ -28,7 +28,14 @@ from ces_manager.api.streams import event_stream, last_event_id
 from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Invalid
 from ces_manager.jobs import commands, job_views, submission
-from ces_manager.jobs.admission import check_inputs, check_room, check_secrets, check_tenant, due_at
+from ces_manager.jobs.admission import (
+    check_commands,
+    check_inputs,
+    check_room,
+    check_secrets,
+    check_tenant,
+    due_at,
+)
 from ces_manager.jobs.speed_forecast import predicted_speeds
 from ces_manager.jobs.transitions import check_visible
 from ces_manager.network import flow_rates
@@ -187,6 +194,7 @@ async def dry_run(request: Request, job: JobFile) -> PlanForecast:
     context, identity = context_of(request), identity_of(request)
     job = allowed(identity, job)
     check_tenant(context.queue, job.tenant)
+    check_commands(job)
 
     def admissible(tx: ReadTx) -> None:
         check_room(tx, context.queue, job)

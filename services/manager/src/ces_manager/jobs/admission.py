@@ -1,5 +1,5 @@
 """Whether a job may be submitted: its tenant is there and has room in the queue, nodes offer the data that it reads,
-and the secrets that it names are stored."""
+the secrets that it names are stored, and it leaves to CES what CES decides."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ces_common.db.uow import ReadTx
 from ces_common.jobfile import Input, JobFile
 from ces_common.queuefile import QueueFile
 from ces_common.states import JOB_WAITS
+from ces_common.torchrun import flag_of_ces
 from ces_manager.errors import Invalid, Overloaded
 
 SHOWN = 5
@@ -70,6 +71,13 @@ def check_secrets(tx: ReadTx, job: JobFile) -> None:
         for file, secret in group.secrets.items():
             if secret.stored in missing:
                 raise Invalid(f"tasks[{i}].secrets.{file}.from", missing_secret(job.tenant, secret.stored))
+
+
+def check_commands(job: JobFile) -> None:
+    """Raises Invalid for a malleable job that itself tells torchrun who takes part."""
+    for i, group in enumerate(job.tasks):
+        if job.elastic is not None and group.name == job.elastic.group and (flag := flag_of_ces(group.argv)):
+            raise Invalid(f"tasks[{i}].command", f"leave out {flag}: CES tells torchrun at each start who takes part")
 
 
 def missing_secret(tenant: str, name: str) -> str:

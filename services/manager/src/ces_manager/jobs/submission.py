@@ -15,7 +15,14 @@ from ces_common.jobfile import JobFile
 from ces_common.queuefile import QueueFile
 from ces_common.states import JobState
 from ces_manager.errors import Conflict, Invalid
-from ces_manager.jobs.admission import check_inputs, check_room, check_secrets, check_tenant, due_at
+from ces_manager.jobs.admission import (
+    check_commands,
+    check_inputs,
+    check_room,
+    check_secrets,
+    check_tenant,
+    due_at,
+)
 from ces_manager.jobs.transitions import emit_job
 
 KEY_LENGTH = 255
@@ -27,8 +34,8 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
     """Add a queued job. A key that came with the same job file before returns the job that it made then.
 
     Raises Conflict where the key came with another job file; Invalid for a malformed key, an unknown tenant, data that
-    no node offers, a secret that the tenant does not have, and a deadline that is past; Overloaded where too many jobs
-    of the tenant wait."""
+    no node offers, a secret that the tenant does not have, a command that decides what CES does, and a deadline that is
+    past; Overloaded where too many jobs of the tenant wait."""
     body_hash, key = _hash(jobfile), None
     if idempotency_key is not None:
         if not (0 < len(idempotency_key) <= KEY_LENGTH and idempotency_key.isprintable()):
@@ -45,6 +52,7 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
     check_room(tx, queue, jobfile)
     check_inputs(tx, jobfile)
     check_secrets(tx, jobfile)
+    check_commands(jobfile)
     initial = jobfile if jobfile.elastic is None else jobfile.at_size(jobfile.elastic.smallest)
     row = JobRow(
         id=str(ULID.from_datetime(tx.now)),
