@@ -146,7 +146,7 @@ class JobRecord(Message):
     elastic group now, and its file, from which its tasks and flows at every size follow; ``since`` when it is in its
     state, and ``resize_s``, the seconds from running to running that its last resize took. ``resizing``: until nothing
     of the former size is left. ``checkpoint_node``: where its first task writes checkpoints, or last did. ``speeds``:
-    what was measured of it, at most half a minute behind."""
+    what was measured of it, told again when it has changed by a twentieth."""
 
     id: str
     name: str
