@@ -12,8 +12,11 @@ from memory_bus import MemoryBus
 from queue_looks import placing
 from scheduler_steps import Clock, scheduler_on, step
 
+from ces_common import subjects
+from ces_common.messages.events import TopologyChanged
 from ces_common.messages.plans import ResizeProposed, ResizeRejected
 from ces_common.messages.records import JobRecord, Resizing
+from ces_common.messages.speeds import SpeedAnswer, SpeedQuery
 from ces_common.states import JobState
 from ces_core.queue.parameters import Parameters, Tenant
 from ces_core.registry import DEFAULT, get_solver
@@ -278,3 +281,14 @@ async def test_a_proposal_is_repeated_when_its_answer_is_lost_and_later_when_it_
     manager.change(nodes=[node("e", 9, cpu=0)])
     await step(scheduler, manager)
     assert len(manager.told("resize.proposed")) == 4, "a job that has changed is looked at again at once"
+
+
+async def test_how_fast_a_job_is_taken_to_be_is_told_when_asked(
+    running: Scheduler, manager: FakeManager, bus: MemoryBus
+) -> None:
+    manager.change(nodes=places(), links=LINKS, jobs=[malleable("m", ["a", "b"], speeds=speeds(LINEAR))])
+    await manager.tell("topology", "changed", "t", TopologyChanged(links=0, media=0))
+    await manager.until(lambda: "m" in running.reader.view.jobs)
+    for job, told in (("m", {1: 5.0, 2: 10.0, 3: 15.0}), ("unknown", {})):
+        raw = await bus.request(subjects.rpc("scheduler", "speed"), SpeedQuery(job=job).encode(), timeout_s=10)
+        assert SpeedAnswer.model_validate_json(raw).rates == pytest.approx(told, rel=0.05)

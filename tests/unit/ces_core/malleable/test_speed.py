@@ -13,6 +13,7 @@ from ces_core.malleable.speed import HALF_LIFE_S, LEAST_WEIGHT, POWER, Measureme
 
 SIZES = st.integers(1, 512)
 rates = st.floats(1e-6, 1e6)
+claims = st.dictionaries(SIZES, st.floats(1e-24, 1e12), min_size=2, max_size=6)
 measured = st.dictionaries(SIZES, rates, min_size=1, max_size=6).map(
     lambda found: [Measurement(size, rate) for size, rate in sorted(found.items())]
 )
@@ -27,6 +28,12 @@ def law(fixed: float, shared: float, added: float, sizes: list[int]) -> list[Mea
 def test_every_size_has_a_speed(points: list[Measurement], size: int) -> None:
     rate = fitted(points).rate(size)
     assert 0 < rate < math.inf
+
+
+@given(claims, claims, SIZES)
+def test_whatever_jobs_claim_there_is_a_speed(mine: dict[int, float], another: dict[int, float], size: int) -> None:
+    prior, points = ([Measurement(at, rate) for at, rate in each.items()] for each in (another, mine))
+    assert 0 < fitted(points, fitted(prior)).rate(size) < math.inf
 
 
 @given(SIZES, rates, st.sampled_from([POWER, fitted(law(1, 4, 0.1, [1, 2, 4]))]))

@@ -125,8 +125,11 @@ def fitted(measured: Sequence[Measurement], prior: SpeedModel = POWER) -> SpeedM
     scales = np.array([usually, seconds[sizes.argmin()], seconds[sizes.argmax()]])
     scales = scales / [1.0, 1.0 / sizes.min(), 2.0 * sizes.max() - 1.0]
     rows = (weights / seconds)[:, None] * _terms(sizes) * scales
-    expected = factor * _parts(prior, measured) / scales
-    found: Floats = nnls(np.vstack([rows, np.diag(TRUST)]), np.concatenate([weights, TRUST * expected]))[0]
+    try:
+        expected = factor * _parts(prior, measured) / scales
+        found: Floats = nnls(np.vstack([rows, np.diag(TRUST)]), np.concatenate([weights, TRUST * expected]))[0]
+    except RuntimeError:  # it found no end: speeds that no program has, side by side
+        return Scaled(prior, 1.0 / factor)
     fixed, shared, added = (float(each) for each in found * scales)
     return Fitted(fixed, shared, added, tuple((each.size, each.rate) for each in measured))
 

@@ -9,6 +9,7 @@ from typing import Final
 
 import structlog
 from sqlalchemy import select
+from sqlalchemy.orm import undefer
 
 from ces_common.db import UNAVAILABLE, ReadTx, WriteTx, cause_of
 from ces_common.db.tables import AllocationRow, JobRow
@@ -20,9 +21,7 @@ from ces_manager.speed_meter import Reading, SpeedMeter
 
 log = structlog.get_logger()
 LOOK_S: Final = 2.0
-MATERIAL: Final = (
-    0.05  # of a speed, or of the steps that are left, or were done where it is not known how many there are
-)
+MATERIAL: Final = 0.05  # of a speed; of the steps that are left, or were done where the file gives no total
 LATE: Final = timedelta(seconds=1)  # that an agent's word may be
 
 
@@ -90,7 +89,7 @@ def _news(tx: ReadTx, readings: Iterable[Reading], now: datetime) -> Iterator[tu
         JobRow.state == JobState.RUNNING,
         JobRow.size.is_not(None),
     )
-    for row, allocation in tx.session.execute(query):
+    for row, allocation in tx.session.execute(query.options(undefer(JobRow.spec), undefer(JobRow.speeds))):
         reading = by_allocation[allocation.id]
         elastic = row.spec.elastic
         if row.size is None or elastic is None or allocation.incarnation != reading.incarnation:
