@@ -35,6 +35,7 @@ log = structlog.get_logger()
 BACK_S = 300.0  # in which a job does not take back what it gave to another
 ANSWER_S = 5.0  # after this long without an answer a proposal counts as lost
 BUDGET_MS = 250.0  # of solver time in one look
+STAKE_MS = 1000.0  # beside that, where a deadline is at stake
 TRIED = 4  # waiting jobs for which room is looked for, the first in the queue
 PROPOSED = Counter("ces_resizes_proposed_total", "Resizes of malleable jobs proposed")
 
@@ -176,11 +177,15 @@ class Resizes:
         seeds = {each.id: each.attempt for each in able}
         if run is not None:
             seeds |= {name: job.attempt for name, job in run.given.records.items()}
-        calls = SolverCalls(placing.solver, seeds, time.perf_counter, placing.time_limit_s, placing.fallback)
-        sizing = Sizing(calls, placing.parameters, tenants_of(offer), placing.paths, BUDGET_MS)
+
+        def within(budget_ms: float) -> Sizing:
+            calls = SolverCalls(placing.solver, seeds, time.perf_counter, placing.time_limit_s, placing.fallback)
+            return Sizing(calls, placing.parameters, tenants_of(offer), placing.paths, budget_ms)
+
+        thorough, sizing = within(STAKE_MS), within(BUDGET_MS)
         candidates = self._candidates(able, held, judgement)
         for taker in at_stake(candidates, self._now().timestamp()):
-            step = for_deadline(taker, candidates, offer, sizing)
+            step = for_deadline(taker, candidates, offer, thorough)
             if step is not None:
                 self._owed = taker.record.id, step.owed
                 return step.resize

@@ -237,7 +237,7 @@ def test_the_envelope_is_a_cloud_event() -> None:
 
 
 def test_states_are_the_events_of_jobs_and_allocations() -> None:
-    assert {kind for aggregate, kind in EVENTS if aggregate == "job"} == {*JobState, "waiting"}
+    assert {kind for aggregate, kind in EVENTS if aggregate == "job"} == {*JobState, "waiting", "deadline"}
     assert {kind for aggregate, kind in EVENTS if aggregate == "allocation"} == set(AllocationState)
 
 

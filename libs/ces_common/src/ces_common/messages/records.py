@@ -150,10 +150,9 @@ class JobRecord(Message):
     elastic group now, and its file, from which its tasks and flows at every size follow; ``since`` when it is in its
     state, and ``resize_s``, the seconds from running to running that its last resize took. ``resizing``: until nothing
     of the former size is left. ``checkpoint_node``: where its first task writes checkpoints, or last did;
-    ``checkpoints``: where else some lie. ``speeds``: what was measured of it, told again when it has
-    changed by a twentieth.
-    ``deadline``: as its file gives it, ``deadline_at`` the time that follows; ``admitted``: a scheduler has promised to
-    keep it."""
+    ``checkpoints``: where else some lie. ``speeds``: what was measured of it, told again when it has changed by a
+    twentieth. ``deadline``: as its file gives it, ``deadline_at`` the time that follows; ``admitted``: a scheduler has
+    promised to keep it."""
 
     id: str
     name: str
