@@ -61,6 +61,7 @@ class Checkpoints:
         self._begun: dict[str, BegunFrom] = {}  # worker -> from what it begins
         self._copying: dict[str, asyncio.Task[None]] = {}  # job
         self._not_before: dict[str, float] = {}
+        self._empty = False  # whether nothing is kept here, nor anything to be told
         self._packing = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._report = CheckpointReport(node=node)
@@ -86,7 +87,7 @@ class Checkpoints:
     async def step(self, now: float) -> None:
         """Pack and copy what is due, remove what nobody counts on, and report."""
         document, self._loop = self._compute.current, asyncio.get_running_loop()
-        if document is None:
+        if document is None or (self._empty and not document.checkpoints and not document.copies):
             return
         # What lies here before a checkpoint was fetched is not the worker's.
         writers = {each.job: each for each in document.workers if each.checkpoint and not each.restore}
@@ -290,6 +291,7 @@ class Checkpoints:
         for copy in document.copies:
             wanted[copy.job].add(copy.checkpoint.digest)
         await asyncio.to_thread(self._shelf.keep, wanted)
+        self._empty = not wanted
         present = {*document.checkpoints, *(copy.job for copy in document.copies)}
         for known in (self._marks, self._packed, self._complaints, self._not_before):
             for job in [job for job in known if job not in present]:
