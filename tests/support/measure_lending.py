@@ -28,7 +28,7 @@ from ces_edge_agent.runtimes.cgroups import Group, group_of, hierarchies
 from ces_testbed.services import agent_name
 
 LENT, KEPT = "n1", "n2"
-PIECES = 300
+PIECES = 100
 ENDINGS = {"ends when told": 0, "ignores SIGTERM": "stubborn"}
 PROBE = f"""
 import sys, time

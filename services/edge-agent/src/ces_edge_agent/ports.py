@@ -128,7 +128,7 @@ class Runtime(Protocol):
 
     async def limit_cpu(self, key: str, cpu: int) -> None:
         """A worker that is there gets no more than so many millicores from now on, paused or not, where the runtime
-        limits CPU at all. Raises RuntimeUnavailable."""
+        limits CPU at all; but those with no less weight than others have. Raises RuntimeUnavailable."""
 
     async def usage(self) -> list[WorkerUsage]: ...
 

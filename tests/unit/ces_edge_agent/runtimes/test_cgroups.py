@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ces_edge_agent.runtimes.cgroups import Group, hierarchies
+from ces_edge_agent.runtimes.cgroups import Group, group_of, hierarchies
 
 MOUNTS = """\
 31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755
@@ -76,3 +76,35 @@ def test_what_cannot_be_written_is_not_enforced(tmp_path: Path) -> None:
     assert group.create(cpu=100, memory=4096, pids=7) == frozenset()
     assert not group.freeze(True)
     assert group.members() == set()
+
+
+@pytest.mark.parametrize(
+    ("version", "file", "lowest", "ordinary"),
+    [("cpu", "cpu.idle", "1", "0"), ("cpu", "cpu.shares", "2", "1024"), ("unified", "cpu.weight", "1", "100")],
+)
+def test_workers_of_a_lent_node_weigh_least_until_they_are_left_with_little(
+    tmp_path: Path, version: str, file: str, lowest: str, ordinary: str
+) -> None:
+    quota = "cpu.max" if version == "unified" else "cpu.cfs_quota_us"
+    folders = [tmp_path / "ces-lent", tmp_path / "ces-lent/n0", tmp_path / "ces-lent/n0/a.0"]
+    for folder in folders:
+        tree(folder, file, quota, "cpu.cfs_period_us")
+    group = Group({version: str(tmp_path)}, "ces-lent/n0/a.0")
+    group.create(cpu=1000, memory=4096, pids=7, lowest=True)
+    assert {(folder / file).read_text() for folder in folders} == {lowest}
+    (folders[-1] / quota).write_text("")
+    for folder in folders:
+        (folder / file).write_text("")
+    group.limit_cpu(100)
+    assert {(folder / file).read_text() for folder in folders} == {ordinary}
+    assert (folders[-1] / quota).read_text().split()[0] == "10000"
+
+
+def test_the_group_of_a_process_is_where_its_cpu_time_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7/cgroup").write_text("4:memory:/m\n3:cpu,cpuacct:/ces-lent/n0/a.0\n0::/u\n")
+    for roots, name in (({"cpuacct": "/c"}, "ces-lent/n0/a.0"), ({"unified": "/u"}, "u")):
+        found = group_of(roots, "7", tmp_path)
+        assert found is not None
+        assert found.name == name
+    assert group_of({"unified": "/u"}, "8", tmp_path) is None

@@ -99,8 +99,17 @@ def test_a_stopping_allocation_of_another_incarnation_counts_as_present() -> Non
         st.tuples(
             st.sampled_from(
                 [
-                    *("cancel", "fail", "reschedule", "suspend", "resume", "lost", "running"),
-                    *("exited", "refused", "lapsed", "reclaimed"),
+                    "cancel",
+                    "fail",
+                    "reschedule",
+                    "suspend",
+                    "resume",
+                    "lost",
+                    "running",
+                    "exited",
+                    "refused",
+                    "lapsed",
+                    "reclaimed",
                 ]
             ),
             st.integers(0, 3),

@@ -17,7 +17,7 @@ UNIFIED = "unified"
 _CONTROLLERS = ("cpu", "cpuacct", "memory", "pids", "freezer")
 _PERIOD_US = 100_000
 _LEAST_QUOTA_US = 1_000
-_LEAST_SHARES = 2
+_LEAST_SHARES, _SHARES = 2, 1024
 
 
 def hierarchies(mountinfo: str = "/proc/self/mountinfo") -> dict[str, str]:
@@ -82,23 +82,26 @@ class Group:
             self._write(UNIFIED, "memory.swap.max", 0)
             kept.add("freezer")
         if lowest:
-            self._weigh_least()
+            self._weigh(lowest=True)
         return frozenset(kept - {"cpuacct"})
 
-    def _weigh_least(self) -> None:
+    def _weigh(self, *, lowest: bool) -> None:
         """The group and those above it: only groups below one weigh against each other."""
+        idle, shares, weight = (1, _LEAST_SHARES, 1) if lowest else (0, _SHARES, 100)
         roots = {controller: str(root) for controller, root in self._roots.items()}
         path = Path(self.name)
         for above in (Group(roots, str(each)) for each in (*path.parents[-2::-1], path)):
-            if not above._write("cpu", "cpu.idle", 1):
-                above._write("cpu", "cpu.shares", _LEAST_SHARES)
-            if not above._write(UNIFIED, "cpu.idle", 1):
-                above._write(UNIFIED, "cpu.weight", 1)
+            if not above._write("cpu", "cpu.idle", idle):
+                above._write("cpu", "cpu.shares", shares)
+            if not above._write(UNIFIED, "cpu.idle", idle):
+                above._write(UNIFIED, "cpu.weight", weight)
 
     def limit_cpu(self, cpu: int) -> None:
-        """No more than so many millicores from now on, where the kernel limits it."""
+        """No more than so many millicores from now on, where the kernel limits it, but those surely: with the lowest
+        weight, on a busy machine, it could not even end."""
         self._write("cpu", "cpu.cfs_quota_us", _quota(cpu))
         self._write(UNIFIED, "cpu.max", f"{_quota(cpu)} {_PERIOD_US}")
+        self._weigh(lowest=False)
 
     def join(self) -> None:
         """Move the calling process into the group."""

@@ -17,6 +17,7 @@ from docker.errors import APIError, DockerException, NotFound, create_api_error_
 from ces_edge_agent.ports import RuntimeUnavailable
 
 _TIMEOUT_S = 60
+_SHARES = 1024  # of a container that was given none
 _DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _OWN_HOSTNAME = re.compile(r"^(?:\S+ ){3}\S*/containers/([0-9a-f]{64})/\S*hostname /etc/hostname ", re.MULTILINE)
 
@@ -126,10 +127,10 @@ class Engine:
         return found
 
     def limit_cpu(self, container: str, cpu: int) -> None:
-        """No more than so many millicores from now on. The library cannot change what a container was made with. Raises
-        NotFound, APIError."""
+        """No more than so many millicores from now on, but those with no less weight than others. The library cannot
+        change what a container was made with. Raises NotFound, APIError."""
         url = f"{self.client.base_url}/v{self.client.api_version}/containers/{container}/update"
-        answer = self.client.post(url, json={"NanoCpus": cpu * 1_000_000}, timeout=_TIMEOUT_S)
+        answer = self.client.post(url, json={"NanoCpus": cpu * 1_000_000, "CpuShares": _SHARES}, timeout=_TIMEOUT_S)
         try:
             answer.raise_for_status()
         except requests.HTTPError as error:
