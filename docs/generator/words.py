@@ -191,8 +191,8 @@ JOB_FIELDS = {
     "Elastic.workers": ("All sizes in a range; or give `sizes`.", "workers: {min: 1, max: 8}"),
     "Elastic.sizes": ("The sizes that are allowed, rising; or give `workers`.", "sizes: [1, 2, 4, 8]"),
     "Elastic.grace": (
-        "How long workers have to write a checkpoint whenever CES ends them, at most until their node's lease ends: "
-        "SIGTERM at its beginning, SIGKILL at its end; a minute at most.",
+        "How long workers have from SIGTERM to SIGKILL, to write a checkpoint; a minute at most, and never beyond "
+        "their node's lease.",
         "grace: 30s",
     ),
     "Elastic.speed": ("How fast the job is, and how much it has to do.", ""),
