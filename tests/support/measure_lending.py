@@ -28,7 +28,7 @@ from ces_edge_agent.runtimes.cgroups import Group, group_of, hierarchies
 from ces_testbed.services import agent_name
 
 LENT, KEPT = "n1", "n2"
-PIECES = 100
+PIECES = 200
 ENDINGS = {"ends when told": 0, "ignores SIGTERM": "stubborn"}
 PROBE = f"""
 import sys, time
@@ -62,6 +62,7 @@ def beside(cluster: FaultCluster, node: str, folder: Path, act: Callable[[str], 
     hold = folder / node
     name = cluster.submit(job(node, ending, hold))
     cluster.await_state(name, "running", timeout_s=120)
+    wait_for(lambda: all(begun(cluster, name, f"w-{rank}") for rank in range(2)), "its programs run", 120)
     try:
         act(name)
     finally:
@@ -71,12 +72,17 @@ def beside(cluster: FaultCluster, node: str, folder: Path, act: Callable[[str], 
         wait_for(lambda: not cluster.worker_pids(name), "nothing of it is left")
 
 
+def begun(cluster: FaultCluster, name: str, task: str) -> bool:
+    return any("record start" in line for line in cluster.client.jobs.logs(name, task))
+
+
 def is_frozen(group: str) -> bool:
+    """Whether the kernel lets no process of it go on."""
     roots = hierarchies()
     try:
         if "freezer" in roots:
-            return Path(roots["freezer"], group, "freezer.state").read_text().strip() == "FROZEN"
-        return "frozen 1" in Path(roots["unified"], group, "cgroup.events").read_text()
+            return Path(roots["freezer"], group, "freezer.state").read_text().strip() != "THAWED"
+        return Path(roots["unified"], group, "cgroup.freeze").read_text().strip() == "1"
     except OSError:  # it is gone
         return False
 

@@ -77,12 +77,16 @@ class Lender:
         await self._obey()
 
     async def _follow_load(self) -> None:
+        measured = True
         while True:
             try:
                 look = self._load.look(self._clocks.steady(), self._workers())
             except (OSError, ValueError) as error:
-                log.warning("the owner's load cannot be measured", error=str(error))
+                if measured:
+                    log.warning("the owner's load cannot be measured: only commands count", error=str(error))
+                measured = False
             else:
+                measured = True
                 if look is not None:
                     await self._take(looked(self._standing, self._rules, look))
                     if look.short_of_memory:
