@@ -210,6 +210,9 @@ def test_jobs_for_which_another_resource_is_scarce_do_not_compete() -> None:
     assert judged(on_gpus, on_cpus, nodes=nodes).refused == {}
 
 
+FINE = 10**6  # whole units of work in one of the world's
+
+
 @dataclass
 class World:
     """Malleable jobs on eight workers' places, with exact speeds and resizes that take no time."""
@@ -231,7 +234,8 @@ class World:
             size = self.sizes.get(name, 0)
             on = [NAMES[(node + i) % 4] for i in range(size)]
             node += size
-            more = {"work": self.left[name], "hint": self.rates[name], "due_s": self.due_s[name] - self.now_s}
+            hint = {n: rate * FINE for n, rate in self.rates[name].items()}
+            more = {"work": math.ceil(self.left[name] * FINE), "hint": hint, "due_s": self.due_s[name] - self.now_s}
             found.append(malleable(name, on, admitted=name in self.admitted, **more))
         return found
 

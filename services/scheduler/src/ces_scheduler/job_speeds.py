@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ces_common.elastic import Speed
 from ces_common.messages.records import JobRecord
-from ces_core.malleable.speed import POWER, Measurement, SpeedModel, fitted
+from ces_core.malleable.speed import POWER, Measurement, SpeedModel, fitted, hinted
 
 
 def speed_of(record: JobRecord, others: Iterable[JobRecord]) -> SpeedModel:
@@ -15,7 +15,7 @@ def speed_of(record: JobRecord, others: Iterable[JobRecord]) -> SpeedModel:
     of another job with the same image and command, of the same tenant: of ``others`` the one that ran at most sizes."""
     hint = _speed(record).hint
     if hint:
-        return fitted(_measured(record), fitted([Measurement(size, rate) for size, rate in hint.items()]))
+        return fitted(_measured(record), hinted(hint))
     kind = _kind(record)
     alike = [each for each in others if each.id != record.id and each.speeds is not None and _kind(each) == kind]
     best = max(alike, key=lambda each: (len(_measured(each)), each.id), default=None)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ces_core.malleable.speed import HALF_LIFE_S, LEAST_WEIGHT, POWER, Measurement, Scaled, SpeedModel, fitted
+from ces_core.malleable.speed import HALF_LIFE_S, LEAST_WEIGHT, POWER, Measurement, Scaled, SpeedModel, fitted, hinted
 
 SIZES = st.integers(1, 512)
 rates = st.floats(1e-6, 1e6)
@@ -127,3 +127,19 @@ def test_what_cannot_be_measured_is_refused(size: int, rate: float) -> None:
 
 def test_a_scaled_model_keeps_its_shape() -> None:
     assert Scaled(POWER, 2.0).rate(1) == 2.0
+
+
+@given(hint=st.dictionaries(st.integers(1, 64), st.floats(0.01, 100.0), min_size=1, max_size=6))
+def test_what_a_user_says_is_met_exactly(hint: dict[int, float]) -> None:
+    model = hinted(hint)
+    assert model.known
+    assert {size: model.rate(size) for size in hint} == pytest.approx(hint)
+
+
+def test_a_hint_of_nothing_leaves_what_is_assumed() -> None:
+    assert hinted({}) is POWER
+
+
+def test_a_hint_that_is_in_proportion_is_so_at_the_sizes_in_between() -> None:
+    model = hinted({1: 2.0, 4: 8.0})
+    assert model.rate(2) == pytest.approx(4.0, rel=1e-3)

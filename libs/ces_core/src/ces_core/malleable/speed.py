@@ -8,7 +8,7 @@ fits speeds of parameter servers in this way.)
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -103,7 +103,32 @@ class Fitted:
         return 1.0 / max(seconds, 1.0 / most)
 
 
+@dataclass(frozen=True)
+class Through:
+    """A model's rates, corrected so that they meet ``points`` exactly: (size, units/s) with rising sizes. Between two
+    of them the correction goes over from the one to the other; beyond the last it stays."""
+
+    model: SpeedModel
+    points: tuple[tuple[int, float], ...]
+
+    @property
+    def known(self) -> bool:
+        return True
+
+    def rate(self, size: int) -> float:
+        at = [math.log(each) for each, _ in self.points]
+        corrections = [math.log(rate / self.model.rate(each)) for each, rate in self.points]
+        return self.model.rate(size) * math.exp(np.interp(math.log(size), at, corrections))
+
+
 POWER: Final = Power()
+
+
+def hinted(hint: Mapping[int, float], prior: SpeedModel = POWER) -> SpeedModel:
+    """The rates behind those that somebody says: met exactly, and fitted in between. ``hint``: size -> units/s."""
+    if not hint:
+        return prior
+    return Through(fitted([Measurement(size, rate) for size, rate in hint.items()], prior), tuple(sorted(hint.items())))
 
 
 def fitted(measured: Sequence[Measurement], prior: SpeedModel = POWER) -> SpeedModel:
