@@ -191,8 +191,7 @@ JOB_FIELDS = {
     "Elastic.workers": ("All sizes in a range; or give `sizes`.", "workers: {min: 1, max: 8}"),
     "Elastic.sizes": ("The sizes that are allowed, rising; or give `workers`.", "sizes: [1, 2, 4, 8]"),
     "Elastic.grace": (
-        "How long workers have from SIGTERM to SIGKILL, to write a checkpoint; a minute at most, and never beyond "
-        "their node's lease.",
+        "From SIGTERM to SIGKILL: time for a last checkpoint, a minute at most.",
         "grace: 30s",
     ),
     "Elastic.speed": ("How fast the job is, and how much it has to do.", ""),

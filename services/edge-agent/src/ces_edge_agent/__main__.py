@@ -12,8 +12,9 @@ from ces_common.connection import bus_from
 from ces_common.health import health_app, serve_http
 from ces_common.runtime import RuntimeKind
 from ces_common.service import run_loops, run_service
-from ces_edge_agent.agent import Agent, machine_clocks
+from ces_edge_agent.agent import Agent
 from ces_edge_agent.enrolment import ensure_joined, manager_trust
+from ces_edge_agent.lease import machine_clocks
 from ces_edge_agent.ports import Network, Runtime
 from ces_edge_agent.renewal import Renewal
 from ces_edge_agent.settings import AgentSettings

@@ -6,11 +6,9 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-import time
 from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
@@ -52,16 +50,6 @@ ASKED_AT_ONCE = 8  # heartbeats that wait for their answers
 T = TypeVar("T")
 
 
-def machine_clocks() -> Clocks:
-    """The machine's own clocks; ``steady`` counts through suspend where the system has such a clock."""
-    boot = Path("/proc/sys/kernel/random/boot_id")
-    name = boot.read_text().strip() if boot.exists() else str(int(psutil.boot_time()))
-    if hasattr(time, "CLOCK_BOOTTIME"):
-        steady = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
-        return Clocks(steady=steady, wall=time.time, boot=name, machine=name if boot.exists() else "")
-    return Clocks(steady=time.monotonic, wall=time.time, boot=name)
-
-
 class Agent:
     """``seed``: of the key that the node has joined with."""
 
@@ -74,7 +62,7 @@ class Agent:
         self._lease = Lease(folder, clocks)
         self._workers_document = StoredDocument(folder / "desired-compute.json", DesiredCompute, node)
         self._network_document = StoredDocument(folder / "desired-network.json", DesiredNetwork, node)
-        self._report_hint, self._data_hint, self._beat_hint = Hint(), Hint(), Hint()
+        self._report_hint, self._data_hint, self._beat_hint, self._resync_hint = Hint(), Hint(), Hint(), Hint()
         self._lender = lender.make(settings, clocks, self._worker_pids, self._reclaimed, self._lent)
         self.checkpoints = Checkpoints(
             node,
@@ -118,9 +106,7 @@ class Agent:
         self._catching_up = asyncio.Lock()
         self._unread, self._read_again = 0, float("-inf")  # failures, and when the next try may come
         self._waits_for = MANAGERS_WORD
-        self._connected = False
-        self._reading_progress = asyncio.Lock()
-        self._resync_hint = Hint()
+        self._connected, self._reading_progress = False, asyncio.Lock()
         bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+import psutil
 import structlog
 
 from ces_edge_agent.deadline import Deadline, deadline_file, make_deadline_file, read_deadline, write_deadline
@@ -28,6 +31,16 @@ class Clocks:
     wall: Clock
     boot: str
     machine: str = ""
+
+
+def machine_clocks() -> Clocks:
+    """The machine's own clocks; ``steady`` counts through suspend where the system has such a clock."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    name = boot.read_text().strip() if boot.exists() else str(int(psutil.boot_time()))
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        steady = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+        return Clocks(steady=steady, wall=time.time, boot=name, machine=name if boot.exists() else "")
+    return Clocks(steady=time.monotonic, wall=time.time, boot=name)
 
 
 class Lease:

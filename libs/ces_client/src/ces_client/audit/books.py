@@ -35,8 +35,7 @@ class Books:
         self.allocations: dict[str, Allocation] = {}
         self.first: Event | None = None
         self.last: Event | None = None
-        self.count = 0
-        self.revisions = 0
+        self.count = self.revisions = 0
         self.plans: set[str] = set()
         self._ids: set[str] = set()
         self._nodes: dict[str, dict[str, Any]] = {}
@@ -395,7 +394,7 @@ class Books:
         for name in names:
             node = self._nodes.get(name)
             if node is not None and (node["state"] != "ready" or node["cordoned"] or node["reclaimed"]):
-                marks = "".join(f", {mark} {node[mark]}" for mark in ("cordoned", "reclaimed"))
-                self._find("plan", f"node {name} gets work while {node['state']}{marks}")
+                told = f"{node['state']}, cordoned {node['cordoned']}, reclaimed {node['reclaimed']}"
+                self._find("plan", f"node {name} gets work while {told}")
             if node is None and not (self._late and self._usage.knows_node(name)):
                 self._find("plan", f"node {name} has never joined")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
 
@@ -39,9 +38,8 @@ log = structlog.get_logger()
 T = TypeVar("T")
 PIDS = 1024
 _THREADS = 32
-_KILL_PATIENCE_S = 10.0
+_KILL_PATIENCE_S, _LOG_PATIENCE_S = 10.0, 5.0
 _LEAST_SHARES = 2
-_LOG_PATIENCE_S = 5.0
 _ENGINE_LOG = LogConfig(type="json-file", config={"max-size": "100m", "max-file": "2"})
 _FOREIGN = "exec format error"  # a program for another architecture
 ALIVE = ("running", "paused")
@@ -204,12 +202,12 @@ class DockerRuntime:
     def _start(self, worker: DesiredWorker, secrets: Mapping[str, bytes], checkpoint: IO[bytes] | None) -> None:
         with answering(f"worker {worker.key}"):
             found = self._engine.find(check_name(worker.key))
-            if found is not None and found["State"]["Status"] == "created" and checkpoint is not None:
-                self._engine.delete(found["Id"])  # it has a volume that may hold something else
+            if checkpoint is not None and (found is None or found["State"]["Status"] == "created"):
+                if found is not None:
+                    self._engine.delete(found["Id"])
+                container_checkpoints.discard(self._engine, worker.job)  # what lies there may be something else
                 found = None
             if found is None:
-                if checkpoint is not None:
-                    container_checkpoints.discard(self._engine, worker.job)
                 container = self._create(worker)
             elif found["State"]["Status"] == "created":
                 container = found["Id"]
@@ -302,15 +300,14 @@ class DockerRuntime:
         self, detail: Mapping[str, Any], worker: DesiredWorker, secrets: Mapping[str, bytes]
     ) -> AbstractContextManager[None]:
         if not worker.secrets:
-            return contextlib.nullcontext()
+            return nullcontext()
         return container_secrets.filled(self._engine, self._sandbox_image, worker.key, detail["Mounts"], secrets)
 
     async def keep_checkpoints(self, jobs: Collection[str]) -> None:
         await self._call(container_checkpoints.keep, self._engine, jobs)
 
     async def pack_checkpoint(self, job: str, into: IO[bytes], limit: int, seen: str | None) -> Packed | None:
-        image = self._sandbox_image
-        return await self._call(container_checkpoints.pack, self._engine, image, job, into, limit, seen)
+        return await self._call(container_checkpoints.pack, self._engine, self._sandbox_image, job, into, limit, seen)
 
     async def stop(self, key: str, grace_s: float) -> None:
         await self._call(self._stop, key, grace_s)
@@ -330,7 +327,7 @@ class DockerRuntime:
                     if error.status_code == 409:
                         return  # not running
                     raise
-                with contextlib.suppress(APIError):  # after the signal, which acts before the program continues
+                with suppress(APIError):  # after the signal, which acts before the program continues
                     self._engine.client.unpause(container)
                 if self._wait(container, patience):
                     return
@@ -372,15 +369,12 @@ class DockerRuntime:
             found = self._engine.find(check_name(key))
             if found is None or not found["State"]["Running"] or found["State"]["Paused"] == frozen:
                 return
-            with contextlib.suppress(NotFound):
+            with suppress(NotFound):
                 (self._engine.client.pause if frozen else self._engine.client.unpause)(found["Id"])
 
     async def limit_cpu(self, key: str, cpu: int) -> None:
-        def limit() -> None:
-            with answering(f"worker {key}"), contextlib.suppress(NotFound):
-                self._engine.limit_cpu(self._engine.name(check_name(key)), cpu)
-
-        await self._call(limit)
+        with answering(f"worker {key}"):
+            await self._call(self._engine.limit_cpu, self._engine.name(check_name(key)), cpu)
 
     async def usage(self) -> list[WorkerUsage]:
         return await self._call(self._all_usage)

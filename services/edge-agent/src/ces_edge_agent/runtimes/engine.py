@@ -127,10 +127,12 @@ class Engine:
         return found
 
     def limit_cpu(self, container: str, cpu: int) -> None:
-        """No more than so many millicores from now on, but those with no less weight than others. The library cannot
-        change what a container was made with. Raises NotFound, APIError."""
+        """No more than so many millicores from now on, but those with no less weight than others; nothing where there
+        is no such container. The library cannot change what one was made with. Raises APIError."""
         url = f"{self.client.base_url}/v{self.client.api_version}/containers/{container}/update"
         answer = self.client.post(url, json={"NanoCpus": cpu * 1_000_000, "CpuShares": _SHARES}, timeout=_TIMEOUT_S)
+        if answer.status_code == requests.codes.not_found:
+            return
         try:
             answer.raise_for_status()
         except requests.HTTPError as error:
