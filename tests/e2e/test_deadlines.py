@@ -8,26 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fault_cluster import FaultCluster, recorded_job
-from waiting import wait_for
+from fault_cluster import FaultCluster
+from resized_jobs import PLACES, await_size, malleable
+from waiting import PATIENCE_S, wait_for
 
 from ces_common.jobfile import JobFile
 from ces_common.messages.events import DeadlineTold
 
 
-def malleable(name: str, hold: Path, **more: Any) -> dict[str, Any]:
-    """One to eight workers, which take half a host each, and live for as long as the file is there."""
-    hold.touch()
-    elastic = {"group": "w", "workers": {"min": 1, "max": 8}} | more.pop("elastic", {})
-    job = recorded_job(name, 0, 0, hold, elastic=elastic, **more)
-    del job["tasks"][0]["replicas"]
-    job["tasks"][0]["resources"]["cpu"] = "1"
-    return job
-
-
-def work(total: float) -> dict[str, Any]:
+def work(total: int) -> dict[str, Any]:
     """As many units a second as it has workers."""
-    return {"speed": {"total": total, "hint": {str(size): size for size in range(1, 9)}}}
+    return {"total": total, "hint": {str(size): size for size in range(1, PLACES + 1)}}
 
 
 def told(cluster: FaultCluster, job: str) -> list[DeadlineTold]:
@@ -38,17 +29,17 @@ def told(cluster: FaultCluster, job: str) -> list[DeadlineTold]:
 @pytest.mark.timeout(300)
 def test_a_job_grows_at_the_expense_of_one_without_a_deadline(cluster: FaultCluster, open_folder: Path) -> None:
     """Jobs are resized once a minute, but at once where a deadline is at stake."""
-    other = cluster.submit(malleable("other", open_folder / "other"))
-    wait_for(lambda: cluster.await_state(other, "running").size == 8, "it has the whole cluster", 60)
-    job = cluster.submit(malleable("due", open_folder / "due", deadline="150s", elastic=work(600.0)))
+    other = cluster.submit(malleable("other", open_folder / "other", 1, PLACES))
+    await_size(cluster, other, PLACES)
+    job = cluster.submit(malleable("due", open_folder / "due", 1, PLACES, work(1200), deadline="300s"))
 
     def in_time() -> bool:
         view = cluster.ask(lambda: cluster.client.jobs.get(job))
         return view.state == "running" and (view.size or 0) >= 4
 
-    wait_for(in_time, "it has the workers that it needs", 60)
+    wait_for(in_time, "it has the workers that it needs")
     view = cluster.client.jobs.get(job)
-    assert view.deadline_at == view.submitted_at + timedelta(seconds=150)
+    assert view.deadline_at == view.submitted_at + timedelta(seconds=300)
     (open_folder / "due").unlink()
     ended = cluster.finish(job)
     assert ended.finished_at is not None
@@ -62,7 +53,7 @@ def test_a_job_grows_at_the_expense_of_one_without_a_deadline(cluster: FaultClus
 
 @pytest.mark.timeout(120)
 def test_an_impossible_one_is_refused_with_its_earliest_end(cluster: FaultCluster, open_folder: Path) -> None:
-    asked = malleable("never", open_folder / "never", deadline="60s", elastic=work(4000.0))
+    asked = malleable("never", open_folder / "never", 1, PLACES, work(4000), deadline="60s")
     forecast = cluster.client.plan(JobFile.model_validate(asked))
     assert (forecast.feasible, forecast.reason is not None and forecast.reason.code) == (False, "deadline")
     assert forecast.end_at is not None
@@ -70,7 +61,8 @@ def test_an_impossible_one_is_refused_with_its_earliest_end(cluster: FaultCluste
     view = cluster.await_state(job, "failed")
     assert view.deadline_at is not None
     assert view.expected_end_at is not None
-    assert timedelta(seconds=430) < view.expected_end_at - view.deadline_at < timedelta(seconds=480)
+    takes = timedelta(seconds=4000 / PLACES)
+    assert takes <= view.expected_end_at - view.submitted_at <= takes + timedelta(seconds=PATIENCE_S)
     earliest = view.expected_end_at.strftime("%Y-%m-%dT%H:%M:%SZ")
     assert view.reason == (
         f"deadline: it cannot end in time beside the jobs that are admitted: its earliest end is {earliest}"

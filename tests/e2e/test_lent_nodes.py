@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from fault_cluster import FaultCluster, recorded_job, wait_for
+from resized_jobs import PLACES, malleable
 from waiting import answers
 
 from ces_client.errors import ApiError
@@ -146,11 +147,7 @@ def test_an_operator_reclaims_it_and_a_malleable_job_leaves(
     cluster: FaultCluster, owner: str, open_folder: Path
 ) -> None:
     hold = open_folder / "hold"
-    hold.touch()
-    guest = recorded_job("guest", 0, 0, hold, elastic={"group": "w", "workers": {"min": 1, "max": 8}})
-    del guest["tasks"][0]["replicas"]
-    guest["tasks"][0]["resources"]["cpu"] = "1"
-    job = cluster.submit(guest)
+    job = cluster.submit(malleable("guest", hold, 1, PLACES))
     wait_for(lambda: LENT in nodes_of(cluster, job) and state(cluster, job) == "running", "it runs there, too")
     with pytest.raises(ApiError, match="is not lent"):
         cluster.client.nodes.reclaim("n2")
