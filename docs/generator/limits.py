@@ -232,7 +232,12 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
             "the oldest go",
         ),
         ("nodes counted on for one checkpoint", f"{M}.jobs.checkpoints.HOLDERS", number, "others are not asked"),
-        ("the fetch of a checkpoint", f"{A}.checkpoints.fetching.LONGEST_S", duration, "the next copy is tried"),
+        (
+            "the least rate of a checkpoint's fetch, in bytes a second",
+            f"{A}.checkpoints.fetching.LEAST_RATE",
+            number,
+            "the next copy is tried",
+        ),
         (
             "waiting for a node that does not serve a checkpoint yet",
             f"{A}.checkpoints.service.PATIENCE_S",

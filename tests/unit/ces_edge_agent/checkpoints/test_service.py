@@ -21,6 +21,8 @@ from ces_common.messages.desired import (
     DesiredWorker,
 )
 from ces_common.natsauth.keys import Kind, new_seed, public_key
+from ces_edge_agent.checkpoints.fetching import allowed_s
+from ces_edge_agent.checkpoints.sendings import SETTLE_S
 from ces_edge_agent.checkpoints.service import RETRY_S, Checkpoints
 from ces_edge_agent.checkpoints.shelf import Shelf
 from ces_edge_agent.dataplane.none import NoNetwork
@@ -116,6 +118,7 @@ async def packed(node: Node, text: str) -> Checkpoint:
     await node.look()
     node.writes(text)
     await node.look(INTERVAL_S)
+    await node.look(SETTLE_S)
     (said,) = node.checkpoints.report.packed
     assert (said.job, said.checkpoint.name) == ("j", text)
     return said.checkpoint
@@ -153,6 +156,32 @@ async def test_a_new_checkpoint_is_packed_once_an_interval(first: Node) -> None:
     assert one.digest != two.digest
     await packed(first, "three")
     assert [each.name for each in first.shelf.all("j")] == ["three", "two"]
+
+
+async def test_none_is_packed_while_another_node_fetches_the_last_one(first: Node) -> None:
+    """Else a slow link would never bring one: the newest counts, and the one before it is wanted no longer."""
+    first.want(writer(), folders=["j"])
+    one = await packed(first, "one")
+    with first.checkpoints.serve("j", one.digest, "second"):
+        first.writes("two")
+        await first.look(INTERVAL_S)
+        await first.look(INTERVAL_S / 2)
+        assert first.checkpoints.report.packed[0].checkpoint == one
+    await first.look(1)
+    assert first.checkpoints.report.packed[0].checkpoint == one, "who has it has not said so yet"
+    await first.look(SETTLE_S)
+    assert first.checkpoints.report.packed[0].checkpoint.name == "two"
+
+
+async def test_who_fetches_for_ever_holds_up_none_for_ever(first: Node) -> None:
+    first.want(writer(), folders=["j"])
+    one = await packed(first, "one")
+    with first.checkpoints.serve("j", one.digest, "second"):
+        first.writes("two")
+        await first.look(INTERVAL_S)
+        assert first.checkpoints.report.packed[0].checkpoint == one
+        await first.look(allowed_s(one.size))
+        assert first.checkpoints.report.packed[0].checkpoint.name == "two"
 
 
 async def test_it_is_copied_whole_and_goes_when_nobody_counts_on_it(first: Node, second: Node) -> None:

@@ -16,7 +16,8 @@ from urllib.parse import SplitResult, urlsplit
 CONNECT_S = 5.0
 SILENCE_S = 30.0
 PACKING_S = 300.0  # in which the newest one is packed
-LONGEST_S = 1800.0  # for one checkpoint
+START_S = 60.0  # of a fetch, in which it may be slower than LEAST_RATE
+LEAST_RATE = 2**14  # bytes/s, on average from then on
 _CHUNK = 2**18
 _DIGEST = re.compile(r'"([0-9a-f]{64})"')
 
@@ -28,6 +29,11 @@ class NotFetched(Exception):
     def __init__(self, why: str, again: bool = False) -> None:
         super().__init__(why)
         self.again = again
+
+
+def allowed_s(size: int) -> float:
+    """How long so many bytes may take."""
+    return START_S + size / LEAST_RATE
 
 
 @dataclass(frozen=True)
@@ -88,12 +94,12 @@ def fetch(
 
 
 def _copy(answer: http.client.HTTPResponse, into: IO[bytes], size: int, still: Callable[[], bool]) -> str:
-    seen, left, end = hashlib.sha256(), size, time.monotonic() + LONGEST_S
+    seen, left, began = hashlib.sha256(), size, time.monotonic()
     while left:
         if not still():
             raise NotFetched("it is wanted no longer")
-        if time.monotonic() > end:
-            raise NotFetched(f"it was not here within {LONGEST_S:.0f} s")
+        if time.monotonic() - began > allowed_s(size - left):
+            raise NotFetched(f"it sends less than {LEAST_RATE} bytes/s")
         try:
             part = answer.read1(min(left, _CHUNK))
         except (http.client.HTTPException, OSError) as error:

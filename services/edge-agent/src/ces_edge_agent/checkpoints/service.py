@@ -17,7 +17,8 @@ from ces_common.names import CHECKPOINTS_PATH
 from ces_common.service import Hint
 from ces_edge_agent.checkpoints import signed
 from ces_edge_agent.checkpoints.archive import Packed, Unfit, name_of
-from ces_edge_agent.checkpoints.fetching import CONNECT_S, LONGEST_S, PACKING_S, NotFetched, Wanted, fetch, place_of
+from ces_edge_agent.checkpoints.fetching import CONNECT_S, PACKING_S, NotFetched, Wanted, allowed_s, fetch, place_of
+from ces_edge_agent.checkpoints.sendings import Sendings
 from ces_edge_agent.checkpoints.shelf import Outdated, Shelf, digest_of, reopened
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.inputs.background_call import BackgroundCall, NoAnswer
@@ -63,6 +64,7 @@ class Checkpoints:
         self._not_before: dict[str, float] = {}
         self._empty = False  # whether nothing is kept here, nor anything to be told
         self._packing = asyncio.Lock()
+        self._sendings = Sendings()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._report = CheckpointReport(node=node)
 
@@ -93,7 +95,7 @@ class Checkpoints:
         writers = {each.job: each for each in document.workers if each.checkpoint and not each.restore}
         self._due = {job: self._due.get(job, now + self._interval_s) for job in writers}
         for job, worker in writers.items():
-            if self._due[job] <= now:
+            if self._due[job] <= now and not self._sendings.puts_off(job, now):
                 self._due[job] = now + self._interval_s
                 await self._pack(worker)
         self._copy(document, now)
@@ -141,8 +143,9 @@ class Checkpoints:
             file = self._shelf.archive(job, digest)
             if file is None:
                 raise Unreadable("there is no such checkpoint here")
-            with file:
-                yield File(file, _size(file), digest)
+            size = _size(file)
+            with file, self._sendings.sending(job, size):
+                yield File(file, size, digest)
             return
         document, loop = self._compute.current, self._loop
         if loop is None or document is None or job not in (document.checkpoints or ()):
@@ -275,7 +278,7 @@ class Checkpoints:
         headers = signed.headers(self._seed, self._node, source.node, job, digest)
         fetching = BackgroundCall(partial(fetch, connected, path, headers, into, wanted, still), "ces-checkpoint")
         try:
-            return await fetching.call(LONGEST_S)
+            return await fetching.call(PACKING_S + allowed_s(wanted.size or wanted.limit))
         except NoAnswer as error:
             raise NotFetched(str(error)) from error
 
