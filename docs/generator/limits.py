@@ -240,7 +240,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ),
         (
             "waiting for a node that does not serve a checkpoint yet",
-            f"{A}.checkpoints.service.PATIENCE_S",
+            f"{A}.checkpoints.beginnings.PATIENCE_S",
             duration,
             "the next copy is tried",
         ),

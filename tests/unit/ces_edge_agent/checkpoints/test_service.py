@@ -21,6 +21,7 @@ from ces_common.messages.desired import (
     DesiredWorker,
 )
 from ces_common.natsauth.keys import Kind, new_seed, public_key
+from ces_edge_agent.checkpoints import beginnings
 from ces_edge_agent.checkpoints.fetching import allowed_s
 from ces_edge_agent.checkpoints.sendings import SETTLE_S
 from ces_edge_agent.checkpoints.service import RETRY_S, Checkpoints
@@ -28,6 +29,7 @@ from ces_edge_agent.checkpoints.shelf import Shelf
 from ces_edge_agent.dataplane.none import NoNetwork
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.inputs.service import InputService
+from ces_edge_agent.ports import RuntimeUnavailable
 
 ME = "127.0.0.1"
 INTERVAL_S = 60.0
@@ -290,6 +292,38 @@ async def test_what_lies_there_from_earlier_is_not_packed_before_one_is_fetched(
 
 async def test_with_no_copy_at_all_it_begins_with_nothing_and_says_so(second: Node) -> None:
     assert await restored(second) == (None, None, "no node has a copy of its checkpoints")
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beginnings, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(beginnings, "LONGEST_PAUSE_S", 0.0)
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_it_does_not_begin_with_nothing_where_its_checkpoint_is_to_be_had_later(
+    first: Node, second: Node
+) -> None:
+    """What lies where it was goes once it has begun."""
+    first.want(writer(), folders=["j"])
+    await packed(first, "one")
+    url = await first.serve(second)
+    beginner = writer(attempt=2, restore=True, checkpoints=[CheckpointSource(node="first", url=url)])
+    second.want(beginner, folders=["j"])
+    first.runtime.available = False
+    with pytest.raises(RuntimeUnavailable, match=r"first: it answers 503: .* the fake runtime is set to be away"):
+        await second.checkpoints.restore(beginner, lambda: True)
+    first.runtime.available = True
+    (second.folder / "copies").rmdir()
+    (second.folder / "copies").write_text("no folder")
+    with pytest.raises(RuntimeUnavailable, match=r"first: .*File exists"):
+        await second.checkpoints.restore(beginner, lambda: True)
+    (second.folder / "copies").unlink()
+    down = CheckpointSource(node="first", url=f"http://{ME}:1/.checkpoints/j")
+    with pytest.raises(RuntimeUnavailable, match=r"first: .*refused"):
+        await second.checkpoints.restore(beginner.model_copy(update={"checkpoints": [down]}), lambda: True)
+    assert second.checkpoints.report.begun == []
+    assert await restored(second, CheckpointSource(node="first", url=url)) == ("one", "first", None)
 
 
 async def test_a_worker_that_is_to_start_no_longer_begins_from_nothing(second: Node) -> None:

@@ -31,6 +31,14 @@ class NotFetched(Exception):
         self.again = again
 
 
+class NoneThere(NotFetched):
+    """And there is none to be had from that node, now or later."""
+
+
+class Silent(NotFetched):
+    """The other node takes too long."""
+
+
 def allowed_s(size: int) -> float:
     """How long so many bytes may take."""
     return START_S + size / LEAST_RATE
@@ -76,6 +84,8 @@ def fetch(
             answer = connection.getresponse()
         except (http.client.HTTPException, OSError) as error:
             raise NotFetched(f"it does not answer: {error or type(error).__name__}", again=True) from error
+        if answer.status == HTTPStatus.NOT_FOUND:
+            raise NoneThere(f"it answers {answer.status}: {_said(answer)}")
         if answer.status != HTTPStatus.OK:
             again = answer.status in (HTTPStatus.FORBIDDEN, HTTPStatus.SERVICE_UNAVAILABLE)
             raise NotFetched(f"it answers {answer.status}: {_said(answer)}", again)
@@ -86,7 +96,7 @@ def fetch(
         connected.settimeout(SILENCE_S)
         seen = _copy(answer, into, size, still)
         if seen != (wanted.digest or found[1]):
-            raise NotFetched("what it sent has another digest")
+            raise NoneThere("what it sent has another digest")
         return seen
     finally:
         connection.close()

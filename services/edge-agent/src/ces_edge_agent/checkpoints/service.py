@@ -6,32 +6,27 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from typing import IO, Final
 
 import structlog
 
-from ces_common.messages.checkpoints import BegunFrom, Checkpoint, CheckpointReport, HeldCopies, PackedCheckpoint
+from ces_common.messages.checkpoints import Checkpoint, CheckpointReport, HeldCopies, PackedCheckpoint
 from ces_common.messages.desired import CheckpointSource, DesiredCompute, DesiredCopy, DesiredNetwork, DesiredWorker
-from ces_common.names import CHECKPOINTS_PATH
 from ces_common.service import Hint
-from ces_edge_agent.checkpoints import signed
-from ces_edge_agent.checkpoints.archive import Packed, Unfit, name_of
-from ces_edge_agent.checkpoints.fetching import CONNECT_S, PACKING_S, NotFetched, Wanted, allowed_s, fetch, place_of
+from ces_edge_agent.checkpoints.archive import Packed, Unfit
+from ces_edge_agent.checkpoints.beginnings import Beginnings
+from ces_edge_agent.checkpoints.fetcher import Fetcher, Wants
+from ces_edge_agent.checkpoints.fetching import PACKING_S, NotFetched
 from ces_edge_agent.checkpoints.sendings import Sendings
-from ces_edge_agent.checkpoints.shelf import Outdated, Shelf, digest_of, reopened
+from ces_edge_agent.checkpoints.shelf import Outdated, Shelf, digest_of
 from ces_edge_agent.documents import StoredDocument
-from ces_edge_agent.inputs.background_call import BackgroundCall, NoAnswer
-from ces_edge_agent.inputs.store import File, Unreadable
+from ces_edge_agent.inputs.store import File, NotNow, Unreadable
 from ces_edge_agent.ports import DataPlaneError, Network, Runtime, RuntimeUnavailable
 
 log = structlog.get_logger()
 LOOK_S: Final = 1.0
-HEADROOM: Final = 2**20  # bytes of an archive beside what is in it
-PATIENCE_S: Final = 20.0  # with a node that does not know yet that it is to serve this one
 RETRY_S: Final = 5.0  # before a copy is tried again
 KEPT: Final = 2  # archives of a job of this node's own: while a new one is packed, the one before may be fetched
-Wants = Callable[[], bool]
 
 
 class Checkpoints:
@@ -51,20 +46,20 @@ class Checkpoints:
         limit: int,
         changed: Callable[[], None],
     ) -> None:
-        self._node, self._seed, self._runtime, self._network, self._shelf = node, seed, runtime, network, shelf
-        self._compute, self._networks = compute, networks
+        self._node, self._runtime, self._shelf, self._compute = node, runtime, shelf, compute
         self._interval_s, self._limit, self._changed = interval_s, limit, changed
         self.hint = Hint()
         self._due: dict[str, float] = {}  # job -> when to look for a new checkpoint
         self._marks: dict[str, str] = {}  # job -> the checkpoint that was packed last
         self._complaints: dict[str, str] = {}
         self._packed: dict[str, Checkpoint] = {}
-        self._begun: dict[str, BegunFrom] = {}  # worker -> from what it begins
         self._copying: dict[str, asyncio.Task[None]] = {}  # job
         self._not_before: dict[str, float] = {}
         self._empty = False  # whether nothing is kept here, nor anything to be told
         self._packing = asyncio.Lock()
         self._sendings = Sendings()
+        self._fetcher = Fetcher(node, seed, network, networks, limit)
+        self._beginnings = Beginnings(self._fetcher, shelf, limit, self.hint.set)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._report = CheckpointReport(node=node)
 
@@ -148,16 +143,20 @@ class Checkpoints:
                 yield File(file, size, digest)
             return
         document, loop = self._compute.current, self._loop
-        if loop is None or document is None or job not in (document.checkpoints or ()):
+        if loop is None or document is None or document.checkpoints is None:
+            raise NotNow("this node does not know yet what lies here")
+        if job not in document.checkpoints:
             raise Unreadable("no checkpoints of this job lie here")
         log.info("the newest checkpoint is asked for", job=job, reader=reader)
         with self._shelf.blank() as file:
             packing = asyncio.run_coroutine_threadsafe(self._pack_into(job, file), loop)
             try:
                 packed = packing.result(PACKING_S)
-            except (Unfit, RuntimeUnavailable, OSError, TimeoutError) as error:
+            except Unfit as error:
+                raise Unreadable(f"it cannot be packed: {error}") from error
+            except (RuntimeUnavailable, OSError) as error:
                 packing.cancel()
-                raise Unreadable(f"it cannot be packed: {error or 'it takes too long'}") from error
+                raise NotNow(f"it cannot be packed now: {error or 'it takes too long'}") from error
             if packed is None:
                 raise Unreadable("the job has written no checkpoint here")
             file.flush()
@@ -187,7 +186,7 @@ class Checkpoints:
 
         try:
             with self._shelf.blank() as file:
-                await self._fetch(copy.job, source, file, still)
+                await self._fetcher.fetch(copy.job, source, file, still)
                 await asyncio.to_thread(self._shelf.put, copy.job, copy.checkpoint, file)
         except (NotFetched, Outdated, OSError, DataPlaneError) as error:
             self._complain(copy.job, f"{source.node}: {error}")
@@ -195,92 +194,9 @@ class Checkpoints:
             self._complaints.pop(copy.job, None)
             self.hint.set()
 
-    # What a worker begins from
-
     async def restore(self, worker: DesiredWorker, still: Wants) -> IO[bytes] | None:
-        """The checkpoint from which the worker is to begin, as an archive that the caller closes; None: from what lies
-        here. Waits for as long as fetching takes; ``still``: whether the worker is to start any more."""
-        reasons = []
-        for source in worker.checkpoints:
-            try:
-                file, name = await self._had_from(source, worker, still)
-            except (NotFetched, Unfit, OSError, DataPlaneError) as error:
-                if not still():
-                    return None
-                reasons.append(f"{source.node}: {error}")
-                log.warning("a checkpoint cannot be had", job=worker.job, node=source.node, reason=str(error))
-                continue
-            self._note(worker, source.node, name, reasons)
-            return file
-        if worker.restore:
-            self._note(worker, None, None, reasons or ["no node has a copy of its checkpoints"])
-        return None
-
-    def _note(self, worker: DesiredWorker, source: str | None, name: str | None, reasons: list[str]) -> None:
-        log.info("a job goes on elsewhere", job=worker.job, source=source, checkpoint=name, reasons=reasons)
-        self._begun[worker.key] = BegunFrom(
-            job=worker.job,
-            attempt=worker.attempt,
-            incarnation=worker.incarnation,
-            source=source,
-            name=name,
-            reason="; ".join(reasons) or None,
-        )
-        self.hint.set()
-
-    async def _had_from(self, source: CheckpointSource, worker: DesiredWorker, still: Wants) -> tuple[IO[bytes], str]:
-        """The archive, and the name of what is in it. Raises NotFetched, Unfit, OSError, DataPlaneError."""
-        own = not source.url and source.checkpoint is not None
-        file = await (self._own(source, worker.job) if own else self._fetched(source, worker, still))
-        try:
-            return file, await asyncio.to_thread(name_of, file, self._limit)
-        except Unfit:
-            file.close()
-            raise
-
-    async def _own(self, source: CheckpointSource, job: str) -> IO[bytes]:
-        """This node's own copy. Raises NotFetched, OSError."""
-        digest = "" if source.checkpoint is None else source.checkpoint.digest
-        file = await asyncio.to_thread(self._shelf.archive, job, digest)
-        if file is None:
-            raise NotFetched("its own copy is gone")
-        if (await asyncio.to_thread(digest_of, file))[0] != digest:
-            file.close()
-            raise NotFetched("its own copy has another digest")
-        return file
-
-    async def _fetched(self, source: CheckpointSource, worker: DesiredWorker, still: Wants) -> IO[bytes]:
-        """Another node's; it has no name here, and is gone when it is closed. Raises NotFetched, OSError,
-        DataPlaneError."""
-        until = asyncio.get_running_loop().time() + PATIENCE_S
-        while True:
-            try:
-                with self._shelf.blank() as file:
-                    await self._fetch(worker.job, source, file, still)
-                    return await asyncio.to_thread(reopened, file)
-            except NotFetched as error:
-                if not (error.again and still() and asyncio.get_running_loop().time() < until):
-                    raise
-            await asyncio.sleep(LOOK_S)
-
-    async def _fetch(self, job: str, source: CheckpointSource, into: IO[bytes], still: Wants) -> str:
-        """Raises NotFetched, OSError, DataPlaneError."""
-        desired = self._networks.current
-        address, port = place_of(source.url)
-        own = "" if desired is None or desired.mode != "tc" else desired.router
-        known = source.checkpoint
-        digest = "" if known is None else known.digest
-        path = f"/{CHECKPOINTS_PATH}/{job}" + (f"/{digest}" if digest else "")
-        wanted = Wanted(self._limit + HEADROOM, None if known is None else known.size, digest or None)
-        into.seek(0)
-        into.truncate()
-        connected = await self._network.dial(address, port, own, CONNECT_S)
-        headers = signed.headers(self._seed, self._node, source.node, job, digest)
-        fetching = BackgroundCall(partial(fetch, connected, path, headers, into, wanted, still), "ces-checkpoint")
-        try:
-            return await fetching.call(PACKING_S + allowed_s(wanted.size or wanted.limit))
-        except NoAnswer as error:
-            raise NotFetched(str(error)) from error
+        """From what the worker is to begin; see Beginnings."""
+        return await self._beginnings.restore(worker, still)
 
     # What is kept and told
 
@@ -301,8 +217,6 @@ class Checkpoints:
                 del known[job]
 
     def _tell(self, document: DesiredCompute) -> None:
-        keys = {worker.key for worker in document.workers}
-        self._begun = {key: begun for key, begun in self._begun.items() if key in keys}
         counted: dict[str, set[str]] = defaultdict(set)
         for copy in document.copies:
             counted[copy.job].add(copy.checkpoint.digest)
@@ -311,7 +225,7 @@ class Checkpoints:
             node=self._node,
             packed=[PackedCheckpoint(job=job, checkpoint=each) for job, each in sorted(self._packed.items())],
             held=[HeldCopies(job=job, digests=sorted(digests)) for job, digests in sorted(held.items())],
-            begun=[self._begun[key] for key in sorted(self._begun)],
+            begun=self._beginnings.told({worker.key for worker in document.workers}),
         )
         if report != self._report:
             self._report = report

@@ -23,7 +23,7 @@ from ces_common.messages.desired import CheckpointReader
 from ces_common.names import CHECKPOINTS_PATH
 from ces_edge_agent.checkpoints.signed import NODE, SIGNATURE, may_fetch
 from ces_edge_agent.inputs.requests import BadRequest, OutOfRange, may_read, parse_range, parse_target
-from ces_edge_agent.inputs.store import File, Store, Unreadable
+from ces_edge_agent.inputs.store import File, NotNow, Store, Unreadable
 
 log = structlog.get_logger()
 MAX_EACH = 4  # connections of one reader
@@ -213,6 +213,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(HTTPStatus.OK, listing, with_body)
         except BadRequest as error:
             self._say(HTTPStatus.BAD_REQUEST, {"error": str(error)}, with_body)
+        except NotNow as error:
+            self._say(HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(error)}, with_body)
         except Unreadable as error:
             self._say(HTTPStatus.NOT_FOUND, {"error": str(error)}, with_body)
 

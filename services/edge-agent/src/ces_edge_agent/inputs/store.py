@@ -31,6 +31,10 @@ class Unreadable(Exception):
     """There is nothing of that name that may be read. The text says why, and nothing else about the disk."""
 
 
+class NotNow(Unreadable):
+    """There may be in a while."""
+
+
 @dataclass(frozen=True)
 class File:
     """An open regular file. ``mark`` (its ETag) changes whenever the content does."""
