@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import tarfile
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,7 @@ from ces_common.messages.desired import (
     DesiredWorker,
 )
 from ces_common.natsauth.keys import Kind, new_seed, public_key
-from ces_edge_agent.checkpoints import beginnings
+from ces_edge_agent.checkpoints import beginnings, fetcher
 from ces_edge_agent.checkpoints.fetching import allowed_s
 from ces_edge_agent.checkpoints.sendings import SETTLE_S
 from ces_edge_agent.checkpoints.service import RETRY_S, Checkpoints
@@ -324,6 +326,30 @@ async def test_it_does_not_begin_with_nothing_where_its_checkpoint_is_to_be_had_
         await second.checkpoints.restore(beginner.model_copy(update={"checkpoints": [down]}), lambda: True)
     assert second.checkpoints.report.begun == []
     assert await restored(second, CheckpointSource(node="first", url=url)) == ("one", "first", None)
+
+
+@pytest.fixture
+def mute() -> Iterator[str]:
+    """Where a node takes connections and does not answer."""
+    with socket.create_server((ME, 0)) as listener:
+        yield f"http://{ME}:{listener.getsockname()[1]}/.checkpoints/j"
+
+
+async def test_who_does_not_answer_holds_up_nobody_that_is_not_to_start(second: Node, mute: str) -> None:
+    wanted = [True, True]  # then no longer
+    beginner = writer(restore=True, checkpoints=[CheckpointSource(node="first", url=mute)])
+    async with asyncio.timeout(30):
+        assert await second.checkpoints.restore(beginner, lambda: bool(wanted and wanted.pop())) is None
+    await until(lambda: not [each for each in threading.enumerate() if each.name == "ces-checkpoint"])
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_who_does_not_answer_is_asked_once(second: Node, mute: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetcher, "PACKING_S", 0.0)
+    copy = Checkpoint(attempt=1, incarnation=1, name="one", size=9, digest="1" * 64)
+    sources = [CheckpointSource(node="first", url=mute, checkpoint=each) for each in (None, copy)]
+    with pytest.raises(RuntimeUnavailable, match="had now: first: it does not answer$"):
+        await second.checkpoints.restore(writer(restore=True, checkpoints=sources), lambda: True)
 
 
 async def test_a_worker_that_is_to_start_no_longer_begins_from_nothing(second: Node) -> None:

@@ -9,6 +9,7 @@ import pytest
 from agent_parts import compute, worker
 from reconciled_node import WorkerNode
 
+from ces_common.messages.desired import CheckpointSource
 from ces_edge_agent.checkpoints.archive import entry
 
 WRITTEN = {"j": "step-7", "k": "step-3"}
@@ -73,6 +74,18 @@ async def test_a_first_task_that_comes_from_elsewhere_begins_from_what_was_fetch
     assert node.states() == {"a.1": "running", "b.1": "running"}
     assert node.asked_for == ["a.1"], "the other one has what lies here"
     assert node.runtime.host.checkpoints == {"j": "step-9", "k": "step-3"}
+
+
+async def test_a_copy_that_comes_or_goes_meanwhile_does_not_keep_it_from_starting(node: WorkerNode) -> None:
+    def fetched() -> io.BytesIO:
+        node.want(worker("a", job="j", checkpoint=True, restore=True, checkpoints=[]), generation=2)
+        return archive()
+
+    node.archive = fetched
+    source = CheckpointSource(node="b", url="")
+    node.want(worker("a", job="j", checkpoint=True, restore=True, checkpoints=[source]), generation=1)
+    await node.look(3)
+    assert (node.states(), node.asked_for) == ({"a.1": "running"}, ["a.1"])
 
 
 async def test_it_begins_all_the_same_where_nothing_can_be_had(node: WorkerNode) -> None:

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
+import socket
+import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import IO, Final
 
 from ces_common.messages.desired import CheckpointSource, DesiredNetwork
 from ces_common.names import CHECKPOINTS_PATH
 from ces_edge_agent.checkpoints import signed
-from ces_edge_agent.checkpoints.fetching import CONNECT_S, PACKING_S, NotFetched, Wanted, allowed_s, fetch, place_of
+from ces_edge_agent.checkpoints.fetching import (
+    CONNECT_S,
+    PACKING_S,
+    SILENCE_S,
+    NotFetched,
+    Silent,
+    Wanted,
+    fetch,
+    place_of,
+)
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.inputs.background_call import BackgroundCall, NoAnswer
 from ces_edge_agent.ports import Network
 
+LOOK_S: Final = 1.0
 HEADROOM: Final = 2**20  # bytes of an archive beside what is in it
 Wants = Callable[[], bool]
 
@@ -40,8 +55,31 @@ class Fetcher:
         into.truncate()
         connected = await self._network.dial(address, port, own, CONNECT_S)
         headers = signed.headers(self._seed, self._node, source.node, job, digest)
-        fetching = BackgroundCall(partial(fetch, connected, path, headers, into, wanted, still), "ces-checkpoint")
-        try:
-            return await fetching.call(PACKING_S + allowed_s(wanted.size or wanted.limit))
-        except NoAnswer as error:
-            raise NotFetched(str(error)) from error
+        answered = threading.Event()
+        call = partial(fetch, connected, path, headers, into, wanted, still, answered.set)
+        return await _watched(call, connected, still, answered, SILENCE_S if digest else PACKING_S)
+
+
+async def _watched(
+    call: Callable[[], str], connected: socket.socket, still: Wants, answered: threading.Event, patience_s: float
+) -> str:
+    """What the call returns in a thread of its own; the connection ends with the wait for it. A node that sends its
+    headers byte by byte answers in time as little as one that is silent. Raises what the call raises, and Silent."""
+    loop = asyncio.get_running_loop()
+    fetching, until = (
+        asyncio.create_task(BackgroundCall(call, "ces-checkpoint").call(math.inf)),
+        loop.time() + patience_s,
+    )
+    try:
+        while not (await asyncio.wait({fetching}, timeout=LOOK_S))[0]:
+            if not still():
+                raise NotFetched("it is wanted no longer")
+            if not answered.is_set() and loop.time() > until:
+                raise Silent("it does not answer")
+        return fetching.result()
+    except NoAnswer as error:  # there are too many threads
+        raise NotFetched(str(error)) from error
+    finally:
+        fetching.cancel()
+        with suppress(OSError):
+            connected.shutdown(socket.SHUT_RDWR)

@@ -72,9 +72,11 @@ def fetch(
     into: IO[bytes],
     wanted: Wanted,
     still: Callable[[], bool],
+    answered: Callable[[], None],
 ) -> str:
     """Write the archive; returns its digest, which is as wanted, or as the other node says. ``still``: whether it is
-    wanted any more. Blocking; closes the socket. Raises NotFetched, and OSError of the file."""
+    wanted any more; ``answered`` is called once it sends the archive. Blocking; closes the socket. Raises NotFetched,
+    and OSError of the file."""
     connected.settimeout(PACKING_S if wanted.digest is None else SILENCE_S)
     connection = http.client.HTTPConnection("checkpoints")
     connection.sock = connected
@@ -82,6 +84,8 @@ def fetch(
         try:
             connection.request("GET", path, headers={**headers, "Connection": "close"})
             answer = connection.getresponse()
+        except TimeoutError as error:
+            raise Silent("it does not answer") from error
         except (http.client.HTTPException, OSError) as error:
             raise NotFetched(f"it does not answer: {error or type(error).__name__}", again=True) from error
         if answer.status == HTTPStatus.NOT_FOUND:
@@ -94,6 +98,7 @@ def fetch(
         if found is None or size is None or size > wanted.limit or wanted.size not in (None, size):
             raise NotFetched(f"it answers with {size} bytes that are no checkpoint, or a larger one than may be kept")
         connected.settimeout(SILENCE_S)
+        answered()
         seen = _copy(answer, into, size, still)
         if seen != (wanted.digest or found[1]):
             raise NoneThere("what it sent has another digest")
@@ -109,9 +114,11 @@ def _copy(answer: http.client.HTTPResponse, into: IO[bytes], size: int, still: C
         if not still():
             raise NotFetched("it is wanted no longer")
         if time.monotonic() - began > allowed_s(size - left):
-            raise NotFetched(f"it sends less than {LEAST_RATE} bytes/s")
+            raise Silent(f"it sends less than {LEAST_RATE} bytes/s")
         try:
             part = answer.read1(min(left, _CHUNK))
+        except TimeoutError as error:
+            raise Silent("it stopped sending") from error
         except (http.client.HTTPException, OSError) as error:
             raise NotFetched(f"it stopped sending: {error or type(error).__name__}") from error
         if not part:

@@ -276,7 +276,7 @@ class WorkerReconciler:
         """Whether lease and desired state are as when it was decided: while an image was fetched the node may have been
         given up, and the worker may run elsewhere."""
         document = self._document.current
-        desired = document is not None and worker in document.workers
+        desired = document is not None and _but_for_sources(worker) in map(_but_for_sources, document.workers)
         return desired and self._lease.holds() and self._lender.lent
 
     async def _start(self, worker: DesiredWorker) -> None:
@@ -335,3 +335,9 @@ def _concerns_others(allocation: str, action: Action, desired: set[str]) -> bool
     if isinstance(action, Start):
         return action.worker.key not in desired
     return allocation not in {allocation_of(key) for key in desired}
+
+
+def _but_for_sources(worker: DesiredWorker) -> DesiredWorker:
+    """Without where its checkpoint is to be had: that changes whenever a copy comes or goes, and what is being fetched
+    is as good as before."""
+    return worker.model_copy(update={"checkpoints": []}) if worker.checkpoints else worker
