@@ -117,6 +117,17 @@ def test_there_is_a_limit(folder: Path) -> None:
         name_of(packed(folder, "step-2"), limit=3000)
 
 
+def test_a_change_that_no_file_system_dates_is_dated_otherwise(tmp_path: Path) -> None:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        forged = tarfile.TarInfo("step")
+        forged.mtime = 2**70
+        archive.addfile(forged)
+    made.seek(0)
+    assert name_of(made, LIMIT) == "step"
+    assert [each.name for each in unpacked(made, tmp_path).iterdir()] == ["step"]
+
+
 def tar(*entries: tuple[str, bytes]) -> io.BytesIO:
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as archive:
@@ -143,6 +154,11 @@ def tar(*entries: tuple[str, bytes]) -> io.BytesIO:
         tar(("step/" + "long/" * 2000, tarfile.REGTYPE)),
         tar(("step", tarfile.REGTYPE), ("other", tarfile.REGTYPE)),
         tar((".hidden", tarfile.REGTYPE)),
+        tar(("step", tarfile.REGTYPE), ("step", tarfile.REGTYPE)),
+        tar(("step", tarfile.DIRTYPE), ("step/", tarfile.DIRTYPE)),
+        tar(("step", tarfile.DIRTYPE), ("step/missing/file", tarfile.REGTYPE)),
+        tar(("step", tarfile.REGTYPE), ("step/file", tarfile.REGTYPE)),
+        tar(("step", tarfile.DIRTYPE), ("step/" + "x" * 256, tarfile.REGTYPE)),
         tar(),
         io.BytesIO(b"no archive at all"),
     ],

@@ -348,7 +348,7 @@ async def test_who_does_not_answer_is_asked_once(second: Node, mute: str, monkey
     monkeypatch.setattr(fetcher, "PACKING_S", 0.0)
     copy = Checkpoint(attempt=1, incarnation=1, name="one", size=9, digest="1" * 64)
     sources = [CheckpointSource(node="first", url=mute, checkpoint=each) for each in (None, copy)]
-    with pytest.raises(RuntimeUnavailable, match="had now: first: it does not answer$"):
+    with pytest.raises(RuntimeUnavailable, match=r"had now: first: it does not answer$"):
         await second.checkpoints.restore(writer(restore=True, checkpoints=sources), lambda: True)
 
 

@@ -88,6 +88,20 @@ async def test_a_copy_that_comes_or_goes_meanwhile_does_not_keep_it_from_startin
     assert (node.states(), node.asked_for) == ({"a.1": "running"}, ["a.1"])
 
 
+async def test_one_that_cannot_be_put_in_place_is_not_fetched_again_at_once(node: WorkerNode) -> None:
+    def fetched() -> io.BytesIO:
+        node.runtime.available = False
+        return archive()
+
+    node.archive = fetched
+    node.want(worker("a", job="j", checkpoint=True, restore=True), generation=1)
+    await node.look()
+    node.runtime.available = True
+    await node.look(3)
+    assert (node.states(), node.asked_for) == ({}, ["a.1"])
+    assert node.reconciler.occupied() == {"a"}, "it waits"
+
+
 async def test_it_begins_all_the_same_where_nothing_can_be_had(node: WorkerNode) -> None:
     node.want(worker("a", job="j", checkpoint=True, restore=True), generation=1)
     await node.look(3)

@@ -22,7 +22,9 @@ from ces_common.messages.checkpoints import CHECKPOINT_NAME
 
 MAX_ENTRIES: Final = 10_000
 MAX_DEPTH: Final = 16
-MAX_PATH: Final = 8192  # bytes of a path, all of it
+MAX_PATH: Final = 2048  # bytes of a path, all of it: with that of a job's folder less than a system call takes
+MAX_NAME: Final = 255  # bytes of one name in it, as file systems have it
+LATEST: Final = 2**33  # seconds; later changes are dated so, since file systems know none
 _NAME = re.compile(CHECKPOINT_NAME)
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # opening a FIFO must not wait for its writer
 
@@ -89,8 +91,8 @@ class _Packing:
         self._archive, self._owner, self._budget = archive, owner, budget
 
     def add(self, folder: int, name: str, path: PurePosixPath) -> None:
-        if len(path.parts) > MAX_DEPTH:
-            raise Unfit(f"its folders are more than {MAX_DEPTH} deep")
+        if len(path.parts) > MAX_DEPTH or len(os.fsencode(path)) > MAX_PATH:
+            raise Unfit(f"its folders are more than {MAX_DEPTH} deep, or a path has more than {MAX_PATH} bytes")
         try:
             descriptor = os.open(name, _OPEN, dir_fd=folder)
         except OSError as error:
@@ -148,26 +150,32 @@ def opened(source: IO[bytes], mode: Literal["r:", "r|"]) -> tarfile.TarFile:
 def entry(path: str, size: int | None, changed: float) -> tarfile.TarInfo:
     """What the archive says of a file, or of a folder where ``size`` is None. Whose it was it does not say."""
     found = tarfile.TarInfo(path)
-    found.mtime = changed
+    found.mtime = min(max(changed, 0), LATEST)
     found.type, found.mode, found.size = (tarfile.DIRTYPE, 0o700, 0) if size is None else (tarfile.REGTYPE, 0o600, size)
     return found
 
 
 def checked(archive: tarfile.TarFile, limit: int) -> Iterator[tuple[tarfile.TarInfo, IO[bytes] | None]]:
     """Each entry of an archive, and the content where it is a file: all of one checkpoint. Raises Unfit."""
-    budget, top = Budget(limit), ""
+    budget, top, seen, folders = Budget(limit), "", set[str](), set[str]()
     try:
         for found in archive:
-            parts = found.name.rstrip("/").split("/")
-            if any(part in ("", ".", "..") or "\0" in part for part in parts) or len(parts) > MAX_DEPTH:
+            name = found.name.rstrip("/")
+            parts = name.split("/")
+            if not all(map(_is_plain, parts)) or len(parts) > MAX_DEPTH or len(os.fsencode(name)) > MAX_PATH:
                 raise Unfit(f"{found.name!r} is no name in a checkpoint")
             top = top or parts[0]
             if parts[0] != top or not is_complete(top):
                 raise Unfit(f"{parts[0]!r} is not the checkpoint's name")
             if not found.isreg() and not found.isdir():
                 raise Unfit(f"{found.name} is neither a file nor a folder")
+            if name in seen or (parts[1:] and name.rpartition("/")[0] not in folders):
+                raise Unfit(f"{found.name!r} comes twice, or without its folder")
             budget.take(found.size if found.isreg() else 0)
-            yield entry("/".join(parts), found.size if found.isreg() else None, found.mtime), archive.extractfile(found)
+            seen.add(name)
+            if found.isdir():
+                folders.add(name)
+            yield entry(name, found.size if found.isreg() else None, found.mtime), archive.extractfile(found)
     except (tarfile.TarError, EOFError, ValueError) as error:
         raise Unfit(f"it is no archive: {error}") from error
     if not top:
@@ -220,6 +228,10 @@ def name_of(source: IO[bytes], limit: int) -> str:
         raise Unfit(f"it is no archive: {error}") from error
     finally:
         source.seek(0)
+
+
+def _is_plain(name: str) -> bool:
+    return name not in ("", ".", "..") and "\0" not in name and len(os.fsencode(name)) <= MAX_NAME
 
 
 def _write(path: Path, content: IO[bytes], found: tarfile.TarInfo) -> None:

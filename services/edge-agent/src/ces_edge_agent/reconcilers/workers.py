@@ -42,7 +42,7 @@ from ces_edge_agent.secrets import SecretsAway, StartedBefore
 log = structlog.get_logger()
 OBSERVE_S = 0.5  # how often workers are observed without a hint; an exit is noticed by that
 LONG_START_S = 5.0  # what takes longer before a worker is there, such as fetching its image, is told of
-LONGEST_WAIT_S = 10.0  # between two questions for secrets
+LONGEST_WAIT_S = 10.0  # between two questions for secrets, or two starts from a checkpoint
 STOPPED_EXIT = 143  # as of a program that SIGTERM ended
 LAST_CPU = 100  # millicores, for what a worker writes before its owner's device is given back
 
@@ -288,7 +288,7 @@ class WorkerReconciler:
                 if secrets is None or not self._still_starts(worker):
                     log.info("a worker was prepared that must no longer start", worker=worker.key)
                     return
-                await self._runtime.start(worker, secrets, checkpoint)
+                await self._start_from(worker, secrets, checkpoint)
         except StartedBefore as said:  # and nothing is left of it: it has vanished
             log.warning("a worker that has run is gone", worker=worker.key, reason=str(said))
         except Refused as refusal:
@@ -299,6 +299,16 @@ class WorkerReconciler:
             return
         fault_point("container-started")
         self._starts.add(worker.key)
+
+    async def _start_from(
+        self, worker: DesiredWorker, secrets: Mapping[str, bytes], checkpoint: IO[bytes] | None
+    ) -> None:
+        try:
+            await self._runtime.start(worker, secrets, checkpoint)
+        except RuntimeUnavailable:
+            if checkpoint is not None:  # which would be fetched again at once
+                await self._pause(worker, LONGEST_WAIT_S)
+            raise
 
     async def _checkpoint_of(self, worker: DesiredWorker) -> AbstractContextManager[IO[bytes] | None]:
         if not worker.restore:

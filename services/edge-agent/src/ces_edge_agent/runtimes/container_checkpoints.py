@@ -12,7 +12,8 @@ from typing import IO, Any, Final
 from docker.errors import APIError, NotFound
 from docker.types import Mount
 
-from ces_edge_agent.checkpoints.archive import Packed, checked, is_complete, opened, repack
+from ces_edge_agent.checkpoints.archive import Packed, Unfit, checked, is_complete, opened, repack
+from ces_edge_agent.ports import RuntimeUnavailable
 from ces_edge_agent.runtimes.container_disk import make_folder
 from ces_edge_agent.runtimes.engine import Engine, answering
 from ces_edge_agent.runtimes.names import check_name
@@ -61,21 +62,24 @@ def discard(engine: Engine, job: str) -> None:
 
 def fill(client: Any, container: str, checkpoint: IO[bytes] | None, limit: int) -> None:
     """Make the job's folder in a container that has not started, and put a checkpoint into it, where one is given. It
-    is any user's of the image: no other job's worker has the volume. Raises APIError, Unfit."""
+    is any user's of the image: no other job's worker has the volume. Raises APIError, RuntimeUnavailable."""
     make_folder(client, container, FOLDER, 0o777)
     if checkpoint is None:
         return
-    with tempfile.TemporaryFile() as content:
-        checkpoint.seek(0)
-        with (
-            opened(checkpoint, "r|") as given,
-            tarfile.open(fileobj=content, mode="w", format=tarfile.GNU_FORMAT) as archive,
-        ):
-            for entry, file in checked(given, limit):
-                entry.mode = 0o777 if file is None else 0o666
-                archive.addfile(entry, file)
-        content.seek(0)
-        client.put_archive(container, FOLDER, content)
+    try:
+        with tempfile.TemporaryFile() as content:
+            checkpoint.seek(0)
+            with (
+                opened(checkpoint, "r|") as given,
+                tarfile.open(fileobj=content, mode="w", format=tarfile.GNU_FORMAT) as archive,
+            ):
+                for entry, file in checked(given, limit):
+                    entry.mode = 0o777 if file is None else 0o666
+                    archive.addfile(entry, file)
+            content.seek(0)
+            client.put_archive(container, FOLDER, content)
+    except (OSError, tarfile.TarError, Unfit) as error:
+        raise RuntimeUnavailable(f"a checkpoint cannot be put into its volume: {error}") from error
 
 
 @answering("checkpoints")
