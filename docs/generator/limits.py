@@ -233,6 +233,12 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ),
         ("nodes counted on for one checkpoint", f"{M}.jobs.checkpoints.HOLDERS", number, "others are not asked"),
         (
+            "what checkpoints of others leave of a disk, or 5 % of it",
+            f"{A}.checkpoints.shelf.LEFT_FREE",
+            size,
+            "none is packed or fetched",
+        ),
+        (
             "the least rate of a checkpoint's fetch, in bytes a second",
             f"{A}.checkpoints.fetching.LEAST_RATE",
             number,

@@ -40,6 +40,7 @@ class FakeRuntime:
         self.host = host or FakeHost()
         self.unknown = {"no-such-program"}
         self.available = True
+        self.packs = 0  # how often a checkpoint was packed
         self.logs = LogFolder(state_dir / "logs")
         self.confinement = APART
 
@@ -119,6 +120,7 @@ class FakeRuntime:
         text = self.host.checkpoints.get(job)
         if text is None or text == seen:
             return None
+        self.packs += 1
         with tarfile.open(fileobj=into, mode="w") as archive:
             archive.addfile(entry(text, len(text), 0), io.BytesIO(text.encode()))
         return Packed(text, text)

@@ -371,9 +371,18 @@ def test_a_first_task_that_goes_elsewhere_may_fetch_from_there() -> None:
     planner.plan(view_of([a, S, B], LINE, [copied()]))
     planned = planner.plan(view_of([a, S, B], LINE, [copied(restoring=True, former="s")]))
     reader = CheckpointReader(job="j.1", owner="j", node="a", address="10.77.1.1", key="KA")
-    assert planned["s"].checkpoint_readers == planned["b"].checkpoint_readers == [reader]
+    assert planned["b"].checkpoint_readers == [reader]
+    assert planned["s"].checkpoint_readers == [reader.model_copy(update={"newest": True})], "it was there before"
     other = planner.plan(view_of([node("a", 1, public_key="KX"), S, B], LINE, [copied(restoring=True, former="s")]))
     assert [each.key for each in other["s"].checkpoint_readers] == ["KX"], "a device that was replaced has another key"
+
+
+def test_a_holder_of_copies_where_it_was_before_may_be_asked_for_the_newest_at_once() -> None:
+    """Between the same nodes as before."""
+    planner = Planner()
+    for former, newest in ((None, False), ("b", True)):
+        planned = planner.plan(view_of([A, S, B], LINE, [copied(restoring=True, former=former)]))
+        assert [each.newest for each in planned["b"].checkpoint_readers] == [newest]
 
 
 def test_data_of_the_workers_own_node_takes_no_link() -> None:

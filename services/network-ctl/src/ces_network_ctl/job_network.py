@@ -106,6 +106,7 @@ def asks_alike(before: JobRecord, now: JobRecord) -> bool:
         and before.reserved == now.reserved
         and before.flows == now.flows
         and _transfers_of(before) == _transfers_of(now)
+        and before.checkpoints.former == now.checkpoints.former
     )
 
 
@@ -228,7 +229,12 @@ class _JobNetwork:
             address = router_address(node.subnet) if node.network == "tc" else node.host_address
             self._parts[source].checkpoint_readers.append(
                 CheckpointReader(
-                    job=self._job.key, owner=self._job.id, node=reader, address=address, key=node.public_key
+                    job=self._job.key,
+                    owner=self._job.id,
+                    node=reader,
+                    address=address,
+                    key=node.public_key,
+                    newest=source == self._job.checkpoints.former and reader == self._job.checkpoint_node,
                 )
             )
 

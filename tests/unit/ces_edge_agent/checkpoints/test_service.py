@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import socket
 import tarfile
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from http import HTTPStatus
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from agent_parts import worker
@@ -23,8 +26,8 @@ from ces_common.messages.desired import (
     DesiredWorker,
 )
 from ces_common.natsauth.keys import Kind, new_seed, public_key
-from ces_edge_agent.checkpoints import beginnings, fetcher
-from ces_edge_agent.checkpoints.fetching import allowed_s
+from ces_edge_agent.checkpoints import beginnings, fetcher, shelf, signed
+from ces_edge_agent.checkpoints.fetching import NotFetched, allowed_s
 from ces_edge_agent.checkpoints.sendings import SETTLE_S
 from ces_edge_agent.checkpoints.service import RETRY_S, Checkpoints
 from ces_edge_agent.checkpoints.shelf import Shelf
@@ -59,6 +62,7 @@ class Node:
             2**20,
             self._changed,
         )
+        self.fetcher = fetcher.Fetcher(name, self.seed, self.network, self.networks, self.shelf, 2**20)
         self.inputs = InputService(name, None, self.network, ME, self.folder / "port", self.checkpoints)
 
     def _changed(self) -> None:
@@ -71,10 +75,12 @@ class Node:
     def has(self) -> str | None:
         return self.runtime.host.checkpoints.get("j")
 
-    async def serve(self, *readers: Node, owner: str = "j") -> str:
+    async def serve(self, *readers: Node, owner: str = "j", newest: bool = True) -> str:
         """Have these nodes fetch checkpoints of the job here; returns where."""
         known = [
-            CheckpointReader(job="j.1", owner=owner, node=each.name, address=ME, key=public_key(each.seed))
+            CheckpointReader(
+                job="j.1", owner=owner, node=each.name, address=ME, key=public_key(each.seed), newest=newest
+            )
             for each in readers
         ]
         desired = DesiredNetwork(node=self.name, generation=1, mode="none", checkpoint_readers=known)
@@ -268,6 +274,7 @@ async def test_where_that_fails_the_next_copy_counts(first: Node, second: Node) 
     await copied(second, checkpoint, url)
     second.want(copies=[DesiredCopy(job="j", checkpoint=checkpoint)], folders=["j"])
     first.runtime.host.checkpoints.clear()
+    first.shelf.keep({})
     own = CheckpointSource(node="second", url="", checkpoint=checkpoint)
     found, source, reason = await restored(second, CheckpointSource(node="first", url=url), own)
     assert (found, source) == ("one", "second")
@@ -326,6 +333,52 @@ async def test_it_does_not_begin_with_nothing_where_its_checkpoint_is_to_be_had_
         await second.checkpoints.restore(beginner.model_copy(update={"checkpoints": [down]}), lambda: True)
     assert second.checkpoints.report.begun == []
     assert await restored(second, CheckpointSource(node="first", url=url)) == ("one", "first", None)
+
+
+async def test_who_holds_copies_has_none_packed(first: Node, second: Node) -> None:
+    first.want(writer(), folders=["j"])
+    checkpoint = await packed(first, "one")
+    url = await first.serve(second, newest=False)
+    await copied(second, checkpoint, url)
+    assert held(second) == [checkpoint.digest]
+    with pytest.raises(NotFetched, match="it answers 403"), second.shelf.blank() as file:
+        await second.fetcher.fetch("j", CheckpointSource(node="first", url=url), file, lambda: True)
+
+
+async def test_the_newest_is_packed_once_for_all_who_ask(first: Node, second: Node) -> None:
+    first.want(folders=["j"])
+    await first.look()
+    first.writes("last")
+    source = CheckpointSource(node="first", url=await first.serve(second))
+    for _ in range(3):
+        assert await restored(second, source) == ("last", "first", None)
+        (kept,) = first.shelf.all("j")
+        assert kept.name == "last"
+    assert first.runtime.packs == 1
+    request = http.client.HTTPConnection(ME, urlsplit(source.url).port)
+    request.request("HEAD", "/.checkpoints/j", headers=signed.headers(second.seed, "second", "first", "j", ""))
+    answer = await asyncio.to_thread(request.getresponse)
+    assert answer.status == HTTPStatus.METHOD_NOT_ALLOWED
+    request.close()
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_disk_that_is_almost_full_takes_none(
+    first: Node, second: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent's own records need some of it."""
+    first.want(writer(), folders=["j"])
+    checkpoint = await packed(first, "one")
+    source = CheckpointSource(node="first", url=await first.serve(second))
+    monkeypatch.setattr(shelf, "LEFT_FREE", 2**60)
+    await copied(second, checkpoint, source.url)
+    assert held(second) == []
+    with pytest.raises(RuntimeUnavailable, match="no room"):
+        await second.checkpoints.restore(writer(restore=True, checkpoints=[source]), lambda: True)
+    first.writes("two")
+    await first.look(INTERVAL_S)
+    await first.look(SETTLE_S)
+    assert [each.name for each in first.shelf.all("j")] == ["one"]
 
 
 @pytest.fixture

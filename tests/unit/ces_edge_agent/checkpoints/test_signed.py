@@ -37,6 +37,13 @@ def test_another_key_opens_nothing(key: str) -> None:
     assert not granted(reader(key=key))
 
 
+def test_only_who_goes_on_with_it_has_the_newest_packed() -> None:
+    sent = headers(SEED, "b", "a", "j", "")
+    for newest in (False, True):
+        known = [reader().model_copy(update={"newest": newest})]
+        assert may_fetch(known, sent[NODE], sent[SIGNATURE], "a", "j", "") == newest
+
+
 def test_who_is_no_reader_gets_nothing() -> None:
     assert not granted()
     assert not granted(reader(owner="k"))

@@ -178,13 +178,14 @@ class Reader(Message):
 
 class CheckpointReader(Message):
     """A node that may fetch checkpoints of a job from this one. ``job``: the attempt's key; ``owner``: the job's id;
-    ``key``: the public key that signs its requests."""
+    ``key``: the public key that signs its requests; ``newest``: it may have the newest one packed for it."""
 
     job: str
     owner: str
     node: str
     address: str
     key: str
+    newest: bool = False
 
 
 class DesiredNetwork(DesiredDocument):

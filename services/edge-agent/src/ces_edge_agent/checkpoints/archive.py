@@ -51,7 +51,7 @@ class Budget:
         """Raises Unfit."""
         self._bytes, self._entries = self._bytes - size, self._entries - 1
         if self._bytes < 0:
-            raise Unfit(f"it has more than {self._limit} bytes, which is what a worker may keep here")
+            raise Unfit(f"it has more than {self._limit} bytes, which is what a worker may keep, or has room, here")
         if self._entries < 0:
             raise Unfit(f"it has more than {MAX_ENTRIES} files and folders")
 

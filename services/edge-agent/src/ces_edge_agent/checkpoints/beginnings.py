@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import Callable, Collection
 from typing import IO, Final
@@ -89,8 +90,9 @@ class Beginnings:
         own = not source.url and source.checkpoint is not None
         file = await (self._own(source, worker.job) if own else self._fetched(source, worker, still))
         try:
+            await asyncio.to_thread(self._shelf.room, os.fstat(file.fileno()).st_size)  # it is unpacked beside it
             return file, await asyncio.to_thread(name_of, file, self._limit)
-        except Unfit:
+        except (OSError, Unfit):
             file.close()
             raise
 

@@ -24,6 +24,7 @@ from ces_edge_agent.checkpoints.fetching import (
     fetch,
     place_of,
 )
+from ces_edge_agent.checkpoints.shelf import Shelf
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.inputs.background_call import BackgroundCall, NoAnswer
 from ces_edge_agent.ports import Network
@@ -37,9 +38,10 @@ class Fetcher:
     """``seed``: of the key with which the node has joined; ``limit``: bytes of a checkpoint."""
 
     def __init__(
-        self, node: str, seed: str, network: Network, networks: StoredDocument[DesiredNetwork], limit: int
+        self, node: str, seed: str, network: Network, networks: StoredDocument[DesiredNetwork], shelf: Shelf, limit: int
     ) -> None:
-        self._node, self._seed, self._network, self._networks, self._limit = node, seed, network, networks, limit
+        self._node, self._seed, self._network, self._networks = node, seed, network, networks
+        self._shelf, self._limit = shelf, limit
 
     async def fetch(self, job: str, source: CheckpointSource, into: IO[bytes], still: Wants) -> str:
         """Write the archive; returns its digest. ``still``: whether it is wanted any more. Raises NotFetched, OSError,
@@ -50,14 +52,16 @@ class Fetcher:
         known = source.checkpoint
         digest = "" if known is None else known.digest
         path = f"/{CHECKPOINTS_PATH}/{job}" + (f"/{digest}" if digest else "")
-        wanted = Wanted(self._limit + HEADROOM, None if known is None else known.size, digest or None)
+        size = None if known is None else known.size
+        room = await asyncio.to_thread(self._shelf.room, size or 0)
+        wanted = Wanted(min(self._limit + HEADROOM, room), size, digest or None)
         into.seek(0)
         into.truncate()
         connected = await self._network.dial(address, port, own, CONNECT_S)
         headers = signed.headers(self._seed, self._node, source.node, job, digest)
         answered = threading.Event()
         call = partial(fetch, connected, path, headers, into, wanted, still, answered.set)
-        return await _watched(call, connected, still, answered, SILENCE_S if digest else PACKING_S)
+        return await _watched(call, connected, still, answered, SILENCE_S if digest else PACKING_S + SILENCE_S)
 
 
 async def _watched(
@@ -66,10 +70,8 @@ async def _watched(
     """What the call returns in a thread of its own; the connection ends with the wait for it. A node that sends its
     headers byte by byte answers in time as little as one that is silent. Raises what the call raises, and Silent."""
     loop = asyncio.get_running_loop()
-    fetching, until = (
-        asyncio.create_task(BackgroundCall(call, "ces-checkpoint").call(math.inf)),
-        loop.time() + patience_s,
-    )
+    fetching = asyncio.create_task(BackgroundCall(call, "ces-checkpoint").call(math.inf))
+    until = loop.time() + patience_s
     try:
         while not (await asyncio.wait({fetching}, timeout=LOOK_S))[0]:
             if not still():

@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 
 CONNECT_S = 5.0
 SILENCE_S = 30.0
-PACKING_S = 300.0  # in which the newest one is packed
+PACKING_S = 60.0  # for which a node has a reader wait while it packs the newest one; it goes on packing then
 START_S = 60.0  # of a fetch, in which it may be slower than LEAST_RATE
 LEAST_RATE = 2**14  # bytes/s, on average from then on
 _CHUNK = 2**18
@@ -77,7 +77,7 @@ def fetch(
     """Write the archive; returns its digest, which is as wanted, or as the other node says. ``still``: whether it is
     wanted any more; ``answered`` is called once it sends the archive. Blocking; closes the socket. Raises NotFetched,
     and OSError of the file."""
-    connected.settimeout(PACKING_S if wanted.digest is None else SILENCE_S)
+    connected.settimeout(SILENCE_S if wanted.digest else PACKING_S + SILENCE_S)
     connection = http.client.HTTPConnection("checkpoints")
     connection.sock = connected
     try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import IO, Final
 
 import structlog
@@ -13,7 +13,7 @@ import structlog
 from ces_common.messages.checkpoints import Checkpoint, CheckpointReport, HeldCopies, PackedCheckpoint
 from ces_common.messages.desired import CheckpointSource, DesiredCompute, DesiredCopy, DesiredNetwork, DesiredWorker
 from ces_common.service import Hint
-from ces_edge_agent.checkpoints.archive import Packed, Unfit
+from ces_edge_agent.checkpoints.archive import Unfit
 from ces_edge_agent.checkpoints.beginnings import Beginnings
 from ces_edge_agent.checkpoints.fetcher import Fetcher, Wants
 from ces_edge_agent.checkpoints.fetching import PACKING_S, NotFetched
@@ -50,7 +50,8 @@ class Checkpoints:
         self._interval_s, self._limit, self._changed = interval_s, limit, changed
         self.hint = Hint()
         self._due: dict[str, float] = {}  # job -> when to look for a new checkpoint
-        self._marks: dict[str, str] = {}  # job -> the checkpoint that was packed last
+        self._shown: dict[str, tuple[str, Checkpoint]] = {}  # job -> the checkpoint that was packed last
+        self._asked: dict[str, asyncio.Task[Checkpoint | None]] = {}  # job -> the newest, for another node
         self._complaints: dict[str, str] = {}
         self._packed: dict[str, Checkpoint] = {}
         self._copying: dict[str, asyncio.Task[None]] = {}  # job
@@ -58,7 +59,7 @@ class Checkpoints:
         self._empty = False  # whether nothing is kept here, nor anything to be told
         self._packing = asyncio.Lock()
         self._sendings = Sendings()
-        self._fetcher = Fetcher(node, seed, network, networks, limit)
+        self._fetcher = Fetcher(node, seed, network, networks, shelf, limit)
         self._beginnings = Beginnings(self._fetcher, shelf, limit, self.hint.set)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._report = CheckpointReport(node=node)
@@ -103,32 +104,42 @@ class Checkpoints:
         """Put the job's newest checkpoint on the shelf, unless it is there."""
         job = worker.job
         try:
-            async with self._fresh(job, self._marks.get(job)) as found:
-                if found is None:
-                    return
-                packed, file = found
-                digest, size = await asyncio.to_thread(digest_of, file)
-                checkpoint = Checkpoint(
-                    attempt=worker.attempt,
-                    incarnation=worker.incarnation,
-                    name=packed.name,
-                    size=size,
-                    digest=digest,
-                )
-                await asyncio.to_thread(self._shelf.put, job, checkpoint, file)
+            checkpoint = await self._shelved(job, (worker.attempt, worker.incarnation))
         except (Unfit, Outdated, OSError) as error:
             self._complain(job, str(error))
             return
-        self._marks[job], self._packed[job] = packed.mark, checkpoint
-        self._complaints.pop(job, None)
+        if checkpoint is not None:
+            self._packed[job] = checkpoint
+            self._complaints.pop(job, None)
 
-    @asynccontextmanager
-    async def _fresh(self, job: str, seen: str | None) -> AsyncIterator[tuple[Packed, IO[bytes]] | None]:
-        """The job's newest checkpoint, packed; None where there is none, or it is the one that was seen."""
+    async def _shelved(self, job: str, writer: tuple[int, int]) -> Checkpoint | None:
+        """The job's newest checkpoint, from now on on the shelf; None where there is none. It is packed once. Raises
+        Unfit, Outdated, OSError, RuntimeUnavailable."""
         async with self._packing:
+            limit = min(self._limit, await asyncio.to_thread(self._shelf.room))
+            mark, last = self._shown.get(job, (None, None))
+            if last not in await asyncio.to_thread(self._shelf.all, job):
+                mark = last = None
             with self._shelf.blank() as file:
-                packed = await self._runtime.pack_checkpoint(job, file, self._limit, seen)
-                yield None if packed is None else (packed, file)
+                packed = await self._runtime.pack_checkpoint(job, file, limit, mark)
+                if packed is None:
+                    return last
+                digest, size = await asyncio.to_thread(digest_of, file)
+                attempt, incarnation = writer
+                checkpoint = Checkpoint(
+                    attempt=attempt, incarnation=incarnation, name=packed.name, size=size, digest=digest
+                )
+                await asyncio.to_thread(self._shelf.put, job, checkpoint, file)
+            self._shown[job] = packed.mark, checkpoint
+            return checkpoint
+
+    async def _newest(self, job: str) -> Checkpoint | None:
+        """The same of a job whose worker was here, however many ask for it; it goes on where these do not wait."""
+        asked = self._asked.get(job)
+        if asked is None or asked.done():
+            there = await asyncio.to_thread(self._shelf.all, job)
+            asked = self._asked[job] = asyncio.create_task(self._shelved(job, there[0].writer if there else (0, 0)))
+        return await asyncio.shield(asked)
 
     @contextmanager
     def serve(self, job: str, digest: str, reader: str) -> Iterator[File]:
@@ -148,24 +159,19 @@ class Checkpoints:
         if job not in document.checkpoints:
             raise Unreadable("no checkpoints of this job lie here")
         log.info("the newest checkpoint is asked for", job=job, reader=reader)
-        with self._shelf.blank() as file:
-            packing = asyncio.run_coroutine_threadsafe(self._pack_into(job, file), loop)
-            try:
-                packed = packing.result(PACKING_S)
-            except Unfit as error:
-                raise Unreadable(f"it cannot be packed: {error}") from error
-            except (RuntimeUnavailable, OSError) as error:
-                packing.cancel()
-                raise NotNow(f"it cannot be packed now: {error or 'it takes too long'}") from error
-            if packed is None:
-                raise Unreadable("the job has written no checkpoint here")
-            file.flush()
-            digest, size = digest_of(file)
-            yield File(file, size, digest)
-
-    async def _pack_into(self, job: str, file: IO[bytes]) -> Packed | None:
-        async with self._packing:
-            return await self._runtime.pack_checkpoint(job, file, self._limit, None)
+        packing = asyncio.run_coroutine_threadsafe(self._newest(job), loop)
+        try:
+            checkpoint = packing.result(PACKING_S)
+        except Unfit as error:
+            raise Unreadable(f"it cannot be packed: {error}") from error
+        except (Outdated, RuntimeUnavailable, OSError) as error:
+            packing.cancel()
+            raise NotNow(f"it cannot be packed now: {str(error) or 'it takes too long'}") from error
+        file = None if checkpoint is None else self._shelf.archive(job, checkpoint.digest)
+        if checkpoint is None or file is None:
+            raise Unreadable("the job has written no checkpoint here")
+        with file:
+            yield File(file, checkpoint.size, checkpoint.digest)
 
     # Copies of what is packed elsewhere
 
@@ -212,7 +218,7 @@ class Checkpoints:
         await asyncio.to_thread(self._shelf.keep, wanted)
         self._empty = not wanted
         present = {*document.checkpoints, *(copy.job for copy in document.copies)}
-        for known in (self._marks, self._packed, self._complaints, self._not_before):
+        for known in (self._shown, self._packed, self._asked, self._complaints, self._not_before):
             for job in [job for job in known if job not in present]:
                 del known[job]
 

@@ -3,6 +3,7 @@ Each is complete from when it is there."""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import tempfile
@@ -19,6 +20,7 @@ from ces_edge_agent.runtimes.names import check_name
 from ces_edge_agent.trees import remove_tree
 
 log = structlog.get_logger()
+LEFT_FREE = 2**30  # bytes of the disk, at least
 _CHUNK = 2**20
 
 
@@ -38,6 +40,18 @@ class Shelf:
         for entry in self._folder.iterdir():
             if entry.name.startswith("."):
                 entry.unlink()
+
+    def room(self, size: int = 1) -> int:
+        """Bytes that may be put here now: some of the disk is left free, which the agent's own records need, and half
+        of it to others. Raises OSError where that is less than ``size``."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        disk = os.statvfs(self._folder)
+        total, free = disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize
+        used = sum(path.lstat().st_size for path in self._folder.rglob("*") if path.is_file())
+        room = min(free - max(LEFT_FREE, total // 20), total // 2 - used)
+        if room < size:
+            raise OSError(errno.ENOSPC, "the disk has no room for it")
+        return room
 
     @contextmanager
     def blank(self) -> Iterator[IO[bytes]]:

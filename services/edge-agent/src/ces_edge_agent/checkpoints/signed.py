@@ -28,7 +28,8 @@ def may_fetch(
     except (binascii.Error, ValueError):
         return False
     text = _text(reader, server, job, digest)
-    return any(each.owner == job and each.node == reader and _signed(each.key, text, raw) for each in readers)
+    known = (each for each in readers if each.owner == job and each.node == reader and (digest or each.newest))
+    return any(_signed(each.key, text, raw) for each in known)
 
 
 def _signed(key: str, text: bytes, signature: bytes) -> bool:

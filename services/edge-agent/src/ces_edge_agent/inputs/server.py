@@ -225,6 +225,9 @@ class _Handler(BaseHTTPRequestHandler):
         if store is None or not may_fetch(grant.nodes, reader, signature, self.inputs.node, job, digest):
             self._say(HTTPStatus.FORBIDDEN, {"error": "this node may not fetch checkpoints of that job"}, with_body)
             return
+        if not digest and not with_body:  # which would pack it
+            self._say(HTTPStatus.METHOD_NOT_ALLOWED, {"error": "the newest checkpoint is had by GET"}, with_body)
+            return
         with store.serve(job, digest, reader) as found:
             self._send_file(found, with_body)
 
