@@ -148,6 +148,21 @@ def test_a_drained_node_is_asked_for_what_lies_there_until_the_job_has_begun(wor
     assert (known(world, job).restoring, known(world, job).former) == (False, None)
 
 
+@pytest.mark.parametrize("ended", [{"exit_code": 1}, {"exit_code": 0}])
+def test_a_first_task_that_was_only_heard_to_end_has_begun(world: World, job: str, ended: dict[str, int]) -> None:
+    """What it has written since lies there, and the next incarnation goes on with that."""
+    drain(world, "a", job, ["c", "b"])
+    assert known(world, job).restoring
+    world.tell(job, "exited", "w-0", **ended)
+    assert (known(world, job).restoring, known(world, job).former) == (False, None)
+
+
+def test_one_that_never_began_goes_on_with_what_there_was(world: World, job: str) -> None:
+    drain(world, "a", job, ["c", "b"])
+    world.tell(job, "exited", "w-1", exit_code=1)
+    assert (known(world, job).restoring, known(world, job).former) == (True, "a")
+
+
 def test_a_lost_node_is_not_asked(world: World, job: str) -> None:
     world.wait(40)
     world.beat("b", "c")

@@ -12,7 +12,6 @@ from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.events import AllocationChanged, JobChanged
 from ces_common.states import JOB_OVER, JOB_WAITS, AllocationState, JobState
 from ces_manager.errors import NotFound
-from ces_manager.jobs.checkpoints import first_runs
 from ces_manager.jobs.lifecycle import Course, JobStep, Member, MemberStep
 from ces_manager.jobs.next_size import begin_small, give_up, hold_nodes, next_allocations, take_over
 
@@ -141,8 +140,6 @@ def _member_step(tx: WriteTx, job: JobRow, row: AllocationRow, step: MemberStep)
     row.waits = None
     if member.state is AllocationState.STOPPING:
         row.stopping_since = tx.version
-    if row.rank == 0 and member.state in (AllocationState.RUNNING, AllocationState.SUCCEEDED):
-        first_runs(job)
     emit_allocation(tx, job.id, row, step.previous)
 
 

@@ -15,8 +15,9 @@ from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.reports import Status
 from ces_common.states import AllocationState
 from ces_manager.jobs import lifecycle
+from ces_manager.jobs.checkpoints import first_runs
 from ces_manager.jobs.lifecycle import Course, Member
-from ces_manager.jobs.transitions import as_member, change
+from ces_manager.jobs.transitions import allocations_of, as_member, change
 from ces_manager.text import storable
 
 # Columns, not rows to be changed: of most reports nothing follows.
@@ -38,6 +39,7 @@ _ON_NODES = (
     .join(JobRow, JobRow.id == AllocationRow.job)
     .where(AllocationRow.node.in_(bindparam("nodes", expanding=True)), AllocationRow.state.in_(LIVE_STATES))
 )
+_RAN = frozenset({"running", "paused", "exited"})
 _AWAY = select(NodeRow.name).where(NodeRow.state == "unreachable")
 
 
@@ -73,7 +75,21 @@ def take_reports(tx: WriteTx, statuses: Sequence[Status]) -> None:
             moved[job].append(news)
     away = tx.session.scalars(_AWAY).all() if any(map(_tells_of_failure, found)) else ()
     for job in sorted(moved):
-        change(tx, tx.session.get_one(JobRow, job), partial(_report_all, moved[job], away))
+        row = tx.session.get_one(JobRow, job)
+        if row.checkpoints.restoring and _has_begun(allocations_of(tx, [row])[job][0], moved[job]):
+            first_runs(row)
+            row.version = tx.version
+        change(tx, row, partial(_report_all, moved[job], away))
+
+
+def _has_begun(first: AllocationRow, reports: Sequence[News]) -> bool:
+    """Whether the first task has run where it is, if only for a while that nobody heard of."""
+    return any(
+        worker.state in _RAN and (worker.allocation, worker.incarnation) == (first.id, first.incarnation)
+        for news in reports
+        if news.status.node == first.node
+        for worker in news.status.workers
+    )
 
 
 def _tells_of_failure(news: News) -> bool:
