@@ -117,6 +117,14 @@ def test_there_is_a_limit(folder: Path) -> None:
         name_of(packed(folder, "step-2"), limit=3000)
 
 
+def test_what_is_written_after_it_is_newer_whatever_the_other_nodes_clock_said(folder: Path, tmp_path: Path) -> None:
+    aged(folder / "step-2", 2**32)
+    found = unpacked(packed(folder, "step-2"), tmp_path)
+    (found / "step-3").write_text("three")
+    assert isinstance(now := newest(found), Packed)
+    assert now.name == "step-3"
+
+
 def test_a_change_that_no_file_system_dates_is_dated_otherwise(tmp_path: Path) -> None:
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w", format=tarfile.GNU_FORMAT) as archive:

@@ -196,7 +196,8 @@ def repack(source: IO[bytes], into: IO[bytes], limit: int) -> None:
 
 
 def unpack(source: IO[bytes], folder: Path, limit: int, uid: int, gid: int) -> None:
-    """Put the checkpoint into a folder that nobody else can write to yet. Raises OSError, Unfit."""
+    """Put the checkpoint into a folder that nobody else can write to yet. It was changed now: by the clock of another
+    node it might be newer than what is written here next. Raises OSError, Unfit."""
     own = os.geteuid() != 0
     try:
         with opened(source, "r|") as archive:
@@ -212,6 +213,8 @@ def unpack(source: IO[bytes], folder: Path, limit: int, uid: int, gid: int) -> N
                     os.chown(path, uid, gid)
             for path, changed in reversed(folders):
                 os.utime(path, (changed, changed))
+            for path in folder.iterdir():
+                os.utime(path)
     except tarfile.TarError as error:
         raise Unfit(f"it is no archive: {error}") from error
 

@@ -6,6 +6,7 @@ import contextlib
 import io
 import tarfile
 import tempfile
+import time
 from collections.abc import Collection, Iterator
 from typing import IO, Any, Final
 
@@ -75,6 +76,8 @@ def fill(client: Any, container: str, checkpoint: IO[bytes] | None, limit: int) 
             ):
                 for entry, file in checked(given, limit):
                     entry.mode = 0o777 if file is None else 0o666
+                    if "/" not in entry.name:  # else, by another node's clock, newer than what is written next
+                        entry.mtime = int(time.time())
                     archive.addfile(entry, file)
             content.seek(0)
             client.put_archive(container, FOLDER, content)
