@@ -12,7 +12,7 @@ from agent_parts import FakeTime
 
 from ces_common.bus.port import Message, RemoteError
 from ces_edge_agent.lending import command, lender, record
-from ces_edge_agent.lending.decision import Look, Rules
+from ces_edge_agent.lending.decision import Look, Rules, Standing
 from ces_edge_agent.lending.lender import LONGEST_GRACE_S, Lender, NotLent
 from ces_edge_agent.lending.owner_load import OwnerLoad
 
@@ -52,6 +52,14 @@ class Device:
 
     async def _reclaimed(self) -> None:
         self.told.append("freeze")
+        await self.freezes()
+
+    async def freezes(self) -> None:
+        """What tests have happen during a freeze."""
+
+    def kept(self) -> Standing:
+        """How things stand for an agent that starts now."""
+        return record.load(record.record_file(self.folder), RULES, self.time.boot, 0.0)
 
 
 @pytest.fixture
@@ -121,8 +129,7 @@ async def test_an_agent_that_starts_again_goes_on_lending_and_after_a_boot_it_as
     assert device.agent().lent
     device.time.reboot(10)
     assert not device.agent().lent
-    kept = record.load(record.record_file(device.folder), RULES, device.time.boot, 0.0)
-    assert kept.quiet_s == 2 * RULES.quiet_s, "it is not forgotten"
+    assert device.kept().quiet_s == 2 * RULES.quiet_s, "it is not forgotten"
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"boot": "first", "lent": true, "quiet_s": "x"}'])
@@ -157,3 +164,36 @@ async def test_a_word_that_cannot_be_kept_is_refused(device: Device, monkeypatch
     monkeypatch.setattr(command, "give", full)
     with pytest.raises(RemoteError, match="no space left"):
         await lender.answer(agent, "reclaim", Message(subject="s", data=b""))
+
+
+async def test_a_freeze_that_fails_ends_no_agent(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails() -> None:
+        raise OSError("too many open files")
+
+    agent = await lent(device)
+    monkeypatch.setattr(device, "freezes", fails)
+    device.load.others = 1.0
+    await runs(agent, lambda: not agent.lent)
+    assert device.told == ["freeze", "-"]
+    assert not device.kept().lent
+
+
+async def test_a_loan_during_a_freeze_is_what_a_restart_knows(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = await lent(device)
+    monkeypatch.setattr(device, "freezes", lambda: agent.say("lend"))
+    await agent.say("reclaim")
+    assert agent.lent
+    assert device.kept().lent
+
+
+async def test_short_memory_is_known_before_anything_is_frozen(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    left_s = list[float]()
+
+    async def looks() -> None:
+        left_s.append(agent.left_s())
+
+    agent = await lent(device)
+    monkeypatch.setattr(device, "freezes", looks)
+    device.load.short = True
+    await runs(agent, lambda: not agent.lent)
+    assert left_s == [0.0]

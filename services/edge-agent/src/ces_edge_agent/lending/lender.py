@@ -13,7 +13,7 @@ import structlog
 from ces_common.bus.port import Message, RemoteError
 from ces_edge_agent.lease import Clocks
 from ces_edge_agent.lending import command, record
-from ces_edge_agent.lending.decision import Command, Rules, Standing, commanded, looked
+from ces_edge_agent.lending.decision import BY_MEMORY, Command, Rules, Standing, commanded, looked
 from ces_edge_agent.lending.owner_load import OwnerLoad
 from ces_edge_agent.settings import AgentSettings
 
@@ -117,12 +117,19 @@ class Lender:
                 self._given_back.clear()
             else:
                 log.info("the owner has the device back", why=standing.why, quiet_s=standing.quiet_s)
-                self._until = self._clocks.steady() + LONGEST_GRACE_S
+                grace_s = 0.0 if standing.why == BY_MEMORY else LONGEST_GRACE_S
+                self._until = self._clocks.steady() + grace_s
                 self._given_back.set()
-                await self._reclaimed()
+                await self._freeze()
             self._changed()
-        if (standing.lent, standing.quiet_s) != (before.lent, before.quiet_s):
-            record.store(self._record, standing, self._clocks.boot)
+        if (standing.lent, standing.quiet_s) != (before.lent, before.quiet_s):  # another word may have come meanwhile
+            record.store(self._record, self._standing, self._clocks.boot)
+
+    async def _freeze(self) -> None:
+        try:
+            await self._reclaimed()
+        except Exception:  # they end all the same, and so does every other worker
+            log.exception("workers could not be frozen")
 
 
 class NotLent:
