@@ -32,8 +32,8 @@ def elastic_tasks(record: JobRecord, tasks: Iterable[Task]) -> list[Task]:
     """Which of a malleable job's tasks are of its elastic group."""
     assert record.spec is not None
     assert record.spec.elastic is not None
-    prefix = f"{record.spec.elastic.group}-"
-    return [task for task in tasks if task.name.startswith(prefix) and task.name[len(prefix) :].isdigit()]
+    elastic = record.spec.elastic
+    return [task for task in tasks if elastic.includes(task.name)]
 
 
 def asked_of(record: JobRecord) -> list[Task]:
@@ -43,8 +43,8 @@ def asked_of(record: JobRecord) -> list[Task]:
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """The nodes of an offer. ``with_absent``: nodes out of reach, or reclaimed by their owners, count as well, as if they
-    were back."""
+    """The nodes of an offer. ``with_absent``: nodes out of reach, or reclaimed by their owners, count as well, as if
+    they were back."""
 
     offer: Offer
     with_absent: bool = False
