@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 from agent_parts import FakeTime
+from structlog.testing import capture_logs
 
 from ces_common.bus.port import Message, RemoteError
 from ces_edge_agent.lending import command, lender, record
-from ces_edge_agent.lending.decision import Look, Rules, Standing
-from ces_edge_agent.lending.lender import LONGEST_GRACE_S, Lender, NotLent
+from ces_edge_agent.lending.decision import LONGEST_GRACE_S, Look, Rules, Standing
+from ces_edge_agent.lending.lender import Lender, NotLent
 from ces_edge_agent.lending.owner_load import OwnerLoad
+from ces_edge_agent.settings import AgentSettings
 
 RULES = Rules()
 
@@ -148,6 +150,50 @@ async def test_one_that_cannot_measure_still_obeys(device: Device, monkeypatch: 
     monkeypatch.setattr(device.load, "look", fails)
     command.give(device.folder, "reclaim")
     await runs(agent, lambda: not agent.lent)
+
+
+async def test_a_word_that_cannot_be_read_is_told_of_once(device: Device) -> None:
+    agent = await lent(device)
+    command.command_file(device.folder).mkdir()
+    began = device.time.steady
+    with capture_logs() as told:
+        await runs(agent, lambda: device.time.steady > began + 5.0)
+    assert [each["event"] for each in told] == ["the owner's word cannot be read"]
+
+
+async def test_a_reclaim_that_is_said_while_a_loan_is_noted_stands(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = await lent(device)
+    await agent.say("reclaim")
+    monkeypatch.setattr(agent, "_changed", lambda: command.give(device.folder, "reclaim"))
+    await agent.say("lend")
+    assert command.given(device.folder) == "reclaim"
+    await runs(agent, lambda: not agent.lent)
+
+
+async def test_a_loan_that_cannot_be_crossed_out_is_obeyed_once(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: Path) -> None:
+        raise OSError("read-only file system")
+
+    agent = await lent(device)
+    await agent.say("reclaim")
+    monkeypatch.setattr(command, "forget", fails)
+    await agent.say("lend")
+    device.load.others = 1.0
+    began = device.time.steady
+    await runs(agent, lambda: device.time.steady > began + 5.0)
+    assert device.told.count("freeze") == 2, "by word and by load, and not again and again"
+
+
+async def test_a_word_is_no_word_to_an_agent_that_does_not_lend(device: Device) -> None:
+    command.give(device.folder, "reclaim")
+    settings = AgentSettings(node="n", state_dir=device.folder)
+    made = lender.make(settings, device.time.clocks(), list, device.freezes, lambda: None)
+    assert made.lent
+    assert command.given(device.folder) is None, "nor to one that lends later"
 
 
 async def test_a_device_that_is_not_lent_says_so() -> None:

@@ -12,6 +12,8 @@ from typing import Final, Literal
 Command = Literal["reclaim", "lend"]
 CALM: Final = 10.0
 """A loan that has lasted for so many times the quiet time halves it."""
+LONGEST_GRACE_S: Final = 10.0
+"""From a reclaim until every worker is killed, however long it would have to end otherwise."""
 BY_COMMAND: Final = "by its owner's command"
 BY_LOAD: Final = "its owner's programs need its CPU"
 BY_MEMORY: Final = "its memory runs short"
