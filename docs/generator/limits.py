@@ -197,7 +197,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ),
     ],
     "A lent device that its owner has back": [
-        ("until its workers are killed", f"{A}.lending.lender.LONGEST_GRACE_S", duration, "killed at once"),
+        ("until its workers are killed", f"{A}.lending.decision.LONGEST_GRACE_S", duration, "killed at once"),
         ("CPU of a worker until then", f"{A}.reconcilers.workers.LAST_CPU", millicores, "it waits"),
     ],
     "Messages of all": [

@@ -65,7 +65,8 @@ SETTINGS = {
     "CES_JOIN_TOKEN_FILE": "File with the token, instead; the agent deletes it once the node has joined.",
     "CES_STATE_DIR": "Folder for credentials, desired state, lease, worker records and logs. Keep it across restarts.",
     "CES_NODE_CPU": "CPU offered to jobs, such as `4` or `3500m`; all cores where left out.",
-    "CES_NODE_MEMORY": "Memory offered to jobs, such as `6Gi`; all of it where left out.",
+    "CES_NODE_MEMORY": "Memory offered to jobs, such as `6Gi`; all of it where left out, of a "
+    "[lent device](lent-nodes.md) 90 %, which is the most that it may offer.",
     "CES_NODE_GPU": "GPUs offered to jobs. Not detected.",
     "CES_NODE_ARCH": "Architecture that tasks may ask for: `amd64`, `arm64`, ...",
     "CES_NODE_LABELS": "Labels that tasks may ask for: `site=roof,floor=3`.",

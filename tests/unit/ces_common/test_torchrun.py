@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ces_common.torchrun import FLAGS, environment, flag_of_ces
+from ces_common.torchrun import ALONE, FLAGS, WITH_VALUE, environment, flag_of_ces
 
 
 def told() -> dict[str, str]:
@@ -37,6 +37,17 @@ def test_the_installed_torchrun_understands_it(monkeypatch: pytest.MonkeyPatch) 
     assert arguments[-2:] == ["train.py", "--nnodes=9"]
 
 
+@pytest.mark.needs("torch")
+def test_all_flags_of_the_installed_torchrun_are_known() -> None:
+    from torch.distributed.run import get_args_parser
+
+    flags: dict[bool, set[str]] = {True: set(), False: set()}
+    for action in get_args_parser()._actions:
+        names = {name[2:].replace("_", "-") for name in action.option_strings if name.startswith("--")}
+        flags[action.nargs is None] |= names
+    assert flags == {True: WITH_VALUE, False: ALONE - {"use-env"}}
+
+
 @pytest.mark.parametrize(
     ("command", "flag"),
     [
@@ -47,6 +58,22 @@ def test_the_installed_torchrun_understands_it(monkeypatch: pytest.MonkeyPatch) 
         (["torchrun", "--max-restarts=3", "train.py", "--nnodes=4"], None),
         (["torchrun", "-m", "train", "--master-port", "1"], None),
         (["torchrun", "train.py"], None),
+        (["torchrun", "--nnode=1:4", "train.py"], "--nnode"),
+        (["torchrun", "--rdzv_b", "c10d", "train.py"], "--rdzv_b"),
+        (["torchrun", "--rdzv-conf", "a=1", "-t", "3", "--tee=3", "-r3", "-m", "--node-rank", "1", "t"], "--node-rank"),
+        (["python", "-u", "-X", "dev", "-m", "torch.distributed.launch", "--nnodes=2", "t.py"], "--nnodes"),
+        (["/usr/bin/python3.12", "/opt/venv/bin/torchrun", "--master-port", "1", "t.py"], "--master-port"),
+        (["/usr/bin/env", "torchrun", "--nnodes=2", "t.py"], "--nnodes"),
+        (["python", "run.py", "--launcher", "torchrun", "--master-port", "29500"], None),
+        (["python", "run.py", "-m", "torch.distributed.run", "--nnodes", "2"], None),
+        (["python", "-m", "train", "torchrun", "--nnodes", "2"], None),
+        (["torchrun", "--no-python", "./train", "--nnodes", "3"], None),
+        (["torchrun", "--role", "a", "/opt/train", "--master-port", "5"], None),
+        (["torchrun", "--", "train", "--nnodes=2"], None),
+        (["torchrun", "--r=1", "train"], None),
+        (["torchrun", "--role"], None),
+        (["python", "-m"], None),
+        (["env"], None),
         (["python", "train.py", "--nnodes=4"], None),
         ([], None),
     ],

@@ -83,6 +83,23 @@ def test_torchrun_is_told_of_a_malleable_job() -> None:
     assert told == shared | {"PET_NODE_RANK": "1"}
 
 
+def test_torchrun_counts_the_elastic_group_alone() -> None:
+    group = MALLEABLE.tasks[0].model_dump(exclude_defaults=True)
+    beside = [{"name": "driver", "command": ["torchrun", "--standalone", "drive.py"]}, group]
+    spec = JobFile.model_validate(MALLEABLE.model_dump(exclude_defaults=True) | {"tasks": beside})
+    record = job("j", ["a", "b", "b"], addresses=["10.77.1.2", "10.77.2.2", "10.77.2.3"], spec=spec)
+    names = ["driver-0", "w-0", "w-1"]
+    tasks = [each.model_copy(update={"name": name}) for each, name in zip(record.tasks, names, strict=True)]
+    ids = [{"id": f"j-{name}", "task": name, "port": 29500 + rank} for rank, name in enumerate(names)]
+    allocations = [each.model_copy(update=to) for each, to in zip(record.allocations, ids, strict=True)]
+    planned = workers(record.model_copy(update={"tasks": tasks, "allocations": allocations}))
+    assert not [name for name in planned["a"][0].env if name.startswith("PET_")]
+    shared = environment(nodes=2, address="10.77.2.2", port=29501, rendezvous="j-w-0.1", grace=7)
+    for rank, each in enumerate(planned["b"]):
+        told = {name: value for name, value in each.env.items() if name.startswith("PET_")}
+        assert told == shared | {"PET_NODE_RANK": str(rank)}
+
+
 def test_a_worker_is_told_of_its_own_flows_only() -> None:
     flows = [(0, 1, MBIT, ["a", "b"]), (1, 2, MBIT, ["b", "c"]), (2, 0, MBIT, ["c", "b", "a"])]
     (first,) = workers(job("j", ["a", "b", "c"], flows))["a"]

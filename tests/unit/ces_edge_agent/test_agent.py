@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from agent_parts import compute, network, worker
+from agent_parts import FakeNetwork, compute, network, worker
 from agent_world import BEAT_S, World
 from confinements import APART
 from memory_bus import MemoryBroker, MemoryBus
@@ -185,6 +185,22 @@ async def test_a_lent_device_is_given_back_and_lent_again_by_the_owners_word(wor
     await world.until(lambda: told() == [True, False, True])
     await world.until(lambda: world.states() == {"a.1": "exited"})
     await world.until(lambda: [each.reclaimed for each in world.said["status"][-1].workers] == [True])
+
+
+async def test_a_reclaim_is_told_before_anything_is_measured(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    measuring = asyncio.Event()
+
+    async def hangs(_: FakeNetwork) -> Any:
+        measuring.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(FakeNetwork, "usage", hangs)
+    await world.start(heartbeat_s=3600, lent=True)
+    await measuring.wait()
+    await world.bus.request("ces.v1.rpc.agent.n.lend", b"")
+    await world.until(lambda: [beat.reclaimed for beat in world.beats] == [False])
+    await world.bus.request("ces.v1.rpc.agent.n.reclaim", b"")
+    await world.until(lambda: [beat.reclaimed for beat in world.beats] == [False, True])
 
 
 async def test_a_device_without_an_owner_is_not_given_back(world: World) -> None:

@@ -69,8 +69,8 @@ async def test_a_refusal_that_comes_late_takes_back_no_later_grant(world: World)
     agent = await world.start(heartbeat_s=3600)  # it asks once, and then when it is told to
     await world.until(lambda: world.states() == {"a.1": "running"})
     world.time.passes(5)
-    await agent._ask_for_lease(world.time.steady, await agent._heartbeat())
+    await agent._ask_for_lease(world.time.steady)
     world.taken = True
-    await agent._ask_for_lease(world.time.steady - 3, await agent._heartbeat())
+    await agent._ask_for_lease(world.time.steady - 3)
     assert agent._lease.holds()
     assert agent.missing() is None

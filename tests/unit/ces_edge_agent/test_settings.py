@@ -105,6 +105,19 @@ def test_a_device_is_lent_where_it_says_so(monkeypatch: pytest.MonkeyPatch) -> N
     assert settings.lending.quiet_s == settings.lending.longest_quiet_s == 7200
 
 
+def test_a_lent_device_keeps_some_memory_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    total = psutil.virtual_memory().total
+    monkeypatch.setenv("CES_LENT", "true")
+    assert AgentSettings(node="n1").node_memory == int(0.9 * total)
+    monkeypatch.setenv("CES_NODE_MEMORY", str(total // 2))
+    assert AgentSettings(node="n1").node_memory == total // 2
+    monkeypatch.setenv("CES_NODE_MEMORY", str(int(0.95 * total)))
+    with pytest.raises(ValueError, match="90% of its memory at most"):
+        AgentSettings(node="n1")
+    monkeypatch.setenv("CES_LENT", "false")
+    assert AgentSettings(node="n1").node_memory == int(0.95 * total)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [

@@ -180,11 +180,12 @@ def test_no_size_is_beyond_the_quota_of_its_tenant() -> None:
     assert judged(beside, malleable("asks", [], work=300.0, due_s=100.0, tenant="t"), parameters=half).refused
 
 
-def test_nodes_out_of_reach_make_a_refusal_doubtful() -> None:
-    away = [each.model_copy(update={"state": "unreachable"}) if each.name == "d" else each for each in places()]
-    found = judged(malleable("m", [], work=700.0, due_s=100.0), nodes=away)
+@pytest.mark.parametrize("away", [{"state": "unreachable"}, {"reclaimed": True}])
+def test_nodes_that_may_be_back_make_a_refusal_doubtful(away: dict[str, object]) -> None:
+    there = [each.model_copy(update=away) if each.name == "d" else each for each in places()]
+    found = judged(malleable("m", [], work=700.0, due_s=100.0), nodes=there)
     assert (set(found.refused), found.doubtful) == ({"m"}, {"m"})
-    found = judged(malleable("m", [], work=900.0, due_s=100.0), nodes=away)
+    found = judged(malleable("m", [], work=900.0, due_s=100.0), nodes=there)
     assert (set(found.refused), found.doubtful) == ({"m"}, frozenset())
 
 

@@ -52,6 +52,11 @@ class Elastic(Document):
     grace: Duration = 30
     speed: Speed = Speed()
 
+    def includes(self, task: str) -> bool:
+        """Whether the task is of the elastic group, at any size."""
+        prefix, _, number = task.rpartition("-")
+        return prefix == self.group and number.isdigit()
+
     @field_validator("grace")
     @classmethod
     def _bounded(cls, value: int) -> int:

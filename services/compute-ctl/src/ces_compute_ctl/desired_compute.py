@@ -70,12 +70,13 @@ def share_of(job: JobRecord, context: ComputeContext) -> dict[str, Share]:
     if job.checkpoint_node is not None and job.state not in JOB_OVER:
         _add_checkpoints(job, context, shares)
     if job.state in HAS_WORKERS and job.allocations:
-        shared = _shared_environment(job)
+        shared, torchrun = _shared_environment(job), _torchrun(job)
         for allocation in job.allocations:
             if allocation.node in context.networks and allocation.state in DESIRED:
                 network = context.networks[allocation.node]
                 inputs = _inputs_of(job.tasks[allocation.rank].name, job, context.data)
-                worker = _worker(job, allocation, network, shared | {"CES_INPUTS": inputs})
+                told = shared | torchrun.get(allocation.task, {}) | {"CES_INPUTS": inputs}
+                worker = _worker(job, allocation, network, told)
                 if worker.checkpoint and job.checkpoints.restoring:
                     worker = worker.model_copy(update={"restore": True, "checkpoints": _sources(job, context)})
                 shares[allocation.node].workers.append(worker)
@@ -151,8 +152,6 @@ def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: 
         "CES_FLOWS": _flows_of(task.name, job),
     }
     elastic = None if job.spec is None else job.spec.elastic
-    if elastic is not None:
-        own[FLAGS["node-rank"]] = str(allocation.rank)
     if network == "tc":
         own["GLOO_SOCKET_IFNAME"] = WORKER_DEVICE
     elif ip_address(allocation.address).is_loopback:
@@ -184,16 +183,7 @@ def _shared_environment(job: JobRecord) -> dict[str, str]:
     in_order = sorted(job.allocations, key=lambda allocation: allocation.rank)
     peers = [{"rank": a.rank, "task": a.task, "address": a.address, "port": a.port, "node": a.node} for a in in_order]
     first = in_order[0]
-    torchrun = {}
-    if job.spec is not None and job.spec.elastic is not None:
-        torchrun = environment(
-            nodes=len(job.tasks),
-            address=first.address,
-            port=first.port,
-            rendezvous=f"{first.id}.{first.incarnation}",
-            grace=job.spec.elastic.grace,
-        )
-    return torchrun | {
+    return {
         "WORLD_SIZE": str(len(job.tasks)),
         "MASTER_ADDR": first.address,
         "MASTER_PORT": str(first.port),
@@ -201,6 +191,25 @@ def _shared_environment(job: JobRecord) -> dict[str, str]:
         "CES_JOB_NAME": job.name,
         "CES_PEERS": json.dumps(peers),
     }
+
+
+def _torchrun(job: JobRecord) -> dict[str, dict[str, str]]:
+    """By task of a malleable job's elastic group, what torchrun is told there: the group is all that takes part."""
+    elastic = None if job.spec is None else job.spec.elastic
+    if elastic is None:
+        return {}
+    group = sorted((each for each in job.allocations if elastic.includes(each.task)), key=lambda each: each.rank)
+    if not group:
+        return {}
+    first = group[0]
+    shared = environment(
+        nodes=len(group),
+        address=first.address,
+        port=first.port,
+        rendezvous=f"{first.id}.{first.incarnation}",
+        grace=elastic.grace,
+    )
+    return {each.task: shared | {FLAGS["node-rank"]: str(rank)} for rank, each in enumerate(group)}
 
 
 def data_url(node: NodeRecord) -> str:

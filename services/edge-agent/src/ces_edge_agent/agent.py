@@ -6,10 +6,8 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Awaitable
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TypeVar
 from uuid import uuid4
 
 import psutil
@@ -21,7 +19,15 @@ from ces_common.messages.base import Message as WireMessage
 from ces_common.messages.confinement import ConfinementReport
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork
 from ces_common.messages.queries import LinkProbe, LogQuery
-from ces_common.messages.reports import OTHER_MACHINE, Heartbeat, LeaseGrant, LinkReport
+from ces_common.messages.reports import (
+    OTHER_MACHINE,
+    FlowUsage,
+    Heartbeat,
+    LeaseGrant,
+    LinkReport,
+    LinkUsage,
+    WorkerUsage,
+)
 from ces_common.repetition import Repetition
 from ces_common.service import Hint
 from ces_edge_agent.checkpoints.service import Checkpoints
@@ -32,7 +38,8 @@ from ces_edge_agent.inputs.service import InputService
 from ces_edge_agent.lease import Clocks, Lease
 from ces_edge_agent.lending import lender
 from ces_edge_agent.logs import ProgressReader, answer_log
-from ces_edge_agent.ports import DataPlaneError, Network, Runtime, RuntimeUnavailable
+from ces_edge_agent.measuring import measured
+from ces_edge_agent.ports import DataPlaneError, Network, Runtime
 from ces_edge_agent.reconcilers.graces import Graces
 from ces_edge_agent.reconcilers.network import NetworkReconciler
 from ces_edge_agent.reconcilers.starts import Starts
@@ -47,7 +54,6 @@ HOUSEKEEPING_S = 600.0
 ANSWER_S = 10.0  # how long a heartbeat waits for its answer before it is known how long leases are: a third of one
 MANAGERS_WORD = "word from the manager"
 ASKED_AT_ONCE = 8  # heartbeats that wait for their answers
-T = TypeVar("T")
 
 
 class Agent:
@@ -106,7 +112,7 @@ class Agent:
         self._catching_up = asyncio.Lock()
         self._unread, self._read_again = 0, float("-inf")  # failures, and when the next try may come
         self._waits_for = MANAGERS_WORD
-        self._connected, self._reading_progress = False, asyncio.Lock()
+        self._connected, self._told_lent, self._reading_progress = False, self._lender.lent, asyncio.Lock()
         bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
@@ -191,23 +197,22 @@ class Agent:
     # Reports
 
     async def _send_heartbeats(self) -> None:
-        """One each interval, also while earlier ones wait for their answers: what was lost delays nothing, and what
-        comes late counts all the same."""
+        """One each interval, also while earlier ones are measured or wait for their answers: what was lost delays
+        nothing, and what comes late counts all the same."""
         psutil.cpu_percent()
         asked: set[asyncio.Task[None]] = set()
         async with asyncio.TaskGroup() as asking:
             while True:
                 sent = self._clocks.steady()
-                task = asking.create_task(self._ask_for_lease(sent, await self._heartbeat()))
+                task = asking.create_task(self._ask_for_lease(sent))
                 asked.add(task)
                 task.add_done_callback(asked.discard)
                 if len(asked) >= ASKED_AT_ONCE:
                     await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
-                spent = self._clocks.steady() - sent
-                await self._beat_hint.wait(max(self._settings.heartbeat_s - spent, 0.1))
+                await self._beat_hint.wait(max(self._settings.heartbeat_s - (self._clocks.steady() - sent), 0.1))
 
-    async def _ask_for_lease(self, sent: float, beat: Heartbeat) -> None:
-        subject = subjects.heartbeat(self._settings.node)
+    async def _ask_for_lease(self, sent: float) -> None:
+        subject, beat = subjects.heartbeat(self._settings.node), await self._heartbeat()
         try:
             raw = await self._bus.request(subject, encoded(beat), timeout_s=self._answer_s)
             grant = LeaseGrant.model_validate_json(raw)
@@ -267,7 +272,13 @@ class Agent:
             self._answered = answered
 
     async def _heartbeat(self) -> Heartbeat:
-        links, flows = await self._measured(self._network.usage(), ([], []))
+        links, flows, workers = list[LinkUsage](), list[FlowUsage](), list[WorkerUsage]()
+        if self._lender.lent is self._told_lent:  # a change is told at once
+            (links, flows), workers = await asyncio.gather(
+                measured(self._network.usage, ([], []), self._settings.heartbeat_s),
+                measured(self._runtime.usage, [], self._settings.heartbeat_s),
+            )
+        self._told_lent = self._lender.lent
         return Heartbeat(
             node=self._settings.node,
             boot=self._boot,
@@ -275,19 +286,10 @@ class Agent:
             cpu=psutil.cpu_percent() * 10 * (psutil.cpu_count() or 1),
             memory=psutil.virtual_memory().used,
             reclaimed=not self._lender.lent,
-            workers=await self._measured(self._runtime.usage(), []),
+            workers=workers,
             links=links,
             flows=flows,
         )
-
-    async def _measured(self, measurement: Awaitable[T], default: T) -> T:
-        """A measurement, or the default if it fails or takes too long: heartbeats must not wait for it."""
-        try:
-            async with asyncio.timeout(self._settings.heartbeat_s):
-                return await measurement
-        except (TimeoutError, RuntimeUnavailable, DataPlaneError) as error:
-            log.warning("nothing measured", error=str(error) or "it took too long")
-            return default
 
     async def _send_reports(self) -> None:
         """Send both reports whenever one changed, and again, since any message may be lost."""
@@ -305,10 +307,9 @@ class Agent:
         """Send the state of all links, and the keys by which they are encrypted, whenever that changed, and again."""
         repetition = Repetition(self._settings.heartbeat_s)
         while True:
-            links = await self._measured(self._network.links(), [])
-            report = LinkReport(
-                node=self._settings.node, links=links, encryption=await self._measured(self._network.encryption(), None)
-            )
+            links = await measured(self._network.links, [], self._settings.heartbeat_s)
+            keys = await measured(self._network.encryption, None, self._settings.heartbeat_s)
+            report = LinkReport(node=self._settings.node, links=links, encryption=keys)
             told = links or report.encryption is not None
             if told and self._known and repetition.due(asyncio.get_running_loop().time(), report):
                 await self._report("links", report)
@@ -357,9 +358,8 @@ class Agent:
         return (await answer_log(self._runtime.logs, query, self.workers.observed)).encode()
 
     async def _probe(self, message: Message) -> bytes:
-        query = LinkProbe.model_validate_json(message.data)
         try:
-            return (await self._network.probe(query)).encode()
+            return (await self._network.probe(LinkProbe.model_validate_json(message.data))).encode()
         except DataPlaneError as error:
             raise RemoteError("not-probed", str(error)) from error
 

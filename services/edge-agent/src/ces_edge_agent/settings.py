@@ -6,7 +6,7 @@ import os
 import platform
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import psutil
 from pydantic import Field, ValidationInfo, field_validator
@@ -22,12 +22,20 @@ from ces_edge_agent.runtimes.disk_meter import DISK
 from ces_edge_agent.runtimes.images import parse_pattern
 from ces_edge_agent.runtimes.worker_users import DEFAULT_UIDS, parse_uids
 
+LENT_MEMORY: Final = 0.9
+"""Share of its memory that a lent device offers at most."""
 _ARCH = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 
 
 def _arch() -> str:
     machine = platform.machine()
     return _ARCH.get(machine, machine)
+
+
+def _most_memory(lent: bool) -> int:
+    """Bytes; of a lent device less than all, since it is reclaimed when memory runs short."""
+    total = psutil.virtual_memory().total
+    return int(LENT_MEMORY * total) if lent else total
 
 
 def _overlap(one: Path, other: Path) -> bool:
@@ -43,9 +51,10 @@ class AgentSettings(ServiceSettings):
     join_token: str | None = None
     join_token_file: Path | None = None  # file with the token
     state_dir: Path = Path("/var/lib/ces-agent")
+    lent: bool = False  # the device has an owner, who has it back at any time
     # Defaults of settings are validated like values: this one is written in cores.
     node_cpu: Cpu = Field(default_factory=lambda: os.cpu_count() or 1)
-    node_memory: Memory = Field(default_factory=lambda: psutil.virtual_memory().total)
+    node_memory: Memory = Field(default_factory=lambda data: _most_memory(data.get("lent", False)))
     node_gpu: Annotated[int, Field(ge=0)] = 0
     node_arch: str = Field(default_factory=_arch)
     node_labels: Annotated[dict[str, str], NoDecode] = {}  # CES_NODE_LABELS="site=roof,floor=3"
@@ -66,7 +75,6 @@ class AgentSettings(ServiceSettings):
     worker_uids: str = DEFAULT_UIDS  # of worker processes, one for each allocation, where the agent is root
     heartbeat_s: Annotated[float, Field(gt=0)] = 2.0
     stop_grace_s: Annotated[float, Field(ge=0)] = 5.0
-    lent: bool = False  # the device has an owner, who has it back at any time
     owner_group: Annotated[str, Field(max_length=255)] = ""  # the owner's control group
     lent_quiet_s: Annotated[float, Field(gt=0, le=86400)] = 60.0
     lent_below: Annotated[float, Field(gt=0, le=100)] = 20.0  # percent of the CPU
@@ -77,6 +85,16 @@ class AgentSettings(ServiceSettings):
     def lending(self) -> Rules:
         rules = Rules(quiet_s=self.lent_quiet_s, lend_below=self.lent_below / 100, reclaim_at=self.reclaim_at / 100)
         return replace(rules, longest_quiet_s=max(rules.longest_quiet_s, rules.quiet_s))
+
+    @field_validator("node_memory")
+    @classmethod
+    def _leaves_some(cls, value: int, info: ValidationInfo) -> int:
+        if info.data.get("lent") and value > (most := _most_memory(lent=True)):
+            raise ValueError(
+                f"must be {most} bytes at most: a device with CES_LENT=true offers {LENT_MEMORY:.0%} of its memory at "
+                "most, since it is reclaimed when that runs short"
+            )
+        return value
 
     @field_validator("reclaim_at")
     @classmethod

@@ -49,7 +49,8 @@ class JobShare:
 class Judgement:
     """``shares``: of jobs that run, and of admitted ones that wait. ``refused``: jobs that cannot end in time beside
     the admitted ones, each with its earliest end, infinite where nobody knows; ``doubtful``: those of them that could
-    if nodes out of reach were back. ``until_s``: when to ask again, though nothing else happens."""
+    if nodes out of reach, or reclaimed by their owners, were back. ``until_s``: when to ask again, though nothing else
+    happens."""
 
     shares: Mapping[str, JobShare] = field(default_factory=dict)
     refused: Mapping[str, float] = field(default_factory=dict)
@@ -74,7 +75,7 @@ def judge(
         return Judgement()
     asked = _Question(offer, queued, now_s, cost_s, parameters, promised)
     found = asked.answer(Ground(offer))
-    if found.refused and any(node.state != "ready" for node in offer.nodes.values()):
+    if found.refused and any(node.state != "ready" or node.reclaimed for node in offer.nodes.values()):
         back = asked.answer(Ground(offer, with_absent=True))
         return Judgement(found.shares, found.refused, frozenset(found.refused.keys() - back.refused), found.until_s)
     return found

@@ -1,7 +1,7 @@
 """Looks after jobs with deadlines: admits or refuses those that have come, and tells the manager when each will end.
 
 A job is refused only where it was found impossible for ``CONFIRM_S`` on end, from states read in between, with all
-nodes counted that are out of reach. Until it is admitted it waits outside the queue.
+nodes counted that are out of reach or reclaimed. Until it is admitted it waits outside the queue.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ class Deadlines:
 
 def refusal(end_s: float, doubtful: bool = False) -> Reason:
     """Why a job is not admitted. ``end_s``: its earliest end; ``doubtful``: it could be in time with nodes that are out
-    of reach."""
+    of reach, or reclaimed."""
     earliest = time_of(end_s)
     text = "it cannot end in time beside the jobs that are admitted: "
     if earliest is None:
@@ -146,7 +146,7 @@ def refusal(end_s: float, doubtful: bool = False) -> Reason:
     else:
         text += f"its earliest end is {earliest.strftime('%Y-%m-%dT%H:%M:%SZ')}"
     if doubtful:
-        text += ", unless nodes come back that are out of reach"
+        text += ", unless nodes come back that are out of reach or reclaimed"
     return Reason(code=CODE, text=text)
 
 

@@ -32,8 +32,8 @@ def elastic_tasks(record: JobRecord, tasks: Iterable[Task]) -> list[Task]:
     """Which of a malleable job's tasks are of its elastic group."""
     assert record.spec is not None
     assert record.spec.elastic is not None
-    prefix = f"{record.spec.elastic.group}-"
-    return [task for task in tasks if task.name.startswith(prefix) and task.name[len(prefix) :].isdigit()]
+    elastic = record.spec.elastic
+    return [task for task in tasks if elastic.includes(task.name)]
 
 
 def asked_of(record: JobRecord) -> list[Task]:
@@ -43,7 +43,8 @@ def asked_of(record: JobRecord) -> list[Task]:
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """The nodes of an offer. ``with_absent``: nodes out of reach count as well, as if they were back."""
+    """The nodes of an offer. ``with_absent``: nodes out of reach, or reclaimed by their owners, count as well, as if
+    they were back."""
 
     offer: Offer
     with_absent: bool = False
@@ -61,7 +62,7 @@ class Ground:
             index = self.offer.cluster.topology.node_index
             found = np.zeros(len(index), dtype=bool)
             for name, node in self.offer.nodes.items():
-                seen = node.model_copy(update={"state": "ready"}) if self.with_absent else node
+                seen = node.model_copy(update={"state": "ready", "reclaimed": False}) if self.with_absent else node
                 found[index[name]] = bool(node.cpu) and refusal(task, seen) is None
             self._allowed[key] = found
         return self._allowed[key]

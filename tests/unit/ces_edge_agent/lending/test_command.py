@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -22,6 +23,15 @@ def test_a_word_is_kept_for_the_agent_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE(command.command_file(tmp_path).stat().st_mode) == 0o600
 
 
+def test_a_word_of_roots_can_be_read_by_the_agents_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = tmp_path.stat()
+    given_to = list[tuple[int, int]]()
+    monkeypatch.setattr(os, "geteuid", lambda: agent.st_uid + 1)
+    monkeypatch.setattr(os, "fchown", lambda _, *owner: given_to.append(owner))
+    command.give(tmp_path, "reclaim")
+    assert given_to == [(agent.st_uid, agent.st_gid)]
+
+
 @pytest.mark.parametrize("content", [b"", b"reclaim lend", b"\xff\xfe", b"x" * 10**6])
 def test_what_is_no_word_says_nothing(tmp_path: Path, content: bytes) -> None:
     command.command_file(tmp_path).write_bytes(content)
@@ -31,7 +41,7 @@ def test_what_is_no_word_says_nothing(tmp_path: Path, content: bytes) -> None:
 def test_the_command_waits_for_the_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stands(tmp_path, lent=False)
     assert command.main(["reclaim", "--state-dir", str(tmp_path)]) == 0
-    assert "reclaimed" in capsys.readouterr().out
+    assert capsys.readouterr().out == "reclaimed: what ran is frozen and ends within 10 s, and nothing starts\n"
     assert command.given(tmp_path) == "reclaim"
 
 

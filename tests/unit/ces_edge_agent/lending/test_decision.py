@@ -59,6 +59,14 @@ def test_it_is_lent_after_a_quiet_time_and_not_before() -> None:
     assert owner.standing.lent
 
 
+def test_time_that_nobody_looked_at_is_no_quiet_time() -> None:
+    owner = Owner()
+    owner.looks(0.0, 30)
+    slept = Look(owner.now, owner.now + 3600, 0.0)
+    assert not looked(owner.standing, RULES, slept).lent
+    assert looked(owner.standing, RULES, slept).quiet_since is None
+
+
 def test_one_busy_moment_starts_the_quiet_time_again() -> None:
     owner = Owner()
     owner.looks(0.1, 59)

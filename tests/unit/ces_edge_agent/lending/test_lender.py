@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 from agent_parts import FakeTime
+from structlog.testing import capture_logs
 
 from ces_common.bus.port import Message, RemoteError
 from ces_edge_agent.lending import command, lender, record
-from ces_edge_agent.lending.decision import Look, Rules
-from ces_edge_agent.lending.lender import LONGEST_GRACE_S, Lender, NotLent
+from ces_edge_agent.lending.decision import LONGEST_GRACE_S, Look, Rules, Standing
+from ces_edge_agent.lending.lender import Lender, NotLent
 from ces_edge_agent.lending.owner_load import OwnerLoad
+from ces_edge_agent.settings import AgentSettings
 
 RULES = Rules()
 
@@ -52,6 +54,14 @@ class Device:
 
     async def _reclaimed(self) -> None:
         self.told.append("freeze")
+        await self.freezes()
+
+    async def freezes(self) -> None:
+        """What tests have happen during a freeze."""
+
+    def kept(self) -> Standing:
+        """How things stand for an agent that starts now."""
+        return record.load(record.record_file(self.folder), RULES, self.time.boot, 0.0)
 
 
 @pytest.fixture
@@ -121,8 +131,7 @@ async def test_an_agent_that_starts_again_goes_on_lending_and_after_a_boot_it_as
     assert device.agent().lent
     device.time.reboot(10)
     assert not device.agent().lent
-    kept = record.load(record.record_file(device.folder), RULES, device.time.boot, 0.0)
-    assert kept.quiet_s == 2 * RULES.quiet_s, "it is not forgotten"
+    assert device.kept().quiet_s == 2 * RULES.quiet_s, "it is not forgotten"
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"boot": "first", "lent": true, "quiet_s": "x"}'])
@@ -143,6 +152,50 @@ async def test_one_that_cannot_measure_still_obeys(device: Device, monkeypatch: 
     await runs(agent, lambda: not agent.lent)
 
 
+async def test_a_word_that_cannot_be_read_is_told_of_once(device: Device) -> None:
+    agent = await lent(device)
+    command.command_file(device.folder).mkdir()
+    began = device.time.steady
+    with capture_logs() as told:
+        await runs(agent, lambda: device.time.steady > began + 5.0)
+    assert [each["event"] for each in told] == ["the owner's word cannot be read"]
+
+
+async def test_a_reclaim_that_is_said_while_a_loan_is_noted_stands(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = await lent(device)
+    await agent.say("reclaim")
+    monkeypatch.setattr(agent, "_changed", lambda: command.give(device.folder, "reclaim"))
+    await agent.say("lend")
+    assert command.given(device.folder) == "reclaim"
+    await runs(agent, lambda: not agent.lent)
+
+
+async def test_a_loan_that_cannot_be_crossed_out_is_obeyed_once(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(_: Path) -> None:
+        raise OSError("read-only file system")
+
+    agent = await lent(device)
+    await agent.say("reclaim")
+    monkeypatch.setattr(command, "forget", fails)
+    await agent.say("lend")
+    device.load.others = 1.0
+    began = device.time.steady
+    await runs(agent, lambda: device.time.steady > began + 5.0)
+    assert device.told.count("freeze") == 2, "by word and by load, and not again and again"
+
+
+async def test_a_word_is_no_word_to_an_agent_that_does_not_lend(device: Device) -> None:
+    command.give(device.folder, "reclaim")
+    settings = AgentSettings(node="n", state_dir=device.folder)
+    made = lender.make(settings, device.time.clocks(), list, device.freezes, lambda: None)
+    assert made.lent
+    assert command.given(device.folder) is None, "nor to one that lends later"
+
+
 async def test_a_device_that_is_not_lent_says_so() -> None:
     with pytest.raises(RemoteError, match="CES_LENT=true"):
         await lender.answer(NotLent(), "reclaim", Message(subject="s", data=b""))
@@ -157,3 +210,36 @@ async def test_a_word_that_cannot_be_kept_is_refused(device: Device, monkeypatch
     monkeypatch.setattr(command, "give", full)
     with pytest.raises(RemoteError, match="no space left"):
         await lender.answer(agent, "reclaim", Message(subject="s", data=b""))
+
+
+async def test_a_freeze_that_fails_ends_no_agent(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails() -> None:
+        raise OSError("too many open files")
+
+    agent = await lent(device)
+    monkeypatch.setattr(device, "freezes", fails)
+    device.load.others = 1.0
+    await runs(agent, lambda: not agent.lent)
+    assert device.told == ["freeze", "-"]
+    assert not device.kept().lent
+
+
+async def test_a_loan_during_a_freeze_is_what_a_restart_knows(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = await lent(device)
+    monkeypatch.setattr(device, "freezes", lambda: agent.say("lend"))
+    await agent.say("reclaim")
+    assert agent.lent
+    assert device.kept().lent
+
+
+async def test_short_memory_is_known_before_anything_is_frozen(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    left_s = list[float]()
+
+    async def looks() -> None:
+        left_s.append(agent.left_s())
+
+    agent = await lent(device)
+    monkeypatch.setattr(device, "freezes", looks)
+    device.load.short = True
+    await runs(agent, lambda: not agent.lent)
+    assert left_s == [0.0]

@@ -12,6 +12,7 @@ from reconciled_node import WorkerNode
 
 from ces_common.messages.reports import WorkerStatus
 from ces_edge_agent.lending.lender import NotLent
+from ces_edge_agent.reconcilers import workers
 from ces_edge_agent.reconcilers.actions import RECLAIMED
 from ces_edge_agent.reconcilers.workers import LAST_CPU
 
@@ -178,3 +179,61 @@ async def test_a_runtime_that_does_not_answer_holds_nobody_up(node: LentNode) ->
     node.runtime.available = True
     await node.look(2)
     assert [each.reclaimed for each in node.told()] == [True]
+
+
+async def test_a_freeze_that_fails_keeps_no_worker_from_its_end(
+    node: LentNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def full(_: str) -> None:
+        raise OSError("no space left")
+
+    node.want(worker("a"), worker("b"), generation=1)
+    await node.look(2)
+    monkeypatch.setattr(node.runtime, "pause", full)
+    await node.reclaim()
+    await node.look(2)
+    assert [each.reclaimed for each in node.told()] == [True, True]
+
+
+async def test_a_slow_freeze_holds_up_no_other_end(node: LentNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[str]()
+
+    async def hangs(key: str) -> None:
+        asked.append(key)
+        if key == "a.1":
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(workers, "FREEZE_S", 0.01)
+    monkeypatch.setattr(node.runtime, "pause", hangs)
+    node.want(worker("a"), worker("b"), generation=1)
+    await node.look(2)
+    await asyncio.wait_for(node.reclaim(), 60)
+    assert asked == ["a.1", "b.1"]
+    await node.look()
+    assert "stop b.1" in node.runtime.calls
+
+
+async def test_memory_that_runs_short_waits_for_no_freeze(node: LentNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(_: str) -> None:
+        raise AssertionError("frozen")
+
+    monkeypatch.setattr(node.runtime, "pause", never)
+    node.want(worker("a"), generation=1)
+    await node.look(2)
+    node.owner.grace_s = 0.0
+    node.owner.ends.set()
+    await node.reclaim()
+    await node.look(2)
+    assert node.runtime.graces == [0.0]
+
+
+@pytest.mark.parametrize("restarts", [False, True], ids=["goes on", "starts again"])
+async def test_what_was_frozen_ends_although_the_device_is_lent_again_at_once(node: LentNode, restarts: bool) -> None:
+    node.want(worker("a"), generation=1)
+    await node.look(2)
+    await node.reclaim()
+    node.owner.has_it = False
+    if restarts:
+        node.reconciler = node.agent()
+    await node.look(2)
+    assert [(each.state, each.reclaimed) for each in node.told()] == [("exited", True)]

@@ -8,6 +8,7 @@ from manager_world import World, ring
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.states import AllocationState, JobState
 from ces_manager.jobs.job_views import job_view
+from ces_manager.jobs.worker_reports import take_reports
 from ces_manager.measurements import Measurements
 
 NODES = ["a", "b", "c"]
@@ -72,6 +73,23 @@ def test_why_a_worker_starts_again_is_told_until_it_runs_also_while_its_start_wa
         assert world.job(job).allocations[1].reason == "out of memory"
     world.tell(job, "running", "w-1")
     assert told() is None
+
+
+@pytest.mark.parametrize("why", ["reclaimed", "lapsed"])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_gang_that_fails_with_a_peer_whose_node_leaves_uses_up_no_restart(world: World, why: str, order: int) -> None:
+    """Where both are told at once."""
+    job = world.submit(ring(restart={"max": 0}))
+    world.run(job, NODES)
+    first, second, _ = world.job(job).allocations
+    failed = WorkerStatus(allocation=first.id, incarnation=1, state="exited", exit_code=1)
+    left = WorkerStatus.model_validate(
+        {"allocation": second.id, "incarnation": 1, "state": "exited", "exit_code": 143, why: True}
+    )
+    told = [(first.node, failed), (second.node, left)][::order]
+    statuses = [Status(node=node, generation=0, workers=[worker]) for node, worker in told]
+    world.write(lambda tx: take_reports(tx, statuses))
+    assert (world.job(job).state, world.job(job).restarts) == (J.RESCHEDULING, 0)
 
 
 def test_a_gang_that_fails_because_a_peer_has_fallen_silent_uses_up_no_restart(world: World) -> None:

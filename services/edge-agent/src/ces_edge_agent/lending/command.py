@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Final, get_args
 
 from ces_edge_agent.files import write_atomically
-from ces_edge_agent.lending.decision import Command
+from ces_edge_agent.lending.decision import LONGEST_GRACE_S, Command
 from ces_edge_agent.lending.record import record_file
 
 PATIENCE_S: Final = 10.0
+RECLAIMED: Final = f"reclaimed: what ran is frozen and ends within {LONGEST_GRACE_S:g} s, and nothing starts"
 _LONGEST = 16  # bytes
 
 
@@ -27,22 +28,24 @@ def command_file(state_dir: Path) -> Path:
 
 
 def give(state_dir: Path, command: Command) -> None:
-    """Raises OSError."""
-    write_atomically(command_file(state_dir), command, mark=str(os.getpid()))
+    """Whoever says it, the agent's user can read it. Raises OSError."""
+    agent = state_dir.stat()
+    owner = None if agent.st_uid == os.geteuid() else (agent.st_uid, agent.st_gid)
+    write_atomically(command_file(state_dir), command, mark=str(os.getpid()), owner=owner)
 
 
 def given(state_dir: Path) -> Command | None:
-    """The owner's word; None where there is none that can be read."""
+    """The owner's word; None where there is none. Raises OSError where it cannot be read."""
     try:
         with command_file(state_dir).open("rb") as file:
             word = file.read(_LONGEST).decode(errors="replace").strip()
-    except OSError:
+    except FileNotFoundError:
         return None
     return next((each for each in get_args(Command) if each == word), None)
 
 
-def obeyed(state_dir: Path) -> None:
-    """``lend`` is obeyed: it does not stand. Raises OSError."""
+def forget(state_dir: Path) -> None:
+    """No word stands any more. Raises OSError."""
     command_file(state_dir).unlink(missing_ok=True)
 
 
@@ -80,7 +83,7 @@ def _await_agent(record: Path, command: Command) -> int:
     while time.monotonic() < until:
         try:
             if json.loads(record.read_text())["lent"] is (command == "lend"):
-                print("lent" if command == "lend" else "reclaimed: nothing of CES runs on, and nothing starts")
+                print("lent" if command == "lend" else RECLAIMED)
                 return 0
         except (OSError, ValueError, KeyError):
             pass

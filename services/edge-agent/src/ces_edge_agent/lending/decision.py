@@ -12,6 +12,10 @@ from typing import Final, Literal
 Command = Literal["reclaim", "lend"]
 CALM: Final = 10.0
 """A loan that has lasted for so many times the quiet time halves it."""
+LONGEST_GRACE_S: Final = 10.0
+"""From a reclaim until every worker is killed, however long it would have to end otherwise."""
+GAP_S: Final = 2.0
+"""Nobody has looked for so long, or the machine slept: whether its owner was quiet is not known."""
 BY_COMMAND: Final = "by its owner's command"
 BY_LOAD: Final = "its owner's programs need its CPU"
 BY_MEMORY: Final = "its memory runs short"
@@ -60,7 +64,7 @@ def looked(standing: Standing, rules: Rules, look: Look) -> Standing:
         return _while_lent(standing, rules, look)
     if standing.commanded:
         return standing
-    if look.short_of_memory or look.others >= rules.lend_below:
+    if look.short_of_memory or look.others >= rules.lend_below or look.at - look.since > GAP_S:
         return replace(standing, quiet_since=None)
     quiet_since = look.at if standing.quiet_since is None else standing.quiet_since
     if look.at - quiet_since >= standing.quiet_s:

@@ -13,7 +13,7 @@ import structlog
 from ces_common.bus.port import Message, RemoteError
 from ces_edge_agent.lease import Clocks
 from ces_edge_agent.lending import command, record
-from ces_edge_agent.lending.decision import Command, Rules, Standing, commanded, looked
+from ces_edge_agent.lending.decision import BY_MEMORY, LONGEST_GRACE_S, Command, Rules, Standing, commanded, looked
 from ces_edge_agent.lending.owner_load import OwnerLoad
 from ces_edge_agent.settings import AgentSettings
 
@@ -21,8 +21,6 @@ log = structlog.get_logger()
 WORDS: Final[tuple[Command, ...]] = get_args(Command)
 LOOK_S: Final = 0.25  # how often the owner's load is measured
 COMMAND_S: Final = 0.1  # how often the owner's word is looked for
-LONGEST_GRACE_S: Final = 10.0
-"""From a reclaim until every worker is killed, however long it would have to end otherwise."""
 
 
 class Lender:
@@ -44,6 +42,8 @@ class Lender:
         self._record = record.record_file(state_dir)
         self._standing = record.load(self._record, rules, clocks.boot, clocks.steady())
         self._until = clocks.steady() + LONGEST_GRACE_S  # when the last worker must be gone, if it is not lent
+        self._stays: Command | None = None  # the word that was obeyed last, while it lies there
+        self._unread = ""  # why there is one that cannot be read
         self._given_back = asyncio.Event()
         if not self._standing.lent:
             self._given_back.set()
@@ -99,15 +99,27 @@ class Lender:
             await asyncio.sleep(COMMAND_S)
 
     async def _obey(self) -> None:
-        word = command.given(self._folder)
-        if word is None:
-            return
-        await self._take(commanded(self._standing, word, self._clocks.steady()))
-        if word == "lend":
+        word = self._word()
+        if word == "lend":  # is obeyed once; what is said from here on is another word
             try:
-                command.obeyed(self._folder)
+                command.forget(self._folder)
             except OSError as error:
-                log.warning("the owner's word stays, and is obeyed again", word=word, error=str(error))
+                if self._stays == word:
+                    return
+                log.warning("the owner's word stays where it was, and is not obeyed again", error=str(error))
+        self._stays = word
+        if word is not None:
+            await self._take(commanded(self._standing, word, self._clocks.steady()))
+
+    def _word(self) -> Command | None:
+        try:
+            word, unread = command.given(self._folder), ""
+        except OSError as error:
+            word, unread = None, str(error)
+        if unread and unread != self._unread:
+            log.warning("the owner's word cannot be read", error=unread)
+        self._unread = unread
+        return word
 
     async def _take(self, standing: Standing) -> None:
         before, self._standing = self._standing, standing
@@ -117,12 +129,19 @@ class Lender:
                 self._given_back.clear()
             else:
                 log.info("the owner has the device back", why=standing.why, quiet_s=standing.quiet_s)
-                self._until = self._clocks.steady() + LONGEST_GRACE_S
+                grace_s = 0.0 if standing.why == BY_MEMORY else LONGEST_GRACE_S
+                self._until = self._clocks.steady() + grace_s
                 self._given_back.set()
-                await self._reclaimed()
+                await self._freeze()
             self._changed()
-        if (standing.lent, standing.quiet_s) != (before.lent, before.quiet_s):
-            record.store(self._record, standing, self._clocks.boot)
+        if (standing.lent, standing.quiet_s) != (before.lent, before.quiet_s):  # another word may have come meanwhile
+            record.store(self._record, self._standing, self._clocks.boot)
+
+    async def _freeze(self) -> None:
+        try:
+            await self._reclaimed()
+        except Exception:  # they end all the same, and so does every other worker
+            log.exception("workers could not be frozen")
 
 
 class NotLent:
@@ -157,6 +176,7 @@ def make(
         load = OwnerLoad(settings.owner_group)
         return Lender(settings.lending, settings.state_dir, clocks, load, workers, reclaimed, changed)
     record.record_file(settings.state_dir).unlink(missing_ok=True)
+    command.forget(settings.state_dir)
     return NotLent()
 
 

@@ -21,9 +21,9 @@ class StopReasons:
         self._path = path
         self.by_worker: Mapping[str, str] = self._load()
 
-    def add(self, key: str, why: str) -> None:
-        """Record a stop. To be called before the worker is told to end."""
-        self._save({**self.by_worker, key: why})
+    def add(self, why: str, *keys: str) -> None:
+        """Record stops. To be called before the workers are told to end."""
+        self._save({**self.by_worker, **dict.fromkeys(keys, why)})
 
     def keep_only(self, present: Collection[str]) -> None:
         """Forget workers that no longer exist."""

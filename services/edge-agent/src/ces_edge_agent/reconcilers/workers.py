@@ -45,6 +45,7 @@ LONG_START_S = 5.0  # what takes longer before a worker is there, such as fetchi
 LONGEST_WAIT_S = 10.0  # between two questions for secrets, or two starts from a checkpoint
 STOPPED_EXIT = 143  # as of a program that SIGTERM ended
 LAST_CPU = 100  # millicores, for what a worker writes before its owner's device is given back
+FREEZE_S = 2.0  # a runtime that takes longer to freeze a worker holds no other's end up
 
 
 class WorkerReconciler:
@@ -131,9 +132,14 @@ class WorkerReconciler:
 
     async def freeze(self) -> None:
         """The owner has the device back: no worker that is known gets CPU from now on. Those that are being stopped go
-        on with little. What follows is up to the next step."""
+        on with little. What follows is up to the next step: all of them end, even if the device is lent again before
+        it. Where no time is left, they are not frozen first."""
         stopping = {allocation for allocation, action in self._busy.items() if isinstance(action, Stop)}
         alive = [key for key, status in self.observed.items() if status.state in ALIVE]
+        self._stop_reasons.add(RECLAIMED, *(key for key in alive if key not in self._stop_reasons.by_worker))
+        if not self._lender.left_s():
+            self.hint.set()
+            return
         self._freezing = True  # a step that stopped one now would have it frozen after its SIGTERM
         try:
             await asyncio.gather(*(self._freeze(key, allocation_of(key) not in stopping) for key in alive))
@@ -143,11 +149,12 @@ class WorkerReconciler:
 
     async def _freeze(self, key: str, whole: bool) -> None:
         try:
-            if whole:
-                await self._runtime.pause(key)
-            await self._runtime.limit_cpu(key, LAST_CPU)
-        except RuntimeUnavailable as error:
-            log.warning("a worker could not be frozen", worker=key, error=str(error))
+            async with asyncio.timeout(FREEZE_S):
+                if whole:
+                    await self._runtime.pause(key)
+                await self._runtime.limit_cpu(key, LAST_CPU)
+        except (RuntimeUnavailable, OSError) as error:
+            log.warning("a worker could not be frozen", worker=key, error=str(error) or "it took too long")
 
     async def _tidy(self, document: DesiredCompute | None) -> None:
         """Once nothing else is alive, checkpoints of jobs that are over can go."""
@@ -246,7 +253,7 @@ class WorkerReconciler:
                 await self._start(worker)
             case Stop(key, why):
                 log.info("stopping a worker", worker=key, why=why)
-                self._stop_reasons.add(key, why)
+                self._stop_reasons.add(why, key)
                 # After the lease the manager waits for its margin only, so a worker's grace must end soon after the
                 # lease.
                 left_s = max(self._lease.remaining(), 0.0) + LAST_GRACE_S

@@ -96,8 +96,13 @@ def _tells_of_failure(news: News) -> bool:
     return any(worker.state == "exited" and worker.exit_code != 0 for worker in news.status.workers)
 
 
+def _tells_of_leaving(news: News) -> bool:
+    return any(worker.reclaimed or worker.lapsed for worker in news.status.workers)
+
+
 def _report_all(reports: Sequence[News], away: Collection[str], course: Course) -> None:
-    for news in reports:
+    """Where a worker fails because another one's node has left, the failure is no reason of its own."""
+    for news in sorted(reports, key=_tells_of_leaving, reverse=True):
         lifecycle.report(course, news.generation, news.status.workers, partial(_is_on, news.status.node), away)
 
 
