@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -15,7 +16,7 @@ from scheduler_steps import Clock, ask, scheduler_on, step
 from ces_common.messages.events import DeadlineJudged
 from ces_common.messages.plans import ResizeProposed
 from ces_common.messages.records import JobRecord
-from ces_scheduler.deadlines import CONFIRM_S
+from ces_scheduler.deadlines import CONFIRM_S, time_of
 from ces_scheduler.service import Scheduler
 
 
@@ -105,6 +106,11 @@ async def test_an_admitted_job_is_told_and_starts(manager: FakeManager, asked: S
     assert [plan.job for plan in manager.told("plan.proposed")] == ["m"]
     kinds = [fact.type for fact in manager.facts]
     assert kinds.index("ces.v1.deadline.judged") < kinds.index("ces.v1.plan.proposed")
+
+
+@pytest.mark.parametrize("end_s", [1e12, 1e17, 1e300, math.inf, math.nan])
+def test_what_no_calendar_has_is_no_time(end_s: float) -> None:
+    assert time_of(end_s) is None
 
 
 async def test_one_that_cannot_end_in_time_is_refused_once_that_is_sure(

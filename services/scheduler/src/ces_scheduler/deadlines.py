@@ -154,7 +154,7 @@ def time_of(end_s: float) -> datetime | None:
     """None for what no calendar has."""
     try:
         return datetime.fromtimestamp(math.ceil(end_s), UTC)
-    except (OverflowError, ValueError):
+    except (OverflowError, ValueError, OSError):
         return None
 
 
