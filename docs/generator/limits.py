@@ -147,6 +147,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("`elastic.grace`", f"{C}.elastic.LONGEST_GRACE", duration, FILE),
         ("`elastic.speed.total`, and a worker's `step`", f"{C}.elastic.MOST_WORK", number, FILE),
         ("a speed in `elastic.speed.hint`, units/s", f"{C}.elastic.FASTEST", number, FILE),
+        ("the least such speed", f"{C}.elastic.SLOWEST", "{:g}".format, FILE),
         ("`disconnect`", f"{C}.disconnect.LONGEST", duration, FILE),
         ("any CPU (millicores), memory (bytes) or bandwidth (bit/s)", f"{C}.quantities.LARGEST", number, FILE),
         ("reason of a job", f"{M}.jobs.lifecycle.MAX_REASON", characters, "cut"),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ces_common.elastic import MOST_WORK
+from ces_common.elastic import FASTEST, MOST_WORK, SLOWEST
 from ces_common.messages.reports import Progress
 from ces_manager.speed_meter import EVERY_S, KEEP_S, MOST_STARTS, Reading, SpeedMeter
 
@@ -98,7 +98,7 @@ def test_an_agent_that_tells_no_time_is_not_measured() -> None:
 @given(st.lists(st.tuples(st.floats(0, 1e24), st.integers(0, MOST_WORK)), max_size=60))
 def test_whatever_is_said_a_speed_is_a_number_or_none(said: list[tuple[float, int]]) -> None:
     for found in heard([line(*each) for each in said]).due(EVERY_S):
-        assert found.rate is None or 0 < found.rate <= 1e12
+        assert found.rate is None or SLOWEST <= found.rate <= FASTEST
         assert found.step >= said[0][1]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
-from ces_common.elastic import FASTEST, MOST_WORK
+from ces_common.elastic import FASTEST, MOST_WORK, SLOWEST
 from ces_common.messages.reports import Progress
 
 WARM_UP_STEPS, WARM_UP_S = 10, 5.0  # of each start: what comes first, compiling and caching, is no measure
@@ -71,7 +71,7 @@ class _Start:
         points, half = list(self.samples), len(self.samples) // 2
         pairs = zip(points, points[half:], strict=False)
         slope = median((late[1] - early[1]) / (late[0] - early[0]) for early, late in pairs)
-        return slope if 0 < slope <= FASTEST else None
+        return slope if SLOWEST <= slope <= FASTEST else None
 
 
 class SpeedMeter:
