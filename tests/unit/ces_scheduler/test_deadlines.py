@@ -11,11 +11,13 @@ import pytest
 from bus_manager import FakeManager
 from malleable_records import LINKS, NAMES, malleable, places, rigid
 from memory_bus import MemoryBus
+from queue_looks import placing
 from scheduler_steps import Clock, ask, scheduler_on, step
 
 from ces_common.messages.events import DeadlineJudged
 from ces_common.messages.plans import ResizeProposed
 from ces_common.messages.records import JobRecord
+from ces_core.queue.parameters import Parameters
 from ces_scheduler.deadlines import CONFIRM_S, time_of
 from ces_scheduler.service import Scheduler
 
@@ -85,6 +87,26 @@ async def test_what_a_job_is_owed_is_given_to_nobody_else(manager: FakeManager, 
     await look(manager, asked, malleable("other", [*NAMES, "a"], ran_s=5.0), rigid("r", 1))
     assert manager.told("plan.proposed") == []
     assert resizes(manager)[1:] == [("m", 3)]
+
+
+async def test_what_a_job_is_owed_is_no_room_for_which_an_overdue_one_waits(
+    manager: FakeManager, bus: MemoryBus, compiled: None, clock: Clock
+) -> None:
+    """Of the six places on its nodes that become free, two are owed, and it has a place on five reserved."""
+    scheduler = scheduler_on(bus, clock, placing(parameters=Parameters(bound_s=1.0)))
+    nodes = [each.model_copy(update={"labels": {"kind": "d" if each.name == "d" else "abc"}}) for each in places()]
+    waits = rigid("r", 5)
+    tasks = [task.model_copy(update={"labels": {"kind": "abc"}}) for task in waits.tasks]
+    at_stake = malleable("m", ["d"], ran_s=5.0, work=600.0, due_s=240.0)
+    other = malleable("other", [*NAMES, *NAMES[:3]], ran_s=5.0)
+    manager.change(nodes=nodes, links=LINKS, jobs=[at_stake, other, waits.model_copy(update={"tasks": tasks})])
+    await step(scheduler, manager)
+    clock.now += 6
+    manager.change(nodes=nodes, links=LINKS, jobs=[malleable("other", ["d"], ran_s=5.0)])
+    await step(scheduler, manager)
+    assert manager.told("plan.proposed") == []
+    assert resizes(manager)[1:] == [("m", 3)]
+    await scheduler.reader.close()
 
 
 async def test_surplus_goes_no_further_than_the_policy_says(manager: FakeManager, asked: Scheduler) -> None:

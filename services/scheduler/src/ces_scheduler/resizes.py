@@ -20,7 +20,7 @@ from ces_common.messages.plans import ResizeProposed, ResizeRejected
 from ces_common.messages.records import JobRecord
 from ces_common.state_view import StateView
 from ces_common.states import JobState
-from ces_core.queue.jobs import kept_by
+from ces_core.queue.jobs import owed_to
 from ces_scheduler.cycle_run import QUOTA, CycleRun, Placing, blocked, tenants_of
 from ces_scheduler.deadline_shares import Judgement
 from ces_scheduler.deadlines import LOOK_S
@@ -83,7 +83,8 @@ class Resizes:
             return offer
         held = offer.held[record.id]
         more = {cell: amount - held.get(cell, 0.0) for cell, amount in self._owed[1].items()}
-        return offer.less({kept_by(record.id): offer.free_part(more)})
+        free = offer.free_part(more)
+        return offer.less({owed_to(record.id): free}) if free else offer
 
     async def look(
         self, view: StateView, offer: Offer, run: CycleRun | None, placing: Placing, judgement: Judgement
