@@ -105,7 +105,7 @@ async def test_what_a_job_is_owed_is_no_room_for_which_an_overdue_one_waits(
     manager.change(nodes=nodes, links=LINKS, jobs=[malleable("other", ["d"], ran_s=5.0)])
     await step(scheduler, manager)
     assert manager.told("plan.proposed") == []
-    assert resizes(manager)[1:] == [("m", 3)]
+    assert resizes(manager)[1:] == [("m", 7)]
     await scheduler.reader.close()
 
 
