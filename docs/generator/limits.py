@@ -246,6 +246,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("samples of its flows", f"{M}.measurements.MAX_SAMPLES", number, "the oldest go"),
         ("workers whose progress is remembered", f"{M}.measurements.MAX_PROGRESS", number, "the silent ones go"),
         ("starts by whose steps speeds are measured", f"{M}.speed_meter.MOST_STARTS", number, "the silent ones go"),
+        ("seconds on an agent's clock, of a line of progress", f"{M}.speed_meter.LATEST_S", number, "not measured"),
         ("steps of one start", f"{M}.speed_meter.MOST_SAMPLES", number, "the oldest go"),
     ],
 }

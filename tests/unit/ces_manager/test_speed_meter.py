@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ces_common.elastic import FASTEST, MOST_WORK, SLOWEST
 from ces_common.messages.reports import Progress
-from ces_manager.speed_meter import EVERY_S, KEEP_S, MOST_STARTS, Reading, SpeedMeter
+from ces_manager.speed_meter import EVERY_S, KEEP_S, LATEST_S, MOST_STARTS, Reading, SpeedMeter
 
 LOOK_S = 0.5  # between two looks of an agent at a log
 
@@ -93,6 +93,12 @@ def test_only_a_bounded_whole_number_is_a_step(step: object) -> None:
 
 def test_an_agent_that_tells_no_time_is_not_measured() -> None:
     assert heard([line(None, i) for i in range(60)]).due(EVERY_S) == []
+
+
+def test_an_agent_that_tells_of_a_time_that_no_clock_shows_is_not_heard() -> None:
+    """A speed over such a span would be no span that the manager could look back on."""
+    assert heard([line(1e15 * i, 100 * i) for i in range(1, 60)]).due(EVERY_S) == []
+    assert reading(heard([line(LATEST_S * i / 60, 10**11 * i) for i in range(61)])).span_s <= LATEST_S
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e24), st.integers(0, MOST_WORK)), max_size=60))
