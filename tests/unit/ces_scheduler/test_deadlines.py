@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +18,9 @@ from scheduler_steps import Clock, ask, scheduler_on, step
 from ces_common.messages.events import DeadlineJudged
 from ces_common.messages.plans import ResizeProposed
 from ces_common.messages.records import JobRecord
+from ces_common.states import JobState
 from ces_core.queue.parameters import Parameters
+from ces_scheduler.deadline_shares import Judgement, judge
 from ces_scheduler.deadlines import CONFIRM_S, time_of
 from ces_scheduler.service import Scheduler
 
@@ -151,6 +154,36 @@ async def test_one_that_cannot_end_in_time_is_refused_once_that_is_sure(
     assert judged.end_at == clock.time() + timedelta(seconds=200)
     assert judged.end_at.strftime("%Y-%m-%dT%H:%M:%SZ") in judged.refusal.text
     assert manager.told("plan.proposed") == []
+
+
+async def test_one_that_another_scheduler_admits_after_all_is_held_back_no_longer(
+    manager: FakeManager, asked: Scheduler, clock: Clock
+) -> None:
+    await look(manager, asked, malleable("m", [], work=1600.0, due_s=100.0))
+    clock.now += CONFIRM_S
+    await step(asked, manager)
+    assert [each.refusal is not None for each in judgements(manager)] == [True]
+    await look(manager, asked, malleable("m", [], work=1600.0, due_s=100.0, admitted=True))
+    assert [plan.job for plan in manager.told("plan.proposed")] == ["m"]
+
+
+async def test_a_judgement_holds_for_those_alone_who_were_judged(
+    bus: MemoryBus, manager: FakeManager, asked: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dry run takes in a newer state meanwhile: one job is gone from it, and another has come."""
+    manager.change(nodes=places(), links=LINKS, jobs=[malleable("m", [], work=1600.0, due_s=100.0)])
+
+    async def judge_beside(question: Callable[..., Judgement], *how: Any) -> Judgement:
+        if question is judge:
+            gone = malleable("m", [], work=1600.0, due_s=100.0, state=JobState.CANCELLED)
+            manager.change(jobs=[gone, malleable("new", [], work=1600.0, due_s=100.0)])
+            await asked.reader.refresh()
+            asked._waiting()
+        return question(*how)
+
+    monkeypatch.setattr(asyncio, "to_thread", judge_beside)
+    await step(asked, manager)
+    assert manager.told("plan.proposed") == manager.told("plan.refused") == []
 
 
 async def test_a_refusal_is_not_made_while_it_was_found_once(
