@@ -112,6 +112,17 @@ async def test_what_a_job_is_owed_is_no_room_for_which_an_overdue_one_waits(
     await scheduler.reader.close()
 
 
+async def test_what_is_owed_on_links_that_are_gone_is_owed_no_more(
+    manager: FakeManager, asked: Scheduler, clock: Clock
+) -> None:
+    at_stake = malleable("m", ["d"], ran_s=5.0, work=600.0, due_s=240.0)
+    await look(manager, asked, at_stake, malleable("other", [*NAMES, *NAMES[:3]], ran_s=5.0))
+    clock.now += 6
+    manager.change(links=LINKS[:2], jobs=[malleable("other", [*NAMES, "a"], ran_s=5.0), rigid("r", 1)])
+    await step(asked, manager)
+    assert [plan.job for plan in manager.told("plan.proposed")] == ["r"]
+
+
 async def test_surplus_goes_no_further_than_the_policy_says(manager: FakeManager, asked: Scheduler) -> None:
     """Beside one that needs three of the eight workers, a job that says how much it has to do gets five."""
     await look(

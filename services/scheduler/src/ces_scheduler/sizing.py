@@ -105,10 +105,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Resize:
-    """A job's record at its new size, and its place there."""
+    """A job's record at its new size, and its place there. ``gives``: it shrinks for one that gains more."""
 
     record: JobRecord
     decision: Decision
+    gives: bool = False
 
 
 def useful(sizes: Iterable[int], speed: SpeedModel) -> list[int]:
@@ -243,7 +244,7 @@ class Sizing:
                 given = at_size(giver.record, sizes[1])
                 decision = self._beside(given, at_size(taker.record, sizes[0]), left)
                 if decision is not None:
-                    return Resize(given, decision)
+                    return Resize(given, decision, gives=True)
         return None
 
     def _beside(self, record: JobRecord, other: JobRecord, offer: Offer) -> Decision | None:
