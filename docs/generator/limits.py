@@ -147,6 +147,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("`elastic.grace`", f"{C}.elastic.LONGEST_GRACE", duration, FILE),
         ("`elastic.speed.total`, and a worker's `step`", f"{C}.elastic.MOST_WORK", number, FILE),
         ("a speed in `elastic.speed.hint`, units/s", f"{C}.elastic.FASTEST", number, FILE),
+        ("the least such speed", f"{C}.elastic.SLOWEST", "{:g}".format, FILE),
         ("`disconnect`", f"{C}.disconnect.LONGEST", duration, FILE),
         ("any CPU (millicores), memory (bytes) or bandwidth (bit/s)", f"{C}.quantities.LARGEST", number, FILE),
         ("reason of a job", f"{M}.jobs.lifecycle.MAX_REASON", characters, "cut"),
@@ -256,6 +257,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("samples of its flows", f"{M}.measurements.MAX_SAMPLES", number, "the oldest go"),
         ("workers whose progress is remembered", f"{M}.measurements.MAX_PROGRESS", number, "the silent ones go"),
         ("starts by whose steps speeds are measured", f"{M}.speed_meter.MOST_STARTS", number, "the silent ones go"),
+        ("seconds on an agent's clock, of a line of progress", f"{M}.speed_meter.LATEST_S", number, "not measured"),
         ("steps of one start", f"{M}.speed_meter.MOST_SAMPLES", number, "the oldest go"),
     ],
 }

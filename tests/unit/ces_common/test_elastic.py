@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ces_common.elastic import FASTEST, MOST_WORK, Elastic, Speed
+from ces_common.elastic import FASTEST, MOST_WORK, SLOWEST, Elastic, Speed
 
 
 def elastic(**speed: Any) -> Elastic:
@@ -31,6 +31,7 @@ def test_nothing_need_be_said() -> None:
         ({"total": MOST_WORK + 1}, "speed.total"),
         ({"total": 1.5}, "speed.total"),
         ({"hint": {1: 0}}, "speed.hint.1"),
+        ({"hint": {1: SLOWEST / 2}}, "speed.hint.1"),
         ({"hint": {1: -3}}, "speed.hint.1"),
         ({"hint": {1: float("nan")}}, "speed.hint.1"),
         ({"hint": {1: 2 * FASTEST}}, "speed.hint.1"),

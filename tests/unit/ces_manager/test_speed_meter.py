@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ces_common.elastic import MOST_WORK
+from ces_common.elastic import FASTEST, MOST_WORK, SLOWEST
 from ces_common.messages.reports import Progress
-from ces_manager.speed_meter import EVERY_S, KEEP_S, MOST_STARTS, Reading, SpeedMeter
+from ces_manager.speed_meter import EVERY_S, KEEP_S, LATEST_S, MOST_STARTS, Reading, SpeedMeter
 
 LOOK_S = 0.5  # between two looks of an agent at a log
 
@@ -95,11 +95,17 @@ def test_an_agent_that_tells_no_time_is_not_measured() -> None:
     assert heard([line(None, i) for i in range(60)]).due(EVERY_S) == []
 
 
+def test_an_agent_that_tells_of_a_time_that_no_clock_shows_is_not_heard() -> None:
+    """A speed over such a span would be no span that the manager could look back on."""
+    assert heard([line(1e15 * i, 100 * i) for i in range(1, 60)]).due(EVERY_S) == []
+    assert reading(heard([line(LATEST_S * i / 60, 10**11 * i) for i in range(61)])).span_s <= LATEST_S
+
+
 @given(st.lists(st.tuples(st.floats(0, 1e24), st.integers(0, MOST_WORK)), max_size=60))
 def test_whatever_is_said_a_speed_is_a_number_or_none(said: list[tuple[float, int]]) -> None:
     for found in heard([line(*each) for each in said]).due(EVERY_S):
-        assert found.rate is None or 0 < found.rate <= 1e12
-        assert found.step >= said[0][1]
+        assert found.rate is None or SLOWEST <= found.rate <= FASTEST
+        assert found.step >= next(step for seen_s, step in said if seen_s <= LATEST_S)
 
 
 def test_a_job_is_looked_at_once_its_speed_is_known_and_each_half_minute_then() -> None:

@@ -19,6 +19,8 @@ from ces_common.messages.records import JobRecord, NodeRecord
 from ces_common.states import JobState
 from ces_core.queue.parameters import Parameters, Tenant
 from ces_scheduler.deadline_shares import Judgement, judge
+from ces_scheduler.deadlines import time_of
+from ces_scheduler.job_speeds import left_of
 from ces_scheduler.offer import Offer, offer_of
 from ces_scheduler.slots import Ground, Pool, fitting
 
@@ -209,6 +211,25 @@ def test_jobs_for_which_another_resource_is_scarce_do_not_compete() -> None:
     on_gpus = on_gpus.model_copy(update={"tasks": tasks})
     on_cpus = malleable("c", [], work=800.0, due_s=100.0)
     assert judged(on_gpus, on_cpus, nodes=nodes).refused == {}
+
+
+def test_a_job_that_cannot_be_reckoned_with_has_no_share_and_keeps_none_from_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def left(record: JobRecord, *more: Any) -> float | None:
+        if record.id == "broken":
+            raise OverflowError
+        return left_of(record, *more)
+
+    monkeypatch.setattr("ces_scheduler.deadline_shares.left_of", left)
+    broken, other = malleable("broken", ["a"], work=9.0, due_s=9.0), malleable("m", ["b"], work=240.0, due_s=100.0)
+    assert least(judged(broken, other)) == {"m": 3}
+    assert judged(broken).shares == {}
+
+
+def test_a_job_as_slow_and_large_as_may_be_has_no_end_that_can_be_named() -> None:
+    found = judged(malleable("m", [], work=10**15, hint={1: 1e-9}, due_s=3600.0))
+    assert time_of(found.refused["m"]) is None
 
 
 FINE = 10**6  # whole units of work in one of the world's

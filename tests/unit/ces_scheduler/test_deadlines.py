@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import math
+from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -10,12 +12,16 @@ import pytest
 from bus_manager import FakeManager
 from malleable_records import LINKS, NAMES, malleable, places, rigid
 from memory_bus import MemoryBus
+from queue_looks import placing
 from scheduler_steps import Clock, ask, scheduler_on, step
 
 from ces_common.messages.events import DeadlineJudged
 from ces_common.messages.plans import ResizeProposed
 from ces_common.messages.records import JobRecord
-from ces_scheduler.deadlines import CONFIRM_S
+from ces_common.states import JobState
+from ces_core.queue.parameters import Parameters
+from ces_scheduler.deadline_shares import Judgement, judge
+from ces_scheduler.deadlines import CONFIRM_S, time_of
 from ces_scheduler.service import Scheduler
 
 
@@ -86,6 +92,37 @@ async def test_what_a_job_is_owed_is_given_to_nobody_else(manager: FakeManager, 
     assert resizes(manager)[1:] == [("m", 3)]
 
 
+async def test_what_a_job_is_owed_is_no_room_for_which_an_overdue_one_waits(
+    manager: FakeManager, bus: MemoryBus, compiled: None, clock: Clock
+) -> None:
+    """Of the six places on its nodes that become free, two are owed, and it has a place on five reserved."""
+    scheduler = scheduler_on(bus, clock, placing(parameters=Parameters(bound_s=1.0)))
+    nodes = [each.model_copy(update={"labels": {"kind": "d" if each.name == "d" else "abc"}}) for each in places()]
+    waits = rigid("r", 5)
+    tasks = [task.model_copy(update={"labels": {"kind": "abc"}}) for task in waits.tasks]
+    at_stake = malleable("m", ["d"], ran_s=5.0, work=600.0, due_s=240.0)
+    other = malleable("other", [*NAMES, *NAMES[:3]], ran_s=5.0)
+    manager.change(nodes=nodes, links=LINKS, jobs=[at_stake, other, waits.model_copy(update={"tasks": tasks})])
+    await step(scheduler, manager)
+    clock.now += 6
+    manager.change(nodes=nodes, links=LINKS, jobs=[malleable("other", ["d"], ran_s=5.0)])
+    await step(scheduler, manager)
+    assert manager.told("plan.proposed") == []
+    assert resizes(manager)[1:] == [("m", 7)]
+    await scheduler.reader.close()
+
+
+async def test_what_is_owed_on_links_that_are_gone_is_owed_no_more(
+    manager: FakeManager, asked: Scheduler, clock: Clock
+) -> None:
+    at_stake = malleable("m", ["d"], ran_s=5.0, work=600.0, due_s=240.0)
+    await look(manager, asked, at_stake, malleable("other", [*NAMES, *NAMES[:3]], ran_s=5.0))
+    clock.now += 6
+    manager.change(links=LINKS[:2], jobs=[malleable("other", [*NAMES, "a"], ran_s=5.0), rigid("r", 1)])
+    await step(asked, manager)
+    assert [plan.job for plan in manager.told("plan.proposed")] == ["r"]
+
+
 async def test_surplus_goes_no_further_than_the_policy_says(manager: FakeManager, asked: Scheduler) -> None:
     """Beside one that needs three of the eight workers, a job that says how much it has to do gets five."""
     await look(
@@ -107,6 +144,11 @@ async def test_an_admitted_job_is_told_and_starts(manager: FakeManager, asked: S
     assert kinds.index("ces.v1.deadline.judged") < kinds.index("ces.v1.plan.proposed")
 
 
+@pytest.mark.parametrize("end_s", [1e12, 1e17, 1e300, math.inf, math.nan])
+def test_what_no_calendar_has_is_no_time(end_s: float) -> None:
+    assert time_of(end_s) is None
+
+
 async def test_one_that_cannot_end_in_time_is_refused_once_that_is_sure(
     manager: FakeManager, asked: Scheduler, clock: Clock
 ) -> None:
@@ -123,6 +165,36 @@ async def test_one_that_cannot_end_in_time_is_refused_once_that_is_sure(
     assert judged.end_at == clock.time() + timedelta(seconds=200)
     assert judged.end_at.strftime("%Y-%m-%dT%H:%M:%SZ") in judged.refusal.text
     assert manager.told("plan.proposed") == []
+
+
+async def test_one_that_another_scheduler_admits_after_all_is_held_back_no_longer(
+    manager: FakeManager, asked: Scheduler, clock: Clock
+) -> None:
+    await look(manager, asked, malleable("m", [], work=1600.0, due_s=100.0))
+    clock.now += CONFIRM_S
+    await step(asked, manager)
+    assert [each.refusal is not None for each in judgements(manager)] == [True]
+    await look(manager, asked, malleable("m", [], work=1600.0, due_s=100.0, admitted=True))
+    assert [plan.job for plan in manager.told("plan.proposed")] == ["m"]
+
+
+async def test_a_judgement_holds_for_those_alone_who_were_judged(
+    bus: MemoryBus, manager: FakeManager, asked: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dry run takes in a newer state meanwhile: one job is gone from it, and another has come."""
+    manager.change(nodes=places(), links=LINKS, jobs=[malleable("m", [], work=1600.0, due_s=100.0)])
+
+    async def judge_beside(question: Callable[..., Judgement], *how: Any) -> Judgement:
+        if question is judge:
+            gone = malleable("m", [], work=1600.0, due_s=100.0, state=JobState.CANCELLED)
+            manager.change(jobs=[gone, malleable("new", [], work=1600.0, due_s=100.0)])
+            await asked.reader.refresh()
+            asked._waiting()
+        return question(*how)
+
+    monkeypatch.setattr(asyncio, "to_thread", judge_beside)
+    await step(asked, manager)
+    assert manager.told("plan.proposed") == manager.told("plan.refused") == []
 
 
 async def test_a_refusal_is_not_made_while_it_was_found_once(

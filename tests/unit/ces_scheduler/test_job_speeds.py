@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
@@ -78,6 +79,24 @@ def test_old_measurements_weigh_less() -> None:
 def test_what_is_left(total: int | None, step: int | None, left: float | None) -> None:
     told = None if step is None else speeds({}, step)
     assert left_of(job("one", total=total).model_copy(update={"speeds": told})) == left
+
+
+def unbounded(record: JobRecord, hint: dict[int, float]) -> JobRecord:
+    """With a hint that no job file may have."""
+    assert record.spec is not None
+    assert record.spec.elastic is not None
+    speed = record.spec.elastic.speed.model_copy(update={"hint": hint})
+    elastic = record.spec.elastic.model_copy(update={"speed": speed})
+    return record.model_copy(update={"spec": record.spec.model_copy(update={"elastic": elastic})})
+
+
+@pytest.mark.parametrize("hint", [{1: 1e-310, 2: 1e-310}, {1: 0.0}, {1: math.inf}, {1: 1e-320, 8: 1e300}])
+def test_of_speeds_that_make_no_sense_nothing_is_known(hint: dict[int, float]) -> None:
+    assert speed_of(unbounded(job("one"), hint), []) is POWER
+
+
+def test_what_is_said_of_speeds_is_within_their_bounds() -> None:
+    assert rates_around(job("one", {1: 1e12}), []) == {1: 1e12, 2: 1e12, 3: 1e12}
 
 
 def test_the_speeds_next_to_its_size() -> None:

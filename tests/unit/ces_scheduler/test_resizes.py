@@ -236,6 +236,21 @@ async def test_what_was_given_is_not_taken_back_within_five_minutes(
         manager.change(jobs=[malleable("large", [*NAMES, "a", "b"])])
 
 
+async def test_what_the_manager_does_not_take_is_not_given(
+    compiled: None, bus: MemoryBus, manager: FakeManager, scheduler: Scheduler, clock: Clock
+) -> None:
+    large = malleable("large", [*NAMES, "a", "b", "c"])
+    manager.change(nodes=places(), links=LINKS, jobs=[large, malleable("small", ["d"])])
+    await step(scheduler, manager)
+    (given,) = manager.told("resize.proposed")
+    no = ResizeRejected(resize=given.resize, job="large", attempt=1, reason="it has changed", stale=True)
+    await manager.tell("resize", "rejected", "large", no)
+    await manager.settled()
+    manager.change(jobs=[malleable("small", ["d"], state=JobState.SUCCEEDED, allocations=[])])
+    await step(scheduler, manager)
+    assert [(each.job, each.size) for each in manager.told("resize.proposed")][1:] == [("large", 8)]
+
+
 async def test_no_job_grows_while_another_waits_that_it_cannot_help(bus: MemoryBus) -> None:
     assert await proposed(bus, malleable("m", ["a", "b"]), rigid("r", 8)) == []
 

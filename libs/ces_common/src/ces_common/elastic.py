@@ -14,9 +14,10 @@ from ces_common.quantities import Duration, format_duration
 LARGEST_SIZE = 512
 LONGEST_GRACE = 60  # seconds
 MOST_WORK: Final = 10**15  # units
+SLOWEST: Final = 1e-9  # units/s: all of MOST_WORK then takes a time that can still be reckoned with
 FASTEST: Final = 1e12  # units/s
 Size = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
-Rate = Annotated[float, Field(gt=0, le=FASTEST, allow_inf_nan=False)]
+Rate = Annotated[float, Field(ge=SLOWEST, le=FASTEST, allow_inf_nan=False)]
 """Units of a job's work in a second."""
 Unit = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9 -]{0,31}$")]
 

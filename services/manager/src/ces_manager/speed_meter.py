@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Final
 
-from ces_common.elastic import FASTEST, MOST_WORK
+from ces_common.elastic import FASTEST, MOST_WORK, SLOWEST
 from ces_common.messages.reports import Progress
 
 WARM_UP_STEPS, WARM_UP_S = 10, 5.0  # of each start: what comes first, compiling and caching, is no measure
@@ -20,6 +20,7 @@ LEAST_SAMPLES: Final = 4  # kept however old they are: a job may take longer for
 MOST_SAMPLES: Final = 256
 EVERY_S: Final = 30.0  # between two readings of one job
 KEEP_S: Final = 3600.0  # what says nothing more
+LATEST_S: Final = 1e10  # on an agent's clock: 300 years, differences of which are still a time
 MOST_STARTS: Final = 512  # of one node: the last to say something
 
 
@@ -71,7 +72,7 @@ class _Start:
         points, half = list(self.samples), len(self.samples) // 2
         pairs = zip(points, points[half:], strict=False)
         slope = median((late[1] - early[1]) / (late[0] - early[0]) for early, late in pairs)
-        return slope if 0 < slope <= FASTEST else None
+        return slope if SLOWEST <= slope <= FASTEST else None
 
 
 class SpeedMeter:
@@ -81,7 +82,9 @@ class SpeedMeter:
     def heard(self, progress: Progress, now: float) -> None:
         """Progress of a malleable job's first task, from the node that has it. ``now``: seconds, steady."""
         step, seen_s = progress.data.get("step"), progress.seen_s
-        if seen_s is None or not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= MOST_WORK:
+        if seen_s is None or not 0 <= seen_s <= LATEST_S:
+            return
+        if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step <= MOST_WORK:
             return
         known = self._nodes.setdefault(progress.node, {})
         start = known.pop(progress.allocation, None)  # in the order in which they spoke last

@@ -15,7 +15,7 @@ from ces_common.messages.records import JobRecord
 from ces_common.queuefile import QueueFile
 from ces_common.states import JOB_OVER, JobState
 from ces_core.model.errors import ProblemError
-from ces_core.queue.jobs import RunningJob, WaitingJob
+from ces_core.queue.jobs import RunningJob, WaitingJob, owed_to
 from ces_core.queue.ledger import Ledger
 from ces_core.queue.parameters import Parameters, Tenant
 from ces_core.queue.reservations import Reservation
@@ -201,7 +201,7 @@ def _standing(
 
 def running_jobs(offer: Offer, proposed: Iterable[Proposed], now_s: float) -> list[RunningJob]:
     """The jobs that hold something. One that is about to leave may end any moment; when a paused or suspended one ends
-    is unknown."""
+    is unknown, and until when a job is owed what is free."""
     found = []
     for name, job in offer.records.items():
         expected_s = job.expected_s
@@ -211,6 +211,8 @@ def running_jobs(offer: Offer, proposed: Iterable[Proposed], now_s: float) -> li
             expected_s = None
         since_s = now_s if job.started_at is None else job.started_at.timestamp()
         found.append(RunningJob(name, since_s, job.tenant, expected_s, job.priority, _preemption(job)))
+        if owed_to(name) in offer.held:
+            found.append(RunningJob(owed_to(name), since_s, job.tenant, None, job.priority))
     found += [RunningJob(each.job.id, now_s, each.job.tenant, left_s(each.job)) for each in proposed]
     return found
 

@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+import structlog
+
 from ces_common.messages.records import JobRecord
 from ces_common.states import JobState
 from ces_core.malleable.elasticflow import ElasticFlow
@@ -27,6 +29,7 @@ from ces_scheduler.job_speeds import left_of, speed_of
 from ces_scheduler.offer import Floats, Offer
 from ces_scheduler.slots import Ground, Pool, asked_of, elastic_tasks, running_members
 
+log = structlog.get_logger()
 SLOT_S: Final = 10.0
 """Plans change at whole slots from now."""
 LATE_S: Final = 1e-3
@@ -126,12 +129,32 @@ class _Question:
             groups.setdefault(ground.scarce(record), []).append(record)
         for _, group in sorted(groups.items()):
             if any(record.deadline_at is not None for record in group):
-                found = self._of_group(ground, group, {record.id for record in here})
+                found = self._sound(ground, group, {record.id for record in here})
                 shares |= found.shares
                 refused |= found.refused
                 until_s = min(until_s, found.until_s)
         shares |= self._rigid()
         return Judgement(self._past(shares.keys() | refused) | shares, refused, until_s=until_s)
+
+    def _sound(self, ground: Ground, group: Sequence[JobRecord], here: Collection[str]) -> Judgement:
+        """A job that cannot be reckoned with has no share, and keeps none from the others."""
+        try:
+            return self._of_group(ground, group, here)
+        except Exception:
+            if len(group) == 1:
+                log.exception("a job's deadline cannot be judged", job=group[0].id)
+                return Judgement()
+            log.exception("deadlines cannot be judged together: each is tried alone", jobs=len(group))
+        able = [record for record in group if self._bears(ground, record, here)]
+        return self._sound(ground, able, here) if 0 < len(able) < len(group) else Judgement()
+
+    def _bears(self, ground: Ground, record: JobRecord, here: Collection[str]) -> bool:
+        try:
+            self._of_group(ground, [record], here)
+        except Exception:
+            log.exception("a job's deadline cannot be judged", job=record.id)
+            return False
+        return True
 
     def _rigid(self) -> dict[str, JobShare]:
         """When rigid jobs that run will have ended, by what they say."""

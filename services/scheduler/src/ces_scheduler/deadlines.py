@@ -65,13 +65,13 @@ class Deadlines:
         """Judge anew where that may bring anything new; returns after how many seconds to look again unasked. Raises
         BusError."""
         now = self._clock()
+        self._forget(offer, waiting)
         asked = [
             record for record in waiting.values() if record.deadline_at is not None and record.id not in self._gone
         ]
         seen = [(record.id, record.version) for record in asked]
         if self._looked is not None and self._looked[0] is offer and self._looked[1] == seen and now < self._due:
             return self._due - now
-        self._forget(offer, waiting)
         at = self._now()
         cost_s, promised = usual_cost_s(offer.records.values()), frozenset(self._promised)
         question = (offer, asked, at.timestamp(), cost_s, parameters, promised)
@@ -101,8 +101,9 @@ class Deadlines:
             yield name, refusal(self.judgement.refused[name], name in self.judgement.doubtful)
 
     def _forget(self, offer: Offer, waiting: Mapping[str, JobRecord]) -> None:
-        self._promised = {name for name in self._promised if name in waiting and must_be_admitted(waiting[name])}
-        self._gone &= waiting.keys()
+        open_still = {name for name, record in waiting.items() if must_be_admitted(record)}
+        self._promised &= open_still
+        self._gone &= open_still  # another scheduler may have admitted them
         self._told = {name: told for name, told in self._told.items() if name in waiting or name in offer.records}
 
     async def _refuse(self, records: Mapping[str, JobRecord], found: Judgement, now: float, version: int) -> None:
@@ -154,7 +155,7 @@ def time_of(end_s: float) -> datetime | None:
     """None for what no calendar has."""
     try:
         return datetime.fromtimestamp(math.ceil(end_s), UTC)
-    except (OverflowError, ValueError):
+    except (OverflowError, ValueError, OSError):
         return None
 
 

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from ces_common.elastic import Speed
+import numpy as np
+import structlog
+
+from ces_common.elastic import FASTEST, SLOWEST, Speed
 from ces_common.messages.records import JobRecord
 from ces_core.malleable.speed import POWER, Measurement, SpeedModel, fitted, hinted
+
+log = structlog.get_logger()
 
 
 def speed_of(record: JobRecord, others: Iterable[JobRecord]) -> SpeedModel:
     """By what was measured of the job; as far as that does not tell, by the hint in its file, else by what was measured
-    of another job with the same image and command, of the same tenant: of ``others`` the one that ran at most sizes."""
+    of another job with the same image and command, of the same tenant: of ``others`` the one that ran at most sizes. A
+    job whose speeds nothing can be made of is taken to be one of which nothing is known."""
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            model = _speed_of(record, others)
+            if all(0 < model.rate(size) < math.inf for size in _ends(record)):
+                return model
+        log.error("the speeds of a job make no sense", job=record.id)
+    except (ArithmeticError, ValueError):
+        log.exception("the speeds of a job make no sense", job=record.id)
+    return POWER
+
+
+def _ends(record: JobRecord) -> Sequence[int]:
+    """The smallest size and the largest."""
+    elastic = None if record.spec is None else record.spec.elastic
+    return () if elastic is None else (elastic.smallest, elastic.largest)
+
+
+def _speed_of(record: JobRecord, others: Iterable[JobRecord]) -> SpeedModel:
     hint = _speed(record).hint
     if hint:
         return fitted(_measured(record), hinted(hint))
@@ -37,7 +62,7 @@ def rates_around(record: JobRecord, others: Iterable[JobRecord]) -> dict[int, fl
         return {}
     allowed: Sequence[int] = record.spec.elastic.allowed
     at = allowed.index(record.size)
-    return {size: model.rate(size) for size in allowed[max(0, at - 1) : at + 2]}
+    return {size: min(max(model.rate(size), SLOWEST), FASTEST) for size in allowed[max(0, at - 1) : at + 2]}
 
 
 class SpeedModels:

@@ -20,7 +20,8 @@ from ces_common.messages.plans import ResizeProposed, ResizeRejected
 from ces_common.messages.records import JobRecord
 from ces_common.state_view import StateView
 from ces_common.states import JobState
-from ces_core.queue.jobs import kept_by
+from ces_core.model.topology import Topology
+from ces_core.queue.jobs import owed_to
 from ces_scheduler.cycle_run import QUOTA, CycleRun, Placing, blocked, tenants_of
 from ces_scheduler.deadline_shares import Judgement
 from ces_scheduler.deadlines import LOOK_S
@@ -35,18 +36,10 @@ log = structlog.get_logger()
 BACK_S = 300.0  # in which a job does not take back what it gave to another
 ANSWER_S = 5.0  # after this long without an answer a proposal counts as lost
 BUDGET_MS = 250.0  # of solver time in one look
-STAKE_MS = 1000.0  # beside that, where a deadline is at stake
+STAKE_MS = 1000.0  # beside that, for each of the first TAKERS jobs whose deadlines are at stake
+TAKERS = 3
 TRIED = 4  # waiting jobs for which room is looked for, the first in the queue
 PROPOSED = Counter("ces_resizes_proposed_total", "Resizes of malleable jobs proposed")
-
-
-@dataclass(frozen=True)
-class _Awaited:
-    """A proposal that was not answered yet."""
-
-    resize: str
-    job: str
-    until: float
 
 
 @dataclass(frozen=True)
@@ -55,6 +48,26 @@ class _Given:
 
     size: float
     until: float
+
+
+@dataclass(frozen=True)
+class _Awaited:
+    """A proposal that was not answered yet, for a job that has ``size`` workers. ``given``: if it gives any away."""
+
+    resize: str
+    job: str
+    size: int | None
+    until: float
+    given: _Given | None
+
+
+@dataclass(frozen=True)
+class _Owed:
+    """What a job whose deadline is at stake is to have of the nodes and links of a topology."""
+
+    job: str
+    cells: Cells
+    topology: Topology
 
 
 NOTHING = _Given(math.inf, 0.0)
@@ -67,7 +80,7 @@ class Resizes:
     def __init__(self, bus: Bus, source: str, clock: Clock, now: Callable[[], datetime], least_s: float) -> None:
         self._bus, self._source, self._clock, self._now, self._least_s = bus, source, clock, now, least_s
         self._awaited: _Awaited | None = None
-        self._owed: tuple[str, Cells] | None = None  # to a job whose deadline is at stake
+        self._owed: _Owed | None = None
         self._rejected: dict[str, Rejections] = {}  # by job
         self._looked: tuple[Offer, CycleRun | None] | None = None  # at what, to no avail
         self._due = -math.inf
@@ -78,12 +91,15 @@ class Resizes:
 
     def kept_free(self, offer: Offer) -> Offer:
         """Without what is free and owed to a job that must grow to be in time: nobody starts on it."""
-        record = None if self._owed is None else offer.records.get(self._owed[0])
+        if self._owed is not None and self._owed.topology is not offer.cluster.topology:
+            self._owed = None  # the next look decides on the nodes and links that there are now
+        record = None if self._owed is None else offer.records.get(self._owed.job)
         if self._owed is None or record is None or record.state is not JobState.RUNNING:
             return offer
         held = offer.held[record.id]
-        more = {cell: amount - held.get(cell, 0.0) for cell, amount in self._owed[1].items()}
-        return offer.less({kept_by(record.id): offer.free_part(more)})
+        more = {cell: amount - held.get(cell, 0.0) for cell, amount in self._owed.cells.items()}
+        free = offer.free_part(more)
+        return offer.less({owed_to(record.id): free}) if free else offer
 
     async def look(
         self, view: StateView, offer: Offer, run: CycleRun | None, placing: Placing, judgement: Judgement
@@ -93,8 +109,11 @@ class Resizes:
         now = self._clock()
         if self._awaited is not None:
             record = view.jobs.get(self._awaited.job)
-            if now < self._awaited.until and record is not None and record.state is JobState.RUNNING:
+            as_it_was = record is not None and record.state is JobState.RUNNING and record.size == self._awaited.size
+            if as_it_was and now < self._awaited.until:
                 return self._awaited.until - now
+            if self._awaited.given is not None and not as_it_was:
+                self._given[self._awaited.job] = self._awaited.given
             self._awaited = None
         if self._looked is not None and self._looked[0] is offer and self._looked[1] is run and now < self._due:
             return self._due - now
@@ -106,10 +125,11 @@ class Resizes:
             return math.inf  # what it gives back is not seen yet; its end is told
         self._rejected = {each.id: self._rejected.get(each.id, Rejections()) for each in ready}
         if not ready:
+            self._owed = None
             return math.inf
         found = await asyncio.to_thread(self._decide, ready, held, offer, run, placing, now, judgement)
         if found is not None:
-            await self._propose(found, view.version)
+            await self._propose(found, offer.records[found.record.id], view.version)
             return ANSWER_S
         rests = [self._least_s - self._ran_s(each) for each in ready] + ([LOOK_S] if judgement.shares else [])
         self._looked, self._due = (offer, run), now + min([each for each in rests if each > 0], default=self._least_s)
@@ -182,12 +202,11 @@ class Resizes:
             calls = SolverCalls(placing.solver, seeds, time.perf_counter, placing.time_limit_s, placing.fallback)
             return Sizing(calls, placing.parameters, tenants_of(offer), placing.paths, budget_ms)
 
-        thorough, sizing = within(STAKE_MS), within(BUDGET_MS)
-        candidates = self._candidates(able, held, judgement)
-        for taker in at_stake(candidates, self._now().timestamp()):
-            step = for_deadline(taker, candidates, offer, thorough)
+        candidates, sizing = self._candidates(able, held, judgement), within(BUDGET_MS)
+        for taker in at_stake(candidates, self._now().timestamp())[:TAKERS]:
+            step = for_deadline(taker, candidates, offer, within(STAKE_MS), self._least_s)
             if step is not None:
-                self._owed = taker.record.id, step.owed
+                self._owed = _Owed(taker.record.id, step.owed, offer.cluster.topology)
                 return step.resize
         self._owed = None
         rested = [each for each in candidates if each.ran_s >= self._least_s]
@@ -196,11 +215,7 @@ class Resizes:
         grown = sizing.growth(rested, offer)
         if grown is not None:
             return grown
-        given = sizing.rebalance(rested, offer)
-        if given is not None:
-            had = next(each.size for each in rested if each.record.id == given.record.id)
-            self._given[given.record.id] = _Given(had, now + BACK_S)
-        return given
+        return sizing.rebalance(rested, offer)
 
     def _make_room(
         self,
@@ -223,9 +238,10 @@ class Resizes:
                 return found
         return None
 
-    async def _propose(self, found: Resize, version: int) -> None:
+    async def _propose(self, found: Resize, before: JobRecord, version: int) -> None:
         job, decision, name = found.record, found.decision, str(ULID())
         assert job.size is not None
+        assert before.size is not None
         proposal = ResizeProposed(
             resize=name,
             job=job.id,
@@ -240,6 +256,7 @@ class Resizes:
         )
         event = new_event(self._source, "resize", "proposed", job.id, proposal, datetime.now(UTC), event_id=name)
         await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
-        self._awaited = _Awaited(name, job.id, self._clock() + ANSWER_S)
+        given = _Given(before.size, self._clock() + BACK_S) if found.gives else None
+        self._awaited = _Awaited(name, job.id, before.size, self._clock() + ANSWER_S, given)
         PROPOSED.inc()
         log.info("resize proposed", job=job.id, size=job.size, version=version)

@@ -120,6 +120,7 @@ class Scheduler:
         self._cycle_due = -math.inf
         self._unchanged: _Question | None = None  # one to which the last look brought nothing new
         self._queued = WaitingJobs()
+        self._let_in: tuple[list[JobRecord], Collection[str], list[JobRecord]] | None = None  # of whom, without whom
         self._proposals = Proposals(clock)
         self._reports = StatusReports(bus, SERVICE, now)
         self._revisions = Revisions(bus, SERVICE, clock, refill_s)
@@ -196,9 +197,13 @@ class Scheduler:
         held_back = self._deadlines.held_back
         if not held_back:
             return waiting, wait_s
-        for name, reason in self._deadlines.reasons():
-            await self._reports.report(queued[name], reason, None, version)
-        return self._queued.but(self._proposals.absent | held_back), wait_s
+        for name, reason in list(self._deadlines.reasons()):
+            record = queued.get(name)  # a question that came meanwhile may have taken in a newer state
+            if record is not None:
+                await self._reports.report(record, reason, None, version)
+        if self._let_in is None or self._let_in[0] is not waiting or self._let_in[1] != held_back:
+            self._let_in = waiting, held_back, [job for job in waiting if job.id not in held_back]
+        return self._let_in[2], wait_s
 
     async def _without_nodes(self, waiting: list[JobRecord], version: int) -> None:
         """Raises BusError."""

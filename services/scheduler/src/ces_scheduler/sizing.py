@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
+import structlog
+
 from ces_common.messages.records import JobRecord
 from ces_common.states import AllocationState, JobState
 from ces_core.malleable.speed import SpeedModel
@@ -28,6 +30,7 @@ from ces_scheduler.job_speeds import left_of, speed_of
 from ces_scheduler.offer import Cells, Offer, cells_of_plan
 from ces_scheduler.solver_calls import SolverCalls
 
+log = structlog.get_logger()
 WORTH: Final = 2.0  # times its cost that a resize must save
 LOOKED_AT: Final = 4  # of the jobs that gain most, and of those that lose least, in one look
 COST_S: Final = 30.0  # what a resize takes of a job, until that of any was measured
@@ -102,10 +105,11 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Resize:
-    """A job's record at its new size, and its place there."""
+    """A job's record at its new size, and its place there. ``gives``: it shrinks for one that gains more."""
 
     record: JobRecord
     decision: Decision
+    gives: bool = False
 
 
 def useful(sizes: Iterable[int], speed: SpeedModel) -> list[int]:
@@ -157,6 +161,13 @@ class Sizing:
         if none is found. The first task stays where the checkpoints lie."""
         if sum(self.calls.spent_ms.values()) > self.budget_ms:
             return None
+        try:
+            return self._placed(record, offer)
+        except Exception:  # it must not keep the others from their places
+            log.exception("no place could be looked for", job=record.id, size=record.size)
+            return None
+
+    def _placed(self, record: JobRecord, offer: Offer) -> Decision | None:
         problem = problem_of(record, offer, self.paths)
         job = WaitingJob(record.id, problem, record.submitted_at.timestamp(), record.priority, record.tenant)
         plan = self.calls(job, offer.cluster).plan
@@ -233,7 +244,7 @@ class Sizing:
                 given = at_size(giver.record, sizes[1])
                 decision = self._beside(given, at_size(taker.record, sizes[0]), left)
                 if decision is not None:
-                    return Resize(given, decision)
+                    return Resize(given, decision, gives=True)
         return None
 
     def _beside(self, record: JobRecord, other: JobRecord, offer: Offer) -> Decision | None:

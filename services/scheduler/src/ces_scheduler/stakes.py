@@ -32,10 +32,13 @@ def at_stake(candidates: Iterable[Candidate], now_s: float) -> list[Candidate]:
     return sorted(found, key=lambda each: (_due_s(each), each.record.id))
 
 
-def for_deadline(taker: Candidate, others: Iterable[Candidate], offer: Offer, sizing: Sizing) -> Step | None:
+def for_deadline(
+    taker: Candidate, others: Iterable[Candidate], offer: Offer, sizing: Sizing, least_s: float
+) -> Step | None:
     """The job grows into what is free, to what it needs at least if that is possible; else another job shrinks for it:
     of those that are no more urgent and have workers to spare, first one without a deadline, then the one with the
-    latest. Where it takes several of them, one after the other."""
+    latest. Where it takes several of them, one after the other. To less than it needs it grows only ``least_s`` after
+    its last resize: each one is a restart."""
     assert taker.share is not None
     left = offer.without(taker.record.id)
     grown = sizing.largest(taker.record, taker.claimed, left)
@@ -44,7 +47,7 @@ def for_deadline(taker: Candidate, others: Iterable[Candidate], offer: Offer, si
     wanted = [size for size in taker.claimed if size <= taker.share.least]
     reached = taker.size if grown is None else _size(grown)
     found = _giver(taker, [size for size in wanted if size > reached], _givers(taker, others), left, sizing)
-    if found is None and grown is not None:
+    if found is None and grown is not None and taker.ran_s >= least_s:
         return Step(grown, grown.decision.cells)
     return found
 

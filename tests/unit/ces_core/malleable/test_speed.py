@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -134,6 +135,17 @@ def test_what_a_user_says_is_met_exactly(hint: dict[int, float]) -> None:
     model = hinted(hint)
     assert model.known
     assert {size: model.rate(size) for size in hint} == pytest.approx(hint)
+
+
+@given(st.dictionaries(SIZES, st.sampled_from([1e-9, 1.0, 1e12]), min_size=1, max_size=6), claims, SIZES)
+def test_whatever_a_hint_says_there_is_a_speed(hint: dict[int, float], claim: dict[int, float], size: int) -> None:
+    assert 0 < hinted(hint).rate(size) < math.inf
+    assert 0 < fitted([Measurement(at, rate) for at, rate in claim.items()], hinted(hint)).rate(size) < math.inf
+
+
+def test_speeds_that_no_fit_can_hold_only_scale_what_was_assumed() -> None:
+    with np.errstate(all="ignore"):
+        assert 0 < fitted([Measurement(1, 1e-300), Measurement(2, 1e12)]).rate(4) < math.inf
 
 
 def test_a_hint_of_nothing_leaves_what_is_assumed() -> None:

@@ -153,7 +153,7 @@ def fitted(measured: Sequence[Measurement], prior: SpeedModel = POWER) -> SpeedM
     try:
         expected = factor * _parts(prior, measured) / scales
         found: Floats = nnls(np.vstack([rows, np.diag(TRUST)]), np.concatenate([weights, TRUST * expected]))[0]
-    except RuntimeError:  # it found no end: speeds that no program has, side by side
+    except (RuntimeError, ValueError):  # it found no end, or nothing finite: speeds that no program has, side by side
         return Scaled(prior, 1.0 / factor)
     fixed, shared, added = (float(each) for each in found * scales)
     return Fitted(fixed, shared, added, tuple((each.size, each.rate) for each in measured))

@@ -15,6 +15,7 @@ from ces_core.queue.parameters import DEFAULT_TENANT, LEAST_PRIORITY, MOST_PRIOR
 
 Preemption = Literal["stop", "suspend"]
 KEPT = "/suspended"
+OWED = "/owed"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +83,11 @@ def kept_by(job: str) -> str:
     return job + KEPT
 
 
+def owed_to(job: str) -> str:
+    """The name under which a running job holds what it is to grow into."""
+    return job + OWED
+
+
 def whose(name: str) -> str:
     """The job behind such a name."""
-    return name.removesuffix(KEPT)
+    return name.removesuffix(KEPT).removesuffix(OWED)
