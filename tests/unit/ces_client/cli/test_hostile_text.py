@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import httpx
 import pytest
 from ces_command import ces
-from pydantic import BaseModel
+from pydantic import AwareDatetime, BaseModel
 from rich.text import Text
 from typer.testing import CliRunner
 
@@ -54,7 +54,7 @@ def hostile(kind: Any) -> Any:
         return kind.model_construct(**{name: hostile(field.annotation) for name, field in kind.model_fields.items()})
     if issubclass(kind, Enum):
         return next(iter(kind))
-    return {str: EVIL, int: 1, float: 1.0, bool: True, datetime: NOW}[kind]
+    return {str: EVIL, int: 1, float: 1.0, bool: True, datetime: NOW, AwareDatetime: NOW}[kind]
 
 
 def jobs() -> Iterator[api.JobView]:
@@ -70,8 +70,8 @@ JOB_FILE = JobFile.model_validate(
     }
 )
 VERDICT = Verdict(
-    events=1, first=1, last=1, since=EVIL, until=EVIL, jobs={EVIL: 1}, plans=1, revisions=1, held=1,
-    peaks=(Peak(EVIL, EVIL, 1, 1, 1, EVIL),), unjudged=(EVIL,), findings=(Finding(1, "overbooked", EVIL),),
+    events=1, first=1, last=1, since=EVIL, until=EVIL, jobs={EVIL: 1}, plans=1, revisions=1, held=1, deadlines_kept=1,
+    deadlines_missed=1, peaks=(Peak(EVIL, EVIL, 1, 1, 1, EVIL),), unjudged=(EVIL,), findings=(Finding(1, "overbooked", EVIL),),
 )  # fmt: skip
 
 # Each function of a view that gives a picture, with what it is given.
