@@ -71,7 +71,8 @@ JOB_FILE = JobFile.model_validate(
 )
 VERDICT = Verdict(
     events=1, first=1, last=1, since=EVIL, until=EVIL, jobs={EVIL: 1}, plans=1, revisions=1, held=1, deadlines_kept=1,
-    deadlines_missed=1, peaks=(Peak(EVIL, EVIL, 1, 1, 1, EVIL),), unjudged=(EVIL,), findings=(Finding(1, "overbooked", EVIL),),
+    deadlines_missed=1, peaks=(Peak(EVIL, EVIL, 1, 1, 1, EVIL),), unjudged=(EVIL,),
+    findings=(Finding(1, "overbooked", EVIL),),
 )  # fmt: skip
 
 # Each function of a view that gives a picture, with what it is given.
