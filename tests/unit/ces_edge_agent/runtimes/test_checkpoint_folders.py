@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
+import tarfile
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
+from ces_edge_agent.checkpoints.archive import Unfit, entry
 from ces_edge_agent.ports import Refused
 from ces_edge_agent.runtimes.checkpoint_folders import CheckpointFolders
 
@@ -52,6 +55,25 @@ def test_a_worker_with_another_user_begins_with_nothing(folders: CheckpointFolde
     assert list(second.parent.iterdir()) == [second]
     (said,) = told
     assert (said["log_level"], said["job"], said["owner"], said["user"]) == ("warning", "j", os.geteuid(), user)
+
+
+def test_half_a_checkpoint_is_taken_for_none(folders: CheckpointFolders) -> None:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as opened:
+        opened.addfile(entry("step-7", 3 * 2**20, 0), io.BytesIO(bytes(3 * 2**20)))
+    half = io.BytesIO(archive.getvalue()[: 2**20])
+    with pytest.raises(Unfit):
+        folders.give("j", "a.1", os.geteuid(), os.getegid(), half, 2**30)
+    first = give(folders, "j", "a.1")
+    assert list(first.parent.iterdir()) == [first]
+    assert list(first.iterdir()) == []
+    first.rmdir()
+    left = first.parent / ".restored"  # by an agent that was killed
+    left.mkdir()
+    (left / "step-7").write_text("half")
+    assert folders.pack("j", io.BytesIO(), 2**20, None) is None
+    assert list(give(folders, "j", "b.1").iterdir()) == []
+    assert not left.exists()
 
 
 def test_each_job_has_its_own(folders: CheckpointFolders) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from history_actors import malleable
 from manager_world import World, full_mesh, sqlite_url
+from pydantic import ValidationError
 from world_audit import audit
 
 from ces_common.messages.checkpoints import (
@@ -105,10 +106,23 @@ def test_copies_are_counted_once_a_node_of_the_job_has_said_so(world: World, job
 
 def test_the_newest_counts_and_as_many_older_ones_as_have_copies(world: World, job: str) -> None:
     for digit in "12345":
+        world.wait(5)
         packed(world, "a", job, of(digit))
         if digit != "4":
             held(world, "b", job, "1", "2", "3", "5")
     assert stored(world, job) == {"5": ["b"], "3": ["b"], "2": ["b"]}
+
+
+def test_one_that_packs_without_end_is_heard_every_five_seconds(world: World, job: str) -> None:
+    assert packed(world, "a", job, of("1"))
+    packed(world, "a", job, of("2"))
+    assert stored(world, job) == {"1": []}
+    world.wait(5)
+    packed(world, "a", job, of("2"))
+    assert stored(world, job) == {"2": []}
+    again = [PackedCheckpoint(job=job, checkpoint=of(digit)) for digit in "34"]
+    with pytest.raises(ValidationError, match="each job may be named once"):
+        CheckpointReport(node="a", packed=again)
 
 
 def test_only_the_node_of_the_first_task_is_believed(world: World, job: str) -> None:
@@ -125,6 +139,7 @@ def test_a_late_writer_replaces_nothing(world: World, job: str) -> None:
     packed(world, "a", job, of("1"))
     held(world, "b", job, "1")
     drain(world, "a", job, ["b", "c"])
+    world.wait(5)
     assert packed(world, "a", job, of("2")), "the second attempt has not begun yet"
     world.tell(job, "running")
     assert not packed(world, "a", job, of("3")), "it has begun"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import FailFast, Field
+from pydantic import FailFast, Field, model_validator
 
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import MAX_ITEMS, Count, Id, Node, Remark, Small
@@ -90,6 +90,13 @@ class CheckpointReport(Message):
     packed: Annotated[list[PackedCheckpoint], FailFast(), Field(max_length=MAX_ITEMS)] = []
     held: Annotated[list[HeldCopies], FailFast(), Field(max_length=MAX_ITEMS)] = []
     begun: Annotated[list[BegunFrom], FailFast(), Field(max_length=MAX_ITEMS)] = []
+
+    @model_validator(mode="after")
+    def _each_job_once(self) -> Self:
+        for what in (self.packed, self.held, self.begun):
+            if len({each.job for each in what}) < len(what):
+                raise ValueError("each job may be named once in packed, held and begun")
+        return self
 
     @property
     def says_anything(self) -> bool:

@@ -16,6 +16,7 @@ from ces_edge_agent.runtimes.names import check_name
 from ces_edge_agent.trees import remove_tree
 
 log = structlog.get_logger()
+_SPARE = ".restored"  # where a checkpoint is unpacked; no worker has such a name
 
 
 class CheckpointFolders:
@@ -38,6 +39,7 @@ class CheckpointFolders:
         around = self._folder / check_name(job)
         around.mkdir(exist_ok=True, mode=0o711)
         folder = around / check_name(key)
+        remove_tree(around / _SPARE)  # of an agent that was killed
         if checkpoint is not None:
             self._restore(around, folder, checkpoint, limit, (uid, gid))
         for each in _inside(around):
@@ -63,17 +65,21 @@ class CheckpointFolders:
         """All of the checkpoint is there before the folder has its name."""
         for each in _inside(around):
             remove_tree(each)
-        spare = around / ".restored"
+        spare = around / _SPARE
         spare.mkdir(mode=0o700)
-        unpack(checkpoint, spare, limit, *owner)
-        if os.geteuid() == 0:
-            os.chown(spare, *owner)
-        os.rename(spare, folder)
+        try:
+            unpack(checkpoint, spare, limit, *owner)
+            if os.geteuid() == 0:
+                os.chown(spare, *owner)
+            os.rename(spare, folder)
+        except BaseException:  # half of a checkpoint must not be taken for one
+            remove_tree(spare)
+            raise
 
     def pack(self, job: str, into: IO[bytes], limit: int, seen: str | None) -> Packed | None:
         """See the port. Raises OSError, Unfit."""
         around = self._folder / check_name(job)
-        folders = [each for each in _inside(around) if not each.name.startswith(".")] if around.is_dir() else []
+        folders = _inside(around) if around.is_dir() else []
         packed = newest(folders[-1]) if folders else None
         if packed is None or packed.mark == seen:
             return None
@@ -91,5 +97,6 @@ class CheckpointFolders:
 
 
 def _inside(around: Path) -> list[Path]:
-    """The oldest first."""
-    return sorted(around.iterdir(), key=lambda each: each.lstat().st_mtime)
+    """The folders that a worker has or had, the oldest first."""
+    named = (each for each in around.iterdir() if not each.name.startswith("."))
+    return sorted(named, key=lambda each: each.lstat().st_mtime)

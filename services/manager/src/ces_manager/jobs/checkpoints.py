@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import select
@@ -30,6 +30,7 @@ from ces_common.states import JOB_OVER, AllocationState
 from ces_manager.text import storable
 
 MAX_REASON = 500
+LEAST_APART = timedelta(seconds=5)  # two checkpoints of one writer
 HOLDERS = 4  # of one checkpoint that are counted on
 Event = tuple[str, CheckpointStored | CheckpointRestored]
 
@@ -66,12 +67,16 @@ class JobThere:
         return not self.known.stored or claimed.writer >= self.known.stored[0].writer
 
 
-def packed(job: JobThere, node: str, claimed: Checkpoint, now: datetime) -> tuple[JobCheckpoints, list[Event]]:
+def packed(job: JobThere, node: str, claimed: Checkpoint, now: datetime | None) -> tuple[JobCheckpoints, list[Event]]:
     """What is known once a node has said that it has packed a checkpoint; nothing else than before where it is not
-    believed, or known. Pure."""
+    believed, or known, or follows too soon: it will be said again. ``now``: None for a time that is late enough.
+    Pure."""
     if claimed.digest in {each.digest for each in job.known.stored} or not job.may_write(node, claimed):
         return job.known, []
-    stored = [StoredCheckpoint(**claimed.model_dump(), at=now), *job.known.stored]
+    last = job.known.stored[0] if job.known.stored else None
+    if now is not None and last is not None and last.writer == claimed.writer and now - last.at < LEAST_APART:
+        return job.known, []
+    stored = [StoredCheckpoint(**claimed.model_dump(), at=now or datetime.min), *job.known.stored]
     update: dict[str, Any] = {"stored": _counted(stored)}
     if claimed.attempt == job.attempt:  # so it has begun there
         update |= {"restoring": False, "former": None}
@@ -138,7 +143,7 @@ def with_news(tx: ReadTx, reports: Sequence[CheckpointReport]) -> list[Checkpoin
     return [
         report
         for report in reports
-        if any(events or known != jobs[job].known for job, known, events in _read(jobs, report, datetime.min))
+        if any(events or known != jobs[job].known for job, known, events in _read(jobs, report, None))
     ]
 
 
@@ -155,7 +160,7 @@ def take_reports(tx: WriteTx, reports: Iterable[CheckpointReport]) -> None:
 
 
 def _read(
-    jobs: Mapping[str, JobThere], report: CheckpointReport, now: datetime
+    jobs: Mapping[str, JobThere], report: CheckpointReport, now: datetime | None
 ) -> list[tuple[str, JobCheckpoints, list[Event]]]:
     """(Job, what is known of it after the report, events) for each job of which it speaks."""
     at, said = dict(jobs), defaultdict[str, list[Event]](list)
