@@ -73,6 +73,7 @@ class Training:
 
         def trains() -> bool:
             begins = self.begins
+            assert len(begins) <= start, f"it has started more often than {start} times: {begins}"
             return len(begins) == start and self.steps[-1:] > [begins[-1][1] + 2 * EVERY]
 
         wait_for(trains, f"start {start} trains: {self.begins}", PATIENCE_S)

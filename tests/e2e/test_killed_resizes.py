@@ -15,7 +15,7 @@ from resized_jobs import PLACES, await_size, malleable, rigid, runs_at, takes_ro
 CENTRAL = ["manager", "scheduler", "compute-ctl", "network-ctl", "nats"]
 RESIZES = int(os.environ.get("CES_RESIZES", "8"))
 SEED = int(os.environ.get("CES_SEED", "0"))
-CUT_S = 12.0  # short of the lease: what runs stays
+CUT_S = 5.0  # well short of the lease: what runs stays
 
 
 def resizes(cluster: FaultCluster, kind: str = "committed") -> int:
@@ -58,9 +58,10 @@ def test_manager_dies_in_a_resize(resizing: FaultCluster, open_folder: Path, fau
 def test_a_resize_outlives(resizing: FaultCluster, open_folder: Path, service: str) -> None:
     job = resizing.submit(malleable("malleable", open_folder / "malleable", 2, PLACES))
     await_size(resizing, job, PLACES)
-    before = resizes(resizing)
+    before, ended = resizes(resizing), resizes(resizing, "ended")
     other = resizing.submit(rigid("rigid", open_folder / "rigid", 5))
     wait_for(lambda: resizes(resizing) > before, "room is made", pause_s=0.02)
+    assert resizes(resizing, "ended") == ended, "it is still open"
     for name in [f"agent-{node}" for node in resizing.nodes] if service == "agents" else [service]:
         resizing.cluster.kill(name)
     resizing.await_state(other, "running")

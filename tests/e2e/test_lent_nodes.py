@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from ces_testbed.services import MANAGER, agent_name
 
 LENT = "n1"
 QUIET_S = 3
+BUSY_CORES = 1 + (os.cpu_count() or 1) // 50  # well above the percent that reclaims the device
 BUSY = "import sys\nfrom ces_edge_agent.runtimes.cgroups import Group, hierarchies\n" + (
     "Group(hierarchies(), sys.argv[1]).join()\nwhile True: pass"
 )
@@ -34,7 +36,7 @@ def owner(cluster: FaultCluster) -> Iterator[str]:
     share this machine, so nothing but that group counts as the owner's."""
     name = f"ces-owner-{cluster.cluster.spec.name}"
     group = Group(hierarchies(), name)
-    assert "cpu" in group.create(2000, 2**30, 16)
+    assert "cpu" in group.create(1000 * (BUSY_CORES + 1), 2**30, 16 + BUSY_CORES)
     env = {
         "CES_LENT": "true",
         "CES_LENT_QUIET_S": str(QUIET_S),
@@ -76,13 +78,14 @@ def changes(cluster: FaultCluster) -> list[str]:
 
 @contextmanager
 def load(cluster: FaultCluster, owner: str) -> Iterator[None]:
-    """A program of the owner's takes the CPU."""
-    program = subprocess.Popen([sys.executable, "-c", BUSY, owner])
+    """Programs of the owner's take the CPU."""
+    programs = [subprocess.Popen([sys.executable, "-c", BUSY, owner]) for _ in range(BUSY_CORES)]
     try:
         yield
     finally:
-        program.kill()
-        program.wait()
+        for program in programs:
+            program.kill()
+            program.wait()
 
 
 @contextmanager

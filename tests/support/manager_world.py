@@ -37,7 +37,7 @@ from ces_manager.clock import Clock
 from ces_manager.jobs import commands, network_readiness, records, submission, worker_reports
 from ces_manager.messaging.snapshot import Snapshots
 from ces_manager.network import topology
-from ces_manager.nodes import expiry, heartbeats, removal
+from ces_manager.nodes import expiry, heartbeats, owners, removal
 from ces_manager.nodes.deadlines import COMPUTE_CTL, NETWORK_CTL
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.plans import commit, preemption, resize, revision
@@ -258,7 +258,7 @@ class World:
         with self.uow.read() as tx:
             if not worker_reports.with_news(tx, [status]):
                 return False
-        self.write(lambda tx: worker_reports.take_reports(tx, [status]))
+        self.write(lambda tx: owners.take_reports(tx, [status]))
         return True
 
     def tell(self, job: str, state: str, *tasks: str, exit_code: int | None = None, reason: str | None = None) -> None:

@@ -25,6 +25,7 @@ from ces_common.messages.reports import (
     Heartbeat,
     LeaseGrant,
     LinkReport,
+    LinkStatus,
     LinkUsage,
     WorkerUsage,
 )
@@ -275,8 +276,8 @@ class Agent:
         links, flows, workers = list[LinkUsage](), list[FlowUsage](), list[WorkerUsage]()
         if self._lender.lent is self._told_lent:  # a change is told at once
             (links, flows), workers = await asyncio.gather(
-                measured(self._network.usage, ([], []), self._settings.heartbeat_s),
-                measured(self._runtime.usage, [], self._settings.heartbeat_s),
+                measured(self._network.usage, (links, flows), self._settings.heartbeat_s),
+                measured(self._runtime.usage, workers, self._settings.heartbeat_s),
             )
         self._told_lent = self._lender.lent
         return Heartbeat(
@@ -307,11 +308,10 @@ class Agent:
         """Send the state of all links, and the keys by which they are encrypted, whenever that changed, and again."""
         repetition = Repetition(self._settings.heartbeat_s)
         while True:
-            links = await measured(self._network.links, [], self._settings.heartbeat_s)
+            links = await measured(self._network.links, list[LinkStatus](), self._settings.heartbeat_s)
             keys = await measured(self._network.encryption, None, self._settings.heartbeat_s)
             report = LinkReport(node=self._settings.node, links=links, encryption=keys)
-            told = links or report.encryption is not None
-            if told and self._known and repetition.due(asyncio.get_running_loop().time(), report):
+            if (links or keys) and self._known and repetition.due(asyncio.get_running_loop().time(), report):
                 await self._report("links", report)
             if await self._network.links_changed.wait(self._settings.heartbeat_s):
                 repetition.restart()

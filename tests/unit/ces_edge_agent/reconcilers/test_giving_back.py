@@ -12,6 +12,7 @@ from reconciled_node import WorkerNode
 
 from ces_common.messages.reports import WorkerStatus
 from ces_edge_agent.lending.lender import NotLent
+from ces_edge_agent.ports import RuntimeUnavailable
 from ces_edge_agent.reconcilers import workers
 from ces_edge_agent.reconcilers.actions import RECLAIMED
 from ces_edge_agent.reconcilers.workers import LAST_CPU
@@ -211,6 +212,35 @@ async def test_a_slow_freeze_holds_up_no_other_end(node: LentNode, monkeypatch: 
     assert asked == ["a.1", "b.1"]
     await node.look()
     assert "stop b.1" in node.runtime.calls
+
+
+async def test_nobody_gets_more_cpu_than_before(node: LentNode) -> None:
+    node.want(worker("a", cpu=50), worker("b", cpu=2000), generation=1)
+    await node.look(2)
+    await node.reclaim()
+    assert node.runtime.host.limits == {"a.1": 50, "b.1": LAST_CPU}
+
+
+async def test_a_kill_that_fails_leaves_no_stop_behind(node: LentNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = list[str]()
+
+    async def stop(_: str, grace_s: float) -> None:
+        if not grace_s:
+            raise RuntimeUnavailable("busy")
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            left.append("cancelled")
+            raise
+
+    node.want(worker("a"), generation=1)
+    await node.look(2)
+    monkeypatch.setattr(node.runtime, "stop", stop)
+    await node.reclaim()
+    await node.look()
+    node.owner.ends.set()
+    await node.look()
+    assert left == ["cancelled"]
 
 
 async def test_memory_that_runs_short_waits_for_no_freeze(node: LentNode, monkeypatch: pytest.MonkeyPatch) -> None:

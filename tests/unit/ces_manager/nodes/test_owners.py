@@ -71,9 +71,13 @@ def test_a_worker_that_the_owner_ended_is_gone_and_is_no_failure(world: World, c
     record = world.job(job)
     assert (record.state, record.restarts) == (J.RESCHEDULING, 0)
     assert [each.state for each in record.allocations] == [A.STOPPED, A.STOPPING]
-    say(world, "a", reclaimed=True)
+    assert changes(world) == [("a", "reclaimed")], "it is, whatever its heartbeats say"
+    assert world.commit(world.propose(world.submit(ring(tasks=1)), ["a"])) == "node a is reclaimed by its owner"
+    world.report(Status(node="a", generation=0, workers=[ended]))
     world.confirm(job)
     assert world.job(job).state is J.QUEUED
+    say(world, "a", reclaimed=False)
+    assert not world.report(Status(node="a", generation=0, workers=[ended])), "what is over takes nothing back"
 
 
 def test_a_node_speaks_of_itself_alone(world: World) -> None:

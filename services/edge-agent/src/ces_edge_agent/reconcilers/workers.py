@@ -152,9 +152,14 @@ class WorkerReconciler:
             async with asyncio.timeout(FREEZE_S):
                 if whole:
                     await self._runtime.pause(key)
-                await self._runtime.limit_cpu(key, LAST_CPU)
+                await self._runtime.limit_cpu(key, min(LAST_CPU, self._cpu_of(key)))
         except (RuntimeUnavailable, OSError) as error:
             log.warning("a worker could not be frozen", worker=key, error=str(error) or "it took too long")
+
+    def _cpu_of(self, key: str) -> int:
+        """Millicores that a worker has anyway, where that is known."""
+        document = self._document.current
+        return next((each.cpu for each in (document.workers if document else ()) if each.key == key), LAST_CPU)
 
     async def _tidy(self, document: DesiredCompute | None) -> None:
         """Once nothing else is alive, checkpoints of jobs that are over can go."""
@@ -278,6 +283,7 @@ class WorkerReconciler:
             await stopping
         finally:
             over.cancel()
+            stopping.cancel()  # where it has not ended, the next step stops again
 
     def _still_starts(self, worker: DesiredWorker) -> bool:
         """Whether lease and desired state are as when it was decided: while an image was fetched the node may have been

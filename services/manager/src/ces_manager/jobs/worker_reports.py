@@ -47,10 +47,11 @@ _AWAY = select(NodeRow.name).where(NodeRow.state == "unreachable")
 class News:
     """What one report says that is new. ``moved``: jobs with an allocation that it moves. ``begun``: allocations whose
     agent now says that it has been starting a worker for a while, or no longer says so. ``waits``: what their agent now
-    says that such a start waits for."""
+    says that such a start waits for. ``reclaimed``: whether a worker that it moves was ended by the device's owner."""
 
     status: Status
     generation: int
+    reclaimed: bool
     moved: set[str] = field(default_factory=set)
     begun: dict[str, bool] = field(default_factory=dict)
     waits: dict[str, str | None] = field(default_factory=dict)
@@ -61,9 +62,9 @@ def with_news(tx: ReadTx, statuses: Sequence[Status]) -> list[Status]:
     return [news.status for news in _news(tx, statuses)]
 
 
-def take_reports(tx: WriteTx, statuses: Sequence[Status]) -> None:
+def take_reports(tx: WriteTx, statuses: Sequence[Status]) -> set[str]:
     """Move allocations and jobs on by agents' reports of their workers. A job is moved on once, by all that is said of
-    it."""
+    it. Returns the nodes that say with that that their owners have them."""
     found = _news(tx, statuses)
     moved: dict[str, list[News]] = defaultdict(list)
     for news in found:
@@ -80,6 +81,7 @@ def take_reports(tx: WriteTx, statuses: Sequence[Status]) -> None:
             first_runs(row)
             row.version = tx.version
         change(tx, row, partial(_report_all, moved[job], away))
+    return {news.status.node for news in found if news.reclaimed}
 
 
 def _has_begun(first: AllocationRow, reports: Sequence[News]) -> bool:
@@ -120,7 +122,13 @@ def _news(tx: ReadTx, statuses: Sequence[Status]) -> list[News]:
 
 
 def _news_of(tx: ReadTx, status: Status, allocations: Sequence[Any]) -> News:
-    news = News(status, _generation(tx, status))
+    ended = {
+        (each.allocation, each.incarnation) for each in status.workers if each.state == "exited" and each.reclaimed
+    }
+    reclaimed = any(
+        (row.id, row.incarnation) in ended and row.state is not AllocationState.STOPPING for row in allocations
+    )
+    news = News(status, _generation(tx, status), reclaimed)
     being_started = {
         (each.allocation, each.incarnation): each.reason for each in status.workers if each.state == "starting"
     }

@@ -39,7 +39,7 @@ from ces_manager.messaging.peers import Beat
 from ces_manager.messaging.progress_intake import ProgressIntake
 from ces_manager.messaging.report_intake import ReportIntake
 from ces_manager.messaging.snapshot import Snapshots
-from ces_manager.nodes import confinements, datasets, link_reports
+from ces_manager.nodes import confinements, datasets, link_reports, owners
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.plans import commit, preemption, resize, revision
 from ces_manager.plans.refusal import note_refusal
@@ -92,7 +92,7 @@ class Messaging:
         self._listening = False  # no heartbeat arrives before
         self._fetch_rate = SenderRate(FETCHES_PER_S, FETCH_BURST)
         self._statuses = ReportIntake(
-            database, "status", Status.model_validate_json, worker_reports.with_news, worker_reports.take_reports
+            database, "status", Status.model_validate_json, worker_reports.with_news, owners.take_reports
         )
         self._links = ReportIntake(
             database,

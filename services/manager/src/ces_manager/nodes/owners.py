@@ -3,14 +3,15 @@ to give the device back: here its jobs are placed elsewhere, and no others come.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from ces_common.db.tables import NodeRow
 from ces_common.db.uow import ReadTx, WriteTx
+from ces_common.messages.reports import Status
 from ces_common.rates import SenderRate
 from ces_manager.errors import Conflict
-from ces_manager.jobs import lifecycle
+from ces_manager.jobs import lifecycle, worker_reports
 from ces_manager.jobs.transitions import change
 from ces_manager.nodes.rows import emit_node, jobs_on, node_row
 
@@ -40,6 +41,12 @@ def take_news(tx: WriteTx, reclaimed: Mapping[str, bool]) -> None:
         emit_node(tx, row, "reclaimed" if told else "lent")
         for job in jobs_on(tx, name) if told else ():
             change(tx, job, partial(lifecycle.reschedule, reason=lifecycle.reclaimed(name)))
+
+
+def take_reports(tx: WriteTx, statuses: Sequence[Status]) -> None:
+    """Of workers. A node that says of one that its owner has ended it is reclaimed, whatever its heartbeats say: no
+    task comes until a loan is taken in, so jobs leave it no more often."""
+    take_news(tx, dict.fromkeys(worker_reports.take_reports(tx, statuses), True))
 
 
 def check_reachable(tx: ReadTx, node: str) -> None:
