@@ -11,6 +11,7 @@ import pytest
 from malleable_records import START, malleable, speeds
 
 from ces_common.messages.records import JobRecord
+from ces_common.states import JobState
 from ces_core.malleable.speed import POWER
 from ces_scheduler.job_speeds import SpeedModels, left_of, rates_around, speed_of
 
@@ -78,7 +79,28 @@ def test_old_measurements_weigh_less() -> None:
 )
 def test_what_is_left(total: int | None, step: int | None, left: float | None) -> None:
     told = None if step is None else speeds({}, step)
-    assert left_of(job("one", total=total).model_copy(update={"speeds": told})) == left
+    record = job("one", total=total).model_copy(update={"speeds": told})
+    assert left_of(record, POWER, START.timestamp() + 60) == left, "of whose speed nothing is known"
+
+
+@pytest.mark.parametrize(
+    ("ran_s", "later_s", "changes", "left"),
+    [
+        (60.0, 0.0, {}, 600.0),
+        (60.0, 5.0, {}, 580.0),
+        (60.0, 60.0, {}, 570.0),  # more than a twentieth would have been noted
+        (-2.0, 5.0, {}, 588.0),  # it began again after that
+        (60.0, 5.0, {"state": JobState.RESIZING}, 600.0),
+        (60.0, 5.0, {"state": JobState.RESCHEDULING}, 600.0),
+    ],
+)
+def test_what_was_done_since_the_last_step_that_was_noted(
+    ran_s: float, later_s: float, changes: dict[str, Any], left: float
+) -> None:
+    told = {"speed": {"total": 1000}, "speeds": speeds(LINEAR, step=400)}
+    record = malleable("one", ["a", "b"], ran_s=ran_s, **told, **changes)
+    found = left_of(record, speed_of(record, []), START.timestamp() + later_s)
+    assert found == pytest.approx(left, rel=0.002)
 
 
 def unbounded(record: JobRecord, hint: dict[int, float]) -> JobRecord:

@@ -25,7 +25,7 @@ def test_to_less_than_it_needs_a_job_grows_no_more_often_than_others(ran_s: floa
     job = malleable("m", ["d"], ran_s=ran_s, work=600.0, due_s=300.0)
     full = malleable("full", [*NAMES[:3], *NAMES[:3]], spec=None, size=None)
     offer = offer_of(view_of(places(), LINKS, [job, full]))
-    taker = Candidate(job, ran_s, 30.0, speed_of(job, []), share=JobShare(4, 4, 0.0))
+    taker = Candidate(job, ran_s, 30.0, speed_of(job, []), 600.0, share=JobShare(4, 4, 0.0))
     calls = SolverCalls(get_solver("greedy"), {"m": 1}, time.perf_counter)
     step = for_deadline(taker, [], offer, Sizing(calls, Parameters(), tenants_of(offer)), 60.0)
     assert (None if step is None else step.resize.record.size) == size

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import structlog
@@ -25,7 +26,7 @@ from ces_core.malleable.speed import SpeedModel
 from ces_core.queue.parameters import AMOUNTS, Parameters
 from ces_core.queue.shares import amounts_of, capacity_of
 from ces_scheduler.cycle_input import left_s
-from ces_scheduler.job_speeds import left_of, speed_of
+from ces_scheduler.job_speeds import SpeedModels, left_of
 from ces_scheduler.offer import Floats, Offer
 from ces_scheduler.slots import Ground, Pool, asked_of, elastic_tasks, running_members
 
@@ -220,7 +221,7 @@ class _Question:
 
     def _member(self, record: JobRecord, running: bool, pool: Pool, claim: int) -> _Member | None:
         """None where the job takes no part: how long it takes is not known, or a task of it fits nowhere."""
-        work = left_s(record) if record.size is None else left_of(record)
+        work = left_s(record) if record.size is None else left_of(record, self._speed(record), self.now_s)
         if work is None:
             return None
         if record.size is None:
@@ -244,7 +245,13 @@ class _Question:
         return _Member(record, running, max(work, LATE_S), profile, of_slots)
 
     def _speed(self, record: JobRecord) -> SpeedModel:
-        return speed_of(record, self.offer.records.values())
+        return self._speeds[record.id]
+
+    @cached_property
+    def _speeds(self) -> Mapping[str, SpeedModel]:
+        """Of the malleable jobs."""
+        everybody = (*self.offer.records.values(), *self.queued)
+        return SpeedModels().of([each for each in everybody if each.size is not None], self.offer.records.values())
 
     def _most(self, record: JobRecord) -> float:
         """The most workers that the quota of the job's tenant lets it have beside what its other jobs hold."""

@@ -11,6 +11,8 @@ import structlog
 
 from ces_common.elastic import FASTEST, SLOWEST, Speed
 from ces_common.messages.records import JobRecord
+from ces_common.messages.speeds import MATERIAL
+from ces_common.states import JobState
 from ces_core.malleable.speed import POWER, Measurement, SpeedModel, fitted, hinted
 
 log = structlog.get_logger()
@@ -47,12 +49,17 @@ def _speed_of(record: JobRecord, others: Iterable[JobRecord]) -> SpeedModel:
     return fitted(_measured(record), POWER if best is None else fitted(_measured(best)))
 
 
-def left_of(record: JobRecord) -> float | None:
-    """Units of work left; None where the job's file does not say how much there is in all."""
-    total = _speed(record).total
+def left_of(record: JobRecord, speed: SpeedModel, now_s: float) -> float | None:
+    """Units of work left; None where the job's file does not say how much there is in all. What one that runs has done
+    since its last step was noted is reckoned by its speed, as far as that would not have been noted yet."""
+    total, told = _speed(record).total, record.speeds
     if total is None:
         return None
-    return float(max(0, total - (0 if record.speeds is None else record.speeds.step)))
+    left = float(max(0, total - (0 if told is None else told.step)))
+    if told is None or record.state is not JobState.RUNNING or record.size is None or not speed.known:
+        return left
+    since = told.at if record.since is None else max(told.at, record.since)
+    return left - min(MATERIAL * left, speed.rate(record.size) * max(0.0, now_s - since.timestamp()))
 
 
 def rates_around(record: JobRecord, others: Iterable[JobRecord]) -> dict[int, float]:

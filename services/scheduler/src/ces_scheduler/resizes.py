@@ -25,7 +25,7 @@ from ces_core.queue.jobs import owed_to
 from ces_scheduler.cycle_run import QUOTA, CycleRun, Placing, blocked, tenants_of
 from ces_scheduler.deadline_shares import Judgement
 from ces_scheduler.deadlines import LOOK_S
-from ces_scheduler.job_speeds import SpeedModels, rates_around
+from ces_scheduler.job_speeds import SpeedModels, left_of, rates_around
 from ces_scheduler.offer import Cells, Offer
 from ces_scheduler.proposals import Clock, Rejections, backoff_s
 from ces_scheduler.sizing import Candidate, Resize, Sizing, resizable, usual_cost_s
@@ -169,13 +169,14 @@ class Resizes:
         return max(0.0, (self._now() - since).total_seconds())
 
     def _candidates(self, able: list[JobRecord], held: list[JobRecord], judgement: Judgement) -> list[Candidate]:
-        usual_s, speeds = usual_cost_s(held), self._models.of(able, held)
+        usual_s, speeds, now_s = usual_cost_s(held), self._models.of(able, held), self._now().timestamp()
         return [
             Candidate(
                 each,
                 self._ran_s(each),
                 usual_s if each.resize_s is None else max(0.0, each.resize_s),
                 speeds[each.id],
+                left_of(each, speeds[each.id], now_s),
                 self._given.get(each.id, NOTHING).size,
                 judgement.shares.get(each.id),
             )

@@ -26,7 +26,7 @@ from ces_core.queue.shares import amounts_of, capacity_of
 from ces_scheduler.deadline_shares import JobShare
 from ces_scheduler.decision import Decision, decision_of
 from ces_scheduler.job_problem import problem_of
-from ces_scheduler.job_speeds import left_of, speed_of
+from ces_scheduler.job_speeds import speed_of
 from ces_scheduler.offer import Cells, Offer, cells_of_plan
 from ces_scheduler.solver_calls import SolverCalls
 
@@ -42,13 +42,14 @@ USEFUL: Final = 0.1  # of the speed-up that is in proportion to the workers, as 
 class Candidate:
     """A running malleable job that may be resized now. ``ran_s``: since it runs at its present size; where it does not
     say how much it has to do, it is expected to run for as long again. ``cost_s``: what a resize takes of it.
-    ``below``: what it grows to is smaller than this, since it has given workers to another job a moment ago. ``share``:
-    what deadlines ask for, where any job has one."""
+    ``left``: units of work; None where it does not say. ``below``: what it grows to is smaller than this, since it has
+    given workers to another job a moment ago. ``share``: what deadlines ask for, where any job has one."""
 
     record: JobRecord
     ran_s: float
     cost_s: float
     speed: SpeedModel
+    left: float | None
     below: float = math.inf
     share: JobShare | None = None
 
@@ -76,8 +77,8 @@ class Candidate:
 
     def pays(self, size: int) -> bool:
         """Whether going to a larger size saves clearly more time than it takes."""
-        now, then, left = self.speed.rate(self.size), self.speed.rate(size), left_of(self.record)
-        runs_s = self.ran_s if left is None or not self.speed.known else left / now
+        now, then = self.speed.rate(self.size), self.speed.rate(size)
+        runs_s = self.ran_s if self.left is None or not self.speed.known else self.left / now
         return then > now and runs_s * (1 - now / then) >= WORTH * self.cost_s
 
     def smaller(self) -> list[int]:

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ces_scheduler.job_speeds import left_of
 from ces_scheduler.offer import Cells, Offer
 from ces_scheduler.sizing import Candidate, Resize, Sizing, at_size
 
@@ -24,10 +23,9 @@ def at_stake(candidates: Iterable[Candidate], now_s: float) -> list[Candidate]:
     """The jobs that need more workers now and would be late with those that they have, the earliest deadline first."""
     found = []
     for each in candidates:
-        left = left_of(each.record)
-        if each.share is None or each.share.least <= each.size or each.record.deadline_at is None or left is None:
+        if each.share is None or each.share.least <= each.size or each.record.deadline_at is None or each.left is None:
             continue
-        if now_s + left / each.speed.rate(each.size) > each.record.deadline_at.timestamp():
+        if now_s + each.left / each.speed.rate(each.size) > each.record.deadline_at.timestamp():
             found.append(each)
     return sorted(found, key=lambda each: (_due_s(each), each.record.id))
 

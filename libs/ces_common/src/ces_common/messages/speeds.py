@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -11,6 +11,8 @@ from ces_common.elastic import LARGEST_SIZE, MOST_WORK, Rate, Size
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Id, Small
 
+MATERIAL: Final = 0.05
+"""A change by no more than this is not kept: of a speed; of the steps left, or done where the file gives no total."""
 Step = Annotated[int, Field(ge=0, le=MOST_WORK)]
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.orm import undefer
 
 from ces_common.db import UNAVAILABLE, ReadTx, WriteTx, cause_of
 from ces_common.db.tables import AllocationRow, JobRow
-from ces_common.messages.speeds import JobSpeeds, SizeSpeed
+from ces_common.messages.speeds import MATERIAL, JobSpeeds, SizeSpeed
 from ces_common.states import AllocationState, JobState
 from ces_manager.database import Database
 from ces_manager.duties import TIME, Duties
@@ -21,7 +21,6 @@ from ces_manager.speed_meter import Reading, SpeedMeter
 
 log = structlog.get_logger()
 LOOK_S: Final = 2.0
-MATERIAL: Final = 0.05  # of a speed; of the steps that are left, or were done where the file gives no total
 LATE: Final = timedelta(seconds=1)  # that an agent's word may be
 
 
