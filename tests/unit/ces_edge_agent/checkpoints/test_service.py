@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from http import HTTPStatus
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlsplit
 
 import pytest
@@ -26,7 +27,8 @@ from ces_common.messages.desired import (
     DesiredWorker,
 )
 from ces_common.natsauth.keys import Kind, new_seed, public_key
-from ces_edge_agent.checkpoints import beginnings, fetcher, shelf, signed
+from ces_edge_agent.checkpoints import beginnings, fetcher, service, shelf, signed
+from ces_edge_agent.checkpoints.archive import Packed
 from ces_edge_agent.checkpoints.fetching import NotFetched, allowed_s
 from ces_edge_agent.checkpoints.sendings import SETTLE_S
 from ces_edge_agent.checkpoints.service import RETRY_S, Checkpoints
@@ -333,6 +335,38 @@ async def test_it_does_not_begin_with_nothing_where_its_checkpoint_is_to_be_had_
         await second.checkpoints.restore(beginner.model_copy(update={"checkpoints": [down]}), lambda: True)
     assert second.checkpoints.report.begun == []
     assert await restored(second, CheckpointSource(node="first", url=url)) == ("one", "first", None)
+
+
+async def test_what_takes_long_to_pack_is_packed_less_often(first: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    first.want(writer(), folders=["j"])
+    await packed(first, "one")
+    clock = [0.0]
+    pack = first.runtime.pack_checkpoint
+
+    async def slowly(job: str, into: IO[bytes], limit: int, seen: str | None) -> Packed | None:
+        clock[0] += INTERVAL_S
+        return await pack(job, into, limit, seen)
+
+    monkeypatch.setattr(service, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(first.runtime, "pack_checkpoint", slowly)
+    await packed(first, "two")
+    first.writes("three")
+    for _ in range(9):
+        await first.look(INTERVAL_S)
+    assert first.checkpoints.report.packed[0].checkpoint.name == "two"
+    await packed(first, "three")
+
+
+async def test_a_worker_that_starts_again_and_again_has_its_checkpoints_packed(first: Node) -> None:
+    first.writes("one")
+    for incarnation in range(1, 4):
+        first.want(writer(incarnation=incarnation), folders=["j"])
+        await first.look(INTERVAL_S / 3)
+        first.want(folders=["j"])
+        await first.look(INTERVAL_S / 3)
+    first.want(writer(incarnation=4), folders=["j"])
+    await first.look()
+    assert first.checkpoints.report.packed[0].checkpoint.name == "one"
 
 
 async def test_who_holds_copies_has_none_packed(first: Node, second: Node) -> None:

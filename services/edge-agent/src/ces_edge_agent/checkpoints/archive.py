@@ -15,6 +15,7 @@ import stat
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, Literal
 
@@ -116,7 +117,11 @@ class _Packing:
         elif stat.S_ISDIR(before.st_mode):
             self._budget.take(0)
             self._archive.addfile(entry(str(path), None, before.st_mtime))
-            for child in sorted(os.listdir(descriptor)):
+            with os.scandir(descriptor) as entries:
+                children = [each.name for each in islice(entries, MAX_ENTRIES + 1)]
+            if len(children) > MAX_ENTRIES:
+                raise Unfit(f"{path} has more than {MAX_ENTRIES} files and folders")
+            for child in sorted(children):
                 self.add(descriptor, child, path / child)
         else:
             raise Unfit(f"{path} is neither a file nor a folder")

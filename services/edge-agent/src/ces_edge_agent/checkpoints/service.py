@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import IO, Final
 
 import structlog
@@ -26,6 +27,7 @@ from ces_edge_agent.ports import DataPlaneError, Network, Runtime, RuntimeUnavai
 log = structlog.get_logger()
 LOOK_S: Final = 1.0
 RETRY_S: Final = 5.0  # before a copy is tried again
+REST: Final = 10.0  # times as long as the last one took is no checkpoint of the job packed
 KEPT: Final = 2  # archives of a job of this node's own: while a new one is packed, the one before may be fetched
 
 
@@ -89,11 +91,11 @@ class Checkpoints:
             return
         # What lies here before a checkpoint was fetched is not the worker's.
         writers = {each.job: each for each in document.workers if each.checkpoint and not each.restore}
-        self._due = {job: self._due.get(job, now + self._interval_s) for job in writers}
         for job, worker in writers.items():
-            if self._due[job] <= now and not self._sendings.puts_off(job, now):
-                self._due[job] = now + self._interval_s
+            if self._due.setdefault(job, now + self._interval_s) <= now and not self._sendings.puts_off(job, now):
+                self._due[job], began = now + self._interval_s, monotonic()
                 await self._pack(worker)
+                self._due[job] = now + max(self._interval_s, REST * (monotonic() - began))
         self._copy(document, now)
         await self._tidy(document)
         self._tell(document)
@@ -218,7 +220,7 @@ class Checkpoints:
         await asyncio.to_thread(self._shelf.keep, wanted)
         self._empty = not wanted
         present = {*document.checkpoints, *(copy.job for copy in document.copies)}
-        for known in (self._shown, self._packed, self._asked, self._complaints, self._not_before):
+        for known in (self._due, self._shown, self._packed, self._asked, self._complaints, self._not_before):
             for job in [job for job in known if job not in present]:
                 del known[job]
 
