@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from agent_parts import worker
 from fake_runtime import FakeRuntime
+from structlog.testing import capture_logs
 
 from ces_common.messages.checkpoints import Checkpoint
 from ces_common.messages.desired import (
@@ -367,6 +368,17 @@ async def test_a_worker_that_starts_again_and_again_has_its_checkpoints_packed(f
     first.want(writer(incarnation=4), folders=["j"])
     await first.look()
     assert first.checkpoints.report.packed[0].checkpoint.name == "one"
+
+
+async def test_a_disk_that_takes_no_folder_ends_no_agent(first: Node) -> None:
+    (first.folder / "copies").write_text("no folder")
+    running = asyncio.create_task(first.checkpoints.run())
+    with capture_logs() as told:
+        await until(lambda: bool(told) or running.done())
+    assert not running.done()
+    (first.folder / "copies").unlink()
+    await until((first.folder / "copies").is_dir)
+    running.cancel()
 
 
 async def test_who_holds_copies_has_none_packed(first: Node, second: Node) -> None:

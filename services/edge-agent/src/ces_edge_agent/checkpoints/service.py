@@ -76,9 +76,12 @@ class Checkpoints:
         return {job for job, task in self._copying.items() if not task.done()}
 
     async def run(self) -> None:
-        await asyncio.to_thread(self._shelf.open)
+        opened = False
         while True:
             try:
+                if not opened:
+                    await asyncio.to_thread(self._shelf.open)
+                    opened = True
                 await self.step(asyncio.get_running_loop().time())
             except (OSError, RuntimeUnavailable) as error:
                 log.warning("checkpoints are not looked after", error=str(error))
