@@ -49,6 +49,7 @@ class Node:
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self.folder, self.seed = name, folder / name, new_seed(Kind.USER)
         self.folder.mkdir()
+        self.lent = True
         self.runtime, self.network = FakeRuntime(self.folder), NoNetwork(name)
         self.compute = StoredDocument(self.folder / "compute.json", DesiredCompute, name)
         self.networks = StoredDocument(self.folder / "network.json", DesiredNetwork, name)
@@ -63,6 +64,7 @@ class Node:
             self.networks,
             INTERVAL_S,
             2**20,
+            lambda: self.lent,
             self._changed,
         )
         self.fetcher = fetcher.Fetcher(name, self.seed, self.network, self.networks, self.shelf, 2**20)
@@ -379,6 +381,23 @@ async def test_a_disk_that_takes_no_folder_ends_no_agent(first: Node) -> None:
     (first.folder / "copies").unlink()
     await until((first.folder / "copies").is_dir)
     running.cancel()
+
+
+async def test_nothing_is_packed_or_copied_while_the_devices_owner_has_it_back(first: Node, second: Node) -> None:
+    first.want(writer(), folders=["j"])
+    one = await packed(first, "one")
+    url = await first.serve(second)
+    first.writes("two")
+    first.lent = second.lent = False
+    await first.look(INTERVAL_S)
+    await copied(second, one, url)
+    assert first.checkpoints.report.packed[0].checkpoint == one
+    assert held(second) == []
+    assert await restored(second, CheckpointSource(node="first", url=url)) == ("two", "first", None)
+    first.lent = second.lent = True
+    three = await packed(first, "three")
+    await copied(second, three, url)
+    assert held(second) == [three.digest]
 
 
 async def test_who_holds_copies_has_none_packed(first: Node, second: Node) -> None:

@@ -33,7 +33,9 @@ KEPT: Final = 2  # archives of a job of this node's own: while a new one is pack
 
 class Checkpoints:
     """``seed``: of the key with which the node has joined. ``interval_s``: between two looks at whether a job has a new
-    checkpoint; ``limit``: bytes of one. ``changed`` is called whenever there is something to report."""
+    checkpoint; ``limit``: bytes of one. ``lent``: whether the device's owner, if it has one, does without it; else it
+    packs and copies nothing, but for the node that a job goes to. ``changed`` is called whenever there is something to
+    report."""
 
     def __init__(
         self,
@@ -46,10 +48,11 @@ class Checkpoints:
         networks: StoredDocument[DesiredNetwork],
         interval_s: float,
         limit: int,
+        lent: Callable[[], bool],
         changed: Callable[[], None],
     ) -> None:
         self._node, self._runtime, self._shelf, self._compute = node, runtime, shelf, compute
-        self._interval_s, self._limit, self._changed = interval_s, limit, changed
+        self._interval_s, self._limit, self._lent, self._changed = interval_s, limit, lent, changed
         self.hint = Hint()
         self._due: dict[str, float] = {}  # job -> when to look for a new checkpoint
         self._shown: dict[str, tuple[str, Checkpoint]] = {}  # job -> the checkpoint that was packed last
@@ -93,13 +96,15 @@ class Checkpoints:
         if document is None or (self._empty and not document.checkpoints and not document.copies):
             return
         # What lies here before a checkpoint was fetched is not the worker's.
-        writers = {each.job: each for each in document.workers if each.checkpoint and not each.restore}
+        lent = self._lent()
+        writers = {each.job: each for each in document.workers if lent and each.checkpoint and not each.restore}
         for job, worker in writers.items():
             if self._due.setdefault(job, now + self._interval_s) <= now and not self._sendings.puts_off(job, now):
                 self._due[job], began = now + self._interval_s, monotonic()
                 await self._pack(worker)
                 self._due[job] = now + max(self._interval_s, REST * (monotonic() - began))
-        self._copy(document, now)
+        if lent:
+            self._copy(document, now)
         await self._tidy(document)
         self._tell(document)
 
@@ -193,7 +198,7 @@ class Checkpoints:
     async def _copy_one(self, copy: DesiredCopy, source: CheckpointSource) -> None:
         def still() -> bool:
             document = self._compute.current
-            return document is not None and copy in document.copies
+            return document is not None and copy in document.copies and self._lent()
 
         try:
             with self._shelf.blank() as file:
