@@ -446,6 +446,20 @@ async def test_a_disk_that_is_almost_full_takes_none(
     assert [each.name for each in first.shelf.all("j")] == ["one"]
 
 
+@pytest.mark.usefixtures("hasty")
+async def test_one_that_is_too_large_for_the_room_there_is_now_may_be_had_later(
+    first: Node, second: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first.want(folders=["j"])
+    await first.look()
+    first.writes("last")
+    url = await first.serve(second)
+    monkeypatch.setattr(first.shelf, "room", lambda: 3)
+    beginner = writer(restore=True, checkpoints=[CheckpointSource(node="first", url=url)])
+    with pytest.raises(RuntimeUnavailable, match=r"it answers 503: .*no room"):
+        await second.checkpoints.restore(beginner, lambda: True)
+
+
 @pytest.fixture
 def mute() -> Iterator[str]:
     """Where a node takes connections and does not answer."""

@@ -34,6 +34,10 @@ class Unfit(Exception):
     """A checkpoint that is not copied, or an archive that is no checkpoint. The text says why."""
 
 
+class TooLarge(Unfit):
+    """It has more bytes than were allowed for it."""
+
+
 @dataclass(frozen=True)
 class Packed:
     """What was packed. ``mark``: differs from that of any other checkpoint of the job."""
@@ -52,7 +56,7 @@ class Budget:
         """Raises Unfit."""
         self._bytes, self._entries = self._bytes - size, self._entries - 1
         if self._bytes < 0:
-            raise Unfit(f"it has more than {self._limit} bytes, which is what a worker may keep, or has room, here")
+            raise TooLarge(f"it has more than {self._limit} bytes, which is what a worker may keep, or has room, here")
         if self._entries < 0:
             raise Unfit(f"it has more than {MAX_ENTRIES} files and folders")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import structlog
 from ces_common.messages.checkpoints import Checkpoint, CheckpointReport, HeldCopies, PackedCheckpoint
 from ces_common.messages.desired import CheckpointSource, DesiredCompute, DesiredCopy, DesiredNetwork, DesiredWorker
 from ces_common.service import Hint
-from ces_edge_agent.checkpoints.archive import Unfit
+from ces_edge_agent.checkpoints.archive import TooLarge, Unfit
 from ces_edge_agent.checkpoints.beginnings import Beginnings
 from ces_edge_agent.checkpoints.fetcher import Fetcher, Wants
 from ces_edge_agent.checkpoints.fetching import PACKING_S, NotFetched
@@ -95,8 +96,8 @@ class Checkpoints:
         document, self._loop = self._compute.current, asyncio.get_running_loop()
         if document is None or (self._empty and not document.checkpoints and not document.copies):
             return
-        # What lies here before a checkpoint was fetched is not the worker's.
         lent = self._lent()
+        # What lies here before a checkpoint was fetched is not the worker's.
         writers = {each.job: each for each in document.workers if lent and each.checkpoint and not each.restore}
         for job, worker in writers.items():
             if self._due.setdefault(job, now + self._interval_s) <= now and not self._sendings.puts_off(job, now):
@@ -131,7 +132,12 @@ class Checkpoints:
             if last not in await asyncio.to_thread(self._shelf.all, job):
                 mark = last = None
             with self._shelf.blank() as file:
-                packed = await self._runtime.pack_checkpoint(job, file, limit, mark)
+                try:
+                    packed = await self._runtime.pack_checkpoint(job, file, limit, mark)
+                except TooLarge as error:
+                    if limit < self._limit:
+                        raise OSError(errno.ENOSPC, "the disk has no room for it") from error
+                    raise
                 if packed is None:
                     return last
                 digest, size = await asyncio.to_thread(digest_of, file)
@@ -147,9 +153,12 @@ class Checkpoints:
         """The same of a job whose worker was here, however many ask for it; it goes on where these do not wait."""
         asked = self._asked.get(job)
         if asked is None or asked.done():
-            there = await asyncio.to_thread(self._shelf.all, job)
-            asked = self._asked[job] = asyncio.create_task(self._shelved(job, there[0].writer if there else (0, 0)))
+            asked = self._asked[job] = asyncio.create_task(self._shelved_as_last(job))
         return await asyncio.shield(asked)
+
+    async def _shelved_as_last(self, job: str) -> Checkpoint | None:
+        there = await asyncio.to_thread(self._shelf.all, job)
+        return await self._shelved(job, there[0].writer if there else (0, 0))
 
     @contextmanager
     def serve(self, job: str, digest: str, reader: str) -> Iterator[File]:
@@ -228,6 +237,7 @@ class Checkpoints:
         await asyncio.to_thread(self._shelf.keep, wanted)
         self._empty = not wanted
         present = {*document.checkpoints, *(copy.job for copy in document.copies)}
+        self._sendings.keep(present)
         for known in (self._due, self._shown, self._packed, self._asked, self._complaints, self._not_before):
             for job in [job for job in known if job not in present]:
                 del known[job]
