@@ -13,7 +13,7 @@ from confinements import APART
 
 from ces_common.messages.desired import DesiredWorker, Endpoint
 from ces_common.messages.reports import WorkerStatus, WorkerUsage
-from ces_edge_agent.checkpoints.archive import Packed, entry
+from ces_edge_agent.checkpoints.archive import Budget, Packed, entry
 from ces_edge_agent.ports import NO_SECRETS, Refused, RuntimeUnavailable, SandboxNamespaces
 from ces_edge_agent.runtimes.log_folder import LogFolder
 
@@ -120,6 +120,7 @@ class FakeRuntime:
         text = self.host.checkpoints.get(job)
         if text is None or text == seen:
             return None
+        Budget(limit).take(len(text))
         self.packs += 1
         with tarfile.open(fileobj=into, mode="w") as archive:
             archive.addfile(entry(text, len(text), 0), io.BytesIO(text.encode()))

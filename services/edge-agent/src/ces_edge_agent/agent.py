@@ -65,8 +65,7 @@ class Agent:
     ) -> None:
         self._settings, self._bus, self._runtime, self._network, self._clocks = settings, bus, runtime, network, clocks
         node, folder = settings.node, settings.state_dir
-        self._boot = uuid4().hex
-        self._lease = Lease(folder, clocks)
+        self._boot, self._lease = uuid4().hex, Lease(folder, clocks)
         self._workers_document = StoredDocument(folder / "desired-compute.json", DesiredCompute, node)
         self._network_document = StoredDocument(folder / "desired-network.json", DesiredNetwork, node)
         self._report_hint, self._data_hint, self._beat_hint, self._resync_hint = Hint(), Hint(), Hint(), Hint()
@@ -81,6 +80,7 @@ class Agent:
             self._network_document,
             settings.checkpoint_copy_s,
             settings.worker_disk,
+            lambda: self._lender.lent,
             self._data_hint.set,
         )
         self._inputs = InputService(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ces_edge_agent.checkpoints import archive
 from ces_edge_agent.checkpoints.archive import Packed, Unfit, is_complete, name_of, newest, pack, repack, unpack
 
 LIMIT = 10_000
@@ -123,6 +124,15 @@ def test_what_is_written_after_it_is_newer_whatever_the_other_nodes_clock_said(f
     (found / "step-3").write_text("three")
     assert isinstance(now := newest(found), Packed)
     assert now.name == "step-3"
+
+
+def test_no_more_names_are_read_than_may_be_packed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "MAX_ENTRIES", 2)
+    (folder / "step-2" / "more").touch()
+    into = io.BytesIO()
+    with pytest.raises(Unfit, match="step-2 has more than 2 files and folders"):
+        pack(folder, "step-2", into, LIMIT)
+    assert len(into.getvalue()) <= tarfile.RECORDSIZE, "nothing but the folder"
 
 
 def test_a_change_that_no_file_system_dates_is_dated_otherwise(tmp_path: Path) -> None:

@@ -10,11 +10,13 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from http import HTTPStatus
 from pathlib import Path
+from typing import IO
 from urllib.parse import urlsplit
 
 import pytest
 from agent_parts import worker
 from fake_runtime import FakeRuntime
+from structlog.testing import capture_logs
 
 from ces_common.messages.checkpoints import Checkpoint
 from ces_common.messages.desired import (
@@ -26,7 +28,8 @@ from ces_common.messages.desired import (
     DesiredWorker,
 )
 from ces_common.natsauth.keys import Kind, new_seed, public_key
-from ces_edge_agent.checkpoints import beginnings, fetcher, shelf, signed
+from ces_edge_agent.checkpoints import beginnings, fetcher, service, shelf, signed
+from ces_edge_agent.checkpoints.archive import Packed
 from ces_edge_agent.checkpoints.fetching import NotFetched, allowed_s
 from ces_edge_agent.checkpoints.sendings import SETTLE_S
 from ces_edge_agent.checkpoints.service import RETRY_S, Checkpoints
@@ -46,6 +49,7 @@ class Node:
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self.folder, self.seed = name, folder / name, new_seed(Kind.USER)
         self.folder.mkdir()
+        self.lent = True
         self.runtime, self.network = FakeRuntime(self.folder), NoNetwork(name)
         self.compute = StoredDocument(self.folder / "compute.json", DesiredCompute, name)
         self.networks = StoredDocument(self.folder / "network.json", DesiredNetwork, name)
@@ -60,6 +64,7 @@ class Node:
             self.networks,
             INTERVAL_S,
             2**20,
+            lambda: self.lent,
             self._changed,
         )
         self.fetcher = fetcher.Fetcher(name, self.seed, self.network, self.networks, self.shelf, 2**20)
@@ -335,6 +340,66 @@ async def test_it_does_not_begin_with_nothing_where_its_checkpoint_is_to_be_had_
     assert await restored(second, CheckpointSource(node="first", url=url)) == ("one", "first", None)
 
 
+async def test_what_takes_long_to_pack_is_packed_less_often(first: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    first.want(writer(), folders=["j"])
+    await packed(first, "one")
+    clock = [0.0]
+    pack = first.runtime.pack_checkpoint
+
+    async def slowly(job: str, into: IO[bytes], limit: int, seen: str | None) -> Packed | None:
+        clock[0] += INTERVAL_S
+        return await pack(job, into, limit, seen)
+
+    monkeypatch.setattr(service, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(first.runtime, "pack_checkpoint", slowly)
+    await packed(first, "two")
+    first.writes("three")
+    for _ in range(9):
+        await first.look(INTERVAL_S)
+    assert first.checkpoints.report.packed[0].checkpoint.name == "two"
+    await packed(first, "three")
+
+
+async def test_a_worker_that_starts_again_and_again_has_its_checkpoints_packed(first: Node) -> None:
+    first.writes("one")
+    for incarnation in range(1, 4):
+        first.want(writer(incarnation=incarnation), folders=["j"])
+        await first.look(INTERVAL_S / 3)
+        first.want(folders=["j"])
+        await first.look(INTERVAL_S / 3)
+    first.want(writer(incarnation=4), folders=["j"])
+    await first.look()
+    assert first.checkpoints.report.packed[0].checkpoint.name == "one"
+
+
+async def test_a_disk_that_takes_no_folder_ends_no_agent(first: Node) -> None:
+    (first.folder / "copies").write_text("no folder")
+    running = asyncio.create_task(first.checkpoints.run())
+    with capture_logs() as told:
+        await until(lambda: bool(told) or running.done())
+    assert not running.done()
+    (first.folder / "copies").unlink()
+    await until((first.folder / "copies").is_dir)
+    running.cancel()
+
+
+async def test_nothing_is_packed_or_copied_while_the_devices_owner_has_it_back(first: Node, second: Node) -> None:
+    first.want(writer(), folders=["j"])
+    one = await packed(first, "one")
+    url = await first.serve(second)
+    first.writes("two")
+    first.lent = second.lent = False
+    await first.look(INTERVAL_S)
+    await copied(second, one, url)
+    assert first.checkpoints.report.packed[0].checkpoint == one
+    assert held(second) == []
+    assert await restored(second, CheckpointSource(node="first", url=url)) == ("two", "first", None)
+    first.lent = second.lent = True
+    three = await packed(first, "three")
+    await copied(second, three, url)
+    assert held(second) == [three.digest]
+
+
 async def test_who_holds_copies_has_none_packed(first: Node, second: Node) -> None:
     first.want(writer(), folders=["j"])
     checkpoint = await packed(first, "one")
@@ -379,6 +444,20 @@ async def test_a_disk_that_is_almost_full_takes_none(
     await first.look(INTERVAL_S)
     await first.look(SETTLE_S)
     assert [each.name for each in first.shelf.all("j")] == ["one"]
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_one_that_is_too_large_for_the_room_there_is_now_may_be_had_later(
+    first: Node, second: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first.want(folders=["j"])
+    await first.look()
+    first.writes("last")
+    url = await first.serve(second)
+    monkeypatch.setattr(first.shelf, "room", lambda: 3)
+    beginner = writer(restore=True, checkpoints=[CheckpointSource(node="first", url=url)])
+    with pytest.raises(RuntimeUnavailable, match=r"it answers 503: .*no room"):
+        await second.checkpoints.restore(beginner, lambda: True)
 
 
 @pytest.fixture

@@ -74,6 +74,17 @@ def test_what_nobody_counts_on_goes(shelf: Shelf) -> None:
     assert shelf.jobs() == ["j"]
 
 
+def test_what_is_being_put_there_stays_until_the_agent_starts_again(shelf: Shelf, tmp_path: Path) -> None:
+    one = put(shelf, "one")
+    record = tmp_path / "copies" / "j" / f".{one.digest}.json.new"  # of another thread
+    record.touch()
+    shelf.keep({"j": {one.digest}})
+    assert record.exists()
+    shelf.open()
+    assert not record.exists()
+    assert shelf.all("j") == [one]
+
+
 def test_a_name_leads_nowhere_else(shelf: Shelf) -> None:
     with pytest.raises(Refused):
         shelf.all("../elsewhere")

@@ -15,6 +15,7 @@ import stat
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, Final, Literal
 
@@ -31,6 +32,10 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # opening a 
 
 class Unfit(Exception):
     """A checkpoint that is not copied, or an archive that is no checkpoint. The text says why."""
+
+
+class TooLarge(Unfit):
+    """It has more bytes than were allowed for it."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Budget:
         """Raises Unfit."""
         self._bytes, self._entries = self._bytes - size, self._entries - 1
         if self._bytes < 0:
-            raise Unfit(f"it has more than {self._limit} bytes, which is what a worker may keep, or has room, here")
+            raise TooLarge(f"it has more than {self._limit} bytes, which is what a worker may keep, or has room, here")
         if self._entries < 0:
             raise Unfit(f"it has more than {MAX_ENTRIES} files and folders")
 
@@ -116,7 +121,11 @@ class _Packing:
         elif stat.S_ISDIR(before.st_mode):
             self._budget.take(0)
             self._archive.addfile(entry(str(path), None, before.st_mtime))
-            for child in sorted(os.listdir(descriptor)):
+            with os.scandir(descriptor) as entries:
+                children = [each.name for each in islice(entries, MAX_ENTRIES + 1)]
+            if len(children) > MAX_ENTRIES:
+                raise Unfit(f"{path} has more than {MAX_ENTRIES} files and folders")
+            for child in sorted(children):
                 self.add(descriptor, child, path / child)
         else:
             raise Unfit(f"{path} is neither a file nor a folder")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -34,6 +34,13 @@ class Sendings:
         finally:
             with self._lock:
                 self._now[job] -= 1
+
+    def keep(self, jobs: Container[str]) -> None:
+        """Forget all others of which nothing is sent."""
+        with self._lock:
+            for job in [job for job in self._sizes if job not in jobs and not self._now[job]]:
+                for known in (self._now, self._seen, self._since, self._sizes):
+                    known.pop(job, None)
 
     def puts_off(self, job: str, now: float) -> bool:
         """Whether the job's next checkpoint, which is due, is to wait: no longer than a fetch may take in all."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import IO, Final
 
 import structlog
@@ -13,7 +15,7 @@ import structlog
 from ces_common.messages.checkpoints import Checkpoint, CheckpointReport, HeldCopies, PackedCheckpoint
 from ces_common.messages.desired import CheckpointSource, DesiredCompute, DesiredCopy, DesiredNetwork, DesiredWorker
 from ces_common.service import Hint
-from ces_edge_agent.checkpoints.archive import Unfit
+from ces_edge_agent.checkpoints.archive import TooLarge, Unfit
 from ces_edge_agent.checkpoints.beginnings import Beginnings
 from ces_edge_agent.checkpoints.fetcher import Fetcher, Wants
 from ces_edge_agent.checkpoints.fetching import PACKING_S, NotFetched
@@ -26,12 +28,15 @@ from ces_edge_agent.ports import DataPlaneError, Network, Runtime, RuntimeUnavai
 log = structlog.get_logger()
 LOOK_S: Final = 1.0
 RETRY_S: Final = 5.0  # before a copy is tried again
+REST: Final = 10.0  # times as long as the last one took is no checkpoint of the job packed
 KEPT: Final = 2  # archives of a job of this node's own: while a new one is packed, the one before may be fetched
 
 
 class Checkpoints:
     """``seed``: of the key with which the node has joined. ``interval_s``: between two looks at whether a job has a new
-    checkpoint; ``limit``: bytes of one. ``changed`` is called whenever there is something to report."""
+    checkpoint; ``limit``: bytes of one. ``lent``: whether the device's owner, if it has one, does without it; else it
+    packs and copies nothing, but for the node that a job goes to. ``changed`` is called whenever there is something to
+    report."""
 
     def __init__(
         self,
@@ -44,10 +49,11 @@ class Checkpoints:
         networks: StoredDocument[DesiredNetwork],
         interval_s: float,
         limit: int,
+        lent: Callable[[], bool],
         changed: Callable[[], None],
     ) -> None:
         self._node, self._runtime, self._shelf, self._compute = node, runtime, shelf, compute
-        self._interval_s, self._limit, self._changed = interval_s, limit, changed
+        self._interval_s, self._limit, self._lent, self._changed = interval_s, limit, lent, changed
         self.hint = Hint()
         self._due: dict[str, float] = {}  # job -> when to look for a new checkpoint
         self._shown: dict[str, tuple[str, Checkpoint]] = {}  # job -> the checkpoint that was packed last
@@ -74,9 +80,12 @@ class Checkpoints:
         return {job for job, task in self._copying.items() if not task.done()}
 
     async def run(self) -> None:
-        await asyncio.to_thread(self._shelf.open)
+        opened = False
         while True:
             try:
+                if not opened:
+                    await asyncio.to_thread(self._shelf.open)
+                    opened = True
                 await self.step(asyncio.get_running_loop().time())
             except (OSError, RuntimeUnavailable) as error:
                 log.warning("checkpoints are not looked after", error=str(error))
@@ -87,14 +96,16 @@ class Checkpoints:
         document, self._loop = self._compute.current, asyncio.get_running_loop()
         if document is None or (self._empty and not document.checkpoints and not document.copies):
             return
+        lent = self._lent()
         # What lies here before a checkpoint was fetched is not the worker's.
-        writers = {each.job: each for each in document.workers if each.checkpoint and not each.restore}
-        self._due = {job: self._due.get(job, now + self._interval_s) for job in writers}
+        writers = {each.job: each for each in document.workers if lent and each.checkpoint and not each.restore}
         for job, worker in writers.items():
-            if self._due[job] <= now and not self._sendings.puts_off(job, now):
-                self._due[job] = now + self._interval_s
+            if self._due.setdefault(job, now + self._interval_s) <= now and not self._sendings.puts_off(job, now):
+                self._due[job], began = now + self._interval_s, monotonic()
                 await self._pack(worker)
-        self._copy(document, now)
+                self._due[job] = now + max(self._interval_s, REST * (monotonic() - began))
+        if lent:
+            self._copy(document, now)
         await self._tidy(document)
         self._tell(document)
 
@@ -121,7 +132,12 @@ class Checkpoints:
             if last not in await asyncio.to_thread(self._shelf.all, job):
                 mark = last = None
             with self._shelf.blank() as file:
-                packed = await self._runtime.pack_checkpoint(job, file, limit, mark)
+                try:
+                    packed = await self._runtime.pack_checkpoint(job, file, limit, mark)
+                except TooLarge as error:
+                    if limit < self._limit:
+                        raise OSError(errno.ENOSPC, "the disk has no room for it") from error
+                    raise
                 if packed is None:
                     return last
                 digest, size = await asyncio.to_thread(digest_of, file)
@@ -137,9 +153,12 @@ class Checkpoints:
         """The same of a job whose worker was here, however many ask for it; it goes on where these do not wait."""
         asked = self._asked.get(job)
         if asked is None or asked.done():
-            there = await asyncio.to_thread(self._shelf.all, job)
-            asked = self._asked[job] = asyncio.create_task(self._shelved(job, there[0].writer if there else (0, 0)))
+            asked = self._asked[job] = asyncio.create_task(self._shelved_as_last(job))
         return await asyncio.shield(asked)
+
+    async def _shelved_as_last(self, job: str) -> Checkpoint | None:
+        there = await asyncio.to_thread(self._shelf.all, job)
+        return await self._shelved(job, there[0].writer if there else (0, 0))
 
     @contextmanager
     def serve(self, job: str, digest: str, reader: str) -> Iterator[File]:
@@ -188,7 +207,7 @@ class Checkpoints:
     async def _copy_one(self, copy: DesiredCopy, source: CheckpointSource) -> None:
         def still() -> bool:
             document = self._compute.current
-            return document is not None and copy in document.copies
+            return document is not None and copy in document.copies and self._lent()
 
         try:
             with self._shelf.blank() as file:
@@ -218,7 +237,8 @@ class Checkpoints:
         await asyncio.to_thread(self._shelf.keep, wanted)
         self._empty = not wanted
         present = {*document.checkpoints, *(copy.job for copy in document.copies)}
-        for known in (self._shown, self._packed, self._asked, self._complaints, self._not_before):
+        self._sendings.keep(present)
+        for known in (self._due, self._shown, self._packed, self._asked, self._complaints, self._not_before):
             for job in [job for job in known if job not in present]:
                 del known[job]
 

@@ -37,9 +37,8 @@ class Shelf:
     def open(self) -> None:
         """Make the folder, and discard what an agent that ended left unfinished."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        for entry in self._folder.iterdir():
-            if entry.name.startswith("."):
-                entry.unlink()
+        for entry in [*self._folder.glob(".*"), *self._folder.glob("*/.*")]:
+            entry.unlink()
 
     def room(self, size: int = 1) -> int:
         """Bytes that may be put here now: some of the disk is left free, which the agent's own records need, and half
@@ -101,14 +100,14 @@ class Shelf:
         return [entry.name for entry in self._folder.iterdir() if entry.is_dir()] if self._folder.is_dir() else []
 
     def keep(self, wanted: Mapping[str, Collection[str]]) -> None:
-        """Remove all but these digests of these jobs. Never raises."""
+        """Remove all but these digests of these jobs, and what is being put there now. Never raises."""
         for job in self.jobs():
             around = self._folder / job
             if not wanted.get(job):
                 remove_tree(around)
                 continue
             for entry in around.iterdir():
-                if entry.name.removesuffix(".json") not in wanted[job]:
+                if not entry.name.startswith(".") and entry.name.removesuffix(".json") not in wanted[job]:
                     with suppress(OSError):
                         entry.unlink()
 
