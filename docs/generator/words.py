@@ -97,7 +97,7 @@ SETTINGS = {
     "CES_LOG_KEEP_S": "Seconds for which logs of ended workers are kept.",
     "CES_LENT": "Whether the device has an owner, who [lends it](lent-nodes.md) and has it back at any time.",
     "CES_OWNER_GROUP": "Control group of the owner's programs, such as `user.slice`, whose CPU time alone decides "
-    "about the loan; left out, that of all that is not CES's.",
+    "about the loan; left out, that of all but CES's workers and agent.",
     "CES_LENT_QUIET_S": "Seconds for which the owner must be quiet before the device is lent; they double after each "
     "reclaim, up to an hour.",
     "CES_LENT_BELOW": "Percent of the whole CPU below which the owner counts as quiet.",
