@@ -23,7 +23,7 @@ from ces_core.queue.parameters import Parameters
 from ces_scheduler.deadline_shares import JobShare, Judgement, judge, must_be_admitted
 from ces_scheduler.offer import Offer
 from ces_scheduler.proposals import Clock
-from ces_scheduler.sizing import usual_cost_s
+from ces_scheduler.sizing import in_hand_s
 
 log = structlog.get_logger()
 CONFIRM_S: Final = 10.0
@@ -73,7 +73,7 @@ class Deadlines:
         if self._looked is not None and self._looked[0] is offer and self._looked[1] == seen and now < self._due:
             return self._due - now
         at = self._now()
-        cost_s, promised = usual_cost_s(offer.records.values()), frozenset(self._promised)
+        cost_s, promised = in_hand_s(offer.records.values()), frozenset(self._promised)
         question = (offer, asked, at.timestamp(), cost_s, parameters, promised)
         self.judgement = found = await asyncio.to_thread(judge, *question)
         self._doubted = {name: self._doubted.get(name, now) for name in found.refused}
