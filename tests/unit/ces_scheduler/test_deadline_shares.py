@@ -17,6 +17,7 @@ from scheduler_steps import Clock
 from ces_common.jobfile import Task
 from ces_common.messages.records import JobRecord, NodeRecord
 from ces_common.states import JobState
+from ces_core.malleable.elasticflow import ElasticFlow
 from ces_core.queue.parameters import Parameters, Tenant
 from ces_scheduler.deadline_shares import Judgement, judge
 from ces_scheduler.deadlines import time_of
@@ -153,6 +154,41 @@ def test_a_rigid_job_gives_its_place_back_when_it_says_and_else_never() -> None:
     assert judged(unknown, malleable("asks", [], work=900.0, due_s=200.0)).refused.keys() == {"asks"}
     full = runs_for(rigid("r", 8), 100.0, NAMES * 2).model_copy(update={"expected_s": None})
     assert judged(full, asks).refused == {"asks": math.inf}
+
+
+@pytest.mark.parametrize("state", [JobState.SUCCEEDED, JobState.RESCHEDULING, JobState.RUNNING])
+def test_who_is_about_to_leave_keeps_nobody_out_for_good(state: JobState) -> None:
+    """It is over, or to be placed again, or has run for longer than it said."""
+    full = runs_for(rigid("r", 8), 100.0, NAMES * 2)
+    full = full.model_copy(update={"state": state, "started_at": Clock().time() - timedelta(seconds=300)})
+    assert judged(full, malleable("asks", [], work=700.0, due_s=100.0)).shares["asks"].kept
+    if state is not JobState.RUNNING:
+        grown = malleable("grown", NAMES * 2, state=state)
+        assert judged(grown, malleable("asks", [], work=700.0, due_s=100.0)).shares["asks"].kept
+
+
+def test_room_that_a_job_gives_back_for_a_moment_is_promised_to_nobody_else() -> None:
+    again = malleable("again", NAMES * 2, work=600.0, due_s=100.0, state=JobState.RESCHEDULING, admitted=True)
+    found = judged(again, malleable("asks", [], work=700.0, due_s=100.0))
+    assert found.refused.keys() == {"asks"}
+    assert found.shares["again"].kept
+
+
+@pytest.mark.parametrize("policy", ["refuse", "best-effort"])
+def test_of_many_that_are_late_half_are_given_up_at_once(monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
+    asked = []
+
+    def counted(*how: Any, **more: Any) -> ElasticFlow:
+        asked.append(how)
+        return ElasticFlow(*how, **more)
+
+    monkeypatch.setattr("ces_scheduler.deadline_shares.ElasticFlow", counted)
+    nodes = [each.model_copy(update={"cpu": 40_000}) for each in places()]
+    jobs = [malleable(f"j{i}", [NAMES[i % 4]], work=400.0, due_s=100.0 + i, policy=policy) for i in range(100)]
+    promised = [malleable(f"p{i}", [NAMES[i % 4]], work=400.0, due_s=100.0 + i, admitted=True) for i in range(40)]
+    found = judged(*jobs, *promised, nodes=nodes, cost_s=1.0)
+    assert 0 < sum(share.kept for share in found.shares.values()) < 140
+    assert len(asked) < 40
 
 
 def test_a_rigid_job_is_fixed() -> None:
