@@ -66,6 +66,11 @@ def test_a_job_needs_the_fewest_workers_that_end_it_in_time() -> None:
     assert found.shares["m"].size == 8, "and gets all that is left"
 
 
+@pytest.mark.parametrize(("ran_s", "needs"), [(200.0, 3), (400.0, 1)])
+def test_who_tells_no_steps_has_no_claim_after_a_while(ran_s: float, needs: int) -> None:
+    assert least(judged(malleable("m", ["a"], work=240.0, due_s=100.0, ran_s=ran_s, speeds=None))) == {"m": needs}
+
+
 def test_a_resize_is_kept_in_hand() -> None:
     assert least(judged(malleable("m", ["a"], work=240.0, due_s=100.0), cost_s=40.0)) == {"m": 4}
     assert least(judged(malleable("m", ["a"], work=800.0, due_s=100.0), cost_s=40.0)) == {"m": 8}, "where possible"

@@ -33,6 +33,7 @@ from ces_scheduler.slots import Ground, Pool, asked_of, elastic_tasks, running_m
 log = structlog.get_logger()
 SLOT_S: Final = 10.0
 """Plans change at whole slots from now."""
+SILENT_S: Final = 300.0  # after which a job that tells no steps has no claim
 LATE_S: Final = 1e-3
 _FROZEN = frozenset({JobState.PAUSED, JobState.SUSPENDED})
 
@@ -310,6 +311,7 @@ class _Question:
         kept, either. Those that may be missed yield to those that were promised. Of those that are late half are given
         up at once, so that many take few turns."""
         due = {each.record.id: each.due_s - self.cost_s for each in members}
+        due |= {each.record.id: math.inf for each in members if self._silent(each)}
         for each in members:
             if self.now_s + each.work / max(each.profile.rates) > due[each.record.id]:
                 due[each.record.id] = each.due_s
@@ -329,6 +331,13 @@ class _Question:
             late.sort(key=lambda each: (due[each.record.id], each.record.id))
             for each in late[: _half(len(late))]:
                 due[each.record.id] = each.due_s if due[each.record.id] < each.due_s else math.inf
+
+    def _silent(self, member: _Member) -> bool:
+        """Whether a malleable job has told no step though it has run for a while: what it has left is not known."""
+        record = member.record
+        if not member.running or record.speeds is not None or record.started_at is None:
+            return False
+        return self.now_s - record.started_at.timestamp() > SILENT_S
 
     def _asked(
         self,
