@@ -223,6 +223,14 @@ def test_no_size_is_beyond_the_quota_of_its_tenant() -> None:
     assert judged(beside, malleable("asks", [], work=300.0, due_s=100.0, tenant="t"), parameters=half).refused
 
 
+def test_a_quota_does_not_count_what_is_about_to_leave() -> None:
+    half = Parameters(tenants=(Tenant("t", quota={"cpu": 0.5}), Tenant("default")))
+    leaves = malleable("m", NAMES, tenant="t", state=JobState.RESCHEDULING)
+    asks = malleable("asks", [], work=350.0, due_s=100.0, tenant="t")
+    assert judged(leaves, asks, parameters=half).shares["asks"].kept
+    assert judged(malleable("m", ["a"], tenant="t"), asks, parameters=half).refused
+
+
 def test_nodes_out_of_reach_make_a_refusal_doubtful() -> None:
     away = [each.model_copy(update={"state": "unreachable"}) if each.name == "d" else each for each in places()]
     found = judged(malleable("m", [], work=700.0, due_s=100.0), nodes=away)

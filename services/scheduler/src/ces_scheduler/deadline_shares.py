@@ -261,7 +261,8 @@ class _Question:
         return SpeedModels().of([each for each in everybody if each.size is not None], self.offer.records.values())
 
     def _most(self, record: JobRecord) -> float:
-        """The most workers that the quota of the job's tenant lets it have beside what its other jobs hold."""
+        """The most workers that the quota of the job's tenant lets it have beside what its other jobs hold, but for
+        those that are about to leave."""
         quota = self.parameters.tenant(record.tenant).quota
         if not quota:
             return math.inf
@@ -281,7 +282,9 @@ class _Question:
 
     def _beside(self, name: str, record: JobRecord) -> bool:
         other = self.offer.records.get(name)
-        return other is not None and other.tenant == record.tenant and other.id != record.id
+        if other is None or other.state in LEAVING:
+            return False
+        return other.tenant == record.tenant and other.id != record.id
 
     def _refused(
         self,
