@@ -146,6 +146,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("workers of a malleable job", f"{C}.elastic.LARGEST_SIZE", number, FILE),
         ("`elastic.grace`", f"{C}.elastic.LONGEST_GRACE", duration, FILE),
         ("`elastic.speed.total`, and a worker's `step`", f"{C}.elastic.MOST_WORK", number, FILE),
+        ("sizes in `elastic.speed.hint`", f"{C}.elastic.MOST_HINTS", number, FILE),
         ("a speed in `elastic.speed.hint`, units/s", f"{C}.elastic.FASTEST", number, FILE),
         ("the least such speed", f"{C}.elastic.SLOWEST", "{:g}".format, FILE),
         ("`disconnect`", f"{C}.disconnect.LONGEST", duration, FILE),

@@ -58,6 +58,16 @@ def view(world: World, job: str) -> JobView:
         return job_views.job_view(tx, job, Measurements())
 
 
+def test_who_is_admitted_on_trust_is_told_of_once_and_the_same_changes_nothing(world: World) -> None:
+    job = due(world)
+    for end_at in (None, START + SOON, START + SOON):
+        version = world.job(job).version
+        judge(world, job, True, end_at)
+    assert told(world) == [(True, None, False)]
+    assert world.job(job).version == version
+    assert view(world, job).expected_end_at == START + SOON
+
+
 def test_a_deadline_is_a_time_from_submission_on(world: World) -> None:
     job = due(world)
     record = world.job(job)

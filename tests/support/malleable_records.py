@@ -38,7 +38,8 @@ def malleable(
 ) -> JobRecord:
     """A job whose workers take one core each, running with one on each of these nodes; queued where there are none.
     ``speed``: as in its file; or ``work``: units that it has to do, by default as many a second as it has workers.
-    ``due_s``: its deadline, from now on."""
+    It has told that nothing
+    of it is done. ``due_s``: its deadline, from now on."""
     if work is not None:
         speed = {"total": work, "hint": {size: float(size) for size in range(1, high + 1)} if hint is None else hint}
     spec = JobFile.model_validate(
@@ -80,6 +81,7 @@ def malleable(
         "checkpoint_node": on[0] if on else None,
         "since": START - timedelta(seconds=ran_s),
         "started_at": START - timedelta(seconds=ran_s) if on else None,
+        "speeds": speeds({}) if on and work is not None else None,
     }
     return JobRecord.model_validate(values | fields)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from ces_common.elastic import FASTEST, MOST_WORK, SLOWEST, Elastic, Speed
+from ces_common.elastic import FASTEST, MOST_HINTS, MOST_WORK, SLOWEST, Elastic, Speed
 
 
 def elastic(**speed: Any) -> Elastic:
@@ -46,6 +46,16 @@ def test_bounds(speed: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError) as refused:
         elastic(**speed)
     assert ".".join(map(str, refused.value.errors()[0]["loc"])).startswith(said)
+
+
+def test_a_hint_tells_of_a_few_sizes() -> None:
+    for sizes in (MOST_HINTS, MOST_HINTS + 1):
+        told = {"group": "w", "workers": {"max": 512}, "speed": {"hint": dict.fromkeys(range(1, sizes + 1), 1.0)}}
+        if sizes <= MOST_HINTS:
+            assert len(Elastic.model_validate(told).speed.hint) == sizes
+            continue
+        with pytest.raises(ValidationError, match=r"speed\.hint"):
+            Elastic.model_validate(told)
 
 
 def test_a_hint_is_for_sizes_that_the_job_may_have() -> None:

@@ -17,6 +17,7 @@ from scheduler_steps import Clock
 from ces_common.jobfile import Task
 from ces_common.messages.records import JobRecord, NodeRecord
 from ces_common.states import JobState
+from ces_core.malleable.elasticflow import ElasticFlow
 from ces_core.queue.parameters import Parameters, Tenant
 from ces_scheduler.deadline_shares import Judgement, judge
 from ces_scheduler.deadlines import time_of
@@ -63,6 +64,11 @@ def test_a_job_needs_the_fewest_workers_that_end_it_in_time() -> None:
     found = judged(malleable("m", ["a"], work=240.0, due_s=100.0))
     assert least(found) == {"m": 3}
     assert found.shares["m"].size == 8, "and gets all that is left"
+
+
+@pytest.mark.parametrize(("ran_s", "needs"), [(200.0, 3), (400.0, 1)])
+def test_who_tells_no_steps_has_no_claim_after_a_while(ran_s: float, needs: int) -> None:
+    assert least(judged(malleable("m", ["a"], work=240.0, due_s=100.0, ran_s=ran_s, speeds=None))) == {"m": needs}
 
 
 def test_a_resize_is_kept_in_hand() -> None:
@@ -155,6 +161,41 @@ def test_a_rigid_job_gives_its_place_back_when_it_says_and_else_never() -> None:
     assert judged(full, asks).refused == {"asks": math.inf}
 
 
+@pytest.mark.parametrize("state", [JobState.SUCCEEDED, JobState.RESCHEDULING, JobState.RUNNING])
+def test_who_is_about_to_leave_keeps_nobody_out_for_good(state: JobState) -> None:
+    """It is over, or to be placed again, or has run for longer than it said."""
+    full = runs_for(rigid("r", 8), 100.0, NAMES * 2)
+    full = full.model_copy(update={"state": state, "started_at": Clock().time() - timedelta(seconds=300)})
+    assert judged(full, malleable("asks", [], work=700.0, due_s=100.0)).shares["asks"].kept
+    if state is not JobState.RUNNING:
+        grown = malleable("grown", NAMES * 2, state=state)
+        assert judged(grown, malleable("asks", [], work=700.0, due_s=100.0)).shares["asks"].kept
+
+
+def test_room_that_a_job_gives_back_for_a_moment_is_promised_to_nobody_else() -> None:
+    again = malleable("again", NAMES * 2, work=600.0, due_s=100.0, state=JobState.RESCHEDULING, admitted=True)
+    found = judged(again, malleable("asks", [], work=700.0, due_s=100.0))
+    assert found.refused.keys() == {"asks"}
+    assert found.shares["again"].kept
+
+
+@pytest.mark.parametrize("policy", ["refuse", "best-effort"])
+def test_of_many_that_are_late_half_are_given_up_at_once(monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
+    asked = []
+
+    def counted(*how: Any, **more: Any) -> ElasticFlow:
+        asked.append(how)
+        return ElasticFlow(*how, **more)
+
+    monkeypatch.setattr("ces_scheduler.deadline_shares.ElasticFlow", counted)
+    nodes = [each.model_copy(update={"cpu": 40_000}) for each in places()]
+    jobs = [malleable(f"j{i}", [NAMES[i % 4]], work=400.0, due_s=100.0 + i, policy=policy) for i in range(100)]
+    promised = [malleable(f"p{i}", [NAMES[i % 4]], work=400.0, due_s=100.0 + i, admitted=True) for i in range(40)]
+    found = judged(*jobs, *promised, nodes=nodes, cost_s=1.0)
+    assert 0 < sum(share.kept for share in found.shares.values()) < 140
+    assert len(asked) < 40
+
+
 def test_a_rigid_job_is_fixed() -> None:
     due = {"deadline_at": Clock().time() + timedelta(seconds=90)}
     late = runs_for(rigid("r", 4), 100.0, NAMES).model_copy(update=due)
@@ -180,6 +221,14 @@ def test_no_size_is_beyond_the_quota_of_its_tenant() -> None:
     assert judged(asks, parameters=half).refused == {"asks": pytest.approx(NOW_S + 125.0, abs=1.0)}
     beside = malleable("m", ["a", "b"], tenant="t")
     assert judged(beside, malleable("asks", [], work=300.0, due_s=100.0, tenant="t"), parameters=half).refused
+
+
+def test_a_quota_does_not_count_what_is_about_to_leave() -> None:
+    half = Parameters(tenants=(Tenant("t", quota={"cpu": 0.5}), Tenant("default")))
+    leaves = malleable("m", NAMES, tenant="t", state=JobState.RESCHEDULING)
+    asks = malleable("asks", [], work=350.0, due_s=100.0, tenant="t")
+    assert judged(leaves, asks, parameters=half).shares["asks"].kept
+    assert judged(malleable("m", ["a"], tenant="t"), asks, parameters=half).refused
 
 
 @pytest.mark.parametrize("away", [{"state": "unreachable"}, {"reclaimed": True}])

@@ -197,6 +197,29 @@ async def test_a_judgement_holds_for_those_alone_who_were_judged(
     assert manager.told("plan.proposed") == manager.told("plan.refused") == []
 
 
+async def test_after_a_judgement_that_took_long_the_next_waits_but_for_a_new_job(
+    manager: FakeManager, asked: Scheduler, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = list[float]()
+
+    def slow(*question: Any) -> Judgement:
+        found.append(clock.now)
+        clock.now += 1.0
+        return judge(*question)
+
+    monkeypatch.setattr("ces_scheduler.deadlines.judge", slow)
+    one = malleable("one", ["a"], work=600.0, due_s=900.0, admitted=True)
+    await look(manager, asked, one)
+    began = clock.now
+    await look(manager, asked, malleable("other", ["b"], ran_s=5.0))
+    assert len(found) == 1
+    await look(manager, asked, malleable("new", [], work=600.0, due_s=900.0))
+    assert found[1:] == [began]
+    clock.now += 3.0
+    await look(manager, asked, malleable("other", ["c"], ran_s=5.0))
+    assert len(found) == 3
+
+
 async def test_a_refusal_is_not_made_while_it_was_found_once(
     manager: FakeManager, asked: Scheduler, clock: Clock
 ) -> None:

@@ -23,6 +23,7 @@ from ces_core.registry import DEFAULT, get_solver
 from ces_core.warm_up import warm_up
 from ces_scheduler.cycle_run import Placing
 from ces_scheduler.service import Scheduler
+from ces_scheduler.sizing import COST_S, in_hand_s
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -167,6 +168,11 @@ async def test_what_is_balanced_stays(bus: MemoryBus) -> None:
 async def test_a_job_is_left_alone_until_it_pays(bus: MemoryBus, ran_s: float, resize_s: float | None) -> None:
     """For a minute; and until what it is expected to save is twice what its last resize took."""
     assert await proposed(bus, malleable("m", ["a", "b"], ran_s=ran_s, resize_s=resize_s)) == []
+
+
+def test_no_more_is_kept_in_hand_before_deadlines_than_a_resize_usually_takes() -> None:
+    told = [malleable(f"m{i}", ["a"], resize_s=taken) for i, taken in enumerate((3.0, 900.0, 900.0))]
+    assert (in_hand_s(told), in_hand_s(told[:1]), in_hand_s([])) == (COST_S, 3.0, COST_S)
 
 
 FLAT = {1: 5.0, 2: 5.0, 4: 5.0, 8: 5.0}

@@ -16,6 +16,7 @@ LONGEST_GRACE = 60  # seconds
 MOST_WORK: Final = 10**15  # units
 SLOWEST: Final = 1e-9  # units/s: all of MOST_WORK then takes a time that can still be reckoned with
 FASTEST: Final = 1e12  # units/s
+MOST_HINTS: Final = 64  # sizes: rates between them follow from these
 Size = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
 Rate = Annotated[float, Field(ge=SLOWEST, le=FASTEST, allow_inf_nan=False)]
 """Units of a job's work in a second."""
@@ -41,7 +42,7 @@ class Speed(Document):
 
     unit: Unit = "steps"
     total: Annotated[int, Field(ge=1, le=MOST_WORK)] | None = None
-    hint: Annotated[dict[Size, Rate], Field(max_length=LARGEST_SIZE)] = {}
+    hint: Annotated[dict[Size, Rate], Field(max_length=MOST_HINTS)] = {}
 
 
 class Elastic(Document):

@@ -18,14 +18,14 @@ from typing import Final
 import structlog
 
 from ces_common.messages.records import JobRecord
-from ces_common.states import JobState
+from ces_common.states import JOB_OVER, JobState
 from ces_core.malleable.elasticflow import ElasticFlow
 from ces_core.malleable.model import MalleableJob, Pieces, Running, SpeedProfile
 from ces_core.malleable.policy import Decision, Moment
 from ces_core.malleable.speed import SpeedModel
 from ces_core.queue.parameters import AMOUNTS, Parameters
 from ces_core.queue.shares import amounts_of, capacity_of
-from ces_scheduler.cycle_input import left_s
+from ces_scheduler.cycle_input import LEAVING, left_s
 from ces_scheduler.job_speeds import SpeedModels, left_of
 from ces_scheduler.offer import Floats, Offer
 from ces_scheduler.slots import Ground, Pool, asked_of, elastic_tasks, running_members
@@ -33,6 +33,7 @@ from ces_scheduler.slots import Ground, Pool, asked_of, elastic_tasks, running_m
 log = structlog.get_logger()
 SLOT_S: Final = 10.0
 """Plans change at whole slots from now."""
+SILENT_S: Final = 300.0  # after which a job that tells no steps has no claim
 LATE_S: Final = 1e-3
 _FROZEN = frozenset({JobState.PAUSED, JobState.SUSPENDED})
 
@@ -126,7 +127,7 @@ class _Question:
         until_s = math.inf
         here = list(running_members(self.offer))
         groups: dict[int, list[JobRecord]] = {}
-        for record in (*here, *self.queued):
+        for record in (*here, *self.queued, *self._coming_back()):
             groups.setdefault(ground.scarce(record), []).append(record)
         for _, group in sorted(groups.items()):
             if any(record.deadline_at is not None for record in group):
@@ -136,6 +137,12 @@ class _Question:
                 until_s = min(until_s, found.until_s)
         shares |= self._rigid()
         return Judgement(self._past(shares.keys() | refused) | shares, refused, until_s=until_s)
+
+    def _coming_back(self) -> list[JobRecord]:
+        """Jobs with deadlines that will wait again once they have given back what they hold."""
+        records = (self.offer.records[name] for name in sorted(self.offer.records))
+        again = (each for each in records if each.state in LEAVING - JOB_OVER and not must_be_admitted(each))
+        return [each for each in again if each.deadline_at is not None]
 
     def _sound(self, ground: Ground, group: Sequence[JobRecord], here: Collection[str]) -> Judgement:
         """A job that cannot be reckoned with has no share, and keeps none from the others."""
@@ -211,12 +218,13 @@ class _Question:
         return must_be_admitted(member.record) and member.record.id not in self.promised
 
     def _leaving(self, ground: Ground) -> list[tuple[float, Floats]]:
-        """When rigid jobs end, and what they hold until then."""
+        """When rigid jobs end, and others that are about to leave, and what they hold until then. What may end any
+        moment is counted as gone with the next slot: nobody is refused for good because of it."""
         found = []
         for record in self.offer.records.values():
-            end_s = _end_s(record)
-            if record.size is None and end_s is not None and end_s > self.now_s:
-                found.append((end_s, ground.held(record)))
+            end_s = self.now_s if record.state in LEAVING else _end_s(record) if record.size is None else None
+            if end_s is not None:
+                found.append((end_s if end_s > self.now_s else self.now_s + SLOT_S, ground.held(record)))
         return found
 
     def _member(self, record: JobRecord, running: bool, pool: Pool, claim: int) -> _Member | None:
@@ -254,7 +262,8 @@ class _Question:
         return SpeedModels().of([each for each in everybody if each.size is not None], self.offer.records.values())
 
     def _most(self, record: JobRecord) -> float:
-        """The most workers that the quota of the job's tenant lets it have beside what its other jobs hold."""
+        """The most workers that the quota of the job's tenant lets it have beside what its other jobs hold, but for
+        those that are about to leave."""
         quota = self.parameters.tenant(record.tenant).quota
         if not quota:
             return math.inf
@@ -274,7 +283,9 @@ class _Question:
 
     def _beside(self, name: str, record: JobRecord) -> bool:
         other = self.offer.records.get(name)
-        return other is not None and other.tenant == record.tenant and other.id != record.id
+        if other is None or other.state in LEAVING:
+            return False
+        return other.tenant == record.tenant and other.id != record.id
 
     def _refused(
         self,
@@ -301,8 +312,10 @@ class _Question:
 
     def _kept_dues(self, members: Sequence[_Member], capacity: int, booked: Pieces) -> dict[str, float]:
         """The deadlines to plan by: with a resize in hand; where that cannot be, without; none where that cannot be
-        kept, either. Those that may be missed yield to those that were promised."""
+        kept, either. Those that may be missed yield to those that were promised. Of those that are late half are given
+        up at once, so that many take few turns."""
         due = {each.record.id: each.due_s - self.cost_s for each in members}
+        due |= {each.record.id: math.inf for each in members if self._silent(each)}
         for each in members:
             if self.now_s + each.work / max(each.profile.rates) > due[each.record.id]:
                 due[each.record.id] = each.due_s
@@ -314,11 +327,21 @@ class _Question:
             if not late:
                 return due
             yielding = [each for each in members if _may_be_late(each.record) and math.isfinite(due[each.record.id])]
-            if yielding and not all(_may_be_late(each.record) for each in late):
-                due[max(yielding, key=lambda each: (each.due_s, each.record.id)).record.id] = math.inf
+            promised = sum(not _may_be_late(each.record) for each in late)
+            if yielding and promised:
+                yielding.sort(key=lambda each: (each.due_s, each.record.id), reverse=True)
+                due |= {each.record.id: math.inf for each in yielding[: _half(promised)]}
                 continue
-            first = min(late, key=lambda each: (due[each.record.id], each.record.id))
-            due[first.record.id] = first.due_s if due[first.record.id] < first.due_s else math.inf
+            late.sort(key=lambda each: (due[each.record.id], each.record.id))
+            for each in late[: _half(len(late))]:
+                due[each.record.id] = each.due_s if due[each.record.id] < each.due_s else math.inf
+
+    def _silent(self, member: _Member) -> bool:
+        """Whether a malleable job has told no step though it has run for a while: what it has left is not known."""
+        record = member.record
+        if not member.running or record.speeds is not None or record.started_at is None:
+            return False
+        return self.now_s - record.started_at.timestamp() > SILENT_S
 
     def _asked(
         self,
@@ -339,6 +362,10 @@ class _Question:
             if at_this_s <= member.due_s or member.record.size >= size:
                 end_s = at_this_s
         return JobShare(least, size, end_s, end_s <= member.due_s + LATE_S)
+
+
+def _half(count: int) -> int:
+    return max(1, count // 2)
 
 
 def _end_s(record: JobRecord) -> float | None:

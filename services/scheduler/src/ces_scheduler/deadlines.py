@@ -23,7 +23,7 @@ from ces_core.queue.parameters import Parameters
 from ces_scheduler.deadline_shares import JobShare, Judgement, judge, must_be_admitted
 from ces_scheduler.offer import Offer
 from ces_scheduler.proposals import Clock
-from ces_scheduler.sizing import usual_cost_s
+from ces_scheduler.sizing import in_hand_s
 
 log = structlog.get_logger()
 CONFIRM_S: Final = 10.0
@@ -31,6 +31,8 @@ LOOK_S: Final = 10.0
 """Jobs make progress, and time passes, though nothing happens."""
 MOVED_S, MOVED = 60.0, 0.1
 """A change of the expected end by no more than this, or this share of the time until then, is not told."""
+REST: Final = 3.0
+"""For this many times as long as a judgement has taken there is no other, but for a job that is new."""
 REFUSED = Counter("ces_deadlines_refused_total", "Jobs refused because they cannot end in time")
 CODE = "deadline"
 
@@ -55,6 +57,8 @@ class Deadlines:
         self._told: dict[str, _Told] = {}
         self._looked: tuple[Offer, list[tuple[str, int]]] | None = None
         self._due = -math.inf
+        self._judged: set[str] = set()  # the waiting jobs, in the last judgement
+        self._rests_until = -math.inf
 
     @property
     def held_back(self) -> frozenset[str]:
@@ -72,10 +76,14 @@ class Deadlines:
         seen = [(record.id, record.version) for record in asked]
         if self._looked is not None and self._looked[0] is offer and self._looked[1] == seen and now < self._due:
             return self._due - now
+        if now < self._rests_until and self._judged >= {record.id for record in asked}:
+            return self._rests_until - now
         at = self._now()
-        cost_s, promised = usual_cost_s(offer.records.values()), frozenset(self._promised)
+        cost_s, promised = in_hand_s(offer.records.values()), frozenset(self._promised)
         question = (offer, asked, at.timestamp(), cost_s, parameters, promised)
         self.judgement = found = await asyncio.to_thread(judge, *question)
+        self._judged = {record.id for record in asked}
+        self._rests_until = self._clock() + REST * (self._clock() - now)
         self._doubted = {name: self._doubted.get(name, now) for name in found.refused}
         concerned = found.shares.keys() | found.refused
         records = {each.id: each for each in (*offer.records.values(), *asked) if each.id in concerned}

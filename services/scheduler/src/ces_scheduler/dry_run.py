@@ -19,7 +19,7 @@ from ces_scheduler.deadline_shares import Judgement, judge
 from ces_scheduler.deadlines import refusal, time_of
 from ces_scheduler.job_problem import barred, explain_refusals, reason_of
 from ces_scheduler.offer import Offer
-from ces_scheduler.sizing import usual_cost_s
+from ces_scheduler.sizing import in_hand_s
 from ces_scheduler.solver_calls import SolverCalls
 
 OTHERS_FIRST = Reason(code="others-first", text="others come first: it has not been its turn")
@@ -69,7 +69,7 @@ def answer_for(
         return _no(guest, version, placing, bar, refused=refused)
     judgement = Judgement()
     if guest.deadline_at is not None:
-        cost_s = usual_cost_s(offer.records.values())
+        cost_s = in_hand_s(offer.records.values())
         judgement = judge(offer, everyone, guest.submitted_at.timestamp(), cost_s, placing.parameters)
     if guest.id in judgement.refused:
         end_s = judgement.refused[guest.id]

@@ -128,6 +128,12 @@ def usual_cost_s(records: Iterable[JobRecord]) -> float:
     return median(measured) if measured else COST_S
 
 
+def in_hand_s(records: Iterable[JobRecord]) -> float:
+    """What is kept in hand for a resize before each deadline: no more than is usual, whatever jobs of others make of
+    it."""
+    return min(usual_cost_s(records), COST_S)
+
+
 def resizable(record: JobRecord) -> bool:
     """Whether it is malleable, and all of it runs."""
     return (

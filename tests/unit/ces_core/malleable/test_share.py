@@ -56,6 +56,12 @@ def test_work_stops_at_the_deadline_itself_and_not_at_the_end_of_its_slot() -> N
     assert share(46.0, 45.0, FreeSteps.flat(0.0, 4), LINEAR).size == 2
 
 
+@pytest.mark.parametrize("free_then", [0, 1])
+def test_what_changes_between_the_deadline_and_the_end_of_its_slot_is_too_late(free_then: int) -> None:
+    found = share(46.0, 45.0, FreeSteps([0.0, 47.0, 50.0], [4, free_then, 4]), LINEAR)
+    assert (found.size, found.done_s, found.on_time) == (2, 23.0, True)
+
+
 def test_best_effort_takes_the_least() -> None:
     found = share(1000.0, math.inf, FreeSteps([0.0, 20.0], [0, 4]), LINEAR)
     assert found.steps == ((0.0, 0), (20.0, 1))

@@ -32,7 +32,7 @@ def test_a_request_is_good_for_nothing_else(request_: dict[str, str]) -> None:
     assert not granted(reader(), reader(owner="k"), **request_)
 
 
-@pytest.mark.parametrize("key", [public_key(new_seed(Kind.USER)), "", "no key"])
+@pytest.mark.parametrize("key", [public_key(new_seed(Kind.USER)), "", "no key"], ids=["other", "empty", "none"])
 def test_another_key_opens_nothing(key: str) -> None:
     assert not granted(reader(key=key))
 

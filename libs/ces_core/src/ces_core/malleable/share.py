@@ -111,11 +111,11 @@ class _Planner:
         return self._late(begin)
 
     def _length(self, place: int) -> float:
-        """Seconds of work in a period: before the deadline it ends there, although its slot goes on."""
+        """Seconds of work in a period: what begins before the deadline's slot is over ends with the deadline, although
+        the slot goes on; it may have begun within what is left of that slot."""
         times = self.periods.times
-        if place + 1 == self.due:
-            return self.deadline_s - times[place]
-        return times[place + 1] - times[place] if place + 1 < len(times) else math.inf
+        end_s = times[place + 1] if place + 1 < len(times) else math.inf
+        return max(0.0, min(end_s, self.deadline_s) - times[place]) if place < self.due else end_s - times[place]
 
     def _spend(self, place: int, size: int) -> float | None:
         """Have this size in this period; gives when the work is done, if it is within it."""

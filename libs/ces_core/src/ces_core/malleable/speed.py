@@ -8,8 +8,11 @@ fits speeds of parameter servers in this way.)
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from typing import Final, Protocol
 
 import numpy as np
@@ -97,8 +100,18 @@ class Fitted:
     def known(self) -> bool:
         return True
 
+    @cached_property
+    def _most(self) -> tuple[list[int], list[float], list[float]]:
+        """The sizes of the points, rising; and from each place on the fastest, before each the most by one worker."""
+        points = sorted(self.points)
+        fastest = list(accumulate((rate for _, rate in reversed(points)), max, initial=0.0))[::-1]
+        best = list(accumulate((rate / at for at, rate in points), max, initial=0.0))
+        return [at for at, _ in points], fastest, best
+
     def rate(self, size: int) -> float:
-        most = max(rate * max(1.0, size / at) for at, rate in self.points)
+        sizes, fastest, best = self._most
+        place = bisect_left(sizes, size)
+        most = max(fastest[place], best[place] * size)
         seconds = self.fixed + self.shared / size + self.added * (size - 1)
         return 1.0 / max(seconds, 1.0 / most)
 
@@ -115,10 +128,14 @@ class Through:
     def known(self) -> bool:
         return True
 
-    def rate(self, size: int) -> float:
+    @cached_property
+    def _corrections(self) -> tuple[list[float], list[float]]:
+        """As logarithms: the sizes, and by what factor each is corrected."""
         at = [math.log(each) for each, _ in self.points]
-        corrections = [math.log(rate / self.model.rate(each)) for each, rate in self.points]
-        return self.model.rate(size) * math.exp(np.interp(math.log(size), at, corrections))
+        return at, [math.log(rate / self.model.rate(each)) for each, rate in self.points]
+
+    def rate(self, size: int) -> float:
+        return self.model.rate(size) * math.exp(np.interp(math.log(size), *self._corrections))
 
 
 POWER: Final = Power()

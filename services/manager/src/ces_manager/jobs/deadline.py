@@ -22,14 +22,16 @@ def note_judgement(tx: WriteTx, judged: DeadlineJudged) -> None:
     if judged.refusal is not None:
         _refuse(tx, row, judged)
         return
-    new = row.expected_end_at is None and not row.miss_told
+    before = row.expected_end_at, row.admitted_at, row.miss_told
+    new = row.expected_end_at is None and row.admitted_at is None and not row.miss_told
     if row.admitted_at is None and judged.kept and must_be_kept(row):
         row.admitted_at = tx.now
         new = True
     missed = not (judged.kept or row.miss_told) and (row.admitted_at is not None or not must_be_kept(row))
     row.expected_end_at = judged.end_at
     row.miss_told = row.miss_told or missed
-    row.version = tx.version
+    if before != (row.expected_end_at, row.admitted_at, row.miss_told):
+        row.version = tx.version  # else nobody is told of what is the same
     if new or missed:
         _tell(tx, row, judged)
 
