@@ -56,7 +56,7 @@ def test_manager_dies_in_a_resize(resizing: FaultCluster, open_folder: Path, fau
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("service", [*CENTRAL, "agents"])
 def test_a_resize_outlives(resizing: FaultCluster, open_folder: Path, service: str) -> None:
-    job = resizing.submit(malleable("malleable", open_folder / "malleable", 2, PLACES))
+    job = resizing.submit(malleable("malleable", open_folder / "malleable", 2, PLACES, grace="5s"))
     await_size(resizing, job, PLACES)
     before, ended = resizes(resizing), resizes(resizing, "ended")
     other = resizing.submit(rigid("rigid", open_folder / "rigid", 5))

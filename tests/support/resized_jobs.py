@@ -14,12 +14,20 @@ PLACES = 8
 
 
 def malleable(
-    name: str, hold: Path, low: int, high: int, speed: dict[str, Any] | None = None, **more: Any
+    name: str,
+    hold: Path,
+    low: int,
+    high: int,
+    speed: dict[str, Any] | None = None,
+    grace: str | None = None,
+    **more: Any,
 ) -> dict[str, Any]:
-    """Its workers take a place each, and live for as long as the file is there."""
+    """Its workers take a place each, and live for as long as the file is there. With a ``grace`` they use all of it:
+    they do not end when they are told to."""
     hold.touch()
     elastic = {"group": "w", "workers": {"min": low, "max": high}, "speed": speed or {}}
-    job = recorded_job(name, 0, 0, hold, elastic=elastic, **more)
+    elastic |= {} if grace is None else {"grace": grace}
+    job = recorded_job(name, 0, 0 if grace is None else "stubborn", hold, elastic=elastic, **more)
     del job["tasks"][0]["replicas"]
     job["tasks"][0]["resources"]["cpu"] = "1"
     return job
