@@ -38,6 +38,7 @@ from ces_common.queuefile import QueueFile
 from ces_compute_ctl.service import ComputeController
 from ces_core.warm_up import warm_up
 from ces_edge_agent.agent import Agent
+from ces_edge_agent.checkpoints.service import Checkpoints
 from ces_edge_agent.settings import AgentSettings
 from ces_manager.broadcast import Broadcast
 from ces_manager.clock import Clock
@@ -78,6 +79,10 @@ def warm_once() -> None:
     gc.freeze()
 
 
+async def _nothing(*_: object) -> None:
+    """No checkpoint to begin from."""
+
+
 @cache
 def agent_settings() -> AgentSettings:
     """Of any node; to read the environment takes longer than most of what an agent does."""
@@ -115,6 +120,7 @@ class WholeWorld:
         )
         self._undo.enter_context(patch.object(ulid, "default_generator", ids))
         self._undo.enter_context(patch.object(service, "warm_up", lambda _: warm_once()))
+        self._undo.enter_context(patch.object(Checkpoints, "restore", _nothing))  # no machine can be asked for any
         if eager:
             self._undo.enter_context(patch.object(sizing, "COST_S", 0.0))
         cluster.restore()
