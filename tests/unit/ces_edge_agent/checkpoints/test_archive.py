@@ -95,7 +95,7 @@ def test_neither_links_nor_devices_are_packed(folder: Path) -> None:
         packed(folder, "step-2")
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to somebody else")
+@pytest.mark.needs("root")  # to give a file to somebody else
 def test_nobody_elses_files_are_packed(folder: Path) -> None:
     os.chown(folder / "step-2" / "weights", 4711, 4711)
     with pytest.raises(Unfit, match="step-2/weights belongs to somebody else"):

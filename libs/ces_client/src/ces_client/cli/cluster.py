@@ -117,30 +117,29 @@ def rotate_key(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
     """Have a node replace the key by which its links are encrypted; connections stay."""
     with session.connect() as client:
         view = client.nodes.rotate_key(node)
-    if output == Output.JSON:
-        show_json(view)
-    else:
-        show(Text(f"{node} tells its neighbours the next key, and goes over to it in some seconds"))
+    _tell(view, f"{node} tells its neighbours the next key, and goes over to it in some seconds", output)
 
 
 def reclaim(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
     """Have a lent node given back to its owner; its jobs move elsewhere."""
     with session.connect() as client:
         view = client.nodes.reclaim(node)
-    if output == Output.JSON:
-        show_json(view)
-    else:
-        show(Text(f"{node} is given back: nothing of CES runs on there, and nothing starts until it is lent again"))
+    frozen = "its workers are frozen and end within ten seconds, and nothing starts there until it is lent again"
+    _tell(view, f"{node} is given back: {frozen}", output)
 
 
 def lend(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
     """Lend a node again that its owner reclaimed."""
     with session.connect() as client:
         view = client.nodes.lend(node)
+    _tell(view, f"{node} is lent, until its owner needs it", output)
+
+
+def _tell(view: BaseModel, text: str, output: Output) -> None:
     if output == Output.JSON:
         show_json(view)
     else:
-        show(Text(f"{node} is lent, until its owner needs it"))
+        show(Text(text))
 
 
 def _ask(node: str, what: str, output: Output) -> None:

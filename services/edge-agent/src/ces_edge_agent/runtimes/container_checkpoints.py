@@ -8,6 +8,7 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager
 from typing import IO, Any, Final
 
 from docker.errors import APIError, NotFound
@@ -18,7 +19,7 @@ from ces_edge_agent.ports import RuntimeUnavailable
 from ces_edge_agent.runtimes.container_disk import make_folder
 from ces_edge_agent.runtimes.engine import Engine, answering
 from ces_edge_agent.runtimes.names import check_name
-from ces_edge_agent.runtimes.pause_containers import HARDENED
+from ces_edge_agent.runtimes.volume_helpers import volume_helper
 
 _VOLUME: Final = "/checkpoints"
 FOLDER: Final = f"{_VOLUME}/job"  # within the volume, since an engine leaves the volume itself to root
@@ -27,14 +28,12 @@ _ROLE: Final = "checkpoints"
 _NEWEST: Final = """
 cd "$1" 2>/dev/null || exit 0
 for name in *; do
-  case $name in *[!A-Za-z0-9._=+@-]*|tmp*|*.tmp|*.part) continue;; esac
+  case $name in [!A-Za-z0-9_]*|*[!A-Za-z0-9._=+@-]*|tmp*|*.tmp|*.part) continue;; esac
   [ -e "$name" ] && [ ! -L "$name" ] || continue
   if [ -z "$newest" ] || [ "$name" -nt "$newest" ]; then newest=$name; fi
 done
 echo "$newest"
 """
-_MEMORY: Final = 16 * 2**20
-_PIDS: Final = 4
 _PATIENCE_S: Final = 30
 
 
@@ -110,33 +109,11 @@ def pack(engine: Engine, image: str, job: str, into: IO[bytes], limit: int, seen
     return packed
 
 
-@contextlib.contextmanager
-def _looking_into(engine: Engine, image: str, job: str, volume: str) -> Iterator[str]:
+def _looking_into(engine: Engine, image: str, job: str, volume: str) -> AbstractContextManager[str]:
     """A container that has the volume, without the right to write to it."""
-    client, key = engine.client, f"{_ROLE}.{check_name(job)}.look"
-    former = engine.find(key)
-    if former is not None:  # of a look that was cut off
-        engine.delete(former["Id"], force=True)
-    helper = client.create_container(
-        image,
-        ["sh", "-c", _NEWEST, "sh", FOLDER],
-        name=engine.name(key),
-        user="0:0",
-        labels={**engine.labels, "ces.role": _ROLE},
-        host_config=client.create_host_config(
-            network_mode="none",
-            mem_limit=_MEMORY,
-            memswap_limit=_MEMORY,
-            pids_limit=_PIDS,
-            read_only=True,
-            mounts=[Mount(_VOLUME, volume, type="volume", read_only=True, no_copy=True)],
-            **HARDENED,
-        ),
-    )["Id"]
-    try:
-        yield helper
-    finally:
-        engine.delete(helper, force=True)
+    mount = Mount(_VOLUME, volume, type="volume", read_only=True, no_copy=True)
+    command = ["sh", "-c", _NEWEST, "sh", FOLDER]
+    return volume_helper(engine, image, f"{_ROLE}.{check_name(job)}.look", _ROLE, command, mount)
 
 
 class _Stream(io.RawIOBase):

@@ -10,23 +10,19 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
-import requests
-from docker.errors import DockerException
 from docker.types import DriverConfig, Mount
 
 from ces_edge_agent.runtimes.engine import Engine
-from ces_edge_agent.runtimes.pause_containers import HARDENED
+from ces_edge_agent.runtimes.volume_helpers import volume_helper
 
 FOLDER = "/run/secrets"
 _IN_MEMORY = {"type": "tmpfs", "device": "tmpfs", "o": "size=2m,mode=0555,nosuid,nodev,noexec"}
 _ROLE = "secrets"
 # Ends with its input, and after two minutes where that stays open: longer than the engine may take.
 _HELPER = "trap exit TERM; exec 3<&0; (read line <&3; kill $$) & sleep 120 & wait $!"
-_MEMORY = 16 * 2**20
-_PIDS = 4
 
 
 def mount() -> Mount:
@@ -42,35 +38,14 @@ def filled(
     """While this lasts, the secrets lie in the volume of a container that has not started; ``mounts``: its own, as the
     engine describes them. ``image``: of the sandbox, which the node has. Raises APIError."""
     volume = next(mount["Name"] for mount in mounts if mount["Destination"] == FOLDER)
-    client, helper_key = engine.client, f"{key}.secrets"
-    former = engine.find(helper_key)
-    if former is not None:  # of an attempt that was cut off
-        engine.delete(former["Id"], force=True)
-    helper = client.create_container(
-        image,
-        ["sh", "-c", _HELPER],
-        name=engine.name(helper_key),
-        user="0:0",
-        stdin_open=True,
-        labels={**engine.labels, "ces.role": _ROLE},
-        host_config=client.create_host_config(
-            network_mode="none",
-            mem_limit=_MEMORY,
-            memswap_limit=_MEMORY,
-            pids_limit=_PIDS,
-            read_only=True,
-            mounts=[Mount(FOLDER, volume, type="volume", no_copy=True)],
-            **HARDENED,
-        ),
-    )["Id"]
-    try:
-        with engine.feeding(helper):
-            client.start(helper)
-            client.put_archive(helper, FOLDER, _archive(secrets))
-            yield
-    finally:
-        with suppress(DockerException, requests.RequestException):  # the worker may run, and the helper ends by itself
-            engine.delete(helper, force=True)
+    place, command = Mount(FOLDER, volume, type="volume", no_copy=True), ["sh", "-c", _HELPER]
+    with (
+        volume_helper(engine, image, f"{key}.secrets", _ROLE, command, place, stdin_open=True) as helper,
+        engine.feeding(helper),
+    ):
+        engine.client.start(helper)
+        engine.client.put_archive(helper, FOLDER, _archive(secrets))
+        yield
 
 
 def discard(engine: Engine) -> None:
