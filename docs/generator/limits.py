@@ -228,7 +228,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
         ("files and folders of a checkpoint", f"{A}.checkpoints.archive.MAX_ENTRIES", number, "it is not copied"),
         ("folders of a checkpoint within each other", f"{A}.checkpoints.archive.MAX_DEPTH", number, "it is not copied"),
         (
-            "older checkpoints of a job of which copies stay",
+            "older checkpoints of a job whose copies are kept",
             f"{C}.messages.checkpoints.COPIES",
             number,
             "the oldest go",

@@ -89,7 +89,7 @@ SETTINGS = {
     "CES_WORKER_UIDS": "User ids of workers (`process` runtime, an agent that is root), one for each allocation: "
     "`FIRST-LAST`, or a single one that all share. Nobody else on the machine may have them.",
     "CES_CHECKPOINT_COPY_S": "How often, in seconds, a malleable job's newest checkpoint on this node is packed, to be "
-    "[copied to another node](malleable.md#checkpoints-that-outlive-their-node); 1 at least.",
+    "[copied to another node](checkpoints.md); 1 at least.",
     "CES_DATASETS": "Absolute path of the folder with the data that jobs may read here (`inputs`), apart from "
     "`CES_STATE_DIR`: each folder directly in it is a dataset.",
     "CES_HEARTBEAT_S": "Seconds between heartbeats.",
@@ -126,7 +126,7 @@ JOB_FIELDS = {
         "duration: 45m",
     ),
     "JobFile.deadline": (
-        "[By when the job is to have ended](malleable.md#deadlines): a duration after submission, or a time.",
+        "[By when the job is to have ended](deadlines.md): a duration after submission, or a time.",
         "deadline: 2h",
     ),
     "JobFile.preemption": (

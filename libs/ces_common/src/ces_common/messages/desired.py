@@ -63,8 +63,8 @@ class DesiredDocument(Message):
 
 
 class DesiredCopy(Message):
-    """A checkpoint of a job whose first task is elsewhere, of which this node is to hold a copy. ``source``: where it
-    is fetched; None: it holds one already, or none can be had."""
+    """A checkpoint that this node is to hold a copy of; the job's first task runs elsewhere. ``source``: where to fetch
+    it; None where the node holds it already, or nobody can serve it."""
 
     job: str
     checkpoint: Checkpoint
