@@ -19,8 +19,10 @@ from prometheus_client import Counter
 from ces_common.bus.port import Bus
 from ces_common.messages.events import DeadlineJudged, Reason, new_event
 from ces_common.messages.records import JobRecord
+from ces_common.state_view import StateView
 from ces_core.queue.parameters import Parameters
 from ces_scheduler.deadline_shares import JobShare, Judgement, judge, must_be_admitted
+from ces_scheduler.followed_jobs import FollowedJobs
 from ces_scheduler.offer import Offer
 from ces_scheduler.proposals import Clock
 from ces_scheduler.sizing import in_hand_s
@@ -51,6 +53,7 @@ class Deadlines:
     def __init__(self, bus: Bus, source: str, clock: Clock, now: Callable[[], datetime]) -> None:
         self._bus, self._source, self._clock, self._now = bus, source, clock, now
         self.judgement = Judgement()
+        self._due_jobs = FollowedJobs(lambda job: job.deadline_at is not None)
         self._promised: set[str] = set()  # admitted, which the state may not say yet
         self._doubted: dict[str, float] = {}  # since when a job is found to be impossible
         self._gone: set[str] = set()  # refused, until they have left the queue
@@ -65,14 +68,18 @@ class Deadlines:
         """Waiting jobs that are not admitted, as of the last look."""
         return frozenset(self._doubted) | frozenset(self._gone)
 
-    async def look(self, offer: Offer, waiting: Mapping[str, JobRecord], parameters: Parameters, version: int) -> float:
-        """Judge anew where that may bring anything new; returns after how many seconds to look again unasked. Raises
-        BusError."""
-        now = self._clock()
+    async def look(
+        self, view: StateView, offer: Offer, queued: Mapping[str, JobRecord], parameters: Parameters, version: int
+    ) -> float:
+        """Judge anew where that may bring anything new; returns after how many seconds to look again unasked. Costs
+        next to nothing where no job has a deadline. Raises BusError."""
+        now, due = self._clock(), self._due_jobs.look(view)
+        waiting = {name: queued[name] for name in sorted(due & queued.keys())}
         self._forget(offer, waiting)
-        asked = [
-            record for record in waiting.values() if record.deadline_at is not None and record.id not in self._gone
-        ]
+        if not due:
+            self.judgement, self._doubted = Judgement(), {}
+            return math.inf
+        asked = [record for record in waiting.values() if record.id not in self._gone]
         seen = [(record.id, record.version) for record in asked]
         if self._looked is not None and self._looked[0] is offer and self._looked[1] == seen and now < self._due:
             return self._due - now

@@ -14,7 +14,6 @@ from prometheus_client import Counter
 from ulid import ULID
 
 from ces_common.bus.port import Bus
-from ces_common.change_log import Mark
 from ces_common.messages.events import new_event
 from ces_common.messages.plans import ResizeProposed, ResizeRejected
 from ces_common.messages.records import JobRecord
@@ -25,6 +24,7 @@ from ces_core.queue.jobs import owed_to
 from ces_scheduler.cycle_run import QUOTA, CycleRun, Placing, blocked, tenants_of
 from ces_scheduler.deadline_shares import Judgement
 from ces_scheduler.deadlines import LOOK_S
+from ces_scheduler.followed_jobs import FollowedJobs
 from ces_scheduler.job_speeds import SpeedModels, left_of, rates_around
 from ces_scheduler.offer import Cells, Offer
 from ces_scheduler.proposals import Clock, Rejections, backoff_s
@@ -86,8 +86,7 @@ class Resizes:
         self._due = -math.inf
         self._given: dict[str, _Given] = {}  # by job
         self._models = SpeedModels()
-        self._malleable: set[str] = set()
-        self._followed = Mark()
+        self._malleable = FollowedJobs(lambda job: job.size is not None)
 
     def kept_free(self, offer: Offer) -> Offer:
         """Without what is free and owed to a job that must grow to be in time: nobody starts on it."""
@@ -117,8 +116,7 @@ class Resizes:
             self._awaited = None
         if self._looked is not None and self._looked[0] is offer and self._looked[1] is run and now < self._due:
             return self._due - now
-        self._follow(view)
-        held = [offer.records[name] for name in sorted(self._malleable & offer.records.keys())]
+        held = [offer.records[name] for name in sorted(self._malleable.look(view) & offer.records.keys())]
         self._given = {name: it for name, it in self._given.items() if now < it.until}
         ready = [record for record in held if resizable(record)]
         if any(record.resizing is not None for record in held):
@@ -137,9 +135,8 @@ class Resizes:
 
     def rates(self, view: StateView, job: str) -> dict[int, float]:
         """How fast a malleable job is taken to be, in units/s: see rates_around."""
-        self._follow(view)
         record = view.jobs.get(job)
-        others = [view.jobs[name] for name in self._malleable]
+        others = [view.jobs[name] for name in self._malleable.look(view)]
         return {} if record is None or record.size is None else rates_around(record, others)
 
     def rejected(self, answer: ResizeRejected) -> None:
@@ -150,19 +147,6 @@ class Resizes:
         if not answer.stale:
             count = self._rejected.get(answer.job, Rejections()).count + 1
             self._rejected[answer.job] = Rejections(count, self._clock() + backoff_s(1 + count))
-
-    def _follow(self, view: StateView) -> None:
-        """Know the malleable jobs, without looking at jobs that have not changed."""
-        changed = view.changed_jobs.since(self._followed)
-        if changed is None:
-            self._malleable.clear()
-        for name in view.jobs if changed is None else changed:
-            job = view.jobs.get(name)
-            if job is not None and job.size is not None:
-                self._malleable.add(name)
-            else:
-                self._malleable.discard(name)
-        self._followed = view.changed_jobs.mark
 
     def _ran_s(self, record: JobRecord) -> float:
         since = self._now() if record.since is None else record.since

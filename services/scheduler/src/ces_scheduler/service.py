@@ -193,7 +193,7 @@ class Scheduler:
         """The waiting jobs but for those that are not admitted, and after how many seconds to judge deadlines again.
         Raises BusError."""
         queued = self._queued.jobs
-        wait_s = await self._deadlines.look(offer, queued, self._placing.parameters, version)
+        wait_s = await self._deadlines.look(self.reader.view, offer, queued, self._placing.parameters, version)
         held_back = self._deadlines.held_back
         if not held_back:
             return waiting, wait_s
