@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from checkpoint_nodes import Node
 
-from ces_edge_agent.checkpoints import beginnings
+from ces_edge_agent.checkpoints import beginnings, fetcher
 
 
 @pytest.fixture
@@ -29,3 +29,4 @@ async def second(tmp_path: Path) -> AsyncIterator[Node]:
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(beginnings, "PATIENCE_S", 0.0)
     monkeypatch.setattr(beginnings, "LONGEST_PAUSE_S", 0.0)
+    monkeypatch.setattr(fetcher, "LOOK_S", 0.01)

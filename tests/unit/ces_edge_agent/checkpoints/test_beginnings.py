@@ -105,6 +105,7 @@ def mute() -> Iterator[str]:
         yield f"http://{ME}:{listener.getsockname()[1]}/.checkpoints/j"
 
 
+@pytest.mark.usefixtures("hasty")
 async def test_who_does_not_answer_holds_up_nobody_that_is_not_to_start(second: Node, mute: str) -> None:
     wanted = [True, True]  # then no longer
     beginner = writer(restore=True, checkpoints=[CheckpointSource(node="first", url=mute)])
@@ -115,7 +116,8 @@ async def test_who_does_not_answer_holds_up_nobody_that_is_not_to_start(second: 
 
 @pytest.mark.usefixtures("hasty")
 async def test_who_does_not_answer_is_asked_once(second: Node, mute: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetcher, "PACKING_S", 0.0)
+    for patience in ("PACKING_S", "SILENCE_S"):
+        monkeypatch.setattr(fetcher, patience, 0.0)
     copy = Checkpoint(attempt=1, incarnation=1, name="one", size=9, digest="1" * 64)
     sources = [CheckpointSource(node="first", url=mute, checkpoint=each) for each in (None, copy)]
     with pytest.raises(RuntimeUnavailable, match=r"had now: first: it does not answer$"):
