@@ -21,7 +21,7 @@ def committed(decided: float, at: float, job: str = "j") -> dict[str, Any]:
 
 
 def note(kind: str, at: float) -> dict[str, Any]:
-    return {"kind": kind, "at": START + at}
+    return {"kind": kind, "at": START + at, "size": 2, "step": 5} | ({"lost": 2} if kind == "begins" else {})
 
 
 LOG = [

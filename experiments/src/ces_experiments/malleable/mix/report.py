@@ -22,18 +22,14 @@ if TYPE_CHECKING:
 OUTCOMES: dict[str, Cell] = {
     "on time": lambda each: f"{each['on_time']} of {each['jobs']}",
     "%": of("share", percent),
-    **{fate: lambda each, fate=fate: str(each[fate]) for fate in ("late", "refused", "failed", "cancelled")},
+    **{fate: of(fate, str) for fate in ("late", "refused", "failed", "cancelled")},
     "completion, s: mean": of("took_s", figure, "mean", 1),
     "median": of("took_s", figure, "p50", 1),
-    "resizes": lambda each: str(each["resizes"]),
-    "given up": lambda each: str(each["given_up"]),
+    "resizes": of("resizes", str),
+    "given up": of("given_up", str),
     "steps lost": lambda each: f"{each['lost']} in {each['starts']} starts" if each["starts"] else "-",
 }
-SECONDS: dict[str, Cell] = {
-    "n": lambda each: str(each["n"]),
-    **{heading: lambda each, key=key: f"{each[key]:.2f}"
-       for heading, key in (("p50", "p50"), ("p95", "p95"), ("most", "most"))},
-}  # fmt: skip
+SECONDS: dict[str, Cell] = {"n": of("n", str), **{key: of(key, "{:.2f}".format) for key in ("p50", "p95", "most")}}
 
 
 def tables(results: Mapping[str, Any]) -> list[Grid]:

@@ -36,8 +36,7 @@ def test_on_time_is_who_succeeds_within_its_deadline() -> None:
 
 
 def test_steps_that_are_lost_are_those_of_later_starts() -> None:
-    told = [{**each, "size": 1, "step": 5, "lost": 2} for each in NOTES]
-    found = record([event("job.queued", 0.0), *LOG], {"j": JOBS["j"]}, MALLEABLE, {"j": told})
+    found = record([event("job.queued", 0.0), *LOG], {"j": JOBS["j"]}, MALLEABLE, {"j": NOTES})
     assert (found["starts"], found["lost"], found["given_up"]) == (1, 2, 0)
     (resize,) = found["resizes"]
     assert resize["whole"] - resize["control"] == pytest.approx(0.25, abs=1e-3)
