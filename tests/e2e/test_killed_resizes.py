@@ -7,6 +7,7 @@ import os
 import random
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fault_cluster import FaultCluster, wait_for
@@ -16,6 +17,11 @@ CENTRAL = ["manager", "scheduler", "compute-ctl", "network-ctl", "nats"]
 RESIZES = int(os.environ.get("CES_RESIZES", "8"))
 SEED = int(os.environ.get("CES_SEED", "0"))
 CUT_S = 5.0  # well short of the lease: what runs stays
+
+
+def growing(low: int) -> dict[str, Any]:
+    """Speeds and work of a job for which every larger size pays at once, whatever its last resize took."""
+    return {"total": 10**9, "hint": {low: float(low), PLACES: float(PLACES)}}
 
 
 def resizes(cluster: FaultCluster, kind: str = "committed") -> int:
@@ -41,7 +47,7 @@ def resizes(cluster: FaultCluster, kind: str = "committed") -> int:
     ],
 )
 def test_manager_dies_in_a_resize(resizing: FaultCluster, open_folder: Path, fault: str) -> None:
-    job = resizing.submit(malleable("malleable", open_folder / "malleable", 2, PLACES))
+    job = resizing.submit(malleable("malleable", open_folder / "malleable", 2, PLACES, growing(2)))
     await_size(resizing, job, PLACES)
     starts = resizing.arm("manager", fault)
     other = takes_room(resizing, open_folder / "rigid", 5, job, PLACES - 5)
@@ -56,7 +62,7 @@ def test_manager_dies_in_a_resize(resizing: FaultCluster, open_folder: Path, fau
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("service", [*CENTRAL, "agents"])
 def test_a_resize_outlives(resizing: FaultCluster, open_folder: Path, service: str) -> None:
-    job = resizing.submit(malleable("malleable", open_folder / "malleable", 2, PLACES, grace="5s"))
+    job = resizing.submit(malleable("malleable", open_folder / "malleable", 2, PLACES, growing(2), grace="5s"))
     await_size(resizing, job, PLACES)
     before, ended = resizes(resizing), resizes(resizing, "ended")
     other = resizing.submit(rigid("rigid", open_folder / "rigid", 5))
@@ -79,7 +85,7 @@ def test_random_resizes_while_things_die(resizing: FaultCluster, open_folder: Pa
     print(f"drawn again by: CES_SEED={SEED} CES_RESIZES={RESIZES} pytest {__file__}")
     rng = random.Random(SEED)
     hold = open_folder / "malleable"
-    job = resizing.submit(malleable("malleable", hold, 1, PLACES))
+    job = resizing.submit(malleable("malleable", hold, 1, PLACES, growing(1)))
     await_size(resizing, job, PLACES)
     began = resizes(resizing, "ended")
     for number in range(RESIZES):
