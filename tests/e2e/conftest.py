@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -26,14 +26,30 @@ def cluster(_shared: FaultCluster) -> Iterator[FaultCluster]:
     _shared.check()
 
 
+@pytest.fixture(scope="module")
+def _haste(_shared: FaultCluster) -> Iterator[Callable[[], None]]:
+    """Sees to it that the scheduler may resize a job each second, until the tests of a file are over."""
+    starts = 0
+
+    def restart(env: Mapping[str, str]) -> int:
+        _shared.cluster.restart(SCHEDULER, env)
+        wait_for(lambda: answers(_shared.cluster.layout.ready_url(SCHEDULER)), "the scheduler is ready")
+        return _shared.cluster.supervisor.starts(SCHEDULER)
+
+    def hasten() -> None:
+        nonlocal starts
+        if _shared.cluster.supervisor.starts(SCHEDULER) != starts:  # one that was killed is as it was before
+            starts = restart({"CES_RESIZE_S": "1"})
+
+    yield hasten
+    restart({})
+
+
 @pytest.fixture
-def resizing(cluster: FaultCluster) -> Iterator[FaultCluster]:
+def resizing(cluster: FaultCluster, _haste: Callable[[], None]) -> FaultCluster:
     """Jobs may be resized each second."""
-    for env in ({"CES_RESIZE_S": "1"}, {}):
-        cluster.cluster.restart(SCHEDULER, env)
-        wait_for(lambda: answers(cluster.cluster.layout.ready_url(SCHEDULER)), "the scheduler is ready")
-        if env:
-            yield cluster
+    _haste()
+    return cluster
 
 
 @pytest.fixture
