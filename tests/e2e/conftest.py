@@ -13,7 +13,7 @@ from waiting import answers
 from ces_testbed.services import SCHEDULER
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # an idle cluster takes time from the tests that come after
 def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
     with running("flt", tmp_path_factory.mktemp("flt"), star(4)) as tested:
         yield tested

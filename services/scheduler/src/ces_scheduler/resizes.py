@@ -35,6 +35,7 @@ from ces_scheduler.stakes import at_stake, for_deadline
 log = structlog.get_logger()
 BACK_S = 300.0  # in which a job does not take back what it gave to another
 ANSWER_S = 5.0  # after this long without an answer a proposal counts as lost
+STARTS_S = 1.0  # after which it is looked whether a job that starts runs by now, of which no event is heard
 BUDGET_MS = 250.0  # of solver time in one look
 STAKE_MS = 1000.0  # beside that, for each of the first TAKERS jobs whose deadlines are at stake
 TAKERS = 3
@@ -71,6 +72,7 @@ class _Owed:
 
 
 NOTHING = _Given(math.inf, 0.0)
+ON_ITS_WAY = frozenset({JobState.PLANNED, JobState.PREPARING, JobState.STARTING})
 
 
 class Resizes:
@@ -84,6 +86,7 @@ class Resizes:
         self._rejected: dict[str, Rejections] = {}  # by job
         self._looked: tuple[Offer, CycleRun | None] | None = None  # at what, to no avail
         self._due = -math.inf
+        self._starts_s = math.inf  # after which to look whether jobs have started
         self._given: dict[str, _Given] = {}  # by job
         self._models = SpeedModels()
         self._malleable = FollowedJobs(lambda job: job.size is not None)
@@ -115,23 +118,24 @@ class Resizes:
                 self._given[self._awaited.job] = self._awaited.given
             self._awaited = None
         if self._looked is not None and self._looked[0] is offer and self._looked[1] is run and now < self._due:
-            return self._due - now
+            return min(self._starts_s, self._due - now)
         held = [offer.records[name] for name in sorted(self._malleable.look(view) & offer.records.keys())]
         self._given = {name: it for name, it in self._given.items() if now < it.until}
         ready = [record for record in held if resizable(record)]
         if any(record.resizing is not None for record in held):
             return math.inf  # what it gives back is not seen yet; its end is told
         self._rejected = {each.id: self._rejected.get(each.id, Rejections()) for each in ready}
+        self._starts_s = STARTS_S if any(record.state in ON_ITS_WAY for record in held) else math.inf
         if not ready:
             self._owed = None
-            return math.inf
+            return self._starts_s
         found = await asyncio.to_thread(self._decide, ready, held, offer, run, placing, now, judgement)
         if found is not None:
             await self._propose(found, offer.records[found.record.id], view.version)
             return ANSWER_S
         rests = [self._least_s - self._ran_s(each) for each in ready] + ([LOOK_S] if judgement.shares else [])
         self._looked, self._due = (offer, run), now + min([each for each in rests if each > 0], default=self._least_s)
-        return self._due - now
+        return min(self._starts_s, self._due - now)
 
     def rates(self, view: StateView, job: str) -> dict[int, float]:
         """How fast a malleable job is taken to be, in units/s: see rates_around."""
