@@ -76,6 +76,23 @@ def test_a_resize_is_kept_in_hand() -> None:
     assert least(judged(malleable("m", ["a"], work=800.0, due_s=100.0), cost_s=40.0)) == {"m": 8}, "where possible"
 
 
+def test_nobody_is_refused_for_a_resize_in_hand_that_it_could_not_have_even_alone() -> None:
+    alone = malleable("m", [], work=320.0, due_s=60.0)
+    assert (judged(alone, cost_s=30.0).refused, judged(alone, cost_s=30.0).shares["m"].kept) == ({}, True)
+    assert judged(malleable("m", [], work=500.0, due_s=60.0), cost_s=30.0).refused
+    with_it = malleable("m", [], work=320.0, due_s=80.0)
+    beside = malleable("inside", ["a"], work=60.0, due_s=30.0, admitted=True)
+    assert judged(beside, with_it, cost_s=38.0).refused, "beside others it is"
+
+
+def test_a_rigid_job_needs_no_time_for_a_resize() -> None:
+    due = {"deadline": malleable("m", [], work=1.0, due_s=1.0).deadline, "expected_s": 40.0}
+    waits = rigid("r", 4).model_copy(update=due | {"deadline_at": Clock().time() + timedelta(seconds=60)})
+    assert judged(waits, cost_s=30.0).refused == {}
+    other = runs_for(rigid("other", 8), 15.0, ["a", "b", "c", "d"] * 2)
+    assert judged(other, waits, cost_s=30.0).refused == {}, "nor beside others"
+
+
 def test_one_that_is_ahead_needs_its_smallest_size_and_is_expected_at_its_present_one() -> None:
     found = judged(malleable("m", ["a", "b"], work=20.0, due_s=100.0))
     assert least(found) == {"m": 1}

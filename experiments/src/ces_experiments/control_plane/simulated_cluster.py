@@ -22,6 +22,7 @@ from ces_common.jobfile import JobFile
 from ces_common.messages.api import TopologyFile
 from ces_common.states import JOB_OVER
 from ces_experiments.common.console import counted
+from ces_experiments.common.emulated import PATIENT
 from ces_experiments.common.interruption import ended_tidily
 from ces_experiments.control_plane.any_manager import AnyManager
 from ces_experiments.control_plane.simulated_agents import SimulatedNode
@@ -34,7 +35,6 @@ SUBMITTERS = 8
 READY_S = 120.0
 OVER = frozenset(f"ces.v1.job.{state.value}" for state in JOB_OVER)
 CENTRAL = (NATS, MANAGER, *CONTROLLERS)
-PATIENT = Timing(lease_s=60, unreachable_s=30)
 JOINING = 8  # nodes at a time
 CONNECTING = 32
 LOOK_S = 0.5

@@ -1,6 +1,9 @@
-"""``ces bench elastic``, ``elastic-edge`` and ``elastic-speeds``, found through the entry-point group ``ces.bench``."""
+"""``ces bench malleable``, ``elastic``, ``elastic-edge`` and ``elastic-speeds``, found through the entry-point group
+``ces.bench``."""
 
 from __future__ import annotations
+
+import typer
 
 from ces_experiments.common import options
 from ces_experiments.common.command import PLOTS, Option, command
@@ -15,6 +18,14 @@ def _compat(flag: str, text: str | None) -> str | None:
     return compat(flag, text)
 
 
+def _shares(flag: str, text: str) -> tuple[str, ...]:
+    """As text, each once. Raises typer.BadParameter."""
+    found = options.amounts(flag, text, 1)
+    if found[-1] > 1:
+        raise typer.BadParameter(f"{found[-1]:g} is more than all of it", param_hint=flag)
+    return tuple(f"{share:g}" for share in found)
+
+
 def _amounts(name: str, usual: str, help: str) -> Option:
     return Option(
         name.replace("-", "_"),
@@ -24,6 +35,22 @@ def _amounts(name: str, usual: str, help: str) -> Option:
         read=lambda flag, text: options.amounts(flag, text, 1),
     )
 
+
+malleable = command(
+    "malleable",
+    "malleable.mix.report:MIX",
+    [
+        Option("seeds", int, 5, "number of mixes", more=options.between(1, 100)),
+        Option("jobs", int, 30, "jobs of each", more=options.between(2, 100)),
+        Option("nodes", int, 4, "emulated hosts of four cores", more=options.between(2, 50)),
+        Option(
+            "rigid", str, "1", "shares of their time that rigid jobs are sized for, separated by commas",
+            read=_shares,
+        ),
+        PLOTS,
+    ],
+    help="Real jobs with deadlines on emulated hosts, malleable against rigid, and how long resizes take. As root.",
+)  # fmt: skip
 
 elastic = command(
     "elastic",

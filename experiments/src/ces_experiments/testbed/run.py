@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
@@ -19,7 +15,7 @@ from ces_client import Client
 from ces_common.states import JOB_OVER, JobState
 from ces_core.registry import DEFAULT, get_solver
 from ces_experiments.common.console import told
-from ces_experiments.common.interruption import ended_tidily, undisturbed
+from ces_experiments.common.emulated import emulated
 from ces_experiments.common.machine import CoreTime
 from ces_experiments.common.report import Found
 from ces_experiments.testbed import scenario as scenarios
@@ -30,7 +26,6 @@ from ces_testbed.cluster import Cluster
 from ces_testbed.errors import TestbedError
 from ces_testbed.readiness import COMPILED_S
 from ces_testbed.services import SCHEDULER
-from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
 
 NETWORK = "network-ctl"
 STILL_S = 10.0  # a node that has just missed a report tells again in this time
@@ -123,7 +118,8 @@ def name_of(seed: int, architecture: str, scheduler: str) -> str:
 def runs(question: Question) -> Generator[dict[str, Any]]:
     """One run after the other. Raises TestbedError."""
     longest_s = (question.limit_s + PATIENCE_S) * len(question.schedulers) * len(question.architectures) + PATIENCE_S
-    with ended_tidily(), _bench() as bench:
+    with emulated("testbed", scenarios.topology()) as cluster, cluster.client() as client:
+        bench = Bench(cluster, client)
         for seed in question.seeds:
             scenario = scenarios.scenario(seed, list(question.architectures), question.accuracy, longest_s)
             bench.load(scenario)
@@ -152,26 +148,3 @@ def measure(question: Question, progress: Progress) -> Iterator[Found]:
             results = {"question": asdict(question) | {"seeds": seeds}, "setting": scenarios.setting(), "runs": done}
             step(name)
             yield Found(results | {"took_s": round(time.monotonic() - started)})
-
-
-@contextmanager
-def _bench() -> Iterator[Bench]:
-    with TemporaryDirectory(prefix="ces-testbed-") as folder:
-        spec = ClusterSpec(
-            name=f"testbed{os.getpid()}",
-            topology=scenarios.topology(),
-            network="tc",
-            api_port=free_port(LOCALHOST, set()),
-            save_context=False,
-            timing=Timing(lease_s=60, unreachable_s=30),
-            log_level="warning",
-        )
-        cluster = Cluster(spec, Files(Path(folder)))
-        try:
-            cluster.start()
-            with cluster.client() as client:
-                yield Bench(cluster, client)
-        finally:
-            with undisturbed():
-                for what in cluster.stop():
-                    print(f"could not be removed: {what}", file=sys.stderr)

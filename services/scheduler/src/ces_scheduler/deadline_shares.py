@@ -301,7 +301,7 @@ class _Question:
         inside = [each for each in members if each.record.id not in arriving]
         due = self._kept_dues(inside, capacity, booked)
         due |= {each.record.id: math.inf for each in inside if _may_be_late(each.record)}
-        active = [each.as_core(due.get(each.record.id, each.due_s - self.cost_s)) for each in members]
+        active = [each.as_core(due.get(each.record.id, self._aim(each))) for each in members]
         moment = Moment(self.now_s, capacity, active, frozenset(arriving), booked=booked)
         decision = ElasticFlow(SLOT_S)(moment)
         return {name: decision.ends[name] for name in decision.refused}
@@ -311,15 +311,11 @@ class _Question:
         return self._asked(members, due, capacity, booked)
 
     def _kept_dues(self, members: Sequence[_Member], capacity: int, booked: Pieces) -> dict[str, float]:
-        """The deadlines to plan by: with a resize in hand; where that cannot be, without; none where that cannot be
-        kept, either. Those that may be missed yield to those that were promised. Of those that are late half are given
-        up at once, so that many take few turns."""
-        due = {each.record.id: each.due_s - self.cost_s for each in members}
-        due |= {each.record.id: math.inf for each in members if self._silent(each)}
+        """The deadlines to plan by; none where one cannot be kept. Those that may be missed yield to those that were
+        promised. Of those that are late half are given up at once, so that many take few turns."""
+        due = {each.record.id: math.inf if self._silent(each) else self._aim(each) for each in members}
         for each in members:
-            if self.now_s + each.work / max(each.profile.rates) > due[each.record.id]:
-                due[each.record.id] = each.due_s
-            if self.now_s + each.work / max(each.profile.rates) > due[each.record.id]:
+            if self._fastest_s(each) > due[each.record.id]:
                 due[each.record.id] = math.inf
         while True:
             ends = self._asked(members, due, capacity, booked).ends
@@ -335,6 +331,16 @@ class _Question:
             late.sort(key=lambda each: (due[each.record.id], each.record.id))
             for each in late[: _half(len(late))]:
                 due[each.record.id] = each.due_s if due[each.record.id] < each.due_s else math.inf
+
+    def _aim(self, member: _Member) -> float:
+        """The deadline to plan a job by: with a resize in hand, but for a rigid job, which has none, and for one that
+        could not be in time so even alone."""
+        early = member.due_s if member.record.size is None else member.due_s - self.cost_s
+        return early if self._fastest_s(member) <= early else member.due_s
+
+    def _fastest_s(self, member: _Member) -> float:
+        """When it would have ended that has its fastest size from now on."""
+        return self.now_s + member.work / max(member.profile.rates)
 
     def _silent(self, member: _Member) -> bool:
         """Whether a malleable job has told no step though it has run for a while: what it has left is not known."""

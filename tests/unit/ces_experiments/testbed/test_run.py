@@ -43,24 +43,6 @@ def test_what_is_known_is_kept_whatever_comes(
     assert kept["question"]["seeds"] == [6]
 
 
-def test_what_a_cluster_leaves_behind_is_told(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Stuck:
-        def __init__(self, *_: object) -> None: ...
-
-        def start(self) -> None:
-            raise TestbedError("a service ends again and again")
-
-        def stop(self) -> list[str]:
-            return ["namespace x", "process 7"]
-
-    monkeypatch.setattr(running, "Cluster", Stuck)
-    with pytest.raises(TestbedError, match="again and again"), running._bench():
-        pass
-    assert capsys.readouterr().err.splitlines() == [f"could not be removed: {x}" for x in ("namespace x", "process 7")]
-
-
 class Jobs:
     """The jobs of a cluster on which a training runs for ever, until it is cancelled: then it is ``at_last``, and its
     logs are whole or not."""

@@ -1,0 +1,43 @@
+"""A cluster on emulated hosts with shaped links, for as long as a measurement takes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ces_experiments.common.interruption import ended_tidily, undisturbed
+from ces_testbed.cluster import Cluster
+from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
+from ces_testbed.topology import Topology
+
+PATIENT = Timing(lease_s=60, unreachable_s=30)
+
+
+@contextmanager
+def emulated(name: str, topology: Topology, **spec: Any) -> Iterator[Cluster]:
+    """It runs until the end of the block, and whatever ends that: what cannot be removed then is told. ``spec``: more
+    of a ClusterSpec. Raises TestbedError."""
+    with ended_tidily(), TemporaryDirectory(prefix=f"ces-{name}-") as folder:
+        whole = ClusterSpec(
+            name=f"{name}{os.getpid()}",
+            topology=topology,
+            network="tc",
+            api_port=free_port(LOCALHOST, set()),
+            save_context=False,
+            timing=PATIENT,
+            log_level="warning",
+            **spec,
+        )
+        cluster = Cluster(whole, Files(Path(folder)))
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            with undisturbed():
+                for what in cluster.stop():
+                    print(f"could not be removed: {what}", file=sys.stderr)

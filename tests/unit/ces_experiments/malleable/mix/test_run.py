@@ -1,0 +1,139 @@
+"""The runs of a mix: in which order, what is kept of them whatever comes, and what the command refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import typer
+from resize_log import LOG, NOTES
+from typer.testing import CliRunner
+
+from ces_common.jobfile import JobFile
+from ces_common.states import JobState
+from ces_experiments.common.command import carry_out
+from ces_experiments.malleable import commands
+from ces_experiments.malleable.mix import run as running
+from ces_experiments.malleable.mix.jobs import MALLEABLE, MixJob
+from ces_experiments.malleable.mix.report import MIX
+from ces_experiments.malleable.mix.run import FIRST_SEED, Bench, Question
+from ces_testbed.errors import TestbedError
+
+QUESTION = Question.of(seeds=2, jobs=1, nodes=4, rigid=("1", "0.5"))
+AUDIT = {"events": 3, "plans": 1, "findings": [], "deadlines_kept": 1}
+
+
+def found(seed: int, way: str) -> dict[str, Any]:
+    job = {"name": "000", "fate": "succeeded", "took_s": 10.0, "within_s": 30, "size": None, "on_time": True}
+    rest = {"given_up": 0, "starts": 0, "lost": 0, "load_average": 0.5, "stolen": 0.01, "took_s": 100}
+    return {"seed": seed, "way": way, "jobs": [job], "resizes": [], **rest}
+
+
+def test_each_seed_has_all_ways_in_an_order_of_its_own() -> None:
+    assert list(QUESTION.seeds) == [FIRST_SEED, FIRST_SEED + 1]
+    orders = [tuple(QUESTION.in_order(seed)) for seed in range(30)]
+    assert all(set(order) == {MALLEABLE, "1", "0.5"} for order in orders)
+    assert {order[0] for order in orders} == {MALLEABLE, "1", "0.5"}
+    assert QUESTION.in_order(3) == QUESTION.in_order(3)
+
+
+def test_what_is_known_is_kept_whatever_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def one_run(question: Question) -> Iterator[Any]:
+        yield found(11, MALLEABLE), AUDIT
+        raise TestbedError("a service is gone")
+
+    monkeypatch.setattr(running, "runs", one_run)
+    monkeypatch.setattr(running, "why_no_tc", lambda: None)
+    with pytest.raises(typer.Exit):
+        carry_out("malleable", MIX, QUESTION, tmp_path, plots=False)
+    assert "a service is gone" in capsys.readouterr().err
+    kept = json.loads((tmp_path / "results.json").read_text())
+    assert [run["seed"] for run in kept["runs"]] == [11]
+    assert kept["question"]["rigid"] == ["1", "0.5"]
+
+
+def test_it_says_why_it_cannot_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(running, "why_no_tc", lambda: "it needs root")
+    shown = bench("--out", tmp_path, "--no-plots", code=1)
+    assert "it needs root" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--rigid", "1.5"), "1.5 is more than all of it"),
+        (("--rigid", "none"), "'none' is no number above 0"),
+        (("--nodes", "1"), "--nodes"),
+    ],
+)
+def test_what_makes_no_sense_is_named(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    assert said in bench(*arguments, "--out", tmp_path, code=2)
+
+
+def bench(*arguments: object, code: int) -> str:
+    app = typer.Typer()
+    app.command()(commands.malleable)
+    run = CliRunner().invoke(app, [str(word) for word in arguments])
+    assert run.exit_code == code, run.output + repr(run.exception)
+    return " ".join(run.output.replace("│", " ").split())
+
+
+class Cluster:
+    """Its jobs ``end`` once they were asked for, or run until they are cancelled."""
+
+    def __init__(self, ends: Callable[[str], bool]) -> None:
+        self._ends = ends
+        self.files: list[JobFile] = []
+        self.states: dict[str, JobState] = {}
+        self.jobs = self
+        self.nodes = SimpleNamespace(list=lambda: [])
+
+    def submit(self, file: JobFile) -> Any:
+        self.files.append(file)
+        job = str(len(self.files))
+        self.states[job] = JobState.RUNNING
+        return self.get(job)
+
+    def get(self, job: str) -> Any:
+        return SimpleNamespace(id=job, state=self.states[job])
+
+    def list(self) -> list[Any]:
+        self.states |= {job: JobState.SUCCEEDED for job in self.states if self._ends(job)}
+        return [self.get(job) for job in self.states]
+
+    def cancel(self, job: str) -> None:
+        self.states[job] = JobState.CANCELLED
+
+    def logs(self, job: str, task: str) -> list[str]:
+        return ['{"progress": {"step": 3}}', json.dumps({"notes": NOTES})]
+
+
+JOB = MixJob("000", 0.0, 10, 0.02, 0.5, 0.004, 40)
+
+
+def test_a_run_submits_the_jobs_and_reads_what_became_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster: Any = Cluster(lambda job: True)
+    log = [each | {"data": each["data"] | {"job": "1"}} for each in LOG]
+    log[0] = log[0] | {"type": "ces.v1.job.queued"}
+    monkeypatch.setattr(running, "events_until_now", lambda _: log)
+    bench = Bench(cluster)
+    told = bench.run(7, MALLEABLE, [JOB])
+    assert [file.name for file in cluster.files] == ["mix-7-malleable-000"]
+    assert [job["fate"] for job in told["jobs"]] == ["succeeded"]
+    assert [resize["saving"] > 0 for resize in told["resizes"]] == [True]
+    assert bench.run(7, "0.5", [JOB])["jobs"] == [], "what an earlier run left in the log is not this one's"
+
+
+def test_who_is_not_done_in_time_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster: Any = Cluster(lambda job: False)
+    monkeypatch.setattr(running, "events_until_now", lambda _: [])
+    monkeypatch.setattr(running, "LATE_S", -100.0)
+    bench = Bench(cluster)
+    bench.run(7, "1", [JOB])
+    assert cluster.states == {"1": JobState.CANCELLED}
