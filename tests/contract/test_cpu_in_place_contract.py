@@ -1,4 +1,4 @@
-"""CPU of running workers that changes in place, on both databases: more is held at once, less once they have no more."""
+"""CPU of running workers that changes in place, on both databases: more is held at once, less once it is given up."""
 
 from collections.abc import Iterator
 from pathlib import Path
