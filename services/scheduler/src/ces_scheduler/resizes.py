@@ -88,6 +88,11 @@ class Resizes:
         self._models = SpeedModels()
         self._malleable = FollowedJobs(lambda job: job.size is not None)
 
+    @property
+    def busy(self) -> bool:
+        """Whether a proposal awaits its answer."""
+        return self._awaited is not None
+
     def kept_free(self, offer: Offer) -> Offer:
         """Without what is free and owed to a job that must grow to be in time: nobody starts on it."""
         if self._owed is not None and self._owed.topology is not offer.cluster.topology:
