@@ -234,7 +234,7 @@ class WorkerReconciler:
         why = self._stop_reasons.by_worker.get(key, LEASE_OVER if status.lapsed else None)
         if status.state in ALIVE:
             return status.model_copy(update={"cpu": self._limits.get(key)})
-        if why is None:
+        if status.state != "exited" or why is None:
             return status
         flags = {"lapsed": status.lapsed or why == LEASE_OVER, "reclaimed": why == RECLAIMED}
         if not any(flags.values()) and status.exit_code != 0:
