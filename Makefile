@@ -85,8 +85,9 @@ $(VENV)/.installed-train: $(VENV)/.installed
 demo: $(VENV)/.solver
 	@exec $(BIN)/ces demo
 
-# Several workers share the tests out; tests/support/worker_groups.py says which of them stay together. Most tests of the
-# whole suite wait, for leases and for each other's processes, so that there are two workers to a core.
+# Several workers share the tests out; tests/support/worker_groups.py says which of them stay together. Many tests of the
+# whole suite wait, for leases and for each other's processes, so that there are three workers to two cores; with more,
+# the clusters that they keep take the time from each other.
 CORES := $(shell getconf _NPROCESSORS_ONLN)
 ENOUGH := $(if $(findstring torch,$(CES_REQUIRE)),install-train,install)
 unexport PYTHONDONTWRITEBYTECODE # thousands of processes read the same modules
@@ -97,7 +98,7 @@ unit: $(ENOUGH) compiled
 # Tests that measure come last, one after the other; 5 says that none was asked for.
 test: $(ENOUGH) compiled
 	@status=0; \
-	$(BIN)/pytest -n $$((2 * $(CORES))) -m "not alone" $(PYTEST_FLAGS) || status=$$?; \
+	$(BIN)/pytest -n $$(($(CORES) + ($(CORES) + 1) / 2)) -m "not alone" $(PYTEST_FLAGS) || status=$$?; \
 	$(BIN)/pytest -m alone $(PYTEST_FLAGS) || test $$? = 5 || status=1; \
 	exit $$status
 

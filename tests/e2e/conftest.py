@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ from waiting import answers
 from ces_testbed.services import SCHEDULER
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # an idle cluster takes time from the tests that come after
 def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultCluster]:
     with running("flt", tmp_path_factory.mktemp("flt"), star(4)) as tested:
         yield tested
@@ -26,14 +26,30 @@ def cluster(_shared: FaultCluster) -> Iterator[FaultCluster]:
     _shared.check()
 
 
+@pytest.fixture(scope="module")
+def _haste(_shared: FaultCluster) -> Iterator[Callable[[], None]]:
+    """Sees to it that the scheduler may resize a job each second, until the tests of a file are over."""
+    starts = 0
+
+    def restart(env: Mapping[str, str]) -> int:
+        _shared.cluster.restart(SCHEDULER, env)
+        wait_for(lambda: answers(_shared.cluster.layout.ready_url(SCHEDULER)), "the scheduler is ready")
+        return _shared.cluster.supervisor.starts(SCHEDULER)
+
+    def hasten() -> None:
+        nonlocal starts
+        if _shared.cluster.supervisor.starts(SCHEDULER) != starts:  # one that was killed is as it was before
+            starts = restart({"CES_RESIZE_S": "1"})
+
+    yield hasten
+    restart({})
+
+
 @pytest.fixture
-def resizing(cluster: FaultCluster) -> Iterator[FaultCluster]:
+def resizing(cluster: FaultCluster, _haste: Callable[[], None]) -> FaultCluster:
     """Jobs may be resized each second."""
-    for env in ({"CES_RESIZE_S": "1"}, {}):
-        cluster.cluster.restart(SCHEDULER, env)
-        wait_for(lambda: answers(cluster.cluster.layout.ready_url(SCHEDULER)), "the scheduler is ready")
-        if env:
-            yield cluster
+    _haste()
+    return cluster
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from compose_stack import ROOT, Stack, build_missing_images
-from waiting import wait_until
+from waiting import PATIENCE_S, wait_until
 
 pytestmark = [pytest.mark.needs("engine", "compose"), pytest.mark.timeout(600)]
 
@@ -89,7 +89,7 @@ def test_the_example_job_trains(stack: Stack) -> None:
     for flow in job["flows"]:
         assert flow["enforced"]
         assert 0 < flow["peak"] <= 1.1 * flow["rate"]
-    assert wait_until(lambda: not stack.workers(), 20, pause_s=0.5), "its containers are still there"
+    assert wait_until(lambda: not stack.workers(), PATIENCE_S, pause_s=0.5), "its containers are still there"
 
 
 def test_flows_get_what_was_allocated_and_workers_outlive_their_agent(stack: Stack, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_flows_get_what_was_allocated_and_workers_outlive_their_agent(stack: Sta
     file.write_text(yaml.safe_dump(desired))
 
     stack.ces("submit", str(file))
-    assert wait_until(lambda: stack.job("narrow")["state"] == "running", 60, pause_s=0.5)
+    assert wait_until(lambda: stack.job("narrow")["state"] == "running", PATIENCE_S, pause_s=2.0)
     before = {worker.id for worker in stack.workers()}
     stack.container("n1").restart(timeout=10)
     assert {worker.id for worker in stack.workers()} == before
@@ -112,7 +112,7 @@ def test_flows_get_what_was_allocated_and_workers_outlive_their_agent(stack: Sta
     for flow in job["flows"]:
         assert flow["rate"] == NARROW
         assert 0.9 * NARROW <= flow["peak"] <= 1.1 * NARROW, f"{flow['src']} to {flow['dst']}"
-    assert wait_until(lambda: not stack.workers(), 20, pause_s=0.5), "its containers are still there"
+    assert wait_until(lambda: not stack.workers(), PATIENCE_S, pause_s=0.5), "its containers are still there"
 
 
 def test_workers_end_with_their_lease_while_their_agent_is_stopped(stack: Stack, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_workers_end_with_their_lease_while_their_agent_is_stopped(stack: Stack,
     file = tmp_path / "sleeper.yaml"
     file.write_text(yaml.safe_dump(sleeper))
     stack.ces("submit", str(file))
-    assert wait_until(lambda: stack.job("sleeper")["state"] == "running", 60, pause_s=0.5)
+    assert wait_until(lambda: stack.job("sleeper")["state"] == "running", PATIENCE_S, pause_s=2.0)
     node = stack.job("sleeper")["placement"][0]["node"]
     (first,) = (each for each in stack.workers() if each.labels["ces.role"] == "worker")
     stack.container(node).stop(timeout=0)
@@ -142,7 +142,7 @@ def test_workers_end_with_their_lease_while_their_agent_is_stopped(stack: Stack,
         job = stack.job("sleeper")
         return bool(job["attempt"] == 2 and job["state"] == "running")
 
-    assert wait_until(moved, 120, pause_s=0.5)
+    assert wait_until(moved, PATIENCE_S, pause_s=2.0)
     (second,) = (each for each in stack.workers() if each.labels["ces.role"] == "worker" and each.id != first.id)
     first.reload()
     second.reload()
@@ -152,7 +152,7 @@ def test_workers_end_with_their_lease_while_their_agent_is_stopped(stack: Stack,
 
     stack.container(node).start()
     stack.ces("cancel", "sleeper")
-    assert wait_until(lambda: not stack.workers(), 60, pause_s=0.5), "its containers are still there"
+    assert wait_until(lambda: not stack.workers(), PATIENCE_S, pause_s=0.5), "its containers are still there"
 
 
 def test_nats_takes_up_the_certificates_that_the_manager_makes(stack: Stack) -> None:
@@ -166,8 +166,8 @@ print(first(ssl.get_server_certificate(("nats", 4222))) == first(open("/nats-tls
     def served() -> bool:
         return stack.container("manager").exec_run(["python", "-c", look]).output.decode().strip() == "True"
 
-    assert wait_until(served, 30, pause_s=0.5), stack.compose("logs", "--tail", "5", "manager", "nats")
+    assert wait_until(served, PATIENCE_S, pause_s=1.0), stack.compose("logs", "--tail", "5", "manager", "nats")
     stack.compose("up", "-d", "--no-build", "init")
     assert stack.container("manager").exec_run(["rm", "/nats-tls/nats.pem"]).exit_code == 0
     stack.container("manager").restart()
-    assert wait_until(served, 60, pause_s=0.5), stack.compose("logs", "--tail", "5", "manager", "nats")
+    assert wait_until(served, PATIENCE_S, pause_s=1.0), stack.compose("logs", "--tail", "5", "manager", "nats")

@@ -99,7 +99,7 @@ def start(command: list[str], env: dict[str, str], output: IO[bytes]) -> subproc
 
 
 def ces(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*CES, *arguments], env=env, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run([*CES, *arguments], env=env, capture_output=True, text=True, timeout=240, check=False)
 
 
 @pytest.mark.needs("root")

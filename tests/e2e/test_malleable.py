@@ -60,10 +60,13 @@ def test_no_step_is_lost_or_repeated_by_a_program_that_writes_when_it_is_told(
 ) -> None:
     job = resizing.submit(counting("counting", open_folder / "counting"))
     await_size(resizing, job, 8)
+    counts_on(resizing, job)
     other = takes_room(resizing, open_folder / "rigid", 4, job, 4)
+    counts_on(resizing, job)
     (open_folder / "rigid").unlink()
     resizing.finish(other)
     await_size(resizing, job, 8)
+    counts_on(resizing, job)
     (open_folder / "counting").unlink()
     resizing.finish(job)
     notes = notes_of(resizing, job)
@@ -92,6 +95,12 @@ def test_one_that_does_not_loses_what_is_since_its_last_checkpoint(resizing: Fau
 def last_step(cluster: FaultCluster, job: str) -> int:
     progress = cluster.client.jobs.get(job).placement[0].progress or {}
     return int(progress.get("progress", progress).get("round", 0))
+
+
+def counts_on(cluster: FaultCluster, job: str) -> None:
+    """Until it has counted further than what may still be told of its start before this one."""
+    before = last_step(cluster, job)
+    wait_for(lambda: last_step(cluster, job) > before + 100, "the program of this size counts")
 
 
 def measured(cluster: FaultCluster, job: str, *sizes: int) -> JobView:

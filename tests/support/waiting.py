@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import httpx
 
-PATIENCE_S = 90.0  # on a machine that does other things beside
+PATIENCE_S = 180.0  # on a machine that does other things beside
 SHORTEST_S, LONGEST_S = 0.02, 0.25
 
 

@@ -6,6 +6,7 @@ import json
 import sys
 
 import pytest
+from pydantic import Field
 
 from ces_common.service import COLLECT_AFTER, Hint, run_loops, run_service
 from ces_common.settings import ServiceSettings
@@ -87,6 +88,7 @@ def test_a_service_says_which_settings_it_reads_and_what_is_wrong_and_starts_not
 
     class Settings(ServiceSettings):
         token_file: str  # what is missing is no fault of whoever only asks
+        derived: str = Field(default_factory=lambda data: data["token_file"])  # nor is what follows from that
 
     monkeypatch.setattr(sys, "argv", ["ces_any", "--settings"])
     monkeypatch.setenv("CES_RESYNC_S", "-1")

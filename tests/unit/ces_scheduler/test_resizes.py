@@ -17,11 +17,12 @@ from ces_common.messages.events import TopologyChanged
 from ces_common.messages.plans import ResizeProposed, ResizeRejected
 from ces_common.messages.records import JobRecord, Resizing
 from ces_common.messages.speeds import SpeedAnswer, SpeedQuery
-from ces_common.states import JobState
+from ces_common.states import AllocationState, JobState
 from ces_core.queue.parameters import Parameters, Tenant
 from ces_core.registry import DEFAULT, get_solver
 from ces_core.warm_up import warm_up
 from ces_scheduler.cycle_run import Placing
+from ces_scheduler.resizes import ENDS_S, STARTS_S
 from ces_scheduler.service import Scheduler
 from ces_scheduler.sizing import COST_S, in_hand_s
 
@@ -275,6 +276,57 @@ async def test_a_job_starts_as_large_as_there_is_room(bus: MemoryBus) -> None:
     (plan,) = manager.told("plan.proposed")
     assert (plan.size, len(plan.assignments), len(plan.flows)) == (6, 6, 6)
     await scheduler.reader.close()
+
+
+async def test_a_job_that_starts_is_looked_at_again_soon_and_grows_once_it_runs(
+    compiled: None, bus: MemoryBus, manager: FakeManager, scheduler: Scheduler
+) -> None:
+    """That a job runs is an event that no scheduler hears: there is one for each job, and most have a fixed size."""
+    manager.change(nodes=places(), links=LINKS, jobs=[malleable("m", ["a", "b"], state=JobState.STARTING)])
+    for _ in range(2):
+        assert await step(scheduler, manager) <= STARTS_S
+    assert not manager.told("resize.proposed")
+    manager.change(jobs=[malleable("m", ["a", "b"])])
+    await step(scheduler, manager)
+    (found,) = manager.told("resize.proposed")
+    assert found.size == 8
+
+
+async def test_a_job_grows_once_into_the_room_of_one_whose_tasks_end_one_after_the_other(
+    compiled: None, bus: MemoryBus, manager: FakeManager, scheduler: Scheduler, clock: Clock
+) -> None:
+    growing, other = malleable("m", ["a"]), malleable("r", ["b", "c", "d", "d"], high=4)
+    first = other.allocations[0].model_copy(update={"state": AllocationState.SUCCEEDED})
+    other = other.model_copy(update={"size": None, "allocations": [first, *other.allocations[1:]]})
+    manager.change(nodes=places(), links=LINKS, jobs=[growing, other])
+    assert 0 < await step(scheduler, manager) <= ENDS_S
+    assert not manager.told("resize.proposed"), "its last tasks will have ended in a moment"
+    manager.change(jobs=[other.model_copy(update={"state": JobState.SUCCEEDED, "allocations": []})])
+    await step(scheduler, manager)
+    (found,) = manager.told("resize.proposed")
+    assert found.size == 8
+
+
+async def test_room_is_not_left_idle_for_a_job_whose_other_tasks_go_on(
+    compiled: None, bus: MemoryBus, manager: FakeManager, scheduler: Scheduler, clock: Clock
+) -> None:
+    growing, other = malleable("m", ["a"]), malleable("r", ["b", "c", "d", "d"], high=4)
+    first = other.allocations[0].model_copy(update={"state": AllocationState.SUCCEEDED})
+    other = other.model_copy(update={"size": None, "allocations": [first, *other.allocations[1:]]})
+    manager.change(nodes=places(), links=LINKS, jobs=[growing, other])
+    clock.now += await step(scheduler, manager)
+    await step(scheduler, manager)
+    (found,) = manager.told("resize.proposed")
+    assert found.size == 5
+
+
+async def test_one_that_starts_is_looked_at_soon_beside_one_that_runs(
+    compiled: None, bus: MemoryBus, manager: FakeManager, scheduler: Scheduler
+) -> None:
+    jobs = [malleable("full", NAMES, high=4), malleable("m", ["a"], high=1, state=JobState.STARTING)]
+    manager.change(nodes=places(), links=LINKS, jobs=jobs)
+    for _ in range(2):
+        assert await step(scheduler, manager) <= STARTS_S
 
 
 async def test_a_proposal_is_repeated_when_its_answer_is_lost_and_later_when_it_is_no(

@@ -74,7 +74,7 @@ def run_service(name: str, settings_type: type[S], main: Callable[[S, asyncio.Ev
         collect_seldom()
         asyncio.run(_until_told(settings, main))
     except ValidationError as error:
-        for wrong in error.errors():
+        for wrong in _faults(error):
             print(_complaint(wrong), file=sys.stderr)
         raise SystemExit(2) from None
     except BadSetup as error:
@@ -106,8 +106,13 @@ def describe_settings(settings_type: type[ServiceSettings]) -> dict[str, list[st
     try:
         settings_type()
     except ValidationError as error:
-        wrong = [_complaint(each) for each in error.errors() if each["type"] != "missing"]
+        wrong = [_complaint(each) for each in _faults(error) if each["type"] != "missing"]
     return {"settings": sorted(f"CES_{name.upper()}" for name in settings_type.model_fields), "wrong": wrong}
+
+
+def _faults(error: ValidationError) -> list[ErrorDetails]:
+    """Without defaults that could not be worked out since another setting is wrong, or missing."""
+    return [each for each in error.errors() if each["type"] != "default_factory_not_called"]
 
 
 def _complaint(wrong: ErrorDetails) -> str:

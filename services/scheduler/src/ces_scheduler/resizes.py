@@ -35,6 +35,8 @@ from ces_scheduler.stakes import at_stake, for_deadline
 log = structlog.get_logger()
 BACK_S = 300.0  # in which a job does not take back what it gave to another
 ANSWER_S = 5.0  # after this long without an answer a proposal counts as lost
+ENDS_S = 5.0  # after a job's first task has ended in which its others are waited for: what they hold comes free, too
+STARTS_S = 1.0  # after which it is looked whether a job that starts runs by now, of which no event is heard
 BUDGET_MS = 250.0  # of solver time in one look
 STAKE_MS = 1000.0  # beside that, for each of the first TAKERS jobs whose deadlines are at stake
 TAKERS = 3
@@ -71,6 +73,12 @@ class _Owed:
 
 
 NOTHING = _Given(math.inf, 0.0)
+ON_ITS_WAY = frozenset({JobState.PLANNED, JobState.PREPARING, JobState.STARTING})
+
+
+def _ends(record: JobRecord) -> bool:
+    """Whether some of its tasks have ended, and others have not."""
+    return record.state is JobState.RUNNING and any(each.over for each in record.allocations)
 
 
 class Resizes:
@@ -84,9 +92,12 @@ class Resizes:
         self._rejected: dict[str, Rejections] = {}  # by job
         self._looked: tuple[Offer, CycleRun | None] | None = None  # at what, to no avail
         self._due = -math.inf
+        self._starts_s = math.inf  # after which to look whether jobs have started
         self._given: dict[str, _Given] = {}  # by job
         self._models = SpeedModels()
         self._malleable = FollowedJobs(lambda job: job.size is not None)
+        self._ending = FollowedJobs(_ends)
+        self._ends: dict[str, float] = {}  # job -> when its first task was seen to have ended
 
     @property
     def busy(self) -> bool:
@@ -120,23 +131,28 @@ class Resizes:
                 self._given[self._awaited.job] = self._awaited.given
             self._awaited = None
         if self._looked is not None and self._looked[0] is offer and self._looked[1] is run and now < self._due:
-            return self._due - now
+            return min(self._starts_s, self._due - now)
         held = [offer.records[name] for name in sorted(self._malleable.look(view) & offer.records.keys())]
         self._given = {name: it for name, it in self._given.items() if now < it.until}
         ready = [record for record in held if resizable(record)]
         if any(record.resizing is not None for record in held):
             return math.inf  # what it gives back is not seen yet; its end is told
         self._rejected = {each.id: self._rejected.get(each.id, Rejections()) for each in ready}
+        self._starts_s = STARTS_S if any(record.state in ON_ITS_WAY for record in held) else math.inf
         if not ready:
             self._owed = None
-            return math.inf
-        found = await asyncio.to_thread(self._decide, ready, held, offer, run, placing, now, judgement)
+            return self._starts_s
+        self._ends = {name: self._ends.get(name, now) for name in self._ending.look(view)}
+        ends_s = max((since + ENDS_S - now for since in self._ends.values()), default=0.0)
+        found = await asyncio.to_thread(self._decide, ready, held, offer, run, placing, now, judgement, ends_s <= 0)
         if found is not None:
             await self._propose(found, offer.records[found.record.id], view.version)
             return ANSWER_S
-        rests = [self._least_s - self._ran_s(each) for each in ready] + ([LOOK_S] if judgement.shares else [])
+        rests = (
+            [self._least_s - self._ran_s(each) for each in ready] + ([LOOK_S] if judgement.shares else []) + [ends_s]
+        )
         self._looked, self._due = (offer, run), now + min([each for each in rests if each > 0], default=self._least_s)
-        return self._due - now
+        return min(self._starts_s, self._due - now)
 
     def rates(self, view: StateView, job: str) -> dict[int, float]:
         """How fast a malleable job is taken to be, in units/s: see rates_around."""
@@ -181,8 +197,10 @@ class Resizes:
         placing: Placing,
         now: float,
         judgement: Judgement,
+        calm: bool,
     ) -> Resize | None:
-        """``held``: all malleable jobs that hold something; ``ready``: those of them that run."""
+        """``held``: all malleable jobs that hold something; ``ready``: those of them that run; ``calm``: whether no
+        more room is about to come free, into which a job would have to grow again."""
         able = [each for each in ready if now >= self._rejected[each.id].until]
         seeds = {each.id: each.attempt for each in able}
         if run is not None:
@@ -202,6 +220,8 @@ class Resizes:
         rested = [each for each in candidates if each.ran_s >= self._least_s]
         if run is not None and blocked(run.given, run.decisions):
             return self._make_room(candidates, rested, offer, run, sizing, judgement)
+        if not calm:
+            return None
         grown = sizing.growth(rested, offer)
         if grown is not None:
             return grown
