@@ -51,7 +51,7 @@ SETTINGS = {
     "CES_QUEUE_POLICY": "What decides over the queue: `ces-multi`, or a policy that an installed package adds.",
     "CES_QUEUE_RECORD": "File that gets a line of JSON for each cycle of the queue: its inputs and its decisions. "
     "It grows without end.",
-    "CES_RESIZE_S": "Least seconds between two changes of a malleable job's size.",
+    "CES_RESIZE_S": "Least seconds between two changes of a malleable job's size, and two growths of its CPU.",
     "CES_REFILL_S": "Least seconds between two attempts to give running flows bandwidth that has become free.",
     "CES_PATHS": "Number of shortest simple paths that flows of new jobs may choose from; 0: only hop-shortest ones.",
     "CES_POLICY": "File with the policy of a learned solver; left out, the one that ships with CES (`default`: none).",
@@ -191,6 +191,10 @@ JOB_FIELDS = {
     "Elastic.group": ("The group of tasks whose number is decided; leave out its `replicas`.", "group: worker"),
     "Elastic.workers": ("All sizes in a range; or give `sizes`.", "workers: {min: 1, max: 8}"),
     "Elastic.sizes": ("The sizes that are allowed, rising; or give `workers`.", "sizes: [1, 2, 4, 8]"),
+    "Elastic.cpu": (
+        "[What each worker has](malleable.md#cpu-in-place), changed while it runs.",
+        "cpu: {min: 250m, max: 2}",
+    ),
     "Elastic.grace": (
         "From SIGTERM to SIGKILL: time for a last checkpoint, a minute at most.",
         "grace: 30s",

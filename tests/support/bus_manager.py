@@ -39,7 +39,7 @@ class FakeManager:
         await self._bus.serve(subjects.rpc("manager", "snapshot"), self._answer)
         heard = [
             subjects.events(aggregate)
-            for aggregate in ("plan", "revision", "resize", "preemption", "network", "deadline")
+            for aggregate in ("plan", "revision", "resize", "cpu", "preemption", "network", "deadline")
         ]
         await self._bus.consume("fake-manager", heard, self._heard)
 

@@ -27,6 +27,7 @@ class FakeHost:
     desired: dict[str, DesiredWorker] = field(default_factory=dict)
     secrets: dict[str, dict[str, bytes]] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)  # worker -> millicores that it is left with
+    cpus: dict[str, int] = field(default_factory=dict)  # worker -> millicores that it was set to
     checkpoints: dict[str, str] = field(default_factory=dict)  # job -> what its worker last wrote
 
 
@@ -143,10 +144,10 @@ class FakeRuntime:
     async def resume(self, key: str) -> None:
         self._change(key, "paused", "running")
 
-    async def limit_cpu(self, key: str, cpu: int) -> None:
+    async def limit_cpu(self, key: str, cpu: int, *, usual_weight: bool = False) -> None:
         self._check()
         if key in self.host.workers:
-            self.host.limits[key] = cpu
+            (self.host.limits if usual_weight else self.host.cpus)[key] = cpu
 
     async def usage(self) -> list[WorkerUsage]:
         self._check()

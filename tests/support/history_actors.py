@@ -23,7 +23,9 @@ NODES = ["a", "b", "c"]
 
 
 def malleable(name: str = "malleable", low: int = 1, high: int = 4, **more: object) -> JobFile:
-    return ring(name, elastic={"group": "w", "workers": {"min": low, "max": high}}, **more)
+    """Of workers that begin with 500 millicores, and may have 100 to 1000."""
+    cpu = {"min": "100m", "max": 1}
+    return ring(name, elastic={"group": "w", "workers": {"min": low, "max": high}, "cpu": cpu}, **more)
 
 
 places = st.lists(st.sampled_from(NODES), min_size=1, max_size=3)
@@ -34,6 +36,8 @@ MARKS = ["cordon", "uncordon", "uncordon", "uncordon", "drain"]
 HOWS = ["suspend", "suspend", "stop"]
 YIELDS = ["stop", "suspend", "suspend"]
 PRIORITIES = [10, 50, 90]
+ASKED = 500  # millicores of each task
+AMOUNTS = [100, 300, ASKED, 700, 1000]
 RATES = [10_000_000, 25_000_000, 50_000_000]
 DISCONNECT = ["stop", "stop", "5m", "keep"]
 rates = st.sampled_from(RATES)
@@ -176,6 +180,18 @@ class Actors(RuleBasedStateMachine):
             assert after.resizing is not None
             assert after.resizing.size == size
 
+    @rule(which=pick, cpu=st.sampled_from(AMOUNTS))
+    def change_cpu(self, which: int, cpu: int) -> None:
+        for job in self.sized(which):
+            before = self.world.job(job)
+            reason = self.world.change_cpu(job, cpu)
+            after = self.world.job(job)
+            if reason is not None:
+                assert after == before
+                continue
+            assert (after.state, after.attempt) == (JobState.RUNNING, before.attempt)
+            assert {each.cpu_desired for each in after.allocations if each.state == "running"} == {cpu}
+
     def sized(self, which: int) -> list[str]:
         """One of the malleable jobs, if there is one."""
         found = [job.id for job in self.world.snapshot().jobs if job.size is not None]
@@ -228,7 +244,7 @@ class Actors(RuleBasedStateMachine):
         agent = self.agents[node]
         snapshot = self.world.snapshot()
         desired = {
-            (a.id, a.incarnation)
+            (a.id, a.incarnation): a.cpu_desired
             for job in snapshot.jobs
             if job.state in JOB_PLACED - {JobState.PLANNED, JobState.PREPARING, JobState.RESIZING}
             for a in job.allocations
@@ -240,6 +256,9 @@ class Actors(RuleBasedStateMachine):
             agent.starts[key] = agent.starts.get(key, 0) + 1
             assert agent.starts[key] == 1, f"{key} was started twice"
             agent.workers[key] = WorkerStatus(allocation=key[0], incarnation=key[1], state="running")
+        for key, cpu in desired.items():
+            if agent.workers[key].state == "running":
+                agent.workers[key] = agent.workers[key].model_copy(update={"cpu": cpu})
 
     @rule(node=nodes, code=st.sampled_from([0, 0, 1]))
     def exit_one(self, node: str, code: int) -> None:

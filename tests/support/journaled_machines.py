@@ -188,7 +188,7 @@ class JournaledRuntime:
     async def resume(self, key: str) -> None:
         self._change(key, "paused", "running")
 
-    async def limit_cpu(self, key: str, cpu: int) -> None:
+    async def limit_cpu(self, key: str, cpu: int, *, usual_weight: bool = False) -> None:
         """Nothing here takes CPU."""
 
     async def usage(self) -> list[WorkerUsage]:

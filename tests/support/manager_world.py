@@ -19,6 +19,7 @@ from ces_common.jobfile import Flow, JobFile
 from ces_common.messages.api import TopologyFile
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.plans import (
+    CpuProposed,
     FlowPlan,
     JobRevision,
     PlanProposed,
@@ -40,7 +41,7 @@ from ces_manager.network import topology
 from ces_manager.nodes import expiry, heartbeats, owners, removal
 from ces_manager.nodes.deadlines import COMPUTE_CTL, NETWORK_CTL
 from ces_manager.nodes.failure_detector import FailureDetector
-from ces_manager.plans import commit, preemption, resize, revision
+from ces_manager.plans import commit, cpu_change, preemption, resize, revision
 from ces_manager.plans.addresses import next_subnet
 from ces_manager.timeouts import Timeouts
 
@@ -228,6 +229,17 @@ class World:
             flows=direct(sized.expand_flows(), where, rate),
         )
         return self.write(lambda tx: resize.commit_resize(tx, proposal))
+
+    def change_cpu(self, job: str, cpu: int, **more: int) -> str | None:
+        """Propose so many millicores for each worker of a malleable job; why that was rejected, if it was."""
+        proposal = CpuProposed(
+            change=f"cpu-{next(self._messages)}",
+            job=job,
+            attempt=more.get("attempt", self.job(job).attempt),
+            version=more.get("version", self.snapshot().version),
+            cpu=cpu,
+        )
+        return self.write(lambda tx: cpu_change.commit_cpu(tx, proposal))
 
     def preempt(
         self, job: str, *victims: str, how: str = "suspend", version: int | None = None, queue: QueueFile = BY_TEN

@@ -43,7 +43,13 @@ SOURCES = (
 )
 READABLE = {".py", ".yml", ".yaml", ".sh", ".env", ".service"}
 MOST_WORDS = 3000
-NO_EVENTS = {"job.yaml", "topology.yaml", "node.compute", "node.network"}  # files and keys that look like one
+NO_EVENTS = {
+    "cpu.idle",
+    "job.yaml",
+    "topology.yaml",
+    "node.compute",
+    "node.network",
+}  # files and keys that look like one
 LEFT_OUT = {"...", "FILE", "URL", "JOB", "NAME", "NODE"}
 
 

@@ -61,3 +61,26 @@ def test_a_hint_tells_of_a_few_sizes() -> None:
 def test_a_hint_is_for_sizes_that_the_job_may_have() -> None:
     with pytest.raises(ValidationError, match=r"speed.hint: 3 is none of the job's sizes; give speeds at sizes that"):
         elastic(hint={1: 1.0, 3: 2.0})
+
+
+def test_cpu_is_a_range_of_what_each_worker_may_have() -> None:
+    found = Elastic.model_validate({"group": "w", "sizes": [2], "cpu": {"min": "250m", "max": 2}})
+    assert found.cpu is not None
+    assert (found.cpu.min, found.cpu.max) == (250, 2000)
+    assert Elastic.model_validate_json(found.model_dump_json()) == found
+    assert Elastic.model_validate({"group": "w", "sizes": [2]}).cpu is None
+
+
+@pytest.mark.parametrize(
+    ("cpu", "said"),
+    [
+        ({"min": 0, "max": 1}, "min must be more than zero"),
+        ({"min": 2, "max": "500m"}, "min is more than max"),
+        ({"max": 1}, "Field required"),
+        ({"min": 1, "max": "2Gi"}, "has an unknown CPU unit"),
+        ({"min": 1, "max": 2, "most": 3}, "Extra inputs are not permitted"),
+    ],
+)
+def test_bounds_of_cpu(cpu: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        Elastic.model_validate({"group": "w", "sizes": [1], "cpu": cpu})

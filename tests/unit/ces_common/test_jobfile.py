@@ -302,3 +302,17 @@ def test_what_one_task_reads_fits_in_its_environment() -> None:
     assert len(json.dumps(told)) < 2**17
     plain = {"node": "", "url": url, "datasets": [], "bandwidth": 10**15}
     assert len(json.dumps([plain])) <= ABOUT_INPUT, "what is counted for each"
+
+
+@pytest.mark.parametrize(("cpu", "fits"), [("199m", False), ("200m", True), ("1", True), (2, True), ("2001m", False)])
+def test_elastic_cpu_holds_what_the_group_begins_with(cpu: object, fits: bool) -> None:
+    asked = group(resources={"cpu": cpu}) | {
+        "elastic": {"group": "w", "workers": {"min": 2, "max": 2}, "cpu": {"min": "200m", "max": 2}}
+    }
+    if fits:
+        assert JobFile.model_validate(asked).at_size(2).expand_tasks()[1].name == "w-1"
+        return
+    with pytest.raises(
+        ValidationError, match=r"w starts with a resources.cpu of .*; give it 200m to 2, as elastic.cpu"
+    ):
+        JobFile.model_validate(asked)

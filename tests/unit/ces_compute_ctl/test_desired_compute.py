@@ -200,6 +200,28 @@ def test_an_agent_must_show_a_generation_from_after_the_last_stop() -> None:
     assert least_generations(view_of([lost, *NODES[1:]], [], [one, two, three])) == {"a": 6, "b": 7, "c": 7}
 
 
+def test_a_worker_has_what_was_committed_for_it_and_only_those_of_the_elastic_group_may_change() -> None:
+    file = {
+        "name": "j",
+        "tasks": [{"name": "w", "command": ["x"], "resources": {"cpu": "500m"}}, {"name": "ps", "command": ["x"]}],
+        "elastic": {"group": "w", "workers": {"max": 4}, "cpu": {"min": "100m", "max": "2"}},
+    }
+    spec = JobFile.model_validate(file)
+    records = [each.model_dump() for each in ring().allocations]
+    records[0] |= {"cpu": 900, "cpu_desired": 700, "cpu_since": 6, "state": "running"}
+    records[1] |= {"task": "ps-0"}
+    sized = {"spec": spec, "size": 1, "tasks": spec.at_size(1).expand_tasks()}
+    changed = JobRecord.model_validate(ring().model_dump() | sized | {"allocations": records})
+    ((first,), (second,)) = (workers(changed)[name] for name in ("a", "b"))
+    assert (first.cpu, first.elastic_cpu) == (700, True)
+    assert (second.cpu, second.elastic_cpu) == (100, False)
+    assert [(each.cpu, each.elastic_cpu) for each in workers(ring())["a"]] == [(500, False)]
+    assert least_generations(view_of(NODES, [], [changed])) == {"a": 6}, "its agent is to say that it has no more"
+    records[0] |= {"cpu": 700}
+    settled = JobRecord.model_validate(ring().model_dump() | sized | {"allocations": records})
+    assert least_generations(view_of(NODES, [], [settled])) == {}
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from(JobState), st.sampled_from(AllocationState)), max_size=8))
 @settings(max_examples=50, deadline=None)
 def test_what_a_planner_remembers_never_shows(steps: list[tuple[int, JobState, AllocationState]]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 import pytest
-from history_actors import DISCONNECT, HOWS, MARKS, NODES, PRIORITIES, RATES, SCOPES, YIELDS, Actors
+from history_actors import AMOUNTS, ASKED, DISCONNECT, HOWS, MARKS, NODES, PRIORITIES, RATES, SCOPES, YIELDS, Actors
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import invariant
 from sqlalchemy import text
@@ -32,13 +32,18 @@ def _on_links(flows: Iterable[FlowRecord]) -> Counter[tuple[str, str]]:
 
 
 class Histories(Actors):
+    def __init__(self) -> None:
+        super().__init__()
+        self.were_suspended: set[str] = set()
+
     @invariant()
     def books_are_right(self) -> None:
         audit(self.world)
 
     @invariant()
     def what_is_left_is_what_nobody_holds(self) -> None:
-        """What has its place holds what it asked for; a suspended job no CPU, and nothing of any link."""
+        """What has its place holds what it asked for, or what has become of that in place; a suspended job no CPU, and
+        nothing of any link."""
         snapshot = self.world.snapshot()
         with self.world.uow.read() as tx:
             residual = residual_of(tx, NODES, HOPS)
@@ -51,7 +56,9 @@ class Histories(Actors):
                 if not each.over:
                     asked = job.tasks[each.rank]
                     if job.state in JOB_PLACED:
-                        assert held[each.id].cpu == (0 if suspended else asked.cpu)
+                        now = asked.cpu if each.cpu is None else each.cpu
+                        assert held[each.id].cpu == (0 if suspended else now)
+                        assert now >= (each.cpu_desired or 0)
                     cpu[each.node] += held[each.id].cpu
                     memory[each.node] += asked.memory
             for each in job.resizing.allocations if job.resizing else ():
@@ -85,6 +92,18 @@ class Histories(Actors):
             assert row.state in ("pending", "running", "stopping"), (
                 f"a worker runs in an allocation that is {row.state}"
             )
+
+    @invariant()
+    def no_worker_has_more_cpu_than_is_held_for_it(self) -> None:
+        """But for jobs that were suspended: their CPU is given back before their workers are surely frozen."""
+        jobs = self.world.snapshot().jobs
+        self.were_suspended |= {job.id for job in jobs if job.state is JobState.SUSPENDED}
+        with self.world.uow.read() as tx:
+            held = {row.id: row for row in tx.session.execute(_ALLOCATIONS)}
+        for agent in self.agents.values():
+            for (allocation, _), worker in agent.workers.items():
+                if worker.state == "running" and held[allocation].job not in self.were_suspended:
+                    assert held[allocation].cpu >= (ASKED if worker.cpu is None else worker.cpu)
 
     @invariant()
     def follow(self) -> None:
@@ -145,6 +164,7 @@ def test_long_histories(seed: int) -> None:
         (9, lambda: machine.go_on(dice.randint(0, 4), dice.choice(RATES))),
         (3, lambda: machine.submit_malleable(dice.randint(1, 2), dice.choice(DISCONNECT), dice.randint(0, 3))),
         (8, lambda: machine.resize(dice.randint(0, 4), dice.randint(1, 5), some_nodes(3), dice.choice(RATES))),
+        (9, lambda: machine.change_cpu(dice.randint(0, 4), dice.choice(AMOUNTS))),
         (2, lambda: machine.cancel(dice.randint(0, 4))),
         (3, lambda: machine.pause_or_resume(dice.randint(0, 4), dice.random() < 0.5)),
         (3, lambda: machine.mark(dice.choice(NODES), dice.choice(MARKS))),
@@ -166,5 +186,6 @@ def test_long_histories(seed: int) -> None:
         machine.books_are_right()
         machine.what_is_left_is_what_nobody_holds()
         machine.each_task_runs_at_most_once()
+        machine.no_worker_has_more_cpu_than_is_held_for_it()
         machine.follow()
     machine.teardown()

@@ -106,7 +106,8 @@ def request_of(job: JobView | JobFile) -> JobRequest:
     suspendable = job.preemption == "suspend"
     if elastic is None:
         return JobRequest(tasks, expected_s, suspendable)
-    return JobRequest(tasks, expected_s, suspendable, elastic.group, elastic.allowed)
+    cpu = None if elastic.cpu is None else (elastic.cpu.min, elastic.cpu.max)
+    return JobRequest(tasks, expected_s, suspendable, elastic.group, elastic.allowed, cpu)
 
 
 def jobs_of_files(paths: Sequence[Path]) -> dict[str, JobRequest]:

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Self
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from ces_common.fields import Document, Name
-from ces_common.quantities import Duration, format_duration
+from ces_common.quantities import Cpu, Duration, format_duration
 
 LARGEST_SIZE = 512
 LONGEST_GRACE = 60  # seconds
@@ -36,6 +36,21 @@ class Workers(Document):
         return self
 
 
+class CpuRange(Document):
+    """What each worker of the group may have, in millicores."""
+
+    min: Cpu
+    max: Cpu
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min <= 0:
+            raise ValueError("min must be more than zero")
+        if self.min > self.max:
+            raise ValueError("min is more than max")
+        return self
+
+
 class Speed(Document):
     """``unit``: what the program counts as ``step``. ``total``: how many there are in all. ``hint``: size -> units/s,
     for as long as little was measured."""
@@ -46,11 +61,13 @@ class Speed(Document):
 
 
 class Elastic(Document):
-    """``grace``: seconds that workers have to write a checkpoint, from SIGTERM on, whenever they are told to end."""
+    """``cpu``: changed in place while the job runs; None: as the group's resources say. ``grace``: seconds that workers
+    have to write a checkpoint, from SIGTERM on, whenever they are told to end."""
 
     group: Name
     workers: Workers | None = None
     sizes: Annotated[list[Size], Field(max_length=LARGEST_SIZE)] = []
+    cpu: CpuRange | None = None
     grace: Duration = 30
     speed: Speed = Speed()
 

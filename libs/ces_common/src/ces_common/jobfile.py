@@ -25,7 +25,7 @@ from ces_common.fields import (
     SecretName,
 )
 from ces_common.names import NODE_MARK, node_end
-from ces_common.quantities import Bandwidth, Cpu, Duration, Memory, format_duration
+from ces_common.quantities import Bandwidth, Cpu, Duration, Memory, format_cpu, format_duration
 from ces_common.topologies import topology_pairs
 
 MAX_TASKS = 512
@@ -239,6 +239,11 @@ class JobFile(Document):
             raise ValueError(f"elastic.group: no group of tasks is named {elastic.group!r}")
         if group.replicas != 1:
             raise ValueError(f"tasks: leave out the replicas of {group.name}, whose number elastic lets CES decide")
+        if elastic.cpu is not None and not elastic.cpu.min <= group.resources.cpu <= elastic.cpu.max:
+            raise ValueError(
+                f"tasks: {group.name} starts with a resources.cpu of {format_cpu(group.resources.cpu)}; give it "
+                f"{format_cpu(elastic.cpu.min)} to {format_cpu(elastic.cpu.max)}, as elastic.cpu says"
+            )
         if self.restart.scope == "task":
             raise ValueError("restart.scope: a malleable job restarts as a gang, at another size or the same")
         prefix = f"{group.name}-"

@@ -130,13 +130,15 @@ def _document(base: DesiredCompute, parts: Sequence[Share]) -> DesiredCompute:
 
 def least_generations(view: StateView) -> dict[str, int]:
     """Per node, the generation that its document must reach although nothing in it may have changed: an agent
-    confirms that an allocation is gone only by a generation from after it ceased to be desired, and a node that was
-    lost starts nothing by one from before."""
+    confirms that an allocation is gone, or has less CPU, only by a generation from after it ceased to be desired, or to
+    have more, and a node that was lost starts nothing by one from before."""
     least = {name: node.least_generation for name, node in view.nodes.items() if node.least_generation}
     for job in view.jobs.values():
         for allocation in job.allocations:
             if allocation.state is AllocationState.STOPPING and allocation.stopping_since is not None:
                 least[allocation.node] = max(least.get(allocation.node, 0), allocation.stopping_since)
+            elif allocation.cpu_pending and allocation.state in DESIRED and allocation.cpu_since is not None:
+                least[allocation.node] = max(least.get(allocation.node, 0), allocation.cpu_since)
     return least
 
 
@@ -168,7 +170,8 @@ def _worker(job: JobRecord, allocation: AllocationRecord, network: str, shared: 
         command=task.command,
         env={**task.env, **shared, **own},
         secrets=sorted(task.secrets),
-        cpu=task.cpu,
+        cpu=task.cpu if allocation.cpu_desired is None else allocation.cpu_desired,
+        elastic_cpu=elastic is not None and elastic.cpu is not None and elastic.includes(task.name),
         memory=task.memory,
         gpu=task.gpu,
         paused=job.state in FROZEN,

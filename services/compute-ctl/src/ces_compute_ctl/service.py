@@ -24,6 +24,7 @@ EVENTS = [  # what may change the workers that a node should run
     *(subjects.events("job", state) for state in JOB_OVER),
     subjects.events("allocation", "pending"),
     subjects.events("checkpoint"),
+    subjects.events("cpu", "committed"),
     subjects.events("node"),
 ]
 DOCUMENTS = Counter("ces_desired_compute_written_total", "Compute documents written")

@@ -126,9 +126,10 @@ class Runtime(Protocol):
 
     async def resume(self, key: str) -> None: ...
 
-    async def limit_cpu(self, key: str, cpu: int) -> None:
+    async def limit_cpu(self, key: str, cpu: int, *, usual_weight: bool = False) -> None:
         """A worker that is there gets no more than so many millicores from now on, paused or not, where the runtime
-        limits CPU at all; but those with no less weight than others have. Raises RuntimeUnavailable."""
+        limits CPU at all. ``usual_weight``: but those with no less weight than others have; else with the weight that
+        it had. Raises RuntimeUnavailable, also where the limit cannot be set."""
 
     async def usage(self) -> list[WorkerUsage]: ...
 

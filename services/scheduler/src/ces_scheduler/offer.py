@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ces_common.change_log import Mark
 from ces_common.jobfile import Task
 from ces_common.messages.plans import FlowPlan
-from ces_common.messages.records import FlowRecord, JobRecord, NodeRecord, kinds_on_media
+from ces_common.messages.records import AllocationRecord, FlowRecord, JobRecord, NodeRecord, kinds_on_media
 from ces_common.messages.records import Topology as TopologyRecord
 from ces_common.shares import reservable, reservable_of_medium
 from ces_common.state_view import StateView
@@ -152,7 +152,7 @@ def links_of(flow: FlowRecord, topology: Topology) -> list[int]:
 
 def _cells_of(job: JobRecord, topology: Topology) -> Cells:
     """What a job holds of the nodes and links that are there now."""
-    places = [(job.tasks[each.rank], each.node) for each in job.allocations if not each.over]
+    places = [(_held_by(each, job), each.node) for each in job.allocations if not each.over]
     if job.state is JobState.SUSPENDED:
         places = [(task.model_copy(update={"cpu": 0}), node) for task, node in places]
     cells = _cells(places, [(flow.path, flow.rate) for flow in job.reserved], topology)
@@ -160,6 +160,13 @@ def _cells_of(job: JobRecord, topology: Topology) -> Cells:
         return cells
     coming = [(job.resizing.tasks[each.rank], each.node) for each in job.resizing.allocations]
     return _most(cells, _cells(coming, [(flow.path, flow.rate) for flow in job.resizing.reserved], topology))
+
+
+def _held_by(allocation: AllocationRecord, job: JobRecord) -> Task:
+    """The task with what its allocation holds, which changes while it runs."""
+    task = job.tasks[allocation.rank]
+    same = allocation.cpu is None or allocation.cpu == task.cpu
+    return task if same else task.model_copy(update={"cpu": allocation.cpu})
 
 
 def _most(one: Cells, other: Cells) -> Cells:

@@ -99,6 +99,11 @@ class Resizes:
         self._ending = FollowedJobs(_ends)
         self._ends: dict[str, float] = {}  # job -> when its first task was seen to have ended
 
+    @property
+    def busy(self) -> bool:
+        """Whether a proposal awaits its answer."""
+        return self._awaited is not None
+
     def kept_free(self, offer: Offer) -> Offer:
         """Without what is free and owed to a job that must grow to be in time: nobody starts on it."""
         if self._owed is not None and self._owed.topology is not offer.cluster.topology:

@@ -19,19 +19,21 @@ from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, Message, PayloadTooLarge
 from ces_common.health import COMPILING
 from ces_common.messages.events import MalformedEvent, Reason, new_event, parse_event
-from ces_common.messages.plans import PlanProposed, PlanRejected, PreemptionRejected, ResizeRejected
+from ces_common.messages.plans import CpuRejected, PlanProposed, PlanRejected, PreemptionRejected, ResizeRejected
 from ces_common.messages.queries import PlanQuery, QueueAnswer
 from ces_common.messages.records import JobRecord
 from ces_common.messages.speeds import SpeedAnswer, SpeedQuery
 from ces_common.state_reader import StateReader
+from ces_common.state_view import StateView
 from ces_common.states import ALLOCATION_OVER, JOB_OVER, JOB_WAITS, JobState
 from ces_core.compiled.jit import COMPILED
 from ces_core.queue.parameters import Parameters
 from ces_core.queue.record import Record
 from ces_core.solver import with_lookahead
 from ces_core.warm_up import warm_up
+from ces_scheduler.cpu_amounts import CpuAmounts
 from ces_scheduler.cycle_input import NO_NODES, LastCycle, Proposed, cycle_input, next_look_s, proposed_on
-from ces_scheduler.cycle_run import CycleRun, Placing, run_cycle
+from ces_scheduler.cycle_run import CycleRun, Placing, blocked, run_cycle
 from ces_scheduler.deadlines import Deadlines
 from ces_scheduler.decision import Decision
 from ces_scheduler.dry_run import answer_for, guest_of
@@ -48,11 +50,15 @@ SERVICE = "scheduler"
 PLAN_REJECTIONS = subjects.events("plan", "rejected")
 PREEMPTION_REJECTIONS = subjects.events("preemption", "rejected")
 RESIZE_REJECTIONS = subjects.events("resize", "rejected")
+CPU_REJECTIONS = subjects.events("cpu", "rejected")
 EVENTS = [  # what may give a waiting job a place: jobs come and leave, workers are gone, the cluster changes
     PLAN_REJECTIONS,
     PREEMPTION_REJECTIONS,
     RESIZE_REJECTIONS,
+    CPU_REJECTIONS,
     *ANSWERS,
+    subjects.events("cpu", "committed"),
+    subjects.events("cpu", "released"),
     subjects.events("resize", "ended"),
     *(subjects.events("job", state) for state in (*JOB_WAITS, *JOB_OVER)),
     *(subjects.events("allocation", state) for state in ALLOCATION_OVER),
@@ -95,8 +101,8 @@ class _Question:
 
 
 class Scheduler:
-    """``refill_s``: see Revisions; ``resize_s``: see Resizes. ``now``: the time of day, by which jobs have waited and
-    running ones end. ``record``: called after each cycle."""
+    """``refill_s``: see Revisions; ``resize_s``: see Resizes, CpuAmounts. ``now``: the time of day, by which jobs have
+    waited and running ones end. ``record``: called after each cycle."""
 
     def __init__(
         self,
@@ -127,6 +133,7 @@ class Scheduler:
         self._preemptions = Preemptions(bus, SERVICE, clock)
         self._deadlines = Deadlines(bus, SERVICE, clock, now)
         self._resizes = Resizes(bus, SERVICE, clock, now, resize_s)
+        self._amounts = CpuAmounts(bus, SERVICE, clock, resize_s)
         bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
@@ -167,14 +174,34 @@ class Scheduler:
                 if not (started or self._proposals.in_flight or self._preemptions):
                     revision_s = min(revision_s, await self._revisions.reoptimise(view, offer))
                     if not self._proposals.absent:
-                        look = (view, offer, self._run, self._placing, self._deadlines.judgement)
-                        revision_s = min(revision_s, await self._resizes.look(*look))
+                        revision_s = min(revision_s, await self._resize(view, offer))
         except BusError as error:
             log.warning("what was decided could not be announced", error=str(error))
             self._cycle_due = -math.inf
             return RETRY_S
         wait_s = max(0.0, min(self._resync_s, revision_s, self._cycle_due - self._clock()))
         return min(RETRY_S, wait_s) if self._proposals else wait_s
+
+    async def _resize(self, view: StateView, offer: Offer) -> float:
+        """Propose another size of a job, or another amount of CPU for its workers. For a job that waits, amounts go
+        first: they cost nobody a restart. Where nobody waits, workers do. Raises BusError."""
+        run, placing, due_s = self._run, self._placing, math.inf
+        waits = run is not None and blocked(run.given, run.decisions)
+        first = self._amounts.comes_first(view, offer)
+        for amounts in (True, False) if waits else (False, True):
+            if amounts:
+                left = self._resizes.kept_free(offer)
+                due_s = min(due_s, await self._amounts.look(view, offer, left, run, placing))
+                if self._amounts.busy or self._amounts.makes_room:
+                    break
+            else:
+                due_s = min(due_s, await self._resizes.look(view, offer, run, placing, self._deadlines.judgement))
+                if self._resizes.busy:
+                    break
+        if first and placing.parameters.preemption is not None and not self._amounts.comes_first(view, offer):
+            self._cycle_due = -math.inf  # now others may be preempted
+            self.reader.hint.set()
+        return due_s
 
     def _offer(self) -> Offer | None:
         """What is committed. None while there are no nodes."""
@@ -218,7 +245,10 @@ class Scheduler:
         if not (waiting or self._preemptions) and self._last is not None and self._last.done:
             self._cycle_due = self._clock() + self._resync_s
             return 0
-        placing = replace(self._placing, parameters=self._preemptions.admitted(self._placing.parameters))
+        parameters = self._preemptions.admitted(self._placing.parameters)
+        if self._committed is not None and self._amounts.comes_first(self.reader.view, self._committed):
+            parameters = replace(parameters, preemption=None)
+        placing = replace(self._placing, parameters=parameters)
         began, proposed, preempting = time.perf_counter(), self._proposals.in_flight, self._preemptions.awaited
         asked = _Question(waiting, offer, proposed, placing.parameters, self._last, preempting)
         if asked.same_as(self._unchanged) and self._clock() < self._cycle_due:
@@ -294,7 +324,7 @@ class Scheduler:
 
     def _event(self, message: Message) -> None:
         """Answers go to all schedulers; each knows its own proposals by their ids."""
-        answers = (PLAN_REJECTIONS, PREEMPTION_REJECTIONS, RESIZE_REJECTIONS, *ANSWERS)
+        answers = (PLAN_REJECTIONS, PREEMPTION_REJECTIONS, RESIZE_REJECTIONS, CPU_REJECTIONS, *ANSWERS)
         if not any(subjects.matches(pattern, message.subject) for pattern in answers):
             return
         try:
@@ -311,6 +341,8 @@ class Scheduler:
                 self._cycle_due = -math.inf
         elif isinstance(data, ResizeRejected):
             self._resizes.rejected(data)
+        elif isinstance(data, CpuRejected):
+            self._amounts.rejected(data)
         else:
             self._revisions.answered(data)
 

@@ -209,6 +209,20 @@ def test_how_far_and_how_fast_a_malleable_job_is(samples):
     assert not any(name in text for name in ("done", "measured", "expected"))
 
 
+def test_what_each_worker_has_of_cpu_that_changes(samples):
+    elastic = {"group": "worker", "workers": {"min": 2, "max": 2}, "cpu": {"min": "250m", "max": 2}}
+    view = samples.job("running").model_dump() | {"elastic": elastic, "size": 2}
+    known = JobView.model_validate(view)
+    before = "500m for each worker, of 250m to 2"
+    assert before in "\n".join(lines(job_facts(known, NOW)))
+    changed = [task.model_copy(update={"cpu_desired": 800}) for task in known.placement]
+    shown = "\n".join(lines(job_facts(known.model_copy(update={"placement": changed}), NOW)))
+    assert "800m for each worker, of 250m to 2" in shown
+    assert before not in shown
+    rigid = samples.job("running")
+    assert "for each" not in "\n".join(lines(job_facts(rigid, NOW)))
+
+
 def test_steps_that_are_the_rounds_are_not_shown_twice(samples):
     for step, shown in ((3, False), (300, True)):
         task = samples.job("running").placement[0]

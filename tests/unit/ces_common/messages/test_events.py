@@ -32,6 +32,10 @@ from ces_common.messages.events import (
 )
 from ces_common.messages.identities import TokenChanged
 from ces_common.messages.plans import (
+    CpuCommitted,
+    CpuProposed,
+    CpuRejected,
+    CpuReleased,
     FlowPlan,
     PlanCommitted,
     PlanProposed,
@@ -173,6 +177,10 @@ SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
     ],
     ResizeEnded: [{"resize": "r", "job": "j", "attempt": 2, "done": done} for done in (True, False)],
     ResizeRejected: [{"resize": "r", "job": "j", "attempt": 1, "reason": "full", "stale": True}],
+    CpuProposed: [{"change": "c", "job": "j", "attempt": 1, "version": 7, "cpu": 800}],
+    CpuCommitted: [{"change": "c", "job": "j", "attempt": 1, "cpu": 800}],
+    CpuReleased: [{"job": "j", "attempt": 1, "allocation": "a", "task": "t-0", "node": "n", "cpu": 300}],
+    CpuRejected: [{"change": "c", "job": "j", "attempt": 1, "reason": "full", "stale": True}],
     PreemptionProposed: [
         {
             "preemption": "p",

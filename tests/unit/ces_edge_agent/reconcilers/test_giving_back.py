@@ -267,3 +267,14 @@ async def test_what_was_frozen_ends_although_the_device_is_lent_again_at_once(no
         node.reconciler = node.agent()
     await node.look(2)
     assert [(each.state, each.reclaimed) for each in node.told()] == [("exited", True)]
+
+
+async def test_an_amount_that_changes_takes_no_device_back(node: LentNode) -> None:
+    node.want(worker("a", cpu=500, elastic_cpu=True), generation=1)
+    await node.look(3)
+    await node.reclaim()
+    node.want(worker("a", cpu=900, elastic_cpu=True), generation=2)
+    await node.look(3)
+    assert node.runtime.host.cpus == {"a.1": 500}
+    assert node.runtime.host.limits == {"a.1": LAST_CPU}
+    assert [each.state for each in node.told()] == ["exited"]

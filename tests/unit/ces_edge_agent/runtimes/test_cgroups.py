@@ -95,7 +95,10 @@ def test_workers_of_a_lent_node_weigh_least_until_they_are_left_with_little(
     (folders[-1] / quota).write_text("")
     for folder in folders:
         (folder / file).write_text("")
-    group.limit_cpu(100)
+    assert group.limit_cpu(200)
+    assert {(folder / file).read_text() for folder in folders} == {""}, "another amount gives it no other weight"
+    assert (folders[-1] / quota).read_text().split()[0] == "20000"
+    assert group.limit_cpu(100, usual_weight=True)
     assert {(folder / file).read_text() for folder in folders} == {ordinary}
     assert (folders[-1] / quota).read_text().split()[0] == "10000"
 
@@ -108,3 +111,10 @@ def test_the_group_of_a_process_is_where_its_cpu_time_is_counted(tmp_path: Path)
         assert found is not None
         assert found.name == name
     assert group_of({"unified": "/u"}, "8", tmp_path) is None
+
+
+def test_a_limit_that_cannot_be_set_is_told(tmp_path: Path) -> None:
+    group = Group({"cpu": str(tmp_path)}, "ces/n0/a.0")
+    assert group.limit_cpu(100), "there is nothing to limit"
+    (tmp_path / "ces/n0/a.0").mkdir(parents=True)
+    assert not group.limit_cpu(100)

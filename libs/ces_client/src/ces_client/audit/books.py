@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ces_client.audit.cpu_amounts import cpu_held
 from ces_client.audit.deadlines import Deadlines
 from ces_client.audit.findings import Finding
 from ces_client.audit.former_words import in_present_words
 from ces_client.audit.inventory import NOTHING, Amounts, Inventory, JobRequest
 from ces_client.audit.lifecycle import ALLOCATION_STEPS, JOB_STEPS, OVER, PLACED, RUNS, Allocation, Flow, Job, NextSize
 from ces_client.audit.next_size import beyond
-from ces_client.audit.plan_checks import revised, wrong_flows, wrong_revision, wrong_size, wrong_tasks
+from ces_client.audit.plan_checks import revised, wrong_flows, wrong_nodes, wrong_revision, wrong_size, wrong_tasks
 from ces_client.audit.reservations import Reservations
 from ces_client.audit.usage import Peak, Usage
 
@@ -66,8 +67,7 @@ class Books:
         self._ids.add(event["id"])
         self.first, self.last = self.first or event, event
         self.count += 1
-        for text in self.deadlines.read(aggregate, kind, data, self._time):
-            self._find("deadline", text)
+        self._find_all("deadline", self.deadlines.read(aggregate, kind, data, self._time))
         match aggregate, kind:
             case "plan", "committed":
                 self._plan(data)
@@ -75,6 +75,8 @@ class Books:
                 self._revised(data)
             case "resize", "committed":
                 self._resize(data)
+            case "cpu", "committed" | "released":
+                self._cpu(kind, data)
             case "resize", "ended":
                 self._resize_ended(data)
             case "job", _ if kind != "deadline":
@@ -108,9 +110,12 @@ class Books:
     def _find(self, kind: str, text: str, number: int | None = None) -> None:
         self.findings.append(Finding(self._number if number is None else number, kind, text))
 
+    def _find_all(self, kind: str, texts: Iterable[str]) -> None:
+        for text in texts:
+            self._find(kind, text)
+
     def _settle(self) -> None:
-        for text in self._usage.settle(self._number, self._time):
-            self._find("overbooked", text)
+        self._find_all("overbooked", self._usage.settle(self._number, self._time))
 
     @property
     def _late(self) -> bool:
@@ -241,15 +246,14 @@ class Books:
         if any(flow["rate"] for flow in job.flows.values()):
             self._find("held", f"job {name} is suspended while its flows have bandwidth")
         for each in job.live:
-            _, memory, gpu = self.allocations[each].held
-            self._hold_now(self.allocations[each], (0, memory, gpu))
+            self.allocations[each].cpu = None
+            self._hold_now(self.allocations[each], (0, *self.allocations[each].held[1:]))
         self._reservations.suspend(name, self._time)
 
     def _resume(self, name: str, job: Job) -> None:
         for each in job.live:
             self._hold_now(self.allocations[each], self._amounts(self.allocations[each]))
-        for text in self._reservations.resume(name, self._time):
-            self._find("reservation", text)
+        self._find_all("reservation", self._reservations.resume(name, self._time))
 
     def _amounts(self, allocation: Allocation) -> Amounts:
         request = self._request_of(allocation.job)
@@ -292,8 +296,7 @@ class Books:
         for made in self._made(name, data):
             self._hold(made, 1)
         job.allocations = [each["id"] for each in allocations]
-        for text in self._reservations.begin(name, self._time, self._request_of(name)):
-            self._find("reservation", text)
+        self._find_all("reservation", self._reservations.begin(name, self._time, self._request_of(name)))
         self._carry(job, {flow["number"]: flow for flow in data.get("flows", [])})
 
     def _made(self, name: str, data: Mapping[str, Any]) -> list[Allocation]:
@@ -301,7 +304,7 @@ class Books:
         allocations = data.get("allocations", [])
         made = []
         tasks, places = [each["task"] for each in allocations], {each["task"]: each["node"] for each in allocations}
-        self._check_nodes({each["node"]: None for each in allocations})
+        self._find_all("plan", wrong_nodes(places.values(), self._nodes, self._late, self._usage))
         for each in allocations:
             if self._addresses[each["address"], each["port"]]:
                 self._find("plan", f"{each['task']} gets {each['address']}:{each['port']}, which is in use")
@@ -313,11 +316,9 @@ class Books:
             )  # fmt: skip
             self.allocations[each["id"]] = made[-1]
             self._addresses[each["address"], each["port"]] += 1
-        for text in (
-            *wrong_tasks(name, self._request_of(name), tasks),
-            *wrong_flows(places, data.get("flows", []), self._numbers, self._inventory.links),
-        ):
-            self._find("plan", text)
+        self._find_all("plan", wrong_tasks(name, self._request_of(name), tasks))
+        flows, links = data.get("flows", []), self._inventory.links
+        self._find_all("plan", wrong_flows(places, flows, self._numbers, links))
         return made
 
     # resizes
@@ -332,8 +333,7 @@ class Books:
         made, now = self._made(name, data), (self.allocations[each] for each in job.allocations)
         sizes = (data["size"], data["before"])
         places = ({each.task: each.node for each in now}, {each.task: each.node for each in made})
-        for text in wrong_size(name, self._request_of(name), *sizes, *places):
-            self._find("plan", text)
+        self._find_all("plan", wrong_size(name, self._request_of(name), *sizes, *places))
         job.next = NextSize(data["resize"], made, {flow["number"]: flow for flow in data.get("flows", [])})
         self._numbers.update(job.next.flows.keys())
         self._hold_next(job, job.next)
@@ -383,18 +383,18 @@ class Books:
             self._find("step", f"attempt {data['attempt']} is revised while {name} is {job.state} at {job.attempt}")
         if job.state == "suspended" and data["cause"] != "resumed":
             self._find("step", f"the flows of {name} are revised while it is suspended")
-        for text in wrong_revision(name, job.flows, data["flows"], data.get("short", [])):
-            self._find("plan", text)
+        self._find_all("plan", wrong_revision(name, job.flows, data["flows"], data.get("short", [])))
         self._carry(job, revised(job.flows, data["flows"]))
+
+    def _cpu(self, kind: str, data: Mapping[str, Any]) -> None:
+        name = data["job"]
+        if self._began_before(name):
+            return
+        job = self.jobs.setdefault(name, Job())
+        wrong, held = cpu_held(kind, job, self._request_of(name), self.allocations, data)
+        self._find_all("plan", wrong)
+        for each, cpu in held:
+            self._hold_now(each, (cpu, *each.held[1:]))
 
     def _request_of(self, job: str) -> JobRequest | None:
         return self._inventory.request_of(job, self.jobs[job].name)
-
-    def _check_nodes(self, names: Mapping[str, None]) -> None:
-        for name in names:
-            node = self._nodes.get(name)
-            if node is not None and (node["state"] != "ready" or node["cordoned"] or node["reclaimed"]):
-                told = f"{node['state']}, cordoned {node['cordoned']}, reclaimed {node['reclaimed']}"
-                self._find("plan", f"node {name} gets work while {told}")
-            if node is None and not (self._late and self._usage.knows_node(name)):
-                self._find("plan", f"node {name} has never joined")

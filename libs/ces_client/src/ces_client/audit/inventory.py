@@ -14,17 +14,19 @@ NOTHING: Amounts = (0, 0, 0)
 class JobRequest:
     """What a job asked for, by task. ``expected_s``: its declared duration, None if it declares none. ``suspendable``:
     whether it may be frozen for a more urgent job, None if unknown. ``elastic``: the group of a malleable job that has
-    no fixed number of tasks; ``sizes``: the numbers that it may have."""
+    no fixed number of tasks; ``sizes``: the numbers that it may have; ``cpu``: the least and the most millicores that
+    each of its tasks may have while it runs, None where that does not change."""
 
     tasks: Mapping[str, Amounts]
     expected_s: float | None = None
     suspendable: bool | None = None
     elastic: str | None = None
     sizes: Collection[int] = ()
+    cpu: tuple[int, int] | None = None
 
     def amounts(self, task: str) -> Amounts:
         """What a task asked for; nothing where the job has no such task at any size."""
-        return self.tasks.get(f"{self.elastic}-0" if self._is_elastic(task) else task, NOTHING)
+        return self.tasks.get(f"{self.elastic}-0" if self.is_elastic(task) else task, NOTHING)
 
     def lists(self, tasks: Iterable[str]) -> bool:
         """Whether these are the job's tasks, at any size that it may have."""
@@ -32,14 +34,14 @@ class JobRequest:
         if self.elastic is None:
             return given == sorted(self.tasks)
         size = self.size_of(given)
-        fixed = [task for task in self.tasks if not self._is_elastic(task)]
+        fixed = [task for task in self.tasks if not self.is_elastic(task)]
         return size in self.sizes and given == sorted([*fixed, *(f"{self.elastic}-{i}" for i in range(size))])
 
     def size_of(self, tasks: Iterable[str]) -> int:
         """How many of these are of the elastic group."""
-        return sum(self._is_elastic(task) for task in tasks)
+        return sum(self.is_elastic(task) for task in tasks)
 
-    def _is_elastic(self, task: str) -> bool:
+    def is_elastic(self, task: str) -> bool:
         return self.elastic is not None and task.rpartition("-")[0] == self.elastic
 
 

@@ -62,7 +62,7 @@ class NextSize:
 @dataclass
 class Allocation:
     """A task on a node. ``since`` and ``until``: when it began and ceased to hold capacity; ``held``: what it holds
-    now."""
+    now; ``cpu``: the millicores that its worker is to have, where that has changed."""
 
     id: str
     job: str
@@ -76,6 +76,7 @@ class Allocation:
     incarnation: int = 0
     until: str | None = None
     held: Amounts = NOTHING
+    cpu: int | None = None
 
     @property
     def live(self) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from ces_client.audit.inventory import Hop, JobRequest
 from ces_client.audit.lifecycle import Flow
+from ces_client.audit.usage import Usage
 
 
 def wrong_tasks(name: str, request: JobRequest | None, tasks: Sequence[str]) -> Iterator[str]:
@@ -17,6 +18,19 @@ def wrong_tasks(name: str, request: JobRequest | None, tasks: Sequence[str]) -> 
     if request.elastic is not None:
         asked += f", of {request.elastic} any of {list(request.sizes)}"
     yield f"job {name} asks for {asked}, the plan has {sorted(tasks)}"
+
+
+def wrong_nodes(
+    names: Iterable[str], nodes: Mapping[str, Mapping[str, Any]], late: bool, usage: Usage
+) -> Iterator[str]:
+    """Which nodes get work and must not. ``late``: the log lacks its first events, so a node may have joined before."""
+    for name in dict.fromkeys(names):
+        node = nodes.get(name)
+        if node is not None and (node["state"] != "ready" or node["cordoned"] or node["reclaimed"]):
+            told = f"{node['state']}, cordoned {node['cordoned']}, reclaimed {node['reclaimed']}"
+            yield f"node {name} gets work while {told}"
+        if node is None and not (late and usage.knows_node(name)):
+            yield f"node {name} has never joined"
 
 
 def wrong_size(

@@ -20,8 +20,9 @@ from ces_client.view.plan import flow_table, unenforced_note
 from ces_client.view.queue_status import reason_text, score_text, waiting_text
 from ces_client.view.speeds import speed_facts
 from ces_client.view.tables import fact_list, plain_table
-from ces_common.elastic import Elastic
+from ces_common.elastic import CpuRange, Elastic
 from ces_common.messages.api import JobView, TaskView
+from ces_common.quantities import format_cpu
 from ces_common.states import JOB_OVER, JOB_WAITS, AllocationState, JobState
 
 BAR_WIDTH = 32
@@ -191,11 +192,21 @@ def _sizes(elastic: Elastic) -> str:
     return f"{elastic.workers.min} to {elastic.workers.max}"
 
 
+def _cpu(view: JobView, elastic: Elastic, limits: CpuRange) -> str:
+    """``800m for each worker, of 250m to 2``."""
+    group = [task for task in view.placement if elastic.includes(task.name)]
+    now = sorted({task.cpu if task.cpu_desired is None else task.cpu_desired for task in group})
+    told = ", ".join(map(format_cpu, now))
+    return f"{told} for each {elastic.group}, of {format_cpu(limits.min)} to {format_cpu(limits.max)}"
+
+
 def job_facts(view: JobView, now: datetime) -> RenderableType:
     """Names and values of what the tables do not show."""
     facts = [("tenant", view.tenant), ("priority", str(view.priority))]
     if view.elastic is not None:
         facts.append(("size", f"{view.size} {view.elastic.group}, of {_sizes(view.elastic)}"))
+        if view.elastic.cpu is not None:
+            facts.append(("CPU", _cpu(view, view.elastic, view.elastic.cpu)))
         facts += speed_facts(view, view.elastic.speed)
     if view.deadline_at is not None:
         facts.append(("deadline", f"{deadline_text(view, now)} ({policy_text(view)})"))

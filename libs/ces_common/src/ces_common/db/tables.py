@@ -201,9 +201,10 @@ class JobRow(Base):
 
 
 class AllocationRow(Base):
-    """One task on one node in one attempt; past attempts stay as history, also of nodes that were forgotten. ``cpu``: 0
-    while the job is suspended. ``being_started``: its agent says that it has been at it for a while; ``waits``: for
-    what. ``reason``: why it ended, or, where it starts again, why it did before."""
+    """One task on one node in one attempt; past attempts stay as history, also of nodes that were forgotten. ``cpu``:
+    what it holds, 0 while the job is suspended. ``cpu_desired``: what its worker is to have since version
+    ``cpu_since``; None: what its task asks for. ``being_started``: its agent says that it has been at it for a while;
+    ``waits``: for what. ``reason``: why it ended, or, where it starts again, why it did before."""
 
     __tablename__ = "allocations"
     __table_args__ = (
@@ -228,6 +229,8 @@ class AllocationRow(Base):
     exit_code: Mapped[int | None] = mapped_column(Integer)
     reason: Mapped[str | None] = mapped_column(Text)
     stopping_since: Mapped[int | None] = mapped_column(BigInteger)
+    cpu_desired: Mapped[int | None] = mapped_column(BigInteger)
+    cpu_since: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class ReservationRow(Base):

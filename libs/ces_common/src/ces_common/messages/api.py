@@ -36,14 +36,16 @@ class Page(Message, Generic[T]):
 
 
 class TaskView(Message):
-    """A task with its current allocation, if it has one. ``cpu`` in millicores, ``memory`` in bytes. ``runtime``,
-    ``network`` and ``confinement`` are those of its node: what keeps its worker apart."""
+    """A task with its current allocation, if it has one. ``cpu`` in millicores, ``memory`` in bytes, as it asks for
+    them; ``cpu_desired``: what its worker has instead, since that changes while it runs. ``runtime``, ``network`` and
+    ``confinement`` are those of its node: what keeps its worker apart."""
 
     name: str
     rank: int
     cpu: int
     memory: int
     gpu: int = 0
+    cpu_desired: int | None = None
     image: str | None = None
     command: list[str] = []
     allocation: str | None = None

@@ -24,7 +24,8 @@ class CheckpointSource(Message):
 
 class DesiredWorker(Message):
     """A worker that should be there. ``cpu`` in millicores, ``memory`` in bytes. ``secrets``: names of the files that
-    it needs besides; what is in them the agent asks the manager for. ``restore``: it is to begin from the first of
+    it needs besides; what is in them the agent asks the manager for. ``elastic_cpu``: ``cpu`` may change while it runs,
+    and the agent says how much it has. ``restore``: it is to begin from the first of
     ``checkpoints`` that can be had, and not from what may lie in its job's folder on this node."""
 
     allocation: str
@@ -39,6 +40,7 @@ class DesiredWorker(Message):
     env: dict[str, str] = {}
     secrets: list[str] = []
     cpu: Count
+    elastic_cpu: bool = False
     memory: Count
     gpu: Small = 0
     paused: bool = False

@@ -14,6 +14,10 @@ from ces_common.messages.bounds import Count, ExitCode, Id, Number, Small
 from ces_common.messages.checkpoints import CheckpointRestored, CheckpointStored
 from ces_common.messages.identities import TokenChanged
 from ces_common.messages.plans import (
+    CpuCommitted,
+    CpuProposed,
+    CpuRejected,
+    CpuReleased,
     PlanCommitted,
     PlanProposed,
     PlanRejected,
@@ -223,6 +227,10 @@ EVENTS: dict[tuple[str, str], type[Message]] = {
     ("resize", "committed"): ResizeCommitted,
     ("resize", "rejected"): ResizeRejected,
     ("resize", "ended"): ResizeEnded,
+    ("cpu", "proposed"): CpuProposed,
+    ("cpu", "committed"): CpuCommitted,
+    ("cpu", "rejected"): CpuRejected,
+    ("cpu", "released"): CpuReleased,
     ("checkpoint", "packed"): CheckpointStored,
     ("checkpoint", "copied"): CheckpointStored,
     ("checkpoint", "restored"): CheckpointRestored,

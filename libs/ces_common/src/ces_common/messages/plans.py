@@ -1,5 +1,5 @@
-"""Proposals of schedulers about what jobs get, and the manager's answers: plans, resizes of malleable jobs, revisions
-of running flows, preemptions. Rates in bit/s."""
+"""Proposals of schedulers about what jobs get, and the manager's answers: plans, resizes of malleable jobs and changes
+of their CPU, revisions of running flows, preemptions. Rates in bit/s, CPU in millicores."""
 
 from __future__ import annotations
 
@@ -190,6 +190,47 @@ class ResizeRejected(Message):
     """``stale``: the job is not as it was at the proposal's version."""
 
     resize: str
+    job: str
+    attempt: Small
+    reason: str
+    stale: bool = False
+
+
+class CpuProposed(Message):
+    """A scheduler's proposal for a running job with elastic CPU: what each worker of its elastic group is to have."""
+
+    change: str
+    job: str
+    attempt: Small
+    version: Count  # of the snapshot it was made from
+    cpu: Annotated[Count, Field(gt=0)]
+
+
+class CpuCommitted(Message):
+    """What each worker of the job's elastic group is to have from now on. What goes beyond what it had is held from now
+    on; what it no longer needs once its worker surely has no more (CpuReleased)."""
+
+    change: str
+    job: str
+    attempt: Small
+    cpu: Count
+
+
+class CpuReleased(Message):
+    """A worker has no more than it is to have, as its node's agent says: its allocation holds ``cpu`` now."""
+
+    job: str
+    attempt: Small
+    allocation: str
+    task: str
+    node: str
+    cpu: Count
+
+
+class CpuRejected(Message):
+    """``stale``: the job is not as it was at the proposal's version."""
+
+    change: str
     job: str
     attempt: Small
     reason: str

@@ -98,7 +98,9 @@ def kinds_on_media(links: Iterable[LinkRecord]) -> dict[str, set[LinkKind]]:
 
 
 class AllocationRecord(Message):
-    """One task committed to one node. ``incarnation`` counts its starts; a worker is known by both together."""
+    """One task committed to one node. ``incarnation`` counts its starts; a worker is known by both together. Where its
+    CPU has changed in place, ``cpu`` are the millicores that it holds, and ``cpu_desired`` those that its worker is to
+    have since version ``cpu_since``."""
 
     id: str
     task: str
@@ -111,10 +113,18 @@ class AllocationRecord(Message):
     exit_code: ExitCode | None = None
     reason: str | None = None
     stopping_since: Count | None = None  # version at which it ceased to be desired
+    cpu: Count | None = None
+    cpu_desired: Count | None = None
+    cpu_since: Count | None = None
 
     @property
     def over(self) -> bool:
         return self.state in ALLOCATION_OVER
+
+    @property
+    def cpu_pending(self) -> bool:
+        """Whether it holds what its worker is to have no longer, until that has surely given it up."""
+        return self.cpu is not None and self.cpu_desired is not None and self.cpu > self.cpu_desired
 
 
 Rate = Annotated[Count, Field(validation_alias=AliasChoices("rate", "bandwidth"))]

@@ -35,7 +35,8 @@ WorkerState = Literal["starting", "running", "paused", "exited", "refused"]
 class WorkerStatus(Message):
     """A worker as its agent sees it. ``exited`` has an exit code; ``refused`` could not be started at all and carries
     the reason (an unknown image, say), which no restart would mend. ``lapsed``: it was ended because its node's lease
-    had run out, which is no failure of the program; nor is ``reclaimed``: because its device's owner has it back."""
+    had run out, which is no failure of the program; nor is ``reclaimed``: because its device's owner has it back.
+    ``cpu``: millicores that it has no more than now, of a worker whose CPU may change."""
 
     allocation: Id
     incarnation: Small
@@ -45,6 +46,7 @@ class WorkerStatus(Message):
     pid: Small | None = None
     lapsed: bool = False
     reclaimed: bool = False
+    cpu: Count | None = None
 
 
 class Status(Message):

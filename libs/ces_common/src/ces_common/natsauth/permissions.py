@@ -140,6 +140,7 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
             subjects.events("revision", "proposed"),
             subjects.events("preemption", "proposed"),
             subjects.events("resize", "proposed"),
+            subjects.events("cpu", "proposed"),
             subjects.events("deadline", "judged"),
         ),
     ),

@@ -46,7 +46,13 @@ class Resume:
     key: str
 
 
-Action = Start | Stop | Remove | Pause | Resume
+@dataclass(frozen=True, slots=True)
+class SetCpu:
+    key: str
+    cpu: int  # millicores
+
+
+Action = Start | Stop | Remove | Pause | Resume | SetCpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,7 @@ def plan_workers(
     known: bool = True,
     stop_reasons: Mapping[str, str] = MappingProxyType({}),
     lent: bool = True,
+    limits: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, Action]:
     """The next action of each allocation that needs one; later ones follow when this one is done.
 
@@ -90,6 +97,7 @@ def plan_workers(
         unknown.
     stop_reasons: worker key -> why it was told to end before. Such a stop is completed, whatever has changed since.
     lent: whether workers may run here at all.
+    limits: worker key -> millicores that were set, of those whose CPU may change; where none are known, they are set.
     """
     by_key = {worker.key: worker for worker in desired}
     actions: dict[str, Action] = {}
@@ -114,6 +122,8 @@ def plan_workers(
             action = Stop(key, LEASE_OVER)
         elif worker.paused and status.state == "running":
             action = Pause(key)
+        elif status.state in ("running", "paused") and worker.elastic_cpu and limits.get(key) != worker.cpu:
+            action = SetCpu(key, worker.cpu)  # before it goes on with more than is held for it
         elif not worker.paused and status.state == "paused":
             action = Resume(key)
         if action is not None and not isinstance(actions.get(allocation), Stop):

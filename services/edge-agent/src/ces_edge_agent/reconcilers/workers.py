@@ -29,6 +29,7 @@ from ces_edge_agent.reconcilers.actions import (
     Pause,
     Remove,
     Resume,
+    SetCpu,
     Start,
     Stop,
     allocation_of,
@@ -77,6 +78,7 @@ class WorkerReconciler:
         self.hint = Hint()
         self.observed: Mapping[str, WorkerStatus] = {}
         self._refused: dict[str, WorkerStatus] = {}
+        self._limits: dict[str, int] = {}  # worker key -> millicores that this start of the agent has set
         self._busy: dict[str, Action] = {}  # allocation -> its action under way
         self._began: dict[str, float] = {}  # and since when
         self._waits: dict[str, str] = {}  # and what it waits for
@@ -111,6 +113,7 @@ class WorkerReconciler:
         self.observed = self._with_vanished(desired, observed, busy) if document else observed
         starting = {action.worker.key for action in busy.values() if isinstance(action, Start)}
         self._graces.see(desired, self.observed.keys() | starting)
+        self._limits = {key: cpu for key, cpu in self._limits.items() if key in self.observed}
         self._refused = {key: status for key, status in self._refused.items() if key in {w.key for w in desired}}
         actions = plan_workers(
             desired,
@@ -120,6 +123,7 @@ class WorkerReconciler:
             known=document is not None,
             stop_reasons=self._stop_reasons.by_worker,
             lent=self._lender.lent,
+            limits=self._limits,
         )
         for allocation, action in actions.items():
             if allocation not in busy and allocation not in self._busy and not self._freezing:
@@ -152,7 +156,7 @@ class WorkerReconciler:
             async with asyncio.timeout(FREEZE_S):
                 if whole:
                     await self._runtime.pause(key)
-                await self._runtime.limit_cpu(key, min(LAST_CPU, self._cpu_of(key)))
+                await self._runtime.limit_cpu(key, min(LAST_CPU, self._cpu_of(key)), usual_weight=True)
         except (RuntimeUnavailable, OSError) as error:
             log.warning("a worker could not be frozen", worker=key, error=str(error) or "it took too long")
 
@@ -228,6 +232,8 @@ class WorkerReconciler:
         """The status to report: a worker that was told to end has not succeeded, even if it exited with 0, and one that
         its lease or its device's owner ended has not failed."""
         why = self._stop_reasons.by_worker.get(key, LEASE_OVER if status.lapsed else None)
+        if status.state in ALIVE:
+            return status.model_copy(update={"cpu": self._limits.get(key)})
         if status.state != "exited" or why is None:
             return status
         flags = {"lapsed": status.lapsed or why == LEASE_OVER, "reclaimed": why == RECLAIMED}
@@ -269,6 +275,10 @@ class WorkerReconciler:
                 await self._runtime.pause(key)
             case Resume(key):
                 await self._runtime.resume(key)
+            case SetCpu(key, cpu):
+                self._limits.pop(key, None)  # until it is set, it may be either
+                await self._runtime.limit_cpu(key, cpu)
+                self._limits[key] = cpu
 
     async def _stop(self, key: str, grace_s: float) -> None:
         """Earlier than after its grace where the device's owner has it back, and with little CPU until then."""
@@ -289,7 +299,7 @@ class WorkerReconciler:
         """Whether lease and desired state are as when it was decided: while an image was fetched the node may have been
         given up, and the worker may run elsewhere."""
         document = self._document.current
-        desired = document is not None and _but_for_sources(worker) in map(_but_for_sources, document.workers)
+        desired = document is not None and _as_started(worker) in map(_as_started, document.workers)
         return desired and self._lease.holds() and self._lender.lent
 
     async def _start(self, worker: DesiredWorker) -> None:
@@ -360,7 +370,9 @@ def _concerns_others(allocation: str, action: Action, desired: set[str]) -> bool
     return allocation not in {allocation_of(key) for key in desired}
 
 
-def _but_for_sources(worker: DesiredWorker) -> DesiredWorker:
-    """Without where its checkpoint is to be had: that changes whenever a copy comes or goes, and what is being fetched
-    is as good as before."""
-    return worker.model_copy(update={"checkpoints": []}) if worker.checkpoints else worker
+def _as_started(worker: DesiredWorker) -> DesiredWorker:
+    """Without what may change while it is prepared: where its checkpoint is to be had, whenever a copy comes or goes,
+    and an amount of CPU that is set once it runs."""
+    if not (worker.checkpoints or worker.elastic_cpu):
+        return worker
+    return worker.model_copy(update={"checkpoints": [], **({"cpu": 0} if worker.elastic_cpu else {})})

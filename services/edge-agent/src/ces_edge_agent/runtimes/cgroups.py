@@ -96,12 +96,14 @@ class Group:
             if not above._write(UNIFIED, "cpu.idle", idle):
                 above._write(UNIFIED, "cpu.weight", weight)
 
-    def limit_cpu(self, cpu: int) -> None:
-        """No more than so many millicores from now on, where the kernel limits it, but those surely: with the lowest
-        weight, on a busy machine, it could not even end."""
-        self._write("cpu", "cpu.cfs_quota_us", _quota(cpu))
-        self._write(UNIFIED, "cpu.max", f"{_quota(cpu)} {_PERIOD_US}")
-        self._weigh(lowest=False)
+    def limit_cpu(self, cpu: int, *, usual_weight: bool = False) -> bool:
+        """No more than so many millicores from now on. ``usual_weight``: but those surely; with the lowest weight, on a
+        busy machine, it could not even end. False where the group is there and the kernel does not limit it."""
+        limited = self._write("cpu", "cpu.cfs_quota_us", _quota(cpu))
+        limited |= self._write(UNIFIED, "cpu.max", f"{_quota(cpu)} {_PERIOD_US}")
+        if usual_weight:
+            self._weigh(lowest=False)
+        return limited or not any(self._folders())
 
     def join(self) -> None:
         """Move the calling process into the group."""

@@ -372,9 +372,9 @@ class DockerRuntime:
             with suppress(NotFound):
                 (self._engine.client.pause if frozen else self._engine.client.unpause)(found["Id"])
 
-    async def limit_cpu(self, key: str, cpu: int) -> None:
+    async def limit_cpu(self, key: str, cpu: int, *, usual_weight: bool = False) -> None:
         with answering(f"worker {key}"):
-            await self._call(self._engine.limit_cpu, self._engine.name(check_name(key)), cpu)
+            await self._call(self._engine.limit_cpu, self._engine.name(check_name(key)), cpu, usual_weight)
 
     async def usage(self) -> list[WorkerUsage]:
         return await self._call(self._all_usage)

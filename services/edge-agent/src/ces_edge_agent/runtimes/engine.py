@@ -126,11 +126,12 @@ class Engine:
             raise RuntimeUnavailable(f"{path} lies in the agent's own container: mount a volume at CES_STATE_DIR")
         return found
 
-    def limit_cpu(self, container: str, cpu: int) -> None:
-        """No more than so many millicores from now on, but those with no less weight than others; nothing where there
-        is no such container. The library cannot change what one was made with. Raises APIError."""
+    def limit_cpu(self, container: str, cpu: int, usual_weight: bool = False) -> None:
+        """No more than so many millicores from now on, with ``usual_weight`` those with no less weight than others;
+        nothing where there is no such container. The library cannot change what one was made with. Raises APIError."""
+        limits = {"NanoCpus": cpu * 1_000_000, **({"CpuShares": _SHARES} if usual_weight else {})}
         url = f"{self.client.base_url}/v{self.client.api_version}/containers/{container}/update"
-        answer = self.client.post(url, json={"NanoCpus": cpu * 1_000_000, "CpuShares": _SHARES}, timeout=_TIMEOUT_S)
+        answer = self.client.post(url, json=limits, timeout=_TIMEOUT_S)
         if answer.status_code == requests.codes.not_found:
             return
         try:

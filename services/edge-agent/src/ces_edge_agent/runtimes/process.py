@@ -295,8 +295,7 @@ class ProcessRuntime:
         env[name] = value
         program, argv = resolve(worker.command, env["PATH"], folder)
         boxes = self._sandboxes if self._isolate else None
-        confined = self._confined
-        if confined and not private_tmp(program, argv):
+        if (confined := self._confined) and not private_tmp(program, argv):
             env.setdefault("TMPDIR", str(folder))
         secrets = checkpoints = None
         if worker.checkpoint:
@@ -373,8 +372,10 @@ class ProcessRuntime:
         (directory / "paused").unlink(missing_ok=True)
         shim_signals.tell(directory, signal.SIGUSR2)
 
-    async def limit_cpu(self, key: str, cpu: int) -> None:
-        Group(self._roots, f"{self._group_prefix}/{check_name(key)}").limit_cpu(cpu)
+    async def limit_cpu(self, key: str, cpu: int, *, usual_weight: bool = False) -> None:
+        group = Group(self._roots, f"{self._group_prefix}/{check_name(key)}")
+        if not group.limit_cpu(cpu, usual_weight=usual_weight) and "cpu" in self.enforced:
+            raise RuntimeUnavailable(f"worker {key}: its CPU cannot be limited")
 
     async def usage(self) -> list[WorkerUsage]:
         return await asyncio.to_thread(self._all_usage)

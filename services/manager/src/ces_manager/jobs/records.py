@@ -85,7 +85,8 @@ def reservations_of(tx: ReadTx, jobs: Iterable[JobRow]) -> dict[str, list[Reserv
 
 
 def allocation_record(row: AllocationRow) -> AllocationRecord:
-    return AllocationRecord.model_validate(row, from_attributes=True)
+    record = AllocationRecord.model_validate(row, from_attributes=True)
+    return record.model_copy(update={"cpu": None}) if row.cpu_desired is None else record
 
 
 def flow_record(row: ReservationRow) -> FlowRecord:

@@ -106,5 +106,7 @@ def _hash(jobfile: JobFile) -> str:
     }
     if not jobfile.flows.inputs:
         left_out["flows"] = {"inputs"}
+    if jobfile.elastic is not None and jobfile.elastic.cpu is None:
+        left_out["elastic"] = {"cpu"}
     left_out["tasks"] = {i: {"secrets"} for i, group in enumerate(jobfile.tasks) if not group.secrets}
     return sha256(jobfile.model_dump_json(exclude=left_out).encode()).hexdigest()

@@ -16,6 +16,7 @@ from ces_common.messages.reports import Status
 from ces_common.states import AllocationState
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.checkpoints import first_runs
+from ces_manager.jobs.cpu_amounts import gave_up, release_cpu
 from ces_manager.jobs.lifecycle import Course, Member
 from ces_manager.jobs.transitions import allocations_of, as_member, change
 from ces_manager.text import storable
@@ -34,12 +35,16 @@ _ON_NODES = (
         AllocationRow.reason,
         AllocationRow.being_started,
         AllocationRow.waits,
+        AllocationRow.cpu,
+        AllocationRow.cpu_desired,
+        AllocationRow.cpu_since,
         JobRow.state.label("job_state"),
     )
     .join(JobRow, JobRow.id == AllocationRow.job)
     .where(AllocationRow.node.in_(bindparam("nodes", expanding=True)), AllocationRow.state.in_(LIVE_STATES))
 )
 _RAN = frozenset({"running", "paused", "exited"})
+_WITH_WORKER = frozenset({AllocationState.PENDING, AllocationState.RUNNING})
 _AWAY = select(NodeRow.name).where(NodeRow.state == "unreachable")
 
 
@@ -47,7 +52,8 @@ _AWAY = select(NodeRow.name).where(NodeRow.state == "unreachable")
 class News:
     """What one report says that is new. ``moved``: jobs with an allocation that it moves. ``begun``: allocations whose
     agent now says that it has been starting a worker for a while, or no longer says so. ``waits``: what their agent now
-    says that such a start waits for. ``reclaimed``: whether a worker that it moves was ended by the device's owner."""
+    says that such a start waits for. ``gave_up``: allocations whose workers now have no more CPU than they are to have.
+    ``reclaimed``: whether a worker that it moves was ended by the device's owner."""
 
     status: Status
     generation: int
@@ -55,6 +61,7 @@ class News:
     moved: set[str] = field(default_factory=set)
     begun: dict[str, bool] = field(default_factory=dict)
     waits: dict[str, str | None] = field(default_factory=dict)
+    gave_up: list[str] = field(default_factory=list)
 
 
 def with_news(tx: ReadTx, statuses: Sequence[Status]) -> list[Status]:
@@ -72,6 +79,8 @@ def take_reports(tx: WriteTx, statuses: Sequence[Status]) -> set[str]:
             tx.session.get_one(AllocationRow, allocation).being_started = begun
         for allocation, what in news.waits.items():
             tx.session.get_one(AllocationRow, allocation).waits = what
+        for allocation in news.gave_up:
+            release_cpu(tx, allocation)
         for job in news.moved:
             moved[job].append(news)
     away = tx.session.scalars(_AWAY).all() if any(map(_tells_of_failure, found)) else ()
@@ -118,7 +127,7 @@ def _news(tx: ReadTx, statuses: Sequence[Status]) -> list[News]:
     for row in tx.session.connection().execute(_ON_NODES, {"nodes": [status.node for status in statuses]}):
         live[row.node].append(row)
     found = [_news_of(tx, status, live[status.node]) for status in statuses if status.node in live]
-    return [news for news in found if news.moved or news.begun or news.waits]
+    return [news for news in found if news.moved or news.begun or news.waits or news.gave_up]
 
 
 def _news_of(tx: ReadTx, status: Status, allocations: Sequence[Any]) -> News:
@@ -135,6 +144,8 @@ def _news_of(tx: ReadTx, status: Status, allocations: Sequence[Any]) -> News:
     for row in allocations:
         if lifecycle.matters(row.job_state, as_member(row), news.generation, status.workers):
             news.moved.add(row.job)
+        if row.state in _WITH_WORKER and gave_up(row, news.generation, status.workers):
+            news.gave_up.append(row.id)
         if row.state is not AllocationState.PENDING:
             continue
         now = (row.id, row.incarnation) in being_started

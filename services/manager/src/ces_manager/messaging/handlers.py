@@ -22,7 +22,7 @@ from ces_common.messages.events import (
     PlanRefused,
     parse_event,
 )
-from ces_common.messages.plans import PlanProposed, PreemptionProposed, ResizeProposed, RevisionProposed
+from ces_common.messages.plans import CpuProposed, PlanProposed, PreemptionProposed, ResizeProposed, RevisionProposed
 from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.reports import MAX_HEARTBEAT, DataReport, LinkReport, Status
 from ces_common.queuefile import QueueFile
@@ -41,7 +41,7 @@ from ces_manager.messaging.report_intake import ReportIntake
 from ces_manager.messaging.snapshot import Snapshots
 from ces_manager.nodes import confinements, datasets, link_reports, owners
 from ces_manager.nodes.failure_detector import FailureDetector
-from ces_manager.plans import commit, preemption, resize, revision
+from ces_manager.plans import commit, cpu_change, preemption, resize, revision
 from ces_manager.plans.refusal import note_refusal
 from ces_manager.timeouts import Timeouts
 
@@ -54,6 +54,7 @@ FACTS = {
         subjects.events("plan", "proposed"),
         subjects.events("preemption", "proposed"),
         subjects.events("resize", "proposed"),
+        subjects.events("cpu", "proposed"),
         subjects.events("deadline", "judged"),
     ],
     subjects.MANAGER_REFUSALS: [subjects.events("plan", "refused")],
@@ -180,6 +181,9 @@ class Messaging:
             case ResizeProposed():
                 reason = resize.commit_resize(tx, data)
                 log.info("resize", job=data.job, resize=data.resize, size=data.size, outcome=reason or "committed")
+            case CpuProposed():
+                reason = cpu_change.commit_cpu(tx, data)
+                log.info("cpu", job=data.job, change=data.change, cpu=data.cpu, outcome=reason or "committed")
             case RevisionProposed():
                 reason = revision.commit_revision(tx, data)
                 log.info("revision", revision=data.revision, cause=data.cause, outcome=reason or "committed")

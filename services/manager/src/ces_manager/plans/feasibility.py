@@ -105,6 +105,23 @@ def revision_misfit(changes: Sequence[FlowChange], residual: Residual) -> str | 
     return next(_links([change.given for change in moving], freed), None)
 
 
+def growth_misfit(more: Mapping[str, int], residual: Residual) -> str | None:
+    """The first reason why workers cannot have so many more millicores where they are, by node; None where they can."""
+    for name, cpu in more.items():
+        node = residual.nodes.get(name)
+        if node is None:
+            return f"node {name} does not exist"
+        if node.state != "ready":
+            return f"node {name} is {node.state}"
+        if node.cordoned:
+            return f"node {name} is cordoned"
+        if node.reclaimed:
+            return f"node {name} is reclaimed by its owner"
+        if cpu > node.cpu:
+            return f"node {name} has {show_cpu(max(node.cpu, 0))} left, the change asks for {show_cpu(cpu)} more"
+    return None
+
+
 def _fails(path: Sequence[str], residual: Residual) -> bool:
     """Whether a link of the path is not there, is down, or has more on it than it carries."""
     links = [residual.links.get(hop) for hop in pairwise(path)]

@@ -11,6 +11,7 @@ from ces_common.messages.plans import PreemptionCommitted, PreemptionProposed, P
 from ces_common.queuefile import QueueFile
 from ces_common.states import JOB_OVER, JOB_PLACED, JOB_WAITS, JobState
 from ces_manager.jobs import lifecycle
+from ces_manager.jobs.cpu_amounts import as_asked
 from ces_manager.jobs.link_shares import release_links
 from ces_manager.jobs.transitions import allocations_of, as_member, change, find_job
 from ces_manager.plans.proposal import Refused, Stale, job_at
@@ -113,6 +114,6 @@ def _suspend(tx: WriteTx, row: JobRow, preemption: str, reason: str) -> None:
     release_links(tx, flows)
     for allocation in allocations_of(tx, [row])[row.id]:
         if not as_member(allocation).over:
-            allocation.cpu = 0
+            as_asked(allocation, 0)
     emit_revised(tx, row, preemption, "suspended", flows, flows)
     change(tx, row, partial(lifecycle.suspend, reason=reason))
