@@ -98,7 +98,7 @@ unit: $(ENOUGH) compiled
 # Tests that measure come last, one after the other; 5 says that none was asked for.
 test: $(ENOUGH) compiled
 	@status=0; \
-	$(BIN)/pytest -n $$(($(CORES) + ($(CORES) + 1) / 2)) -m "not alone" $(PYTEST_FLAGS) || status=$$?; \
+	$(BIN)/pytest -n $$(($(CORES) + ($(CORES) + 1) / 2)) -m "not alone and not soak" $(PYTEST_FLAGS) || status=$$?; \
 	$(BIN)/pytest -m alone $(PYTEST_FLAGS) || test $$? = 5 || status=1; \
 	exit $$status
 
@@ -133,7 +133,7 @@ histories: install
 # other, each of which misses one of its services for ten minutes.
 ROUNDS ?= 10
 SOAK := tests/e2e/test_killed_services.py tests/e2e/test_killed_points.py tests/e2e/test_killed_postgres.py \
-	tests/e2e/test_lost_broker.py tests/e2e/test_partition.py tests/e2e/test_worker_restarts.py
+	tests/e2e/test_killed_resizes.py tests/e2e/test_elastic_torch.py tests/e2e/test_lost_broker.py tests/e2e/test_partition.py tests/e2e/test_worker_restarts.py
 soak: histories
 	CES_OUTAGE_S=600 $(BIN)/pytest -q -n 6 tests/e2e/test_outages.py
 	@for round in $$(seq $(ROUNDS)); do echo "round $$round of $(ROUNDS)"; $(BIN)/pytest -q $(SOAK); done

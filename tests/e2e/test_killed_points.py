@@ -13,11 +13,11 @@ LIFE_S = 2
     "fault",
     [
         "commit-relay:1",  # the submission is committed, nobody has been told
-        "commit-relay:4",
+        pytest.param("commit-relay:4", marks=pytest.mark.soak),
         "relay-ack:1",  # the broker has the events, the database does not know it
-        "relay-ack:3",
+        pytest.param("relay-ack:3", marks=pytest.mark.soak),
         "commit-ack:1",  # the plan is committed, the broker will deliver it again
-        "commit-ack:2",  # and so is the news from the network
+        pytest.param("commit-ack:2", marks=pytest.mark.soak),  # and so is the news from the network
     ],
 )
 def test_manager_dies_at(cluster: FaultCluster, fault: str) -> None:
@@ -30,7 +30,7 @@ def test_manager_dies_at(cluster: FaultCluster, fault: str) -> None:
     assert [each.name for each in cluster.client.jobs.list(name=view.name)] == [view.name]
 
 
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("count", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_agent_dies_between_start_and_report(cluster: FaultCluster, count: int) -> None:
     pinned = recorded_job(f"point-started-{count}", LIFE_S, replicas=2)
     pinned["tasks"][0]["constraints"] = {"labels": {"host": "n2"}}

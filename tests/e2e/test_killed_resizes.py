@@ -14,7 +14,7 @@ from fault_cluster import FaultCluster, wait_for
 from resized_jobs import PLACES, await_size, malleable, rigid, runs_at, takes_room
 
 CENTRAL = ["manager", "scheduler", "compute-ctl", "network-ctl", "nats"]
-RESIZES = int(os.environ.get("CES_RESIZES", "5"))
+RESIZES = int(os.environ.get("CES_RESIZES", "4"))
 SEED = int(os.environ.get("CES_SEED", "0"))
 CUT_S = 5.0  # well short of the lease: what runs stays
 
@@ -33,17 +33,18 @@ def resizes(cluster: FaultCluster, kind: str = "committed") -> int:
 @pytest.mark.parametrize(
     "faults",
     [
-        ["commit-ack:2", "commit-ack:3", "commit-ack:4"],  # 2 is the resize, which the broker proposes again
         [
+            "commit-ack:2",  # the resize, which the broker proposes again
             "commit-relay:3",  # all is held for the new size, no worker has been told to end
-            "commit-relay:4",
             "commit-relay:5",  # some have ended
-            "commit-relay:6",
-            "commit-relay:8",
+            "relay-ack:4",
         ],
-        ["relay-ack:4", "relay-ack:6", "relay-ack:8"],
+        pytest.param(
+            ["commit-ack:3", "commit-ack:4", *(f"commit-relay:{n}" for n in (4, 6, 8)), "relay-ack:6", "relay-ack:8"],
+            marks=pytest.mark.soak,
+        ),
     ],
-    ids=lambda faults: faults[0].partition(":")[0],
+    ids=["some", "more"],
 )
 def test_manager_dies_in_a_resize(resizing: FaultCluster, open_folder: Path, faults: list[str]) -> None:
     job = resizing.submit(malleable("malleable", open_folder / "malleable", 2, PLACES, growing(2)))
@@ -61,7 +62,13 @@ def test_manager_dies_in_a_resize(resizing: FaultCluster, open_folder: Path, fau
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("service", [*CENTRAL, "agents"])
+@pytest.mark.parametrize(
+    "service",
+    [
+        *("manager", "nats", "agents"),
+        *(pytest.param(service, marks=pytest.mark.soak) for service in ("scheduler", "compute-ctl", "network-ctl")),
+    ],
+)
 def test_a_resize_outlives(resizing: FaultCluster, open_folder: Path, service: str) -> None:
     job = resizing.submit(malleable("malleable", open_folder / "malleable", 2, PLACES, growing(2), grace="5s"))
     await_size(resizing, job, PLACES)

@@ -7,9 +7,10 @@ from fault_cluster import FaultCluster, recorded_job
 
 CENTRAL = ["manager", "scheduler", "compute-ctl", "network-ctl", "nats"]
 LIFE_S = 2
+PHASES = ["submitted", "starting", *(pytest.param(phase, marks=pytest.mark.soak) for phase in ("planned", "running"))]
 
 
-@pytest.mark.parametrize("phase", ["submitted", "planned", "starting", "running"])
+@pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("service", CENTRAL)
 def test_job_outlives_a_central_service(cluster: FaultCluster, service: str, phase: str) -> None:
     starts = cluster.cluster.supervisor.starts(service)

@@ -14,7 +14,7 @@ from run_auditor import judge
 from world_actors import Actors
 from world_faults import BEYOND_S, NODES, SLOW_JOB
 
-HISTORIES = int(os.environ.get("CES_HISTORIES", "100"))
+HISTORIES = int(os.environ.get("CES_HISTORIES", "50"))
 SEED = os.environ.get("CES_SEED")  # the number of the first history; a random one where it is not given
 AT_ONCE = 25  # histories that are drawn from one seed, so that several workers share them out
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
