@@ -33,7 +33,7 @@ def is_let_in(cluster: FaultCluster, node: str, credentials: Credentials) -> boo
         layout = cluster.cluster.layout
         bus = NatsBus(layout.nats_url, name=node, credentials=credentials, tls=layout.tls())
         try:
-            await bus.connect(deadline_s=20)
+            await bus.connect(deadline_s=90)
         except AccessRefused:
             return False
         finally:
@@ -53,7 +53,7 @@ def documents(cluster: FaultCluster, node: str) -> list[str]:
             layout = cluster.cluster.layout
             credentials = read_credentials(layout.credentials(controller))
             bus = NatsBus(layout.nats_url, name=controller, credentials=credentials, tls=layout.tls())
-            await bus.connect(deadline_s=20)
+            await bus.connect(deadline_s=90)
             if await bus.kv_get(subjects.desired_key(node, kind)) is not None:
                 found.append(kind)
             await bus.close()
