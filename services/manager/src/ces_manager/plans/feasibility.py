@@ -111,15 +111,21 @@ def growth_misfit(more: Mapping[str, int], residual: Residual) -> str | None:
         node = residual.nodes.get(name)
         if node is None:
             return f"node {name} does not exist"
-        if node.state != "ready":
-            return f"node {name} is {node.state}"
-        if node.cordoned:
-            return f"node {name} is cordoned"
-        if node.reclaimed:
-            return f"node {name} is reclaimed by its owner"
+        for reason in _closed(name, node):
+            return reason
         if cpu > node.cpu:
             return f"node {name} has {show_cpu(max(node.cpu, 0))} left, the change asks for {show_cpu(cpu)} more"
     return None
+
+
+def _closed(name: str, node: ResidualNode) -> Iterator[str]:
+    """Why a node takes nothing more, however much it has left."""
+    if node.state != "ready":
+        yield f"node {name} is {node.state}"
+    if node.cordoned:
+        yield f"node {name} is cordoned"
+    if node.reclaimed:
+        yield f"node {name} is reclaimed by its owner"
 
 
 def _fails(path: Sequence[str], residual: Residual) -> bool:
@@ -151,12 +157,7 @@ def _nodes(tasks: Sequence[Task], assignments: Mapping[str, str], residual: Resi
         if node is None:
             yield f"node {name} does not exist"
             return
-        if node.state != "ready":
-            yield f"node {name} is {node.state}"
-        if node.cordoned:
-            yield f"node {name} is cordoned"
-        if node.reclaimed:
-            yield f"node {name} is reclaimed by its owner"
+        yield from _closed(name, node)
         if task.arch is not None and task.arch != node.arch:
             yield f"{task.name} asks for {task.arch}, node {name} is {node.arch or 'of unknown architecture'}"
         for key, value in task.labels.items():
