@@ -292,13 +292,18 @@ async def test_a_job_that_starts_is_looked_at_again_soon_and_grows_once_it_runs(
     assert found.size == 8
 
 
+def ending(name: str, on: list[str]) -> JobRecord:
+    """A rigid job with a worker on each of these nodes, of which the first has ended."""
+    record = malleable(name, on, high=len(on))
+    first = record.allocations[0].model_copy(update={"state": AllocationState.SUCCEEDED})
+    return record.model_copy(update={"size": None, "allocations": [first, *record.allocations[1:]]})
+
+
 async def test_a_job_grows_once_into_the_room_of_one_whose_tasks_end_one_after_the_other(
     compiled: None, bus: MemoryBus, manager: FakeManager, scheduler: Scheduler, clock: Clock
 ) -> None:
-    growing, other = malleable("m", ["a"]), malleable("r", ["b", "c", "d", "d"], high=4)
-    first = other.allocations[0].model_copy(update={"state": AllocationState.SUCCEEDED})
-    other = other.model_copy(update={"size": None, "allocations": [first, *other.allocations[1:]]})
-    manager.change(nodes=places(), links=LINKS, jobs=[growing, other])
+    other = ending("r", ["b", "c", "d", "d"])
+    manager.change(nodes=places(), links=LINKS, jobs=[malleable("m", ["a"]), other])
     assert 0 < await step(scheduler, manager) <= ENDS_S
     assert not manager.told("resize.proposed"), "its last tasks will have ended in a moment"
     manager.change(jobs=[other.model_copy(update={"state": JobState.SUCCEEDED, "allocations": []})])
@@ -310,10 +315,7 @@ async def test_a_job_grows_once_into_the_room_of_one_whose_tasks_end_one_after_t
 async def test_room_is_not_left_idle_for_a_job_whose_other_tasks_go_on(
     compiled: None, bus: MemoryBus, manager: FakeManager, scheduler: Scheduler, clock: Clock
 ) -> None:
-    growing, other = malleable("m", ["a"]), malleable("r", ["b", "c", "d", "d"], high=4)
-    first = other.allocations[0].model_copy(update={"state": AllocationState.SUCCEEDED})
-    other = other.model_copy(update={"size": None, "allocations": [first, *other.allocations[1:]]})
-    manager.change(nodes=places(), links=LINKS, jobs=[growing, other])
+    manager.change(nodes=places(), links=LINKS, jobs=[malleable("m", ["a"]), ending("r", ["b", "c", "d", "d"])])
     clock.now += await step(scheduler, manager)
     await step(scheduler, manager)
     (found,) = manager.told("resize.proposed")
