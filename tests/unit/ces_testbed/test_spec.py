@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from ces_testbed.spec import Addresses, ClusterSpec, Files, Ports, default_root
+from ces_testbed import spec
+from ces_testbed.spec import LOCALHOST, Addresses, ClusterSpec, Files, Ports, default_root, free_port
 from ces_testbed.topology import default_topology, parse_topology
 
 
@@ -40,3 +42,13 @@ def test_a_name_is_held_on_the_machine_only_by_what_is_found_by_it() -> None:
     assert not plain.takes_name
     assert plain.model_copy(update={"network": "tc"}).takes_name
     assert plain.model_copy(update={"runtime": "docker"}).takes_name
+
+
+async def test_a_port_is_found_once_and_then_listened_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port(LOCALHOST, set())
+    monkeypatch.setattr(spec, "_PORTS", [port])
+    with pytest.raises(OSError, match="no free port"):
+        free_port(LOCALHOST, set())
+    async with await asyncio.start_server(lambda reader, writer: writer.close(), LOCALHOST, port):
+        _, writer = await asyncio.open_connection(LOCALHOST, port)
+        writer.close()

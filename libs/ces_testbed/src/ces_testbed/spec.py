@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import socket
+from collections import deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -23,6 +24,9 @@ API_PORT = 8080
 # Below the ports that the system hands out to clients, so that none of those is in the way after a restart.
 _PORTS = range(20000, 32000)
 _TRIES = 200
+# Ports that were found free are bound here until as many more are: nobody else finds them free before those they are
+# for have started, who can listen all the same, since they allow what is bound to be bound again (SO_REUSEADDR).
+_held: deque[socket.socket] = deque(maxlen=64)
 MOST_ALIKE = 5  # managers, or schedulers, side by side
 
 
@@ -152,13 +156,27 @@ def port_is_free(host: str, port: int) -> bool:
 
 
 def free_port(host: str, taken: set[int]) -> int:
-    """A port that nobody listens on now and that is not in ``taken``. Raises OSError."""
+    """A port that nobody listens on now, that is not in ``taken``, and that nobody else finds here for now. Raises
+    OSError."""
     for _ in range(_TRIES):
         port = random.choice(_PORTS)
-        if port not in taken and port_is_free(host, port):
+        if port not in taken and (held := _hold(host, port)) is not None:
+            _held.append(held)
             taken.add(port)
             return port
     raise OSError(f"no free port found on {host}")
+
+
+def _hold(host: str, port: int) -> socket.socket | None:
+    """Bind as the only one, and then let others listen there: Linux asks both for SO_REUSEADDR, socket(7)."""
+    probe = socket.socket()
+    try:
+        probe.bind((host, port))
+    except OSError:
+        probe.close()
+        return None
+    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return probe
 
 
 def choose_ports(host: str, api_port: int, more: Iterable[str] = ()) -> Ports:

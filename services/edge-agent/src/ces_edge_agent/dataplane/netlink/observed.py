@@ -67,6 +67,8 @@ def device(message: Message, guards: Guards = NO_GUARDS, inside: int | None = No
         return Device(name, "vxlan", mtu, mac=message.get_attr("IFLA_ADDRESS"), tunnel=tunnel, up=up)
     if kind == "veth" and name.startswith("w-"):
         sandbox = message.get_attr("IFLA_LINK_NETNSID")
+        if sandbox is not None and sandbox < 0:
+            sandbox = None  # its namespace is being taken down, and this device with it
         return Device(name, "endpoint", mtu, mac=message.get_attr("IFLA_ADDRESS"), sandbox=sandbox, up=up)
     if name.startswith("to-"):
         return Device(name, "link", mtu, up=up)

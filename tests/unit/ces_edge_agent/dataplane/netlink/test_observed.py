@@ -1,0 +1,27 @@
+"""Kernel objects from messages."""
+
+from __future__ import annotations
+
+from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
+
+from ces_edge_agent.dataplane.netlink.observed import device
+
+
+def endpoint(sandbox: int) -> ifinfmsg:
+    attributes = [
+        ("IFLA_IFNAME", "w-a"),
+        ("IFLA_MTU", 1500),
+        ("IFLA_ADDRESS", "02:00:00:00:00:01"),
+        ("IFLA_LINKINFO", {"attrs": [("IFLA_INFO_KIND", "veth")]}),
+        ("IFLA_LINK_NETNSID", sandbox),
+    ]
+    message = ifinfmsg()
+    message.setvalue({"index": 7, "flags": 1, "attrs": attributes})
+    return message
+
+
+def test_an_endpoint_whose_sandbox_is_being_taken_down_leads_nowhere() -> None:
+    """The kernel says -1 of it, and also of the sandbox made anew, which has no number yet."""
+    living, dying = device(endpoint(3)), device(endpoint(-1))
+    assert living is not None and living.sandbox == 3
+    assert dying is not None and dying.sandbox is None
