@@ -188,6 +188,7 @@ def programs_of(job: str) -> list[tuple[int, dict[str, str]]]:
     return [(pid, env) for pid, env in environments() if env.get("CES_JOB") == job and "TORCHELASTIC_RUN_ID" in env]
 
 
+@pytest.mark.soak
 def test_torchrun_begins_again_at_every_size(resizing: FaultCluster, open_folder: Path, tmp_path: Path) -> None:
     rendezvous: list[str] = []
 
@@ -207,7 +208,7 @@ def test_torchrun_begins_again_at_every_size(resizing: FaultCluster, open_folder
 
 
 def test_without_time_to_write_it_loses_one_interval_at_most(resizing: FaultCluster, open_folder: Path) -> None:
-    with running(resizing, example("python", str(PROGRAM), *ENDLESS, grace="0s")) as (job, training):
+    with running(resizing, example("torchrun", str(PROGRAM), *ENDLESS, grace="0s")) as (job, training):
         other = takes_room(resizing, open_folder / "rigid", 6, job, 2, PATIENCE_S)
         training.await_steps(2, 2)
     (open_folder / "rigid").unlink()
@@ -223,6 +224,7 @@ def loses_one_interval_at_most(training: Training) -> None:
     assert done - EVERY <= step <= done + 1, "it may have ended between a checkpoint and saying so"
 
 
+@pytest.mark.soak
 def test_a_program_that_dies_costs_one_interval_at_most(cluster: FaultCluster) -> None:
     """torchrun gives up, and CES starts all of them again in their places."""
     job = example("torchrun", str(PROGRAM), *ENDLESS) | {"restart": {"policy": "on-failure", "max": 1}}

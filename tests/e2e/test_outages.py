@@ -25,10 +25,9 @@ DEADLINES = {f"CES_{state}_DEADLINE_S": str(DEADLINE_S) for state in ("PLANNED",
 PATIENCE_S = AWAY_S + 240  # a job that is placed again lives its whole life once more
 REACHED = {"scheduler", "network-ctl", "compute-ctl", "nats"}
 """Those that can be away while users' requests are answered."""
-SHORT = "nats"  # of those that are reached, the one that `make test` has away
+SHORT = "nats"  # the one that `make test` has away
 SERVICES = [
-    *(pytest.param(name, marks=[] if name == SHORT else [pytest.mark.soak]) for name in sorted(REACHED)),
-    "manager",
+    pytest.param(name, marks=[] if name == SHORT else [pytest.mark.soak]) for name in sorted({*REACHED, "manager"})
 ]
 
 

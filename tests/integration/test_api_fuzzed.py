@@ -30,7 +30,7 @@ from ces_manager.api.context import Context
 from ces_manager.api.problems import MEDIA_TYPE
 
 MINE, OTHER = "red", "blue"
-EXAMPLES = 12  # of each address and kind of request
+EXAMPLES = 6  # of each address and kind of request
 JOBS = ("POST /v1/jobs", "POST /v1/plans")
 CASES_AND_ROLES = 300  # seconds; far more than it takes
 

@@ -24,12 +24,14 @@ from ces_manager.timeouts import Timeouts
 
 @dataclass(frozen=True)
 class Hole:
-    """``name`` of ``where`` is what closes it, ``opened`` what stands in its place. ``found``: what an auditor says."""
+    """``name`` of ``where`` is what closes it, ``opened`` what stands in its place. ``found``: what an auditor says.
+    ``seed``: of random histories that came upon it soon when this was written."""
 
     where: Any
     name: str
     opened: object
     found: str
+    seed: int = 0
 
 
 def _without_generation(lease_s: float, epoch: str, least_generation: int) -> LeaseGrant:
@@ -54,16 +56,16 @@ def _silent(age_s: float, timeouts: Timeouts, longer_s: float = 0.0) -> bool:
 TWICE = "runs twice|started twice|given away|and runs"
 FORGETFUL = property(lambda _: {}, lambda *_: None)
 HOLES = {
-    "a lease begins again by any document": Hole(StoredDocument, "check_reached", lambda *_: None, TWICE),
-    "a grant names no generation": Hole(heartbeat_intake, "LeaseGrant", _without_generation, TWICE),
+    "a lease begins again by any document": Hole(StoredDocument, "check_reached", lambda *_: None, TWICE, 1),
+    "a grant names no generation": Hole(heartbeat_intake, "LeaseGrant", _without_generation, TWICE, 1),
     "what was prepared starts whatever has changed": Hole(WorkerReconciler, "_still_starts", lambda *_: True, TWICE),
-    "places are free before agents confirm": Hole(lifecycle, "_confirmed", lambda *_: True, TWICE),
+    "places are free before agents confirm": Hole(lifecycle, "_confirmed", lambda *_: True, TWICE, 1),
     "places are free while a lease may hold": Hole(expiry, "is_lost", _silent, TWICE),
     "a new size starts while the former one ends": Hole(
-        transitions, "_settle_size", _at_once, f"{TWICE}|for a former attempt"
+        transitions, "_settle_size", _at_once, f"{TWICE}|for a former attempt", 5
     ),
     "nobody remembers what was started": Hole(Starts, "by_worker", FORGETFUL, "started twice"),
-    "others go before those sent first are gone": Hole(preemption, "_check_earlier", lambda *_: None, "sent away"),
+    "others go before those sent first are gone": Hole(preemption, "_check_earlier", lambda *_: None, "sent away", 8),
     "a message that comes again counts again": Hole(WriteTx, "first_time", _again, "answered 2 times"),
 }
 

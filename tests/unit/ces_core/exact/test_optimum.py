@@ -126,8 +126,8 @@ SPECIAL: dict[str, dict[str, Any]] = {
         "job": {"tasks": tasks(9, 8), "flows": [flow("t0", "t1", 0, 60)]},
     },
     "tasks that could swap": {
-        "nodes": nodes(4, cpu_used=1.0),
-        "links": RING,
+        "nodes": nodes(3, cpu_used=1.0),
+        "links": links((0, 1, 40.0), (1, 2, 30.0), (2, 0, 20.0)),
         "job": {"tasks": tasks(9, 4, 4, 4), "flows": [flow(f"t{i}", "t0", 5, 20) for i in (1, 2, 3)]},
     },
     "no flows": {"nodes": nodes(3), "job": {"tasks": tasks(6, 5, 4)}},
