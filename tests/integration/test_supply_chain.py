@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 PINNED = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
 
@@ -63,9 +61,7 @@ def test_a_device_installs_as_both_pages_say_by_hashes_alone(tmp_path: Path) -> 
 def test_files_of_other_hashes_are_refused(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True, timeout=120)
     changed = tmp_path / "changed.txt"
-    changed.write_text(
-        re.sub(r"sha256:[0-9a-f]{8}", "sha256:00000000", (ROOT / "deploy/locks/build.txt").read_text())
-    )
+    changed.write_text(re.sub(r"sha256:[0-9a-f]{8}", "sha256:00000000", (ROOT / "deploy/locks/build.txt").read_text()))
     pip = [str(tmp_path / "venv/bin/pip"), "install", "--require-hashes", "--no-deps", "-r", str(changed)]
     refused = subprocess.run(pip, capture_output=True, text=True, timeout=600)
     assert refused.returncode != 0

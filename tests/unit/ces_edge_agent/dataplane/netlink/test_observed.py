@@ -23,5 +23,7 @@ def endpoint(sandbox: int) -> ifinfmsg:
 def test_an_endpoint_whose_sandbox_is_being_taken_down_leads_nowhere() -> None:
     """The kernel says -1 of it, and also of the sandbox made anew, which has no number yet."""
     living, dying = device(endpoint(3)), device(endpoint(-1))
-    assert living is not None and living.sandbox == 3
-    assert dying is not None and dying.sandbox is None
+    assert living is not None
+    assert living.sandbox == 3
+    assert dying is not None
+    assert dying.sandbox is None
