@@ -76,6 +76,15 @@ async def test_no_more_urgent_job_shrinks(manager: FakeManager, asked: Scheduler
     assert not judged.kept
 
 
+async def test_room_is_made_for_as_many_workers_as_who_waits_needs_to_be_in_time(
+    manager: FakeManager, asked: Scheduler
+) -> None:
+    """It takes 200 s with three."""
+    waits = malleable("waits", [], work=600.0, due_s=250.0)
+    await look(manager, asked, waits, malleable("m", NAMES * 2))
+    assert resizes(manager) == [("m", 5)]
+
+
 async def test_where_two_must_give_they_do_so_one_after_the_other(manager: FakeManager, asked: Scheduler) -> None:
     one, two = malleable("one", [*NAMES[:3]], ran_s=5.0), malleable("two", ["a", "b", "c", "d"], ran_s=5.0)
     await look(manager, asked, malleable("m", ["d"], ran_s=5.0, work=1000.0, due_s=230.0), one, two)

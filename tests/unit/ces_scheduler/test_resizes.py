@@ -60,6 +60,19 @@ async def test_a_job_shrinks_by_as_little_as_a_waiting_one_needs(bus: MemoryBus)
     assert found.assignments["w-0"] == "a"
 
 
+async def test_a_job_shrinks_once_for_all_that_wait(bus: MemoryBus) -> None:
+    less_urgent = rigid("low", 1).model_copy(update={"priority": 49})
+    waiting = [rigid("r1", 2), malleable("r2", []), rigid("r3", 20), rigid("r4", 2), less_urgent]
+    (found,) = await proposed(bus, malleable("m", NAMES * 2), *waiting)
+    assert (found.job, found.size) == ("m", 3)
+
+
+async def test_a_job_shrinks_for_no_more_of_those_that_wait_than_their_quota_allows(bus: MemoryBus) -> None:
+    waiting = [rigid(name, 3).model_copy(update={"tenant": "t"}) for name in ("r1", "r2")]
+    (found,) = await proposed(bus, malleable("m", NAMES * 2), *waiting, how=half_of_it())
+    assert (found.job, found.size) == ("m", 5)
+
+
 async def test_no_job_shrinks_for_a_less_urgent_one(bus: MemoryBus) -> None:
     assert await proposed(bus, malleable("m", NAMES * 2), rigid("r", 5).model_copy(update={"priority": 49})) == []
 

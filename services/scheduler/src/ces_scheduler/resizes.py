@@ -28,7 +28,7 @@ from ces_scheduler.followed_jobs import FollowedJobs
 from ces_scheduler.job_speeds import SpeedModels, left_of, rates_around
 from ces_scheduler.offer import Cells, Offer
 from ces_scheduler.proposals import Clock, Rejections, backoff_s
-from ces_scheduler.sizing import Candidate, Resize, Sizing, resizable, usual_cost_s
+from ces_scheduler.sizing import Candidate, Resize, Sizing, Waiting, resizable, usual_cost_s
 from ces_scheduler.solver_calls import SolverCalls
 from ces_scheduler.stakes import at_stake, for_deadline
 
@@ -41,6 +41,7 @@ BUDGET_MS = 250.0  # of solver time in one look
 STAKE_MS = 1000.0  # beside that, for each of the first TAKERS jobs whose deadlines are at stake
 TAKERS = 3
 TRIED = 4  # waiting jobs for which room is looked for, the first in the queue
+TOGETHER = 8  # of them, with those behind, for which a job shrinks at one time
 PROPOSED = Counter("ces_resizes_proposed_total", "Resizes of malleable jobs proposed")
 
 
@@ -202,13 +203,14 @@ class Resizes:
         """``held``: all malleable jobs that hold something; ``ready``: those of them that run; ``calm``: whether no
         more room is about to come free, into which a job would have to grow again."""
         able = [each for each in ready if now >= self._rejected[each.id].until]
-        seeds = {each.id: each.attempt for each in able}
+        seeds, tenants = {each.id: each.attempt for each in able}, tenants_of(offer)
         if run is not None:
             seeds |= {name: job.attempt for name, job in run.given.records.items()}
+            tenants = tenants | {name: job.tenant for name, job in run.given.records.items()}
 
         def within(budget_ms: float) -> Sizing:
             calls = SolverCalls(placing.solver, seeds, time.perf_counter, placing.time_limit_s, placing.fallback)
-            return Sizing(calls, placing.parameters, tenants_of(offer), placing.paths, budget_ms)
+            return Sizing(calls, placing.parameters, tenants, placing.paths, budget_ms)
 
         candidates, sizing = self._candidates(able, held, judgement), within(BUDGET_MS)
         for taker in at_stake(candidates, self._now().timestamp())[:TAKERS]:
@@ -236,14 +238,14 @@ class Resizes:
         sizing: Sizing,
         judgement: Judgement,
     ) -> Resize | None:
-        """For the first in the queue that gets a place by it; before all others one that must start now to be in time,
-        for which jobs shrink at once."""
-        jobs = {job.name: job for job in run.given.state.waiting}
+        """For the first in the queue that gets a place by it, and those behind that get one, too; before all others one
+        that must start now to be in time, for which jobs shrink at once."""
         short = [status.job for status in run.statuses if status.reason is not None and status.reason.code != QUOTA]
         urgent = {name for name in short if name in judgement.shares and judgement.shares[name].least}
-        for name in sorted(short, key=lambda name: name not in urgent)[:TRIED]:
-            record = run.given.records[name]
-            found = sizing.room_for(jobs[name], record, able if name in urgent else rested, offer)
+        short.sort(key=lambda name: name not in urgent)
+        waiting = [Waiting.of(run.given.records[name], judgement.shares.get(name)) for name in short]
+        for at, name in enumerate(short[:TRIED]):
+            found = sizing.room_for(waiting[at : at + TOGETHER], able if name in urgent else rested, offer)
             if found is not None:
                 return found
         return None

@@ -105,6 +105,22 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """A job that waits for a place. ``sizes``: larger than that of its record, rising, up to what its deadline asks
+    for."""
+
+    record: JobRecord
+    sizes: Sequence[int] = ()
+
+    @staticmethod
+    def of(record: JobRecord, share: JobShare | None) -> Waiting:
+        elastic = None if record.spec is None else record.spec.elastic
+        if elastic is None or record.size is None or share is None:
+            return Waiting(record)
+        return Waiting(record, [size for size in elastic.allowed if record.size < size <= share.least])
+
+
+@dataclass(frozen=True)
 class Resize:
     """A job's record at its new size, and its place there. ``gives``: it shrinks for one that gains more."""
 
@@ -214,26 +230,37 @@ class Sizing:
                 return found
         return None
 
-    def room_for(
-        self, waiting: WaitingJob, record: JobRecord, candidates: Iterable[Candidate], offer: Offer
-    ) -> Resize | None:
-        """The malleable job that shrinks so that a waiting one, which has no place otherwise, gets one: of the least
-        urgent ones that with most workers to spare, by as few as it takes. None shrinks for a less urgent job."""
-        if self.calls(waiting, offer.cluster).plan is not None:
+    def room_for(self, waiting: Sequence[Waiting], candidates: Iterable[Candidate], offer: Offer) -> Resize | None:
+        """The malleable job that shrinks so that the first of those that wait, which has no place otherwise, gets one:
+        of the least urgent ones that with most workers to spare. It shrinks once for all of them that get one beside
+        it, by as few workers as that takes. None shrinks for a less urgent job."""
+        if self.place(waiting[0].record, offer) is not None:
             return None
-        spare = [each for each in candidates if each.size > each.least and each.record.priority <= record.priority]
+        priority = waiting[0].record.priority
+        spare = [each for each in candidates if each.size > each.least and each.record.priority <= priority]
         for each in sorted(spare, key=lambda each: (each.record.priority, each.least - each.size, each.record.id)):
             left = offer.without(each.record.id)
             smallest = self.place(at_size(each.record, each.least), left)
-            beside = None if smallest is None else left.less({each.record.id: smallest.cells})
-            plan = None if beside is None else self.calls(waiting, beside.cluster).plan
-            if beside is None or plan is None:
+            if smallest is None:
                 continue
-            taken = decision_of(record, waiting, plan, beside, self.calls)
-            found = self.largest(each.record, each.smaller(), left.less({waiting.name: taken.cells}))
-            if found is not None:
+            for_it = [one for one in waiting if one.record.priority >= each.record.priority]
+            taken = self._taken(for_it, left.less({each.record.id: smallest.cells}))
+            if taken and (found := self.largest(each.record, each.smaller(), left.less(taken))):
                 return found
         return None
+
+    def _taken(self, waiting: Sequence[Waiting], offer: Offer) -> dict[str, Cells]:
+        """What those take that get a place in what is offered, one after the other; nothing unless the first does."""
+        taken: dict[str, Cells] = {}
+        for each in waiting:
+            found = self.largest(each.record, each.sizes, offer) if each.sizes else None
+            decision = self.place(each.record, offer) if found is None else found.decision
+            if decision is not None:
+                taken[each.record.id] = decision.cells
+                offer = offer.less({each.record.id: decision.cells})
+            elif not taken:
+                break
+        return taken
 
     def rebalance(self, candidates: Sequence[Candidate], offer: Offer) -> Resize | None:
         """A job that gives workers to another one, which gains clearly more by them; the other one grows once they are
