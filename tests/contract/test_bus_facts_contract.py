@@ -138,6 +138,20 @@ async def test_a_fact_whose_handler_never_answers_comes_again(client: Client) ->
     assert (await seen.next()).deliveries == 2
 
 
+async def test_a_fact_with_a_slow_handler_is_left_to_it(client: Client) -> None:
+    first, second, slow, seen = await client(), await client(), Seen(), Seen()
+
+    async def handle(delivery: Delivery) -> None:
+        await asyncio.sleep(2 * 0.5)
+        await slow(delivery)
+
+    await first.consume("svc", JOBS, handle, ack_wait=0.5)
+    await put_job(first, 1)
+    await second.consume("svc", JOBS, seen, ack_wait=0.5)
+    assert (await slow.next()).deliveries == 1
+    assert seen.all == []
+
+
 async def test_clients_with_one_durable_share_the_work(client: Client) -> None:
     first, second, a, b = await client(), await client(), Seen(), Seen()
     both = asyncio.Barrier(2)

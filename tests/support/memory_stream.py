@@ -16,6 +16,7 @@ from ces_common.bus.port import (
     DEAD_DURABLE,
     DEAD_REASON,
     DEAD_SUBJECT,
+    HANDLED,
     Delivery,
     FactHandler,
     Reject,
@@ -86,19 +87,19 @@ class Position:
         if any(wire.matches(pattern, message.subject) for pattern in self.filters):
             self._put(Pending(message))
 
-    async def take(self, ack_wait: float) -> Pending:
-        """The next one to handle; it comes again if it is not answered within ``ack_wait``."""
+    async def take(self, patience_s: float) -> Pending:
+        """The next one to handle; it comes again if it is not answered within ``patience_s``."""
         while not self._ready:
             self._wake.clear()
             await self._wake.wait()
         pending = self._ready.popleft()
         pending.deliveries += 1
-        self.in_progress(pending, ack_wait)
+        self.in_progress(pending, patience_s)
         return pending
 
-    def in_progress(self, pending: Pending, ack_wait: float) -> None:
+    def in_progress(self, pending: Pending, patience_s: float) -> None:
         self._settle(pending)
-        pending.timer = asyncio.get_running_loop().call_later(ack_wait, self._put, pending)
+        pending.timer = asyncio.get_running_loop().call_later(patience_s, self._put, pending)
 
     def again(self, pending: Pending, delay_s: float) -> None:
         self._settle(pending)
@@ -134,7 +135,7 @@ class MemoryConsumer:
         self._handler = handler
         self._store = store
         self._max_deliver = max_deliver
-        self._ack_wait = ack_wait
+        self._patience_s = HANDLED * ack_wait  # also where its process dies, which a broker notices sooner
         self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
@@ -146,7 +147,7 @@ class MemoryConsumer:
 
     async def _run(self) -> None:
         while True:
-            await self._handle(await self._position.take(self._ack_wait))
+            await self._handle(await self._position.take(self._patience_s))
 
     async def _handle(self, pending: Pending) -> None:
         message, count = pending.message, pending.deliveries
@@ -176,7 +177,7 @@ class MemoryConsumer:
             try:
                 return await self._handler(delivery)
             except Retry as retry:
-                self._position.in_progress(pending, self._ack_wait)
+                self._position.in_progress(pending, self._patience_s)
                 await asyncio.sleep(retry.delay_s)
 
     def _bury(self, pending: Pending, reason: str) -> None:

@@ -23,6 +23,7 @@ from ces_common.bus.port import (
     DEAD_DURABLE,
     DEAD_REASON,
     DEAD_SUBJECT,
+    HANDLED,
     AccessRefused,
     BusError,
     BusUnavailable,
@@ -38,6 +39,7 @@ log = structlog.get_logger(__name__)
 LINGER_S: Final = 30.0
 HEARTBEAT_S: Final = 5.0
 ANSWER_S: Final = 5.0
+LOOKS: Final = 3  # in the time after which the broker takes a message for lost
 MESSAGE_ID: Final = "Nats-Msg-Id"
 _SECOND: Final = 1_000_000_000
 STREAM_NOT_FOUND: Final = 10059
@@ -216,7 +218,7 @@ class PullConsumer:
     async def _keep(self, waiting: deque[Msg]) -> None:
         """Tell the broker that messages which wait behind a slow one are not lost."""
         while True:
-            await asyncio.sleep(self._ack_wait / 3)
+            await asyncio.sleep(self._ack_wait / LOOKS)
             for msg in list(waiting):
                 await self._answer(msg.in_progress())
 
@@ -248,12 +250,21 @@ class PullConsumer:
     async def _call(self, msg: Msg, delivery: Delivery) -> None:
         """Call the handler until it can work."""
         while True:
+            keeper = asyncio.create_task(self._keep_handled(msg))
             try:
                 return await self._handler(delivery)
             except Retry as retry:
                 log.warning("fact waits", durable=self._durable, subject=msg.subject, reason=str(retry))
                 await self._answer(msg.in_progress())
                 await asyncio.sleep(retry.delay_s)
+            finally:
+                keeper.cancel()
+
+    async def _keep_handled(self, msg: Msg) -> None:
+        """Tell the broker that a message is not lost, for as long as a handler may take."""
+        for _ in range(LOOKS * HANDLED - 1):
+            await asyncio.sleep(self._ack_wait / LOOKS)
+            await self._answer(msg.in_progress())
 
     async def _bury(self, msg: Msg, message_id: str, count: int, reason: str) -> None:
         log.error("dead letter", durable=self._durable, subject=msg.subject, id=message_id, reason=reason)

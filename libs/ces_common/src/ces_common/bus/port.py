@@ -12,7 +12,8 @@ from typing import Final, Protocol
 
 DEFAULT_TIMEOUT_S: Final = 5.0
 DEFAULT_MAX_DELIVER: Final = 10
-DEFAULT_ACK_WAIT_S: Final = 30.0
+DEFAULT_ACK_WAIT_S: Final = 10.0
+HANDLED: Final = 3  # times ``ack_wait`` that a handler may take
 DEFAULT_BATCH: Final = 16
 LARGEST_REQUEST: Final = 8 * 1024 * 1024  # bytes once expanded, of a request and of an answer that is not trusted
 LARGEST_ANSWER: Final = 128 * 1024 * 1024  # of one that is: all that the manager knows
@@ -179,8 +180,8 @@ class Bus(Protocol):
 
         A message is handled once the handler returns. If it raises Retry, it is called again. After any other
         exception the message is delivered again after a growing delay, at most ``max_deliver`` times. After that, and
-        at once after Reject, it becomes a dead letter on ``ces.v1.dead.<durable>``. A handler that takes longer than
-        ``ack_wait`` seconds may see the message again.
+        at once after Reject, it becomes a dead letter on ``ces.v1.dead.<durable>``. A message comes again ``ack_wait``
+        seconds after its process has died, or where its handler takes longer than ``HANDLED`` times that.
         """
 
     async def publish(self, subject: str, data: bytes, *, headers: Mapping[str, str] | None = None) -> None:
