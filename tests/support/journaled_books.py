@@ -29,6 +29,8 @@ _ANSWERS = {
     "ces.v1.preemption.rejected": "preemption",
     "ces.v1.resize.committed": "resize",
     "ces.v1.resize.rejected": "resize",
+    "ces.v1.cpu.committed": "change",
+    "ces.v1.cpu.rejected": "change",
 }
 
 
@@ -74,7 +76,7 @@ class JournaledBooks:
     def _proposed(self, body: bytes) -> None:
         event = json.loads(body)
         aggregate, data = event["type"].split(".")[2], event["data"]
-        self._journal.asked.append(data[aggregate])
+        self._journal.asked.append(data["change" if aggregate == "cpu" else aggregate])
         if aggregate == "preemption":
             self._seen[data["preemption"]] = data["version"]
 

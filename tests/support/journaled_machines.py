@@ -78,6 +78,11 @@ class Machine:
         )
         self.workers[desired.key] = Worker(desired, run, status)
 
+    def limit(self, worker: Worker, cpu: int) -> None:
+        """It may use so much from now on."""
+        if worker.alive:
+            worker.run.changes.append((self._now(), cpu))
+
     def end(self, worker: Worker, code: int, reason: str | None = None, lapsed: bool = False, at: float = inf) -> None:
         if worker.alive:
             worker.run.ended = max(min(at, self._now()), worker.run.began)
@@ -189,7 +194,8 @@ class JournaledRuntime:
         self._change(key, "paused", "running")
 
     async def limit_cpu(self, key: str, cpu: int, *, usual_weight: bool = False) -> None:
-        """Nothing here takes CPU."""
+        if key in self.machine.workers:
+            self.machine.limit(self.machine.workers[key], cpu)
 
     async def usage(self) -> list[WorkerUsage]:
         live = [worker.status for worker in self.machine.workers.values() if worker.alive]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ces_common.db import WriteTx
-from ces_common.db.tables import InboxRow, JobRow
+from ces_common.db.tables import AllocationRow, InboxRow, JobRow
 from ces_common.messages.reports import LeaseGrant
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.reconcilers.starts import Starts
@@ -18,7 +18,7 @@ from ces_manager.jobs.lifecycle import Course
 from ces_manager.jobs.next_size import take_over
 from ces_manager.messaging import heartbeat_intake
 from ces_manager.nodes import expiry
-from ces_manager.plans import preemption
+from ces_manager.plans import cpu_change, preemption
 from ces_manager.timeouts import Timeouts
 
 
@@ -49,6 +49,10 @@ def _at_once(tx: WriteTx, row: JobRow, course: Course) -> None:
         take_over(tx, row)
 
 
+def _not_held(tx: WriteTx, allocation: AllocationRow, cpu: int) -> None:
+    allocation.cpu_desired, allocation.cpu_since = cpu, tx.version
+
+
 def _silent(age_s: float, timeouts: Timeouts, longer_s: float = 0.0) -> bool:
     return age_s > timeouts.unreachable_after_s
 
@@ -66,6 +70,7 @@ HOLES = {
     ),
     "nobody remembers what was started": Hole(Starts, "by_worker", FORGETFUL, "started twice"),
     "others go before those sent first are gone": Hole(preemption, "_check_earlier", lambda *_: None, "sent away", 8),
+    "workers may use more CPU than is held": Hole(cpu_change, "desire_cpu", _not_held, "has [0-9]+ and runs"),
     "a message that comes again counts again": Hole(WriteTx, "first_time", _again, "answered 2 times"),
 }
 

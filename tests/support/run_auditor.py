@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import inf
 
 
 @dataclass(eq=False)
 class Run:
     """One life of one worker. ``task``: what must run at most once; ``start``: names what may be started once only, as
-    an allocation's incarnation does; ``place``: what holds capacity on the node for it."""
+    an allocation's incarnation does; ``place``: what holds capacity on the node for it; ``amount``: what it may use of
+    that at first; ``changes``: from when on it may use another amount."""
 
     node: str
     task: str
@@ -24,6 +25,15 @@ class Run:
     amount: int
     began: float
     ended: float = inf
+    changes: list[tuple[float, int]] = field(default_factory=list)
+
+    @property
+    def amounts(self) -> Iterable[tuple[float, float, int]]:
+        """Since when, until when and how much it may use."""
+        steps = [(self.began, self.amount), *self.changes, (self.ended, 0)]
+        for (since, amount), (until, _) in pairwise(steps):
+            if since < min(until, self.ended):
+                yield since, min(until, self.ended), amount
 
     def __str__(self) -> str:
         return f"{self.start} of {self.task} on {self.node} [{self.began:.2f}, {self.ended:.2f})"
@@ -105,12 +115,12 @@ def _after_it_was_freed(journal: Journal) -> list[str]:
 def _overbooked(journal: Journal, capacities: Mapping[str, int]) -> list[str]:
     changes: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for run in journal.runs:
-        if run.began < run.ended:
-            changes[run.node] += [(run.began, run.amount), (run.ended, -run.amount)]
-        for since, until in journal.lent.get(run.place, ()):
-            since, until = max(since, run.began), min(until, run.ended)
-            if since < until:
-                changes[run.node] += [(since, -run.amount), (until, run.amount)]
+        for began, ended, amount in run.amounts:
+            changes[run.node] += [(began, amount), (ended, -amount)]
+            for since, until in journal.lent.get(run.place, ()):
+                since, until = max(since, began), min(until, ended)
+                if since < until:
+                    changes[run.node] += [(since, -amount), (until, amount)]
     found = []
     for node, each in sorted(changes.items()):
         used = 0

@@ -39,6 +39,7 @@ gang = st.fixed_dictionaries(
     {
         "tasks": st.sampled_from([1, 1, 2, 3]),
         "malleable": st.sampled_from([False, False, True]),
+        "amounts": st.sampled_from([False, True]),
         "disconnect": st.sampled_from(["stop", "stop", "stop", "5s", "keep"]),
         "scope": st.sampled_from(["gang", "task"]),
         "priority": st.sampled_from([10, 10, 50, 90, 90]),
@@ -52,6 +53,7 @@ Gang = Mapping[str, Any]
 SLOW_JOB: Gang = {
     "tasks": 1,
     "malleable": False,
+    "amounts": False,
     "disconnect": "stop",
     "scope": "gang",
     "priority": 10,
@@ -81,7 +83,8 @@ class Faults(RuleBasedStateMachine):
 
     def bring(self, *jobs: Gang) -> None:
         """``where``: each of the schedulers would like them at other nodes. Programs take long to fetch, or to end. One
-        that is malleable may take all that there is, and has ``tasks`` at least."""
+        that is malleable may take all that there is, and has ``tasks`` at least. Of one with ``amounts`` CPU changes in
+        place."""
         for job in jobs:
             live = [job for job, state, _ in self.jobs() if state not in OVER]
             if len(live) > MANY:
@@ -91,9 +94,13 @@ class Faults(RuleBasedStateMachine):
             for machine in self.world.machines.values():
                 machine.fetch_s, machine.stubborn = job["fetch_s"], job["stubborn"]
             more = {key: job[key] for key in ("disconnect", "priority", "preemption")}
-            more["restart"] = {"scope": "gang" if job["malleable"] else job["scope"], "max": 2}
-            if job["malleable"]:
-                more["elastic"] = {"group": "w", "workers": {"min": job["tasks"], "max": ALL}, "grace": "5s"}
+            elastic = job["malleable"] or job["amounts"]
+            more["restart"] = {"scope": "gang" if elastic else job["scope"], "max": 2}
+            if elastic:
+                workers = {"min": job["tasks"], "max": ALL if job["malleable"] else job["tasks"]}
+                more["elastic"] = {"group": "w", "workers": workers, "grace": "5s"}
+            if job["amounts"]:
+                more["elastic"]["cpu"] = {"min": f"{TASK // 2}m", "max": f"{2 * TASK}m"}
             file = ring(tasks=job["tasks"], **more)
             self.world.write(lambda tx, file=file: submission.submit_job(tx, file, None))
         if jobs:
@@ -159,7 +166,7 @@ class Faults(RuleBasedStateMachine):
     def outbid(self, job: Gang, seconds: int, change: str) -> None:
         """All is given away when an urgent job comes, while the managers are late with plans. Meanwhile the node of
         whoever would make room for it may be cordoned or fall silent."""
-        least = {**job, "tasks": 1, "malleable": False, "priority": 10, "fetch_s": 0}
+        least = {**job, "tasks": 1, "malleable": False, "amounts": False, "priority": 10, "fetch_s": 0}
         self.bring(*[least] * self.free())
         self.world.post.stalled |= {(name, wire.MANAGER_PLANS) for name in MANAGERS}
         self.bring({**least, "priority": 90})

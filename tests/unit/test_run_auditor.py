@@ -60,6 +60,17 @@ def test_a_node_that_runs_more_than_it_has_is_found() -> None:
     assert judge(journal(*three[:2], run(10, 12, task="j/2", start="x2.1")), ROOM) == []
 
 
+def test_amounts_that_change_count_from_when_they_do() -> None:
+    grows, beside = run(0, 10), run(4, 8, task="j/1", start="y.1")
+    grows.changes += [(2.0, 1000), (4.0, 500), (8.0, 1000), (11.0, 2000)]
+    assert judge(journal(grows, beside), ROOM) == []
+    grows.changes[1] = (4.5, 500)
+    assert judge(journal(grows, beside), ROOM) == ["a has 1000 and runs 1500 at 4.00"]
+    lent = journal(grows, beside)
+    lent.lent["x"] = [(3.0, 5.0)]
+    assert judge(lent, ROOM) == []
+
+
 def test_what_ran_for_no_time_did_not_run() -> None:
     assert judge(journal(run(0, 5), run(3, 3, "b", start="y.1")), ROOM) == []
 
