@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ces_common.health import health_app, serve_http
+from ces_common.health import KEPT_S, health_app, serve_http
 
 
 @asynccontextmanager
@@ -26,6 +26,12 @@ async def test_health_of_a_ready_service() -> None:
         assert (await client.get("/readyz")).status_code == 200
         metrics = await client.get("/metrics")
         assert "python_info" in metrics.text
+
+
+def test_clients_let_go_of_idle_connections_long_before_the_service_closes_them() -> None:
+    held_s = httpx.Limits().keepalive_expiry
+    assert held_s is not None
+    assert 2 * held_s < KEPT_S
 
 
 async def test_health_of_one_that_is_not() -> None:

@@ -16,8 +16,10 @@ from typing import Any
 
 import httpx
 import psutil
+import stamina
 from rich.progress import Progress
 
+from ces_common.bus.port import BusUnavailable
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import TopologyFile
 from ces_common.states import JOB_OVER
@@ -105,7 +107,9 @@ async def agents(
 
         async def start(node: SimulatedNode) -> None:
             async with connecting:
-                await node.connect(tls)
+                async for attempt in stamina.retry_context(on=BusUnavailable, attempts=5, timeout=None):
+                    with attempt:  # a broker gives clients two seconds to say who they are, which many at once exceed
+                        await node.connect(tls)
             tasks.append(group.create_task(node.run()))
             connected()
 

@@ -20,6 +20,10 @@ from starlette.types import ASGIApp
 
 log = structlog.get_logger()
 
+KEPT_S = 15
+"""Seconds after which an idle connection is closed: long after clients let go of it (httpx: 5 s), since one that asks
+in the very moment in which it is closed gets no answer."""
+
 Ready = Callable[[], str | None]  # None when ready, else what is missing
 COMPILING = "the solver is being compiled"  # missing for a minute or more, once for each machine
 
@@ -67,6 +71,7 @@ async def serve_http(app: ASGIApp, host: str, port: int, tls: ssl.SSLContext | N
         access_log=False,
         lifespan="off",
         timeout_graceful_shutdown=2,
+        timeout_keep_alive=KEPT_S,
         ssl_context_factory=None if tls is None else lambda *_: tls,
     )
     server = _Server(config)

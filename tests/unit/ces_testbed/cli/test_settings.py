@@ -62,6 +62,12 @@ def test_services_say_themselves_what_they_read_and_what_is_wrong() -> None:
     assert text.startswith("CES_TICK_S: ")
 
 
+def test_services_that_do_not_say_so_in_time_are_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "ANSWER_S", 0.001)
+    error = refusal("tick_s=2")
+    assert error["problem"] == "no service has said within 0.001 s which it reads"
+
+
 def test_a_solver_is_one_that_there_is() -> None:
     error = refusal(solver="gready")
     assert "no solver is called 'gready'" in error["problem"]

@@ -20,7 +20,7 @@ SOLVER, POLICY = "CES_SOLVER", "CES_POLICY"
 READ_ELSEWHERE = frozenset({"CES_NO_NUMBA"})
 """What services read beside their settings."""
 FOR_THE_CLIENT = frozenset({"CES_URL", "CES_TOKEN", "CES_CONTEXT", "CES_DATA_DIR", "CES_REQUIRE"})
-ANSWER_S = 60.0
+ANSWER_S = 180.0  # for five services that start at once, on a small machine
 
 
 def checked_settings(given: Sequence[str], solver: str | None, policy: Path | None) -> dict[str, str]:
@@ -98,7 +98,14 @@ def described_by_services(settings: Mapping[str, str]) -> tuple[set[str], list[s
     ]
     known, wrong = set(READ_ELSEWHERE), dict[str, None]()
     for process in asked:
-        answer, error = process.communicate(timeout=ANSWER_S)
+        try:
+            answer, error = process.communicate(timeout=ANSWER_S)
+        except subprocess.TimeoutExpired:
+            for each in asked:
+                each.kill()
+            text = f"no service has said within {ANSWER_S:g} s which it reads"
+            remedy = "try again when the machine is less busy"
+            raise bad_field("The settings cannot be checked", "--set", text, remedy) from None
         if process.returncode != 0:
             text = error.strip().rpartition("\n")[2]
             raise bad_field(
