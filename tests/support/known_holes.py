@@ -60,13 +60,13 @@ def _silent(age_s: float, timeouts: Timeouts, longer_s: float = 0.0) -> bool:
 TWICE = "runs twice|started twice|given away|and runs"
 FORGETFUL = property(lambda _: {}, lambda *_: None)
 HOLES = {
-    "a lease begins again by any document": Hole(StoredDocument, "check_reached", lambda *_: None, TWICE, 1),
-    "a grant names no generation": Hole(heartbeat_intake, "LeaseGrant", _without_generation, TWICE, 1),
-    "what was prepared starts whatever has changed": Hole(WorkerReconciler, "_still_starts", lambda *_: True, TWICE),
-    "places are free before agents confirm": Hole(lifecycle, "_confirmed", lambda *_: True, TWICE, 1),
+    "a lease begins again by any document": Hole(StoredDocument, "check_reached", lambda *_: None, TWICE),
+    "a grant names no generation": Hole(heartbeat_intake, "LeaseGrant", _without_generation, TWICE),
+    "what was prepared starts whatever has changed": Hole(WorkerReconciler, "_still_starts", lambda *_: True, TWICE, 2),
+    "places are free before agents confirm": Hole(lifecycle, "_confirmed", lambda *_: True, TWICE, 3),
     "places are free while a lease may hold": Hole(expiry, "is_lost", _silent, TWICE),
     "a new size starts while the former one ends": Hole(
-        transitions, "_settle_size", _at_once, f"{TWICE}|for a former attempt", 5
+        transitions, "_settle_size", _at_once, f"{TWICE}|for a former attempt|sent away", 5
     ),
     "nobody remembers what was started": Hole(Starts, "by_worker", FORGETFUL, "started twice"),
     "others go before those sent first are gone": Hole(preemption, "_check_earlier", lambda *_: None, "sent away", 8),
