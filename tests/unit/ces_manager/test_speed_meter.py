@@ -74,7 +74,7 @@ def test_what_arrives_late_and_at_once_changes_nothing() -> None:
 def test_steps_never_go_back_within_a_start() -> None:
     """An agent that starts reads a log again from its beginning."""
     meter = heard([*steps(20, 20), *steps(200, 1, begin_s=120)])
-    assert reading(meter) == Reading("a", 1, 400, pytest.approx(20, rel=0.05), pytest.approx(20, abs=1))
+    assert reading(meter) == Reading("a", 1, 400, pytest.approx(20, rel=0.05), pytest.approx(20, abs=1), EVERY_S)
 
 
 def test_another_start_begins_anew_and_an_earlier_one_says_nothing_more() -> None:
@@ -110,9 +110,13 @@ def test_whatever_is_said_a_speed_is_a_number_or_none(said: list[tuple[float, in
 
 def test_a_job_is_looked_at_once_its_speed_is_known_and_each_half_minute_then() -> None:
     meter = heard(steps(20, 3))
-    assert meter.due(3.0) == [], "too early to say"
+    begins = reading(meter, 3.0)
+    assert (begins.rate, begins.begun_s) == (None, 3.0), "too early to say how fast it is"
+    assert meter.due(4.0) == []
     heard(steps(20, 5, begin_s=103, done=60), meter, 8.0)
-    assert reading(meter, 8.0).rate is not None
+    known = reading(meter, 8.0)
+    assert known.rate is not None
+    assert known.begun_s is None
     heard(steps(20, 5, begin_s=108, done=160), meter, 13.0)
     assert meter.due(13.0) == []
     assert reading(meter, 8.0 + EVERY_S).step == 260
@@ -120,7 +124,7 @@ def test_a_job_is_looked_at_once_its_speed_is_known_and_each_half_minute_then() 
 
 
 def test_one_that_is_slow_is_looked_at_for_its_steps() -> None:
-    assert reading(heard([line(1, 0), line(20, 1)])) == Reading("a", 1, 1, None, 0.0)
+    assert reading(heard([line(1, 0), line(20, 1)])) == Reading("a", 1, 1, None, 0.0, EVERY_S)
 
 
 def test_one_node_crowds_out_no_other() -> None:

@@ -184,6 +184,24 @@ async def test_a_job_is_left_alone_until_it_pays(bus: MemoryBus, ran_s: float, r
     assert await proposed(bus, malleable("m", ["a", "b"], ran_s=ran_s, resize_s=resize_s)) == []
 
 
+@pytest.mark.parametrize("load_s", [None, 30.0])
+async def test_what_a_resize_takes_goes_on_to_the_first_step(bus: MemoryBus, load_s: float | None) -> None:
+    """By going from two to eight workers it saves 75 s of 100, and by twice 10 + 30 s it would win nothing."""
+    told = speeds(LINEAR, 1000 - 1000).model_copy(update={"load_s": load_s})
+    job = malleable("m", ["a", "b"], speed={"total": 1000}, speeds=told, resize_s=10.0)
+    assert [each.size for each in await proposed(bus, job)] == ([8] if load_s is None else [])
+
+
+@pytest.mark.parametrize(("left", "shrinks"), [(19 * 40, False), (21 * 40, True)])
+async def test_a_job_that_is_soon_over_does_not_shrink_for_one_that_can_wait(
+    bus: MemoryBus, left: int, shrinks: bool
+) -> None:
+    """A resize takes it 10 s, and it does 40 steps in each second."""
+    told = {"speed": {"total": 1_000_000}, "speeds": speeds(LINEAR, 1_000_000 - left), "resize_s": 10.0}
+    found = await proposed(bus, malleable("m", NAMES * 2, **told), rigid("r", 5))
+    assert [each.size for each in found] == ([3] if shrinks else [])
+
+
 def test_no_more_is_kept_in_hand_before_deadlines_than_a_resize_usually_takes() -> None:
     told = [malleable(f"m{i}", ["a"], resize_s=taken) for i, taken in enumerate((3.0, 900.0, 900.0))]
     assert (in_hand_s(told), in_hand_s(told[:1]), in_hand_s([])) == (COST_S, 3.0, COST_S)

@@ -26,13 +26,15 @@ MOST_STARTS: Final = 512  # of one node: the last to say something
 
 @dataclass(frozen=True)
 class Reading:
-    """The last ``step`` of a start. ``rate``: its units/s, None until it can be said; ``span_s``: over which time."""
+    """The last ``step`` of a start. ``rate``: its units/s, None until it can be said; ``span_s``: over which time.
+    ``begun_s``: how long ago the start told of a step for the first time; None where that was said before."""
 
     allocation: str
     incarnation: int
     step: int
     rate: float | None
     span_s: float
+    begun_s: float | None = None
 
 
 @dataclass(slots=True)
@@ -46,6 +48,7 @@ class _Start:
     last_s: float
     since: float
     heard_at: float
+    begun: bool = False  # and that was said
     read_at: float | None = None
     read_step: int = -1
     samples: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=MOST_SAMPLES))
@@ -98,8 +101,8 @@ class SpeedMeter:
             del known[next(iter(known))]
 
     def due(self, now: float) -> list[Reading]:
-        """What is to be looked at: of each start that has gone on, once its speed can be said or half a minute is over,
-        and each half a minute then. The same is not told twice."""
+        """What is to be looked at: that a start has begun; of each that has gone on, once its speed can be said or half
+        a minute is over, and each half a minute then. The same is not told twice."""
         found = []
         for node, known in list(self._nodes.items()):
             self._nodes[node] = kept = {name: each for name, each in known.items() if now - each.heard_at < KEEP_S}
@@ -107,10 +110,13 @@ class SpeedMeter:
                 waited = now - (start.since if start.read_at is None else start.read_at) >= EVERY_S
                 if start.step == start.read_step or not (waited or start.read_at is None):
                     continue
-                rate = start.rate()
+                rate, begun_s = start.rate(), None if start.begun else now - start.since
                 if waited or rate is not None:
                     start.read_at, start.read_step = now, start.step
-                    found.append(Reading(allocation, start.incarnation, start.step, rate, start.span_s))
+                elif start.begun:
+                    continue
+                start.begun = True
+                found.append(Reading(allocation, start.incarnation, start.step, rate, start.span_s, begun_s))
         return found
 
     def forget_node(self, node: str) -> None:

@@ -28,7 +28,7 @@ from ces_scheduler.followed_jobs import FollowedJobs
 from ces_scheduler.job_speeds import SpeedModels, left_of, rates_around
 from ces_scheduler.offer import Cells, Offer
 from ces_scheduler.proposals import Clock, Rejections, backoff_s
-from ces_scheduler.sizing import Candidate, Resize, Sizing, Waiting, resizable, usual_cost_s
+from ces_scheduler.sizing import Candidate, Resize, Sizing, Waiting, cost_s, resizable, usual_cost_s
 from ces_scheduler.solver_calls import SolverCalls
 from ces_scheduler.stakes import at_stake, for_deadline
 
@@ -38,6 +38,7 @@ ANSWER_S = 5.0  # after this long without an answer a proposal counts as lost
 ENDS_S = 5.0  # after a job's first task has ended in which its others are waited for: what they hold comes free, too
 STARTS_S = 1.0  # after which it is looked whether a job that starts runs by now, of which no event is heard
 BUDGET_MS = 250.0  # of solver time in one look
+ROOM_MS = 500.0  # instead of that where jobs wait
 STAKE_MS = 1000.0  # beside that, for each of the first TAKERS jobs whose deadlines are at stake
 TAKERS = 3
 TRIED = 4  # waiting jobs for which room is looked for, the first in the queue
@@ -180,7 +181,7 @@ class Resizes:
             Candidate(
                 each,
                 self._ran_s(each),
-                usual_s if each.resize_s is None else max(0.0, each.resize_s),
+                usual_s if (measured_s := cost_s(each)) is None else measured_s,
                 speeds[each.id],
                 left_of(each, speeds[each.id], now_s),
                 self._given.get(each.id, NOTHING).size,
@@ -221,7 +222,7 @@ class Resizes:
         self._owed = None
         rested = [each for each in candidates if each.ran_s >= self._least_s]
         if run is not None and blocked(run.given, run.decisions):
-            return self._make_room(candidates, rested, offer, run, sizing, judgement)
+            return self._make_room(candidates, rested, offer, run, within(ROOM_MS), judgement)
         if not calm:
             return None
         grown = sizing.growth(rested, offer)
@@ -243,9 +244,10 @@ class Resizes:
         short = [status.job for status in run.statuses if status.reason is not None and status.reason.code != QUOTA]
         urgent = {name for name in short if name in judgement.shares and judgement.shares[name].least}
         short.sort(key=lambda name: name not in urgent)
+        lasting = [each for each in rested if each.lasts]
         waiting = [Waiting.of(run.given.records[name], judgement.shares.get(name)) for name in short]
         for at, name in enumerate(short[:TRIED]):
-            found = sizing.room_for(waiting[at : at + TOGETHER], able if name in urgent else rested, offer)
+            found = sizing.room_for(waiting[at : at + TOGETHER], able if name in urgent else lasting, offer)
             if found is not None:
                 return found
         return None

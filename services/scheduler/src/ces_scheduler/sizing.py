@@ -35,6 +35,7 @@ WORTH: Final = 2.0  # times its cost that a resize must save
 LOOKED_AT: Final = 4  # of the jobs that gain most, and of those that lose least, in one look
 COST_S: Final = 30.0  # what a resize takes of a job, until that of any was measured
 CLEARLY: Final = 1.25  # times what another loses that a job must gain by its workers
+SHARE: Final = 0.5  # of the budget, after which no further job is taken in: the rest is for the one that shrinks
 USEFUL: Final = 0.1  # of the speed-up that is in proportion to the workers, as logarithms: less is measurement error
 
 
@@ -75,10 +76,20 @@ class Candidate:
         most = self.sizes[-1] if self.share is None else self.share.size
         return [size for size in self.sizes if self.size < size <= most]
 
+    @property
+    def left_s(self) -> float | None:
+        """For how long it goes on at its size; None where it does not say how much it has to do, or how fast it is."""
+        return None if self.left is None or not self.speed.known else self.left / self.speed.rate(self.size)
+
+    @property
+    def lasts(self) -> bool:
+        """Whether it goes on for so long that a job may gain by not waiting for its end what a resize takes of it."""
+        return self.left_s is None or self.left_s >= WORTH * self.cost_s
+
     def pays(self, size: int) -> bool:
         """Whether going to a larger size saves clearly more time than it takes."""
         now, then = self.speed.rate(self.size), self.speed.rate(size)
-        runs_s = self.ran_s if self.left is None or not self.speed.known else self.left / now
+        runs_s = self.ran_s if self.left_s is None else self.left_s
         return then > now and runs_s * (1 - now / then) >= WORTH * self.cost_s
 
     def smaller(self) -> list[int]:
@@ -138,9 +149,18 @@ def useful(sizes: Iterable[int], speed: SpeedModel) -> list[int]:
     return kept
 
 
+def cost_s(record: JobRecord) -> float | None:
+    """What the job's last resize took of it: from the end of its work to running at the new size, and from there to the
+    first step, where it tells of steps. None where that was not measured."""
+    if record.resize_s is None:
+        return None
+    load_s = None if record.speeds is None else record.speeds.load_s
+    return max(0.0, record.resize_s) + (load_s or 0.0)
+
+
 def usual_cost_s(records: Iterable[JobRecord]) -> float:
     """What a resize takes of a job for which that was not measured: the median of those for which it was."""
-    measured = [record.resize_s for record in records if record.resize_s is not None]
+    measured = [cost for record in records if (cost := cost_s(record)) is not None]
     return median(measured) if measured else COST_S
 
 
@@ -179,10 +199,15 @@ class Sizing:
     budget_ms: float = math.inf
     others: Collection[JobRecord] = ()
 
+    @property
+    def spent(self) -> float:
+        """Of the budget, as a share."""
+        return sum(self.calls.spent_ms.values()) / self.budget_ms
+
     def place(self, record: JobRecord, offer: Offer) -> Decision | None:
         """A place for the job at the size that its record has, on what is offered and within its tenant's quota; None
         if none is found. The first task stays where the checkpoints lie."""
-        if sum(self.calls.spent_ms.values()) > self.budget_ms:
+        if self.spent > 1:
             return None
         try:
             return self._placed(record, offer)
@@ -253,6 +278,8 @@ class Sizing:
         """What those take that get a place in what is offered, one after the other; nothing unless the first does."""
         taken: dict[str, Cells] = {}
         for each in waiting:
+            if taken and self.spent > SHARE:
+                break
             found = self.largest(each.record, each.sizes, offer) if each.sizes else None
             decision = self.place(each.record, offer) if found is None else found.decision
             if decision is not None:

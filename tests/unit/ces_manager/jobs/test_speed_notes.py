@@ -23,7 +23,7 @@ LATER = START + timedelta(minutes=1)
 
 
 def test_the_first_reading_is_kept() -> None:
-    assert noted(None, READ, 1, 2, None, START) == BEFORE
+    assert noted(None, READ, 1, 2, None, START, START) == BEFORE
 
 
 @pytest.mark.parametrize(
@@ -42,32 +42,49 @@ def test_the_first_reading_is_kept() -> None:
     ],
 )
 def test_only_what_is_material_is_kept(step: int, rate: float | None, total: int | None, kept: bool) -> None:
-    found = noted(BEFORE, replace(READ, step=step, rate=rate), 1, 2, total, LATER)
+    found = noted(BEFORE, replace(READ, step=step, rate=rate), 1, 2, total, LATER, START)
     assert (found is not None) is kept
 
 
 def test_a_new_speed_counts_as_much_as_all_before() -> None:
-    found = noted(BEFORE, replace(READ, step=150, rate=7.0), 1, 2, None, LATER)
+    found = noted(BEFORE, replace(READ, step=150, rate=7.0), 1, 2, None, LATER, START)
     assert found is not None
     assert found.sizes == {2: SizeSpeed(rate=6.0, at=LATER)}
     assert (found.step, found.at) == (150, LATER)
 
 
 def test_each_size_has_its_own_and_a_resize_takes_no_step_back() -> None:
-    found = noted(BEFORE, replace(READ, step=120, rate=8.0), 2, 4, None, LATER)
+    found = noted(BEFORE, replace(READ, step=120, rate=8.0), 2, 4, None, LATER, START)
     assert found is not None
     assert {size: each.rate for size, each in found.sizes.items()} == {2: 5.0, 4: 8.0}
 
 
 def test_steps_go_back_with_another_start_alone() -> None:
     """One from an older checkpoint; within a start, what a manager heard that knows less is no step back."""
-    again = noted(BEFORE, replace(READ, incarnation=2, step=60, rate=None), 1, 2, None, LATER)
+    again = noted(BEFORE, replace(READ, incarnation=2, step=60, rate=None), 1, 2, None, LATER, START)
     assert again is not None
     assert (again.step, again.incarnation) == (60, 2)
     assert again.sizes == BEFORE.sizes
-    same = noted(BEFORE, replace(READ, step=60, rate=9.0), 1, 2, None, LATER)
+    same = noted(BEFORE, replace(READ, step=60, rate=9.0), 1, 2, None, LATER, START)
     assert same is not None
     assert same.step == 100
+
+
+def test_how_long_a_start_takes_to_its_first_step_is_kept_until_another_has_told() -> None:
+    """It runs since the start of the minute, and told of a step 40 s ago."""
+    begins = replace(READ, incarnation=2, rate=None, begun_s=40.0)
+    first = noted(BEFORE, begins, 1, 2, None, LATER, START)
+    assert first is not None
+    assert first.load_s == 20.0
+    again = noted(first, replace(READ, incarnation=2, step=900, begun_s=0.0), 1, 2, None, LATER, START)
+    assert again is not None
+    assert again.load_s == 20.0, "it was seen to begin before"
+    unseen = noted(first, replace(READ, incarnation=3), 1, 2, None, LATER, START)
+    assert unseen is not None
+    assert unseen.load_s == 20.0
+    early = noted(first, replace(begins, incarnation=3), 1, 2, None, LATER, LATER - timedelta(seconds=39))
+    assert early is not None
+    assert early.load_s == 0.0, "the manager has heard of its step before it knew that all of it runs"
 
 
 @pytest.fixture

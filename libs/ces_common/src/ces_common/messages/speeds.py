@@ -13,6 +13,8 @@ from ces_common.messages.bounds import Id, Small
 
 MATERIAL: Final = 0.05
 """A change by no more than this is not kept: of a speed; of the steps left, or done where the file gives no total."""
+MOST_LOAD_S: Final = 86400.0
+"""Seconds from running to the first step: longer ones are taken for so many."""
 Step = Annotated[int, Field(ge=0, le=MOST_WORK)]
 
 
@@ -25,13 +27,15 @@ class SizeSpeed(Message):
 
 class JobSpeeds(Message):
     """What was measured of a malleable job by its first task's lines of progress. ``step``: the last that it has told,
-    in start ``incarnation`` of ``attempt``; ``sizes``: the speed at each size that it has run at."""
+    in start ``incarnation`` of ``attempt``; ``sizes``: the speed at each size that it has run at; ``load_s``: seconds
+    from running to the first step, in the last start in which that was seen."""
 
     step: Step
     attempt: Small
     incarnation: Small
     at: datetime
     sizes: Annotated[dict[Size, SizeSpeed], Field(max_length=LARGEST_SIZE)] = {}
+    load_s: Annotated[float, Field(ge=0, le=MOST_LOAD_S)] | None = None
 
 
 class SpeedQuery(Message):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -13,7 +14,7 @@ from sqlalchemy.orm import undefer
 
 from ces_common.db import UNAVAILABLE, ReadTx, WriteTx, cause_of
 from ces_common.db.tables import AllocationRow, JobRow
-from ces_common.messages.speeds import MATERIAL, JobSpeeds, SizeSpeed
+from ces_common.messages.speeds import MATERIAL, MOST_LOAD_S, JobSpeeds, SizeSpeed
 from ces_common.states import AllocationState, JobState
 from ces_manager.database import Database
 from ces_manager.duties import TIME, Duties
@@ -25,11 +26,17 @@ LATE: Final = timedelta(seconds=1)  # that an agent's word may be
 
 
 def noted(
-    before: JobSpeeds | None, reading: Reading, attempt: int, size: int, total: int | None, now: datetime
+    before: JobSpeeds | None,
+    reading: Reading,
+    attempt: int,
+    size: int,
+    total: int | None,
+    now: datetime,
+    since: datetime,
 ) -> JobSpeeds | None:
     """What is known of a job after a reading of its present start, at this size; None where nothing has changed by more
     than a twentieth. A new speed counts as much as all that was measured at that size before. Within a start no step is
-    taken back; another start may go on from an older checkpoint."""
+    taken back; another start may go on from an older checkpoint. ``since``: when the job began to run."""
     goes_on = before is not None and (before.attempt, before.incarnation) == (attempt, reading.incarnation)
     sizes = {} if before is None else dict(before.sizes)
     known, step, material = sizes.get(size), reading.step, not goes_on
@@ -43,7 +50,10 @@ def noted(
         sizes[size] = SizeSpeed(rate=rate, at=now)
     if not material:
         return None
-    return JobSpeeds(step=step, attempt=attempt, incarnation=reading.incarnation, at=now, sizes=sizes)
+    load_s = None if before is None else before.load_s
+    if reading.begun_s is not None and not goes_on:
+        load_s = min(max(0.0, (now - since).total_seconds() - reading.begun_s), MOST_LOAD_S)
+    return JobSpeeds(step=step, attempt=attempt, incarnation=reading.incarnation, at=now, sizes=sizes, load_s=load_s)
 
 
 def has_news(tx: ReadTx, readings: Sequence[Reading], now: datetime) -> bool:
@@ -94,7 +104,7 @@ def _news(tx: ReadTx, readings: Iterable[Reading], now: datetime) -> Iterator[tu
         if row.size is None or elastic is None or allocation.incarnation != reading.incarnation:
             continue
         if now - row.state_since < timedelta(seconds=reading.span_s) + LATE:  # it was paused, or not all of it ran
-            reading = Reading(reading.allocation, reading.incarnation, reading.step, None, reading.span_s)
-        speeds = noted(row.speeds, reading, row.attempt, row.size, elastic.speed.total, now)
+            reading = replace(reading, rate=None)
+        speeds = noted(row.speeds, reading, row.attempt, row.size, elastic.speed.total, now, row.state_since)
         if speeds is not None:
             yield row, speeds
