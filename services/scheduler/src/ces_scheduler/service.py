@@ -37,6 +37,7 @@ from ces_scheduler.cycle_run import CycleRun, Placing, blocked, run_cycle
 from ces_scheduler.deadlines import Deadlines
 from ces_scheduler.decision import Decision
 from ces_scheduler.dry_run import answer_for, guest_of
+from ces_scheduler.needed_sizes import NeededSizes
 from ces_scheduler.offer import Offer, offer_of
 from ces_scheduler.preemptions import Preemptions
 from ces_scheduler.proposals import Clock, Proposals
@@ -132,6 +133,7 @@ class Scheduler:
         self._revisions = Revisions(bus, SERVICE, clock, refill_s)
         self._preemptions = Preemptions(bus, SERVICE, clock)
         self._deadlines = Deadlines(bus, SERVICE, clock, now)
+        self._needed = NeededSizes()
         self._resizes = Resizes(bus, SERVICE, clock, now, resize_s)
         self._amounts = CpuAmounts(bus, SERVICE, clock, resize_s)
         bus.on_reconnect(self._reconnected)
@@ -170,6 +172,7 @@ class Scheduler:
                 revision_s = await self._revisions.reroute(view, left)
                 waiting, deadline_s = await self._admitted(waiting, offer, version)
                 revision_s = min(revision_s, deadline_s)
+                waiting = self._needed.of(waiting, self._deadlines.judgement)
                 started = await self._decide(waiting, self._resizes.kept_free(offer), version)
                 if not (started or self._proposals.in_flight or self._preemptions):
                     revision_s = min(revision_s, await self._revisions.reoptimise(view, offer))
