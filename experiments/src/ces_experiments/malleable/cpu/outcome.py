@@ -32,7 +32,7 @@ def record(
 def _job(job: CpuJob, course: Course, burnt: Burnt) -> dict[str, Any]:
     """Times in seconds since its submission. ``levels``: millicores of each worker, from when on. ``spent_s``,
     ``held_s``: CPU-seconds that its workers spent, and that they held meanwhile; ``ran_s``: how long that was, for all
-    workers together."""
+    workers together. ``known_s``: from the end of its last program until it was over."""
     over = course.queued if course.over is None else course.over
     told = {task: said for task, said in burnt.items() if task in course.held}
     return {
@@ -47,6 +47,7 @@ def _job(job: CpuJob, course: Course, burnt: Burnt) -> dict[str, Any]:
         "spent_s": sum(said["spent_s"] for said in told.values()),
         "held_s": sum(cpu_seconds(course.held[task], said["began"], said["ended"]) for task, said in told.items()),
         "ran_s": sum(said["ended"] - said["began"] for said in told.values()),
+        "known_s": over - max((said["ended"] for said in told.values()), default=over),
     }
 
 
@@ -64,9 +65,9 @@ def starved(run: Run) -> bool:
 
 
 def summary(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
-    """By way, over its runs: completion and waiting times of the jobs that succeeded, ``p95`` of the former; how many
-    failed or began again; the mean amount of a worker's CPU in millicores, and how often it changed for a job; what of
-    it workers got; the share of a core that the central services took."""
+    """By way, over its runs: completion and waiting times of the jobs that succeeded, ``p95`` of the former, and how
+    long their ends remained unknown; how many began again; the mean amount of a worker's CPU in millicores, and how
+    often it changed for a job; what of it workers got; the share of a core that the central services took."""
     found: dict[str, dict[str, Any]] = {}
     for way, own in by_way(runs).items():
         jobs = [job for run in own for job in run["jobs"]]
@@ -79,6 +80,7 @@ def summary(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
             "took_s": spread(job["took_s"] for job in done),
             "p95": percentile([job["took_s"] for job in done], 95),
             "waited_s": spread(job["waited_s"] for job in done),
+            "known_s": spread(job["known_s"] for job in done),
             "cpu": 1000 * sum(job["held_s"] for job in jobs) / ran_s if ran_s else None,
             "changes": spread(len(job["levels"]) - 1 for job in done),
             "got": got(own),

@@ -26,6 +26,7 @@ OUTCOMES: dict[str, Cell] = {
     "median": of("took_s", figure, "p50", 1),
     "p95": of("p95", "{:.1f}".format),
     "waiting, s: mean": of("waited_s", figure, "mean", 1),
+    "end known after, s": of("known_s", figure, "mean", 1),
     "a worker's CPU, mean": lambda each: "-" if each["cpu"] is None else f"{each['cpu']:.0f}m",
     "changes a job": of("changes", figure, "mean", 1),
     "of its CPU got": lambda each: _share(each["got"]),

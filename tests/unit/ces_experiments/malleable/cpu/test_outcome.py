@@ -27,13 +27,14 @@ def test_what_workers_spend_stands_beside_what_they_hold() -> None:
     assert (job["fate"], job["took_s"], job["waited_s"], job["again"]) == ("succeeded", 50.0, 2.0, 0)
     assert job["levels"] == [[1.0, 100], [10.0, 200], [20.0, 50]]
     assert job["held_s"] == pytest.approx((0.8 + 2.2 + 0.95) + (0.8 + 2.4 + 1.0))
-    assert (job["spent_s"], job["ran_s"]) == (8.0, 78.0)
+    assert (job["spent_s"], job["ran_s"], job["known_s"]) == (8.0, 78.0, 8.0)
 
 
 def test_a_job_without_an_end_or_a_place_is_told_too() -> None:
     log = [event("job.queued", 0.0), event("job.cancelled", 9.0)]
     (job,) = record(log, {"j": JOB, "lost": JOB}, "100m", {})["jobs"]
-    assert (job["fate"], job["took_s"], job["waited_s"], job["held_s"]) == ("cancelled", 9.0, 9.0, 0)
+    assert (job["fate"], job["took_s"], job["waited_s"]) == ("cancelled", 9.0, 9.0)
+    assert (job["held_s"], job["known_s"]) == (0, 0.0)
     (job,) = record(log[:1], {"j": JOB}, "100m", {})["jobs"]
     assert (job["fate"], job["took_s"]) == ("queued", 0.0)
 
@@ -42,7 +43,8 @@ def run(seed: int, way: str, took_s: list[float | None], share: float = 1.0) -> 
     """Jobs of which each held 4 CPU-seconds in 40 s; None: cancelled."""
     jobs = [
         {"name": str(i), "fate": "cancelled" if took is None else "succeeded", "took_s": took or 99.0, "waited_s": 1.0,
-         "again": 0, "levels": [[0.0, 100], [5.0, 200]], "spent_s": 4 * share, "held_s": 4.0, "ran_s": 40.0}
+         "again": 0, "levels": [[0.0, 100], [5.0, 200]],
+         "spent_s": 4 * share, "held_s": 4.0, "ran_s": 40.0, "known_s": 0.5}
         for i, took in enumerate(took_s)
     ]  # fmt: skip
     return {"seed": seed, "way": way, "jobs": jobs, "services_s": 20.0, "took_s": 100, "load_average": 0.5, "stolen": 0}
