@@ -18,6 +18,7 @@ from ces_experiments.learned import (
     warm_start_report,
 )
 from ces_experiments.malleable import edge_report, elastic_report, speeds
+from ces_experiments.malleable.cpu import report as cpu_report
 from ces_experiments.malleable.mix import report as mix_report
 from ces_experiments.network import report as network_report
 from ces_experiments.placement import report, scale_report
@@ -41,6 +42,7 @@ REPORTS: dict[str, Report] = {
     "network": network_report.REPORT,
     "testbed": testbed_report.REPORT,
     "malleable": mix_report.REPORT,
+    "cpu": cpu_report.REPORT,
     "elastic": elastic_report.REPORT,
     "elastic-edge": edge_report.REPORT,
     "elastic-speeds": speeds.REPORT,

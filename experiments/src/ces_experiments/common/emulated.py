@@ -16,6 +16,7 @@ from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
 from ces_testbed.topology import Topology
 
 PATIENT = Timing(lease_s=60, unreachable_s=30)
+SWITCH = "s1"
 
 
 @contextmanager
@@ -41,3 +42,11 @@ def emulated(name: str, topology: Topology, **spec: Any) -> Iterator[Cluster]:
             with undisturbed():
                 for what in cluster.stop():
                     print(f"could not be removed: {what}", file=sys.stderr)
+
+
+def star(count: int, cpu: int | str, memory: str, bandwidth: str) -> Topology:
+    """Hosts on one switch, all alike; amounts as topology files say them."""
+    names = [f"n{i + 1}" for i in range(count)]
+    hosts: list[dict[str, Any]] = [{"name": name, "cpu": cpu, "memory": memory} for name in names]
+    links = [{"src": name, "dst": SWITCH, "bandwidth": bandwidth} for name in names]
+    return Topology.model_validate({"nodes": [*hosts, {"name": SWITCH}], "links": links})

@@ -65,6 +65,14 @@ def plus_minus(found: Spread, digits: int = 3, factor: float = 1.0) -> str:
     return f"{found['mean'] * factor:.{digits}f} ± {found['std'] * factor:.{digits}f}"
 
 
+def gain(found: Spread, factor: float, digits: int) -> str:
+    """The mean of differences with its sign, and how far the true one may be from it, for a table."""
+    if not found["n"]:
+        return "-"
+    around = f" ± {confidence(found)[1] * factor:.{digits}f}" if found["n"] > 1 else ""
+    return f"{found['mean'] * factor:+.{digits}f}{around}"
+
+
 def figure(found: Spread, key: str, digits: int = 3) -> str:
     """One of its figures for a table."""
     return f"{found[key]:.{digits}f}" if found["n"] else "-"

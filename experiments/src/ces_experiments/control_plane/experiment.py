@@ -14,6 +14,7 @@ import httpx
 from rich.progress import Progress
 
 from ces_experiments.common.report import Found
+from ces_experiments.common.service_time import cpu_seconds
 from ces_experiments.common.spread import milliseconds
 from ces_experiments.control_plane.load import (
     Load,
@@ -33,7 +34,6 @@ from ces_experiments.control_plane.simulated_cluster import (
     agents,
     central_services,
     connection,
-    cpu_seconds,
     submit,
     until_over,
 )

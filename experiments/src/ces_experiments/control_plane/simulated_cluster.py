@@ -7,7 +7,6 @@ import gc
 import json
 import tempfile
 import time
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import stamina
 from rich.progress import Progress
 
@@ -29,7 +27,7 @@ from ces_experiments.common.interruption import ended_tidily
 from ces_experiments.control_plane.any_manager import AnyManager
 from ces_experiments.control_plane.simulated_agents import SimulatedNode
 from ces_testbed.cluster import Cluster
-from ces_testbed.services import CONTROLLERS, MANAGER, NATS, kind_of
+from ces_testbed.services import CONTROLLERS, MANAGER, NATS
 from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
 from ces_testbed.topology import TestbedNode, Topology
 
@@ -216,13 +214,3 @@ async def events_of(http: httpx.AsyncClient) -> AsyncGenerator[dict[str, Any], N
                     if "sequence" in event:
                         last = event["sequence"]
                         yield event
-
-
-def cpu_seconds(cluster: Cluster) -> dict[str, float]:
-    """CPU seconds that the central services of each kind have used."""
-    used: Counter[str] = Counter()
-    for name in (NATS, *cluster.layout.managers, *cluster.layout.controllers):
-        with suppress(psutil.Error):
-            times = psutil.Process(cluster.supervisor.pid(name)).cpu_times()
-            used[kind_of(name)] += times.user + times.system
-    return dict(used)

@@ -1,5 +1,5 @@
-"""``ces bench malleable``, ``elastic``, ``elastic-edge`` and ``elastic-speeds``, found through the entry-point group
-``ces.bench``."""
+"""``ces bench malleable``, ``cpu``, ``elastic``, ``elastic-edge`` and ``elastic-speeds``, found through the
+entry-point group ``ces.bench``."""
 
 from __future__ import annotations
 
@@ -26,6 +26,23 @@ def _shares(flag: str, text: str) -> tuple[str, ...]:
     return tuple(f"{share:g}" for share in found)
 
 
+def _cpu_amounts(flag: str, text: str) -> tuple[str, ...]:
+    """As text, each once. Raises typer.BadParameter."""
+    from ces_common.quantities import format_cpu, parse_cpu
+    from ces_experiments.malleable.cpu.jobs import HOST, SMALLEST
+
+    found = dict[str, None]()
+    for part in text.split(","):
+        try:
+            cpu = parse_cpu(part.strip())
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint=flag) from error
+        if not SMALLEST <= cpu <= HOST:
+            raise typer.BadParameter(f"{part!r} is not within {SMALLEST}m..{HOST}m, a whole host", param_hint=flag)
+        found[format_cpu(cpu)] = None
+    return tuple(found)
+
+
 def _amounts(name: str, usual: str, help: str) -> Option:
     return Option(
         name.replace("-", "_"),
@@ -50,6 +67,22 @@ malleable = command(
         PLOTS,
     ],
     help="Real jobs with deadlines on emulated hosts, malleable against rigid, and how long resizes take. As root.",
+)  # fmt: skip
+
+cpu = command(
+    "cpu",
+    "malleable.cpu.report:CPU",
+    [
+        Option("seeds", int, 5, "number of sequences of jobs", more=options.between(1, 100)),
+        Option("jobs", int, 24, "jobs of each", more=options.between(2, 200)),
+        Option("nodes", int, 4, "emulated hosts of 200m", more=options.between(2, 50)),
+        Option(
+            "fixed", str, "100m,200m", "amounts of CPU that workers have throughout, separated by commas",
+            read=_cpu_amounts,
+        ),
+        PLOTS,
+    ],
+    help="Real jobs whose CPU CES chooses and changes in place, against fixed requests, on emulated hosts. As root.",
 )  # fmt: skip
 
 elastic = command(

@@ -18,9 +18,10 @@ from ces_experiments.common.console import told
 from ces_experiments.common.emulated import emulated
 from ces_experiments.common.machine import CoreTime
 from ces_experiments.common.report import Found
+from ces_experiments.common.waiting import PATIENCE_S, settled, wait_for
 from ces_experiments.testbed import scenario as scenarios
 from ces_experiments.testbed.question import PLAIN, Question
-from ces_experiments.testbed.trial import PATIENCE_S, enforced, run_job, settled, wait_for
+from ces_experiments.testbed.trial import enforced, run_job
 from ces_testbed.capability import why_no_tc
 from ces_testbed.cluster import Cluster
 from ces_testbed.errors import TestbedError

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,28 +10,13 @@ from ces_client import Client
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import JobFlowsView, JobView
 from ces_common.states import JOB_OVER, JobState
+from ces_experiments.common.waiting import LOOK_S, PATIENCE_S
 from ces_experiments.testbed.readings import Trained, delivered, promised, record, trained
 from ces_testbed.errors import TestbedError
 
-LOOK_S = 0.25
-PATIENCE_S = 180.0
 REFUSED_S = 20.0
 """A job without a place for longer will get none: nothing else changes, and a node that missed heartbeats on a busy
 machine is back by then."""
-
-
-def wait_for(condition: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> None:
-    """Raises TestbedError."""
-    deadline = time.monotonic() + patience_s
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TestbedError(f"not within {patience_s:g} s: {what}")
-        time.sleep(LOOK_S)
-
-
-def settled(client: Client, tasks: int) -> bool:
-    """Whether exactly ``tasks`` tasks hold something of a node."""
-    return sum(len(node.allocations) for node in client.nodes.list()) == tasks
 
 
 def enforced(view: JobFlowsView, reserve: bool) -> bool:

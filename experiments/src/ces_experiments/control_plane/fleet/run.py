@@ -18,6 +18,7 @@ from rich.progress import Progress
 
 from ces_experiments.common.console import counted
 from ces_experiments.common.report import Found
+from ces_experiments.common.service_time import cpu_seconds
 from ces_experiments.common.spread import milliseconds
 from ces_experiments.control_plane.experiment import moments_of, scheme
 from ces_experiments.control_plane.fleet.load import Fleet, flapping, peers_of, site_topology
@@ -29,7 +30,6 @@ from ces_experiments.control_plane.simulated_cluster import (
     agents,
     central_services,
     connection,
-    cpu_seconds,
     events_of,
     submit,
 )

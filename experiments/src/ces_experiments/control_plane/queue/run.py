@@ -18,6 +18,7 @@ from ces_client.errors import Unreachable
 from ces_common.jobfile import JobFile
 from ces_common.messages.api import TopologyFile
 from ces_experiments.common.report import Found
+from ces_experiments.common.service_time import cpu_seconds
 from ces_experiments.control_plane.experiment import scheme
 from ces_experiments.control_plane.kills import Kills
 from ces_experiments.control_plane.load import chord_topology, node_names
@@ -32,7 +33,6 @@ from ces_experiments.control_plane.simulated_cluster import (
     agents,
     central_services,
     connection,
-    cpu_seconds,
     submit,
     until_over,
 )

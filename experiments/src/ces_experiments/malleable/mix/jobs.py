@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ces_common.jobfile import JobFile
+from ces_experiments.common.emulated import star
 from ces_experiments.malleable.mix.program import step_s
 from ces_testbed.topology import Topology
 
-SWITCH = "s1"
 CORES = 4  # of a host, and a worker takes one of them
 LINK = "100Mbit"
 SIZES = range(1, 9)
@@ -95,11 +95,7 @@ def file_of(job: MixJob, way: str, name: str) -> JobFile:
 
 
 def topology(nodes: int) -> Topology:
-    """Hosts on one switch."""
-    names = [f"n{i + 1}" for i in range(nodes)]
-    hosts: list[dict[str, Any]] = [{"name": name, "cpu": CORES, "memory": "4Gi"} for name in names]
-    links = [{"src": name, "dst": SWITCH, "bandwidth": LINK} for name in names]
-    return Topology.model_validate({"nodes": [*hosts, {"name": SWITCH}], "links": links})
+    return star(nodes, CORES, "4Gi", LINK)
 
 
 def draw(seed: int, count: int, nodes: int) -> Sequence[MixJob]:

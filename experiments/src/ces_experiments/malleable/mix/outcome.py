@@ -11,8 +11,9 @@ import numpy as np
 
 from ces_common.states import JOB_OVER, JobState
 from ces_experiments.common.spread import spread
+from ces_experiments.common.ways import by_way, in_both, moment, pairs
 from ces_experiments.malleable.mix.jobs import MALLEABLE, MixJob
-from ces_experiments.malleable.mix.resizes import Notes, moment, resizes
+from ces_experiments.malleable.mix.resizes import Notes, resizes
 
 AIM_S = 3.0
 """What the 95th percentile of the control plane's share of a resize is to be below."""
@@ -84,8 +85,7 @@ def record(
 def summary(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """By way, in the order of the runs: over its runs the jobs by fate, the share on time, completion times."""
     found: dict[str, dict[str, Any]] = {}
-    for way in dict.fromkeys(run["way"] for run in runs):
-        own = [run for run in runs if run["way"] == way]
+    for way, own in by_way(runs).items():
         jobs = [job for run in own for job in run["jobs"]]
         found[way] = {
             "jobs": len(jobs),
@@ -109,15 +109,13 @@ def paired(runs: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """By rigid way: how far malleable jobs are above it, seed by seed, where both were run. ``share``: on time, of
     those submitted; ``took_s``: mean completion time of the jobs that succeeded in both; ``seeds``: numbers of jobs on
     time, by seed."""
-    by = {(run["seed"], run["way"]): run for run in runs}
     found = {}
-    for way in dict.fromkeys(run["way"] for run in runs if run["way"] != MALLEABLE):
-        seeds = [seed for seed in dict.fromkeys(run["seed"] for run in runs) if (seed, way) in by]
-        pairs = [(by[seed, MALLEABLE], by[seed, way]) for seed in seeds if (seed, MALLEABLE) in by]
+    for way in (each for each in by_way(runs) if each != MALLEABLE):
+        both = pairs(runs, MALLEABLE, way)
         found[way] = {
-            "share": spread(on_time(one) - on_time(other) for one, other in pairs),
-            "took_s": spread(_longer(one, other) for one, other in pairs),
-            "seeds": {str(one["seed"]): [_count(one), _count(other)] for one, other in pairs},
+            "share": spread(on_time(one) - on_time(other) for one, other in both),
+            "took_s": spread(_longer(one, other) for one, other in both),
+            "seeds": {str(one["seed"]): [_count(one), _count(other)] for one, other in both},
         }
     return found
 
@@ -128,13 +126,8 @@ def _count(run: Mapping[str, Any]) -> int:
 
 def _longer(one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
     """How much longer the one's jobs took that succeeded in both, in the mean."""
-    first, second = ({job["name"]: job["took_s"] for job in _succeeded(run)} for run in (one, other))
-    both = first.keys() & second.keys()
-    return fmean(first[name] - second[name] for name in both) if both else 0.0
-
-
-def _succeeded(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [job for job in run["jobs"] if job["fate"] == JobState.SUCCEEDED]
+    both = in_both(one, other)
+    return fmean(first - second for first, second in both) if both else 0.0
 
 
 def parts(runs: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float]]:

@@ -11,7 +11,7 @@ from ces_experiments.common import plots
 from ces_experiments.common.command import Experiment
 from ces_experiments.common.report import Report
 from ces_experiments.common.results import Grid
-from ces_experiments.common.spread import Cell, Spread, confidence, figure, of, percent
+from ces_experiments.common.spread import Cell, figure, gain, of, percent
 from ces_experiments.malleable.mix.jobs import MALLEABLE
 from ces_experiments.malleable.mix.outcome import AIM_S, PARTS, paired, parts, summary
 from ces_experiments.malleable.mix.run import Question, measure
@@ -69,20 +69,13 @@ def _name(way: str) -> str:
 def _differences(runs: Any) -> Grid:
     rows = [
         [
-            _name(way), str(each["share"]["n"]), _gain(each["share"], 100, 1), _gain(each["took_s"], 1, 1),
+            _name(way), str(each["share"]["n"]), gain(each["share"], 100, 1), gain(each["took_s"], 1, 1),
             ", ".join(f"{one} - {other}" for one, other in each["seeds"].values()) or "-",
         ]
         for way, each in paired(runs).items()
     ]  # fmt: skip
     columns = ["malleable against", "seeds", "on time, points", "completion, s", "on time, each seed"]
     return Grid("Malleable less rigid, seed by seed: mean ± 95 % (Student's t).", columns, rows)
-
-
-def _gain(found: Spread, factor: float, digits: int) -> str:
-    if not found["n"]:
-        return "-"
-    around = f" ± {confidence(found)[1] * factor:.{digits}f}" if found["n"] > 1 else ""
-    return f"{found['mean'] * factor:+.{digits}f}{around}"
 
 
 def pictures(results: Mapping[str, Any]) -> dict[str, Figure]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from ulid import ULID
+
+from ces_experiments.common.ways import moment
 
 Notes = Sequence[Mapping[str, Any]]
 """What rank 0 wrote down in all starts of a job: ``kind``, ``at`` in seconds since 1970, and more."""
@@ -96,8 +97,3 @@ def _resize(data: Mapping[str, Any], times: Mapping[str, float], running: float,
 def _first(notes: Notes, kind: str, since: float, until: float = float("inf")) -> float | None:
     """When something was first noted within a time."""
     return min((note["at"] for note in notes if note["kind"] == kind and since <= note["at"] <= until), default=None)
-
-
-def moment(event: Mapping[str, Any]) -> float:
-    """Seconds since 1970."""
-    return datetime.fromisoformat(event["time"]).timestamp()

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import typer
 from resize_log import LOG, NOTES
+from submitted_jobs import SubmittedJobs
 from typer.testing import CliRunner
 
-from ces_common.jobfile import JobFile
 from ces_common.states import JobState
+from ces_experiments.common import job_runs
 from ces_experiments.common.command import carry_out
+from ces_experiments.common.ways import in_order
 from ces_experiments.malleable import commands
 from ces_experiments.malleable.mix import run as running
 from ces_experiments.malleable.mix.jobs import MALLEABLE, MixJob
@@ -35,10 +36,10 @@ def found(seed: int, way: str) -> dict[str, Any]:
 
 def test_each_seed_has_all_ways_in_an_order_of_its_own() -> None:
     assert list(QUESTION.seeds) == [FIRST_SEED, FIRST_SEED + 1]
-    orders = [tuple(QUESTION.in_order(seed)) for seed in range(30)]
+    orders = [tuple(in_order(seed, QUESTION.ways)) for seed in range(30)]
     assert all(set(order) == {MALLEABLE, "1", "0.5"} for order in orders)
     assert {order[0] for order in orders} == {MALLEABLE, "1", "0.5"}
-    assert QUESTION.in_order(3) == QUESTION.in_order(3)
+    assert in_order(3, QUESTION.ways) == in_order(3, QUESTION.ways)
 
 
 def test_what_is_known_is_kept_whatever_comes(
@@ -84,44 +85,15 @@ def bench(*arguments: object, code: int) -> str:
     return " ".join(run.output.replace("│", " ").split())
 
 
-class Cluster:
-    """Its jobs ``end`` once they were asked for, or run until they are cancelled."""
-
-    def __init__(self, ends: Callable[[str], bool]) -> None:
-        self._ends = ends
-        self.files: list[JobFile] = []
-        self.states: dict[str, JobState] = {}
-        self.jobs = self
-        self.nodes = SimpleNamespace(list=lambda: [])
-
-    def submit(self, file: JobFile) -> Any:
-        self.files.append(file)
-        job = str(len(self.files))
-        self.states[job] = JobState.RUNNING
-        return self.get(job)
-
-    def get(self, job: str) -> Any:
-        return SimpleNamespace(id=job, state=self.states[job])
-
-    def list(self) -> list[Any]:
-        self.states |= {job: JobState.SUCCEEDED for job in self.states if self._ends(job)}
-        return [self.get(job) for job in self.states]
-
-    def cancel(self, job: str) -> None:
-        self.states[job] = JobState.CANCELLED
-
-    def logs(self, job: str, task: str) -> list[str]:
-        return ['{"progress": {"step": 3}}', json.dumps({"notes": NOTES})]
-
-
+SAYS = ['{"progress": {"step": 3}}', json.dumps({"notes": NOTES})]
 JOB = MixJob("000", 0.0, 10, 0.02, 0.5, 0.004, 40)
 
 
 def test_a_run_submits_the_jobs_and_reads_what_became_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster: Any = Cluster(lambda job: True)
+    cluster: Any = SubmittedJobs(lambda job: True, SAYS)
     log = [each | {"data": each["data"] | {"job": "1"}} for each in LOG]
     log[0] = log[0] | {"type": "ces.v1.job.queued"}
-    monkeypatch.setattr(running, "events_until_now", lambda _: log)
+    monkeypatch.setattr(job_runs, "events_until_now", lambda _: log)
     bench = Bench(cluster)
     told = bench.run(7, MALLEABLE, [JOB])
     assert [file.name for file in cluster.files] == ["mix-7-malleable-000"]
@@ -131,8 +103,8 @@ def test_a_run_submits_the_jobs_and_reads_what_became_of_them(monkeypatch: pytes
 
 
 def test_who_is_not_done_in_time_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster: Any = Cluster(lambda job: False)
-    monkeypatch.setattr(running, "events_until_now", lambda _: [])
+    cluster: Any = SubmittedJobs(lambda job: False, SAYS)
+    monkeypatch.setattr(job_runs, "events_until_now", lambda _: [])
     monkeypatch.setattr(running, "LATE_S", -100.0)
     bench = Bench(cluster)
     bench.run(7, "1", [JOB])
