@@ -10,7 +10,7 @@ from typing import Any
 from ces_common.states import JobState
 
 Run = Mapping[str, Any]
-"""Has ``seed``, ``way`` and ``jobs``, each of which has ``name``, ``fate`` and ``took_s``."""
+"""A run's ``seed``, ``way`` and ``jobs``; of each job its ``name``, ``fate`` and ``took_s``."""
 
 
 def in_order(seed: int, ways: Sequence[str]) -> list[str]:

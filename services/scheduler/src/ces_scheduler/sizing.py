@@ -256,9 +256,9 @@ class Sizing:
         return None
 
     def room_for(self, waiting: Sequence[Waiting], candidates: Iterable[Candidate], offer: Offer) -> Resize | None:
-        """The malleable job that shrinks so that the first of those that wait, which has no place otherwise, gets one:
-        of the least urgent ones that with most workers to spare. It shrinks once for all of them that get one beside
-        it, by as few workers as that takes. None shrinks for a less urgent job."""
+        """A malleable job at the smaller size that makes room for the first waiting job, which has no place otherwise;
+        None if no job can. Of the least urgent jobs the one with most workers to spare shrinks, by as few as it takes,
+        once for all waiting jobs that then get a place. No job shrinks for a less urgent one."""
         if self.place(waiting[0].record, offer) is not None:
             return None
         priority = waiting[0].record.priority

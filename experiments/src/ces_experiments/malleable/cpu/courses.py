@@ -60,6 +60,6 @@ def courses(events: Iterable[Mapping[str, Any]], asked: Mapping[str, int]) -> di
 
 
 def cpu_seconds(steps: Steps, since: float, until: float) -> float:
-    """What so many millicores come to within a time."""
+    """Millicores multiplied by the time for which they were held."""
     ends = [*steps, (until, 0)]
     return sum(cpu / 1000 * max(0.0, min(end, until) - max(begin, since)) for (begin, cpu), (end, _) in pairwise(ends))

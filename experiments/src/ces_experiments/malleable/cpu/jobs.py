@@ -55,7 +55,7 @@ class CpuJob:
         return JobFile.model_validate(whole)
 
     def seconds(self, cpu: int) -> float:
-        """How long it takes with so many millicores for each worker."""
+        """Seconds that it takes where each worker has that many millicores."""
         return self.work_s * 1000 / cpu
 
     @property

@@ -14,7 +14,7 @@ from ces_common.messages.bounds import Id, Small
 MATERIAL: Final = 0.05
 """A change by no more than this is not kept: of a speed; of the steps left, or done where the file gives no total."""
 MOST_LOAD_S: Final = 86400.0
-"""Seconds from running to the first step: longer ones are taken for so many."""
+"""The longest time from running to the first step that is counted, in seconds."""
 Step = Annotated[int, Field(ge=0, le=MOST_WORK)]
 
 

@@ -21,7 +21,7 @@ def endpoint(sandbox: int) -> ifinfmsg:
 
 
 def test_an_endpoint_whose_sandbox_is_being_taken_down_leads_nowhere() -> None:
-    """The kernel says -1 of it, and also of the sandbox made anew, which has no number yet."""
+    """The kernel numbers it -1, and also the sandbox made in its place, which has no number yet."""
     living, dying = device(endpoint(3)), device(endpoint(-1))
     assert living is not None
     assert living.sandbox == 3
