@@ -18,6 +18,7 @@ from ces_client.audit import Event
 from ces_client.cli import app
 from ces_common.messages.api import QueueEntry
 from ces_common.states import JOB_OVER
+from ces_core.queue.jobs import WaitingJob
 from ces_core.queue.record import read_record
 from ces_testbed.services import SCHEDULER
 
@@ -54,7 +55,8 @@ def holder(nodes: Sequence[str]) -> dict[str, Any]:
 
 
 def told(cluster: FaultCluster, holding: str) -> list[QueueEntry]:
-    """The queue in the scheduler's own order, once all wait in it and know for what."""
+    """The queue in the scheduler's own order, once all wait in it and know for what. Jobs that it has not reported by
+    then come after the others, by priority and age: the scores tell."""
     entries: list[QueueEntry] = []
 
     def all_told() -> bool:
@@ -62,9 +64,10 @@ def told(cluster: FaultCluster, holding: str) -> list[QueueEntry]:
         entries[:] = cluster.client.queue(on_remark=remarks.append)
         if remarks:  # a scheduler that is slow to answer: the order is that of priority and age
             return False
-        return len(entries) == len(JOBS) and all(
-            each.queue_status is not None and each.queue_status.held_by == [holding] for each in entries
-        )
+        statuses = [each.queue_status for each in entries]
+        told = [each for each in statuses if each is not None and each.held_by == [holding]]
+        scores = [each.score.total for each in told]
+        return len(told) == len(statuses) == len(JOBS) and scores == sorted(scores, reverse=True)
 
     wait_for(all_told, "all jobs know what they wait for")
     return entries
@@ -75,9 +78,12 @@ def cpu_of(name: str) -> int:
     return int(JOBS[name]["tasks"][0]["resources"]["cpu"].removesuffix("m"))
 
 
-def fits(name: str, free: Mapping[str, float]) -> bool:
+def fits(job: WaitingJob, free: Mapping[str, float]) -> bool:
     """Whether there was room for the job: its tasks are alike, so counting them tells."""
-    return sum(left // cpu_of(name) for left in free.values()) >= JOBS[name]["tasks"][0]["replicas"]
+    problem = job.problem
+    cpu, *_ = problem.demand[:, 0].tolist()
+    may = dict(zip(problem.cluster.topology.nodes, problem.allowed[0].tolist(), strict=True))
+    return sum(left // cpu for node, left in free.items() if may[node]) >= len(problem.tasks)
 
 
 def committed(events: Sequence[Event], jobs: Mapping[str, str]) -> list[str]:
@@ -123,12 +129,13 @@ def test_twenty_jobs_start_in_the_order_that_they_were_told(
     for look in read_record(record):
         cluster_then = look.state.ledger.cluster
         free = dict(zip(cluster_then.topology.nodes, cluster_then.node_free[0].tolist(), strict=True))
-        waiting = {jobs[each.name] for each in look.state.waiting if each.name in jobs}
+        waiting = {jobs[each.name]: each for each in look.state.waiting if each.name in jobs}
         for start in [each for each in look.starts if each["job"] in jobs]:
             name = jobs[start["job"]]
             for other in order[: order.index(name)]:
-                assert other not in waiting or not fits(other, free), f"{name} has overtaken {other}, which had room"
-            waiting.remove(name)
+                had_room = other in waiting and fits(waiting[other], free)
+                assert not had_room, f"{name} has overtaken {other}, which had room"
+            waiting.pop(name)
             started.append(name)
             for node in start["assignments"].values():
                 free[node] -= cpu_of(name)

@@ -163,6 +163,12 @@ def test_no_time_still_gives_an_answer() -> None:
     assert result.plan is not None or result.reason is not None
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_a_job_without_obstacles_has_a_place_however_little_time_there_is(seed: int) -> None:
+    problem = read_instance(random_instance("thesis", seed, nodes=10, tasks=5))
+    assert get_solver("greedy").solve(problem, time_limit_s=0.0).plan is not None
+
+
 def test_solvers_go_by_name() -> None:
     assert set(SOLVERS) <= set(available())
     assert get_solver(DEFAULT) is SOLVERS["search-learned"]

@@ -31,10 +31,27 @@ SHORT, LONG = 8, 100
 once where this one would backtrack for long. Long attempts, for the last orders, mostly end with a plan or a proof."""
 LONG_ORDERS = 3
 """Number of orders with a long attempt."""
+STRAIGHT = 2
+"""Placements per task that are tried whatever the time: enough for a first plan where nothing is in its way. A machine
+that stands still for some milliseconds must not make a small job one without a place."""
 LOOK_CLOSELY = 16
 """Nodes whose bandwidth is examined at once; the others follow if these are refused."""
 
 Found = tuple[Plan, Metrics]
+
+
+class Patience:
+    """When to stop: not before ``least`` placements were tried, then at the deadline, a time of
+    ``time.perf_counter``."""
+
+    def __init__(self, deadline: float | None, least: int = 0) -> None:
+        self._deadline, self._least = deadline, least
+
+    def spend(self) -> None:
+        self._least -= 1
+
+    def over(self) -> bool:
+        return self._deadline is not None and self._least <= 0 and time.perf_counter() > self._deadline
 
 
 class Greedy:
@@ -48,7 +65,7 @@ class Greedy:
         hindrance = obstacle(problem)
         if hindrance is not None:
             return Result(self.name, SearchTrace.of(problem).considered, reason=hindrance)
-        found, trace = search(problem, seed, deadline)
+        found, trace = search(problem, seed, deadline, STRAIGHT * len(problem.tasks))
         if found is None:
             reason = explain(problem, trace, lambda other: search(other, seed, deadline))
             return Result(self.name, trace.considered, reason=reason)
@@ -59,8 +76,12 @@ class Greedy:
 GREEDY = Greedy()
 
 
-def search(problem: Problem, seed: int, deadline: float | None = None) -> tuple[Found | None, SearchTrace]:
-    """The best plan over all orders, if any, and the trace of the search."""
+def search(
+    problem: Problem, seed: int, deadline: float | None = None, least: int = 0
+) -> tuple[Found | None, SearchTrace]:
+    """The best plan over all orders, if any, and the trace of the search. ``least``: placements tried even after the
+    deadline."""
+    patience = Patience(deadline, least)
     state = GreedyState(problem)
     trace = SearchTrace.of(problem, state)
     if not state.fixed_ok:
@@ -74,8 +95,8 @@ def search(problem: Problem, seed: int, deadline: float | None = None) -> tuple[
         if best is not None and order in tried:
             continue
         tried.add(order)
-        patience = LONG if number >= ORDERS + MORE_ORDERS - LONG_ORDERS else SHORT
-        ended = _construct(state, order, patience * len(order), deadline)
+        each = LONG if number >= ORDERS + MORE_ORDERS - LONG_ORDERS else SHORT
+        ended = _construct(state, order, each * len(order), patience)
         if ended:
             plans += 1
             assignment = list(state.node_of)
@@ -91,7 +112,7 @@ def search(problem: Problem, seed: int, deadline: float | None = None) -> tuple[
             trace = SearchTrace.of(problem, state, complete=ended is None and not state.chose)
             if ended is None:
                 break  # every placement was tried; another order would repeat them
-        if deadline is not None and time.perf_counter() > deadline:
+        if patience.over():
             break
     if best is None:
         return None, trace
@@ -99,7 +120,7 @@ def search(problem: Problem, seed: int, deadline: float | None = None) -> tuple[
     return (Plan.of(problem, placed, allocation.paths, allocation.bandwidth), metrics), trace
 
 
-def _construct(state: GreedyState, order: Sequence[int], steps: int, deadline: float | None) -> bool | None:
+def _construct(state: GreedyState, order: Sequence[int], steps: int, patience: Patience) -> bool | None:
     """True: all tasks are placed. False: gave up. None: the search space is exhausted. In the last two cases nothing is
     placed."""
     options = [_candidates(state, order[0])]
@@ -108,11 +129,12 @@ def _construct(state: GreedyState, order: Sequence[int], steps: int, deadline: f
         if state.node_of[task] >= 0:
             state.undo(task)
         for node in options[-1]:
-            if steps == 0 or (deadline is not None and time.perf_counter() > deadline):
+            if steps == 0 or patience.over():
                 for earlier in reversed(order[: len(options) - 1]):
                     state.undo(earlier)
                 return False
             steps -= 1
+            patience.spend()
             if state.place(task, node):
                 break
         else:
