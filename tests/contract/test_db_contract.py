@@ -270,7 +270,7 @@ def test_a_message_is_consumed_once_also_by_two_at_a_time(uow: UnitOfWork) -> No
     start = Barrier(2)
 
     def consume(_: int) -> bool:
-        start.wait(10)
+        start.wait(60)
         with uow.write(NOW) as tx:
             return tx.first_time("message")
 
@@ -306,7 +306,7 @@ def test_a_look_sees_one_moment_and_does_not_wait_for_writers(uow: UnitOfWork) -
     looked, written = Event(), Event()
 
     def write() -> None:
-        looked.wait(10)
+        looked.wait(60)
         with uow.write(NOW) as tx:
             tx.session.get_one(MediumRow, "m").bandwidth = tx.version + 100
         written.set()
@@ -316,7 +316,7 @@ def test_a_look_sees_one_moment_and_does_not_wait_for_writers(uow: UnitOfWork) -
         with uow.read() as tx:
             version = tx.cluster().version
             looked.set()
-            assert written.wait(10)
+            assert written.wait(60)
             assert tx.session.scalar(text("SELECT bandwidth FROM media")) == 1
             assert tx.session.scalar(text("SELECT version FROM cluster")) == version
         writing_.result()

@@ -19,7 +19,7 @@ from ces_edge_agent.dataplane.netlink.namespace import DIRECTORY
 from ces_edge_agent.dataplane.none import NoNetwork
 from ces_edge_agent.ports import DataPlaneError, Network
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 @dataclass

@@ -32,11 +32,11 @@ def test_job_outlives_the_database_server(server: Server, on_postgres: FaultClus
     elif phase == "running":
         on_postgres.await_state(job, "running")
     server.kill()
-    wait_for(lambda: not server.answers(), "the server is gone", 10)
-    wait_for(lambda: on_postgres.ready("manager") == "the database", "the manager says what it misses", 30)
+    wait_for(lambda: not server.answers(), "the server is gone")
+    wait_for(lambda: on_postgres.ready("manager") == "the database", "the manager says what it misses")
     server.start_again()
-    wait_for(server.answers, "the server is back", 60)
-    wait_for(lambda: on_postgres.ready("manager") is None, "the manager is ready again", 60)
+    wait_for(server.answers, "the server is back")
+    wait_for(lambda: on_postgres.ready("manager") is None, "the manager is ready again")
     view = on_postgres.finish(job)
     assert (view.attempt, view.restarts) == (1, 0)
     assert [life.incarnation for life in on_postgres.lives(job)] == [1, 1, 1]

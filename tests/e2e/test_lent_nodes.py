@@ -129,7 +129,7 @@ def test_the_owner_has_the_device_back_while_the_manager_is_away(
     cluster.cluster.kill(MANAGER, stay_down=True)
     assert len(cluster.worker_pids(job)) >= 2
     with reclaim(cluster, owner):
-        wait_for(lambda: not cluster.worker_pids(job), "nothing of CES runs on the device", 60)
+        wait_for(lambda: not cluster.worker_pids(job), "nothing of CES runs on the device")
         cluster.cluster.restart(MANAGER)
         wait_for(lambda: answers(cluster.cluster.layout.ready_url(MANAGER)), "the manager is ready")
         wait_for(lambda: LENT not in nodes_of(cluster, job) and state(cluster, job) == "running", "it runs elsewhere")

@@ -111,7 +111,7 @@ def measured(cluster: FaultCluster, job: str, *sizes: int) -> JobView:
         return view.speeds is not None and set(sizes) <= view.speeds.sizes.keys() and view.size in view.predicted
 
     try:
-        wait_for(known, f"the speed at {sizes} was measured", 90)
+        wait_for(known, f"the speed at {sizes} was measured")
     except AssertionError as error:
         raise AssertionError(f"{error}\n{cluster.story(job)}\n{cluster.client.jobs.get(job).speeds}") from None
     return cluster.client.jobs.get(job)
@@ -165,7 +165,7 @@ def test_a_job_that_was_measured_to_get_no_faster_does_not_grow_again(
         speeds = resizing.client.jobs.get(job).speeds
         return speeds is not None and speeds.at > ended
 
-    wait_for(noted_since, "its speed is noted again, half a minute later", 90)
+    wait_for(noted_since, "its speed is noted again, half a minute later")
     assert resizing.client.jobs.get(job).size == 4
     (open_folder / "flat").unlink()
     resizing.finish(job)

@@ -15,7 +15,7 @@ from ces_common.messages.reports import LinkStatus
 from ces_edge_agent.ports import DataPlaneError
 
 pytestmark = pytest.mark.needs("root")
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 LAN_MTU = 1450  # as on a cloud's network
 
 

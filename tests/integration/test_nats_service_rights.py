@@ -171,7 +171,7 @@ async def test_managers_hear_a_controllers_signs_of_life(enter: Enter, role: str
         heard.set()
 
     await manager.subscribe(SUBJECT, hear)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not heard.is_set():
             await SignOfLife(controller, role).end()
             await asyncio.sleep(0.05)

@@ -165,7 +165,7 @@ async def test_lists_streams_and_the_queue_show_ones_own_tenant_alone(shop: Shop
     assert (held["held_by"], [each["name"] for each in held["holders"]]) == ([shop.jobs[MINE]], [f"of-{MINE}"])
     later = (await shop.api.submit(name="later", tenant=MINE))["id"]
     seen = []
-    async with asyncio.timeout(20), aconnect_sse(viewer, "GET", "/v1/events") as source:
+    async with asyncio.timeout(60), aconnect_sse(viewer, "GET", "/v1/events") as source:
         async for event in source.aiter_sse():
             seen.append(event.json()["subject"])
             if event.json()["subject"] == later:
@@ -208,7 +208,7 @@ async def test_a_secret_belongs_to_its_tenant_and_nobody_is_told_its_value(shop:
         assert (wrong.status_code, "marker" in wrong.text) == (422, False)
         assert (await mine.put("/v1/secrets/.hub", json={"value": value})).status_code == 422
         seen = []
-        async with asyncio.timeout(20), aconnect_sse(admin, "GET", "/v1/events") as source:
+        async with asyncio.timeout(60), aconnect_sse(admin, "GET", "/v1/events") as source:
             async for event in source.aiter_sse():
                 seen.append(event.data)
                 if event.json()["subject"] == job:
@@ -221,14 +221,14 @@ async def test_a_secret_belongs_to_its_tenant_and_nobody_is_told_its_value(shop:
 async def test_changes_carry_who_asked_for_them(shop: Shop) -> None:
     async with shop.client(Role.SUBMITTER) as http:
         job = (await http.post("/v1/jobs", json=JOB)).json()["id"]
-        async with asyncio.timeout(20), aconnect_sse(http, "GET", f"/v1/jobs/{job}/events") as source:
+        async with asyncio.timeout(60), aconnect_sse(http, "GET", f"/v1/jobs/{job}/events") as source:
             async for event in source.aiter_sse():
                 assert event.json()["actor"] == "a-submitter"
                 break
 
 
 async def test_a_revoked_token_ends_what_was_begun_with_it(shop: Shop) -> None:
-    async with shop.client(Role.OPERATOR) as http, asyncio.timeout(20), http.stream("GET", "/v1/events") as answer:
+    async with shop.client(Role.OPERATOR) as http, asyncio.timeout(60), http.stream("GET", "/v1/events") as answer:
         lines = answer.aiter_lines()
         assert await anext(lines) is not None
         assert (await shop.api.http.delete("/v1/tokens/a-operator")).status_code == 200

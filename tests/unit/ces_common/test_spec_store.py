@@ -219,7 +219,7 @@ async def test_documents_are_written_side_by_side(
         return await put(key, data, after=after)
 
     monkeypatch.setattr(bus, "kv_put", together)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert await board.put({node: document(node) for node in "abc"}, 1) == ["a", "b", "c"]
 
 

@@ -160,7 +160,7 @@ async def test_nobody_waits_for_what_followers_of_the_state_are_told(broken: Bro
     held = threading.Event()
     followers = [asyncio.create_task(database.tell(lambda tx: held.wait(60))) for _ in range(9)]
     try:
-        assert await asyncio.wait_for(database.read(lambda tx: "a report"), 30) == "a report"
+        assert await asyncio.wait_for(database.read(lambda tx: "a report"), 60) == "a report"
     finally:
         held.set()
     assert all(await asyncio.gather(*followers))

@@ -109,7 +109,7 @@ def mute() -> Iterator[str]:
 async def test_who_does_not_answer_holds_up_nobody_that_is_not_to_start(second: Node, mute: str) -> None:
     wanted = [True, True]  # then no longer
     beginner = writer(restore=True, checkpoints=[CheckpointSource(node="first", url=mute)])
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         assert await second.checkpoints.restore(beginner, lambda: bool(wanted and wanted.pop())) is None
     await until(lambda: not [each for each in threading.enumerate() if each.name == "ces-checkpoint"])
 

@@ -19,7 +19,7 @@ from ces_edge_agent.inputs.service import InputService
 from ces_edge_agent.inputs.store import Store
 
 ME = "127.0.0.1"
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 DESIRED = DesiredNetwork(node="n", generation=1, mode="none", readers=[Reader(job="j.1", address=ME, datasets=[])])
 
 

@@ -106,7 +106,7 @@ async def test_short_memory_leaves_no_time(device: Device) -> None:
     agent = await lent(device)
     device.load.short = True
     await runs(agent, lambda: agent.left_s() == 0)
-    await asyncio.wait_for(agent.over(), 5)
+    await asyncio.wait_for(agent.over(), 60)
 
 
 async def test_the_owners_word_holds_over_restarts_until_it_is_taken_back(device: Device) -> None:

@@ -66,11 +66,11 @@ def test_same_seed_same_figures(name: str, tmp_path: Path) -> None:
 
 
 def test_a_warm_start_is_compared_job_by_job_on_new_and_on_known_paths(tmp_path: Path) -> None:
-    small = ("--cases", "5:2-3,120:4", "--regime", "tight", "--rounds", "2", "--time-limits", "0.002", "--long", "0.01")
+    small = ("--cases", "5:2-3,120:4", "--regime", "tight", "--rounds", "2", "--time-limits", "0.5", "--long", "0.1")
     warm = ("--base", "first-fit-decreasing", "--other", "greedy")
     shown = bench("warm-start", *small, *warm, "--out", tmp_path).stdout
     assert "120 nodes, 4 tasks" in shown
-    cells = results(tmp_path)["cases"]["5 nodes, 2-3 tasks"]["tight"]["2"]
+    cells = results(tmp_path)["cases"]["5 nodes, 2-3 tasks"]["tight"]["500"]
     assert set(cells) == {"new", "known"}
     for cell in cells.values():
         both = cell["solvers"]
@@ -122,7 +122,7 @@ def test_real_topologies_come_from_the_folder_of_data(tmp_path: Path, monkeypatc
     bench("generalise", *FAST, "--nodes", "4", "--tasks", "2", "--rounds", "2", "--no-exact", "--out", tmp_path / "out")
     found = results(tmp_path / "out")
     assert found["networks"] == {"random 4": {"nodes": 4}, "Three": {"nodes": 3}}
-    cases = found["regimes"]["tight"]["2"]
+    cases = found["regimes"]["tight"]["500"]
     assert all(case["instances"] == 2 for case in cases.values())
     assert (tmp_path / "out" / "tight.png").exists()
     missing = bench("generalise", "--topologies", "None.graphml", "--out", tmp_path / "no", code=2)

@@ -132,7 +132,7 @@ async def test_who_is_admitted_no_more_hears_nothing_more(what: str) -> None:
 
     response = event_stream(log.broadcast, log.tail(), 0, ALL, asyncio.Event(), until_revoked)
     happening = asyncio.create_task(happens())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         async for event in response.body_iterator:
             got.append(event.event)
             if len(got) == 3:
@@ -156,7 +156,7 @@ async def test_a_hundred_streams_read_each_commit_once() -> None:
     log.reads = 0
     for number in range(2, 7):
         log.add("a")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while len(got) < 80 * (number - 1):  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
     stopping.set()

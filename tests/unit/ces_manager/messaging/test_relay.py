@@ -49,7 +49,7 @@ async def test_several_are_on_their_way_at_once_and_in_order(world: World) -> No
         world.submit(ring(f"job-{number}"))
     waiting, broker = unpublished(world), Broker(together=5)
     assert len(waiting) >= 5
-    await asyncio.wait_for(relay(world, broker).step(), 30)
+    await asyncio.wait_for(relay(world, broker).step(), 60)
     assert broker.under_way == waiting
     assert sorted(broker.stored) == sorted(waiting)
     assert unpublished(world) == []
