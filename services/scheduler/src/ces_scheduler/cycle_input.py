@@ -249,7 +249,17 @@ def _entries(
     for job in jobs:
         over = sum(each.over for each in job.allocations)
         first = first_places(job, offer)
-        said = (job.attempt, job.priority, job.tenant, job.expected_s, job.submitted_at, job.state, over, first)
+        said = (
+            job.attempt,
+            job.priority,
+            job.tenant,
+            job.expected_s,
+            job.submitted_at,
+            job.state,
+            job.size,
+            over,
+            first,
+        )
         known = earlier.get(job.id)
         found[job.id] = (
             known if known is not None and known.said == said else _entry(job, said, offer, parameters, paths)
