@@ -25,6 +25,7 @@ from ces_common.messages.secrets import SecretsQuery
 from ces_common.natsauth import read_credentials
 from ces_common.natsauth.secret_files import new_key, write_secret
 from ces_common.roles import Role
+from ces_common.states import JOB_OVER
 
 PROCESS = pytest.param("process", marks=pytest.mark.needs("root"))
 DOCKER = pytest.param("docker", marks=pytest.mark.needs("root", "engine"))
@@ -70,10 +71,12 @@ def needing(name: str, stored: str, *expected: bytes, **more: Any) -> dict[str, 
 
 def await_readers(cluster: FaultCluster, job: str, incarnation: int) -> None:
     said = f"reads {incarnation}"
-    wait_for(
-        lambda: sum(line.endswith(said) for line in cluster.client.jobs.logs(job)) == TASKS,
-        f"all workers have read what incarnation {incarnation} expects",
-    )
+
+    def all_read() -> bool:
+        assert cluster.client.jobs.get(job).state not in JOB_OVER, cluster.story(job)
+        return sum(line.endswith(said) for line in cluster.client.jobs.logs(job)) == TASKS
+
+    wait_for(all_read, f"all workers have read what incarnation {incarnation} expects")
 
 
 def end_well(cluster: FaultCluster, job: str) -> None:

@@ -329,6 +329,21 @@ async def test_what_holds_secrets_until_a_worker_starts_ends_with_the_agent(runt
         held.close()
 
 
+@engine
+async def test_no_worker_starts_without_its_secrets_where_what_holds_them_ends_too_soon(
+    runtime: DockerRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await runtime.ensure_sandbox(ENDPOINT)
+    needs = worker("sh", "-c", 'cat "$CES_SECRETS_DIR/token"').model_copy(update={"secrets": ["token"]})
+    with monkeypatch.context() as hasty:
+        hasty.setattr(container_secrets, "_HELPER", "true")
+        with pytest.raises(RuntimeUnavailable, match="what holds its secrets"):
+            await runtime.start(needs, {"token": b"marker"})
+    assert await runtime.workers() == {}
+    await runtime.start(needs, {"token": b"marker"})
+    await until(lambda: "marker" in logged(runtime))
+
+
 FILLS = "i=0; while true; do i=$((i+1)); head -c 65536 /dev/zero >f$i; done"
 
 

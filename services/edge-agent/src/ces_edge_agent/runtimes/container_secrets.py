@@ -2,7 +2,7 @@
 has it, and only a running one can be given files there. So a helper holds it for the moment in which the files are
 written and the worker starts; afterwards it lives and ends with the worker, whether or not an agent runs.
 
-The helper reads what the agent sends it, which is nothing, and ends with the connection, that is, with the agent, too.
+The helper reads what the agent sends it, which is nothing, and ends soon after the connection, that is, with the agent.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from typing import Any
 
 from docker.types import DriverConfig, Mount
 
+from ces_edge_agent.ports import RuntimeUnavailable
 from ces_edge_agent.runtimes.engine import Engine
 from ces_edge_agent.runtimes.volume_helpers import volume_helper
 
 FOLDER = "/run/secrets"
 _IN_MEMORY = {"type": "tmpfs", "device": "tmpfs", "o": "size=2m,mode=0555,nosuid,nodev,noexec"}
 _ROLE = "secrets"
-# Ends with its input, and after two minutes where that stays open: longer than the engine may take.
-_HELPER = "trap exit TERM; exec 3<&0; (read line <&3; kill $$) & sleep 120 & wait $!"
+# Ends ten seconds after its input, and after two minutes where that stays open: longer than the engine may take. A busy
+# engine may end the input as soon as it has started the helper.
+_HELPER = "trap exit TERM; exec 3<&0; (read line <&3; sleep 10; kill $$) & sleep 120 & wait $!"
 
 
 def mount() -> Mount:
@@ -36,7 +38,8 @@ def filled(
     engine: Engine, image: str, key: str, mounts: Sequence[Mapping[str, Any]], secrets: Mapping[str, bytes]
 ) -> Iterator[None]:
     """While this lasts, the secrets lie in the volume of a container that has not started; ``mounts``: its own, as the
-    engine describes them. ``image``: of the sandbox, which the node has. Raises APIError."""
+    engine describes them. ``image``: of the sandbox, which the node has. Raises APIError, and RuntimeUnavailable where
+    the helper has ended and taken them with it."""
     volume = next(mount["Name"] for mount in mounts if mount["Destination"] == FOLDER)
     place, command = Mount(FOLDER, volume, type="volume", no_copy=True), ["sh", "-c", _HELPER]
     with (
@@ -45,6 +48,8 @@ def filled(
     ):
         engine.client.start(helper)
         engine.client.put_archive(helper, FOLDER, _archive(secrets))
+        if not engine.client.inspect_container(helper)["State"]["Running"]:
+            raise RuntimeUnavailable(f"worker {key}: what holds its secrets until it starts has ended")
         yield
 
 
