@@ -263,7 +263,7 @@ class WholeWorld:
         machine = self.machines[name]
         machine.folder.mkdir(exist_ok=True)
         settings = agent_settings().model_copy(update={"node": name, "state_dir": machine.folder})
-        agent = Agent(settings, bus, JournaledRuntime(machine), machine.network, machine.clocks(), new_user_key().seed)
+        agent = Agent(settings, bus, self.runtime(machine), machine.network, machine.clocks(), new_user_key().seed)
         self.agents[name] = agent
         await asyncio.gather(agent.reconcile(), agent.communicate())
 
@@ -279,6 +279,9 @@ class WholeWorld:
         placing = Placing(self.solvers[name], parameters_of(QUEUE))
         scheduler = service.Scheduler(bus, placing, RESYNC_S, self.loop.time, now=self.now, resize_s=self.resize_s)
         await scheduler.run()
+
+    def runtime(self, machine: Machine) -> JournaledRuntime:
+        return JournaledRuntime(machine)
 
     # What users and operators do, at any manager
 
