@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from waiting import wait_for
 
-from ces_edge_agent.runtimes.log_copier import LogCopier
+from ces_edge_agent.runtimes import log_copier
+from ces_edge_agent.runtimes.log_copier import LogCopier, LogCopiers
 
 
 class Output:
@@ -89,3 +91,28 @@ def test_what_follows_an_earlier_container_in_the_log_is_not_taken_for_that_ones
     second = LogCopier(Output(b"second\n"), "c2", path, base)
     second.join(5)
     assert path.read_text() == "first\nsecond\n"
+
+
+def test_whoever_asks_at_once_there_is_one_copier_of_a_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker's start and a look at all workers both see to it."""
+    made, both = list[str](), threading.Barrier(2, timeout=0.2)
+
+    class Slow(LogCopier):
+        def __init__(self, client: Any, container: str, path: Path, base: int) -> None:
+            made.append(container)
+            with suppress(threading.BrokenBarrierError):
+                both.wait()
+            super().__init__(client, container, path, base)
+
+    monkeypatch.setattr(log_copier, "LogCopier", Slow)
+    copiers, path = LogCopiers(), tmp_path / "a.log"
+    askers = [threading.Thread(target=copiers.follow, args=("a.1", Output(b"once\n"), "c1", path, 0)) for _ in range(2)]
+    for asker in askers:
+        asker.start()
+    for asker in askers:
+        asker.join(60)
+    copiers.end("a.1", 60)
+    assert made == ["c1"]
+    assert path.read_text() == "once\n"

@@ -29,7 +29,7 @@ from ces_edge_agent.runtimes.cpu_meter import CpuMeter
 from ces_edge_agent.runtimes.disk_meter import DISK
 from ces_edge_agent.runtimes.engine import Engine, answering, explain
 from ces_edge_agent.runtimes.image_store import ImageStore
-from ces_edge_agent.runtimes.log_copier import LogCopier
+from ces_edge_agent.runtimes.log_copier import LogCopiers
 from ces_edge_agent.runtimes.log_folder import LogFolder
 from ces_edge_agent.runtimes.names import check_name
 from ces_edge_agent.runtimes.pause_containers import HARDENED, PauseContainers
@@ -76,7 +76,7 @@ class DockerRuntime:
         self._meter = ContainerMeter(self._engine, state_dir.resolve() / "overfull", disk)
         self._threads = ThreadPoolExecutor(_THREADS, "engine")
         self._starting: set[str] = set()
-        self._copiers: dict[str, LogCopier] = {}
+        self._copiers = LogCopiers()
         self._ended: dict[str, WorkerStatus] = {}
         self._cpu = CpuMeter()
 
@@ -110,9 +110,7 @@ class DockerRuntime:
         """Containers go on."""
 
         def release() -> None:
-            for copier in self._copiers.values():
-                copier.close()
-            self._copiers.clear()
+            self._copiers.close()
             self._engine.close()
 
         await self._call(release)
@@ -176,10 +174,8 @@ class DockerRuntime:
         )
 
     def _follow(self, key: str, container: str, labels: Mapping[str, str]) -> None:
-        copier = self._copiers.get(key)
-        if copier is None or not (copier.alive or copier.complete):
-            path = self.logs.path(labels["ces.allocation"])
-            self._copiers[key] = LogCopier(self._engine.client, container, path, int(labels["ces.log-base"]))
+        path = self.logs.path(labels["ces.allocation"])
+        self._copiers.follow(key, self._engine.client, container, path, int(labels["ces.log-base"]))
 
     async def prepare(self, worker: DesiredWorker) -> None:
         await self._call(self._prepare, worker)
@@ -223,8 +219,7 @@ class DockerRuntime:
         image, description = self._images.get(worker.image)
         folder = container_disk.folder_of(description)
         self._sandboxes.prepare(worker.allocation, outlives_s(worker.disconnect))
-        for copier in [self._copiers[key] for key in self._copiers if key.startswith(f"{worker.allocation}.")]:
-            copier.finish(_LOG_PATIENCE_S)  # the output of earlier incarnations comes first
+        self._copiers.finish(worker.allocation, _LOG_PATIENCE_S)  # the output of earlier incarnations comes first
         labels = {
             "ces.role": "worker",
             "ces.allocation": worker.allocation,
@@ -349,11 +344,7 @@ class DockerRuntime:
             found = self._engine.find(check_name(key))
             if found is None or found["State"]["Running"]:
                 return
-            copier = self._copiers.get(key)
-            if copier is not None:
-                copier.join(_LOG_PATIENCE_S)
-                copier.close()
-                del self._copiers[key]
+            self._copiers.end(key, _LOG_PATIENCE_S)
             self._engine.delete(found["Id"])
             self._meter.forget(key)
             self._ended.pop(key, None)

@@ -78,3 +78,42 @@ class LogCopier:
                 return
             log.write(chunk[skip:])
             skip = max(0, skip - len(chunk))
+
+
+class LogCopiers:
+    """The copiers of a node's containers, one of each, by the key of its worker. Threads may call at the same time: two
+    copiers would write everything twice."""
+
+    def __init__(self) -> None:
+        self._copiers: dict[str, LogCopier] = {}
+        self._lock = threading.Lock()
+
+    def follow(self, key: str, client: Any, container: str, path: Path, base: int) -> None:
+        """Have the container's output copied, unless that is under way or done. See :class:`LogCopier`."""
+        with self._lock:
+            copier = self._copiers.get(key)
+            if copier is None or not (copier.alive or copier.complete):
+                self._copiers[key] = LogCopier(client, container, path, base)
+
+    def finish(self, allocation: str, timeout_s: float) -> None:
+        """No earlier incarnation of the allocation writes any more to its log."""
+        with self._lock:
+            earlier = [copier for key, copier in self._copiers.items() if key.startswith(f"{allocation}.")]
+        for copier in earlier:
+            copier.finish(timeout_s)
+
+    def end(self, key: str, timeout_s: float) -> None:
+        """The container is about to be removed."""
+        copier = self._copiers.get(key)
+        if copier is not None:
+            copier.join(timeout_s)
+            copier.close()
+            self._copiers.pop(key, None)
+
+    def close(self) -> None:
+        """Containers go on."""
+        with self._lock:
+            copiers = list(self._copiers.values())
+            self._copiers.clear()
+        for copier in copiers:
+            copier.close()
