@@ -122,7 +122,7 @@ def test_real_topologies_come_from_the_folder_of_data(tmp_path: Path, monkeypatc
     bench("generalise", *FAST, "--nodes", "4", "--tasks", "2", "--rounds", "2", "--no-exact", "--out", tmp_path / "out")
     found = results(tmp_path / "out")
     assert found["networks"] == {"random 4": {"nodes": 4}, "Three": {"nodes": 3}}
-    cases = found["regimes"]["tight"]["500"]
+    cases = found["regimes"]["tight"]["2"]
     assert all(case["instances"] == 2 for case in cases.values())
     assert (tmp_path / "out" / "tight.png").exists()
     missing = bench("generalise", "--topologies", "None.graphml", "--out", tmp_path / "no", code=2)
