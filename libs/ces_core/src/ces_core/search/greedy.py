@@ -95,8 +95,8 @@ def search(
         if best is not None and order in tried:
             continue
         tried.add(order)
-        each = LONG if number >= ORDERS + MORE_ORDERS - LONG_ORDERS else SHORT
-        ended = _construct(state, order, each * len(order), patience)
+        effort = LONG if number >= ORDERS + MORE_ORDERS - LONG_ORDERS else SHORT
+        ended = _construct(state, order, effort * len(order), patience)
         if ended:
             plans += 1
             assignment = list(state.node_of)
