@@ -43,6 +43,7 @@ from ces_manager.nodes.deadlines import COMPUTE_CTL, NETWORK_CTL
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.plans import commit, cpu_change, preemption, resize, revision
 from ces_manager.plans.addresses import next_subnet
+from ces_manager.speed_meter import SpeedMeter
 from ces_manager.timeouts import Timeouts
 
 T = TypeVar("T")
@@ -104,6 +105,7 @@ class World:
 
     def restart(self) -> None:
         """Another manager process on the same database."""
+        self.meter = SpeedMeter()
         self.clock = Clock(lambda: self.now, lambda: self.steady)
         self.failure_detector = FailureDetector(self.clock.steady)
 
@@ -228,7 +230,7 @@ class World:
             assignments=where,
             flows=direct(sized.expand_flows(), where, rate),
         )
-        return self.write(lambda tx: resize.commit_resize(tx, proposal))
+        return self.write(lambda tx: resize.commit_resize(tx, proposal, self.meter))
 
     def change_cpu(self, job: str, cpu: int, **more: int) -> str | None:
         """Propose so many millicores for each worker of a malleable job; why that was rejected, if it was."""

@@ -39,9 +39,10 @@ def wants(
     priority: int = 50,
     tenant: str = "default",
     memory: float = 0,
+    pressing: bool = False,
 ) -> WaitingJob:
     problem = Problem.make(cluster, [Task("t", cpu=cpu, memory=memory)], name=name)
-    return WaitingJob(name, problem, submitted, priority, tenant, lasts)
+    return WaitingJob(name, problem, submitted, priority, tenant, lasts, pressing)
 
 
 class Desk:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from manager_world import World
 
+from ces_common.messages.reports import Progress
 from ces_manager.jobs.speed_notes import has_news, note_speeds
 from ces_manager.speed_meter import Reading
 
@@ -13,6 +14,14 @@ def reading(
 ) -> Reading:
     """Of the job's first task."""
     return Reading(world.job(job).allocations[0].id, incarnation, step, rate, span_s)
+
+
+def tells(world: World, job: str, step: int, incarnation: int = 1) -> None:
+    """The manager hears of a step of the job's first task."""
+    first = world.job(job).allocations[0]
+    said = {"incarnation": incarnation, "seen_s": world.steady, "data": {"step": step}}
+    progress = {"node": first.node, "allocation": first.id, "job": job, "task": first.task} | said
+    world.meter.heard(Progress.model_validate(progress), world.steady)
 
 
 def note(world: World, *readings: Reading) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import json
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -20,6 +20,10 @@ from ces_common.messages.desired import DesiredWorker
 from ces_core.registry import get_solver
 from ces_edge_agent.ports import NO_SECRETS, LogChunk
 from ces_experiments.malleable.mix.program import LOAD_S, SAVE_S, step_s
+from ces_manager.database import Database
+from ces_manager.duties import Duties
+from ces_manager.jobs.speed_notes import note_repeatedly
+from ces_manager.measurements import Measurements
 
 START_S = 0.4  # what it takes to start a worker
 END_S = 0.05  # and to end one that writes nothing
@@ -29,13 +33,14 @@ LOOK_S = 0.1  # between two looks at what the programs have done
 @dataclass
 class Training:
     """A job's program in all its starts. ``steps``, ``shape``: the arguments of the mix's program; ``said``: by
-    allocation."""
+    allocation; ``told``: the allocation that was told to end last."""
 
     steps: int
     shape: tuple[float, float, float]
     done: int = 0
     saved: int = 0
     said: dict[str, bytes] = field(default_factory=dict)
+    told: str = ""
 
     @staticmethod
     def of(worker: DesiredWorker) -> Training:
@@ -44,6 +49,8 @@ class Training:
 
     def go_on(self, allocation: str, size: int, since_s: float) -> None:
         """``since_s``: since the last of its workers has begun."""
+        if allocation == self.told:
+            return
         trained_s = max(0.0, since_s - LOAD_S)
         done = min(self.steps, self.saved + math.floor(trained_s / step_s(*self.shape, size)))
         if done > self.done:
@@ -83,7 +90,7 @@ class TrainingRuntime(JournaledRuntime):
     async def _stops(self, worker: Worker) -> None:
         if worker.desired.rank == 0:
             training = self._trainings[worker.desired.job]
-            training.saved = training.done
+            training.saved, training.told = training.done, worker.desired.allocation
         await asyncio.sleep(SAVE_S if worker.desired.rank == 0 else END_S)
 
 
@@ -102,6 +109,9 @@ class TrainingWorld(WholeWorld):
 
     def runtime(self, machine: Machine) -> JournaledRuntime:
         return TrainingRuntime(machine, self.trainings)
+
+    def also(self, database: Database, measurements: Measurements, duties: Duties) -> Sequence[Awaitable[None]]:
+        return (note_repeatedly(database, measurements.speeds, duties),)
 
     def train(self) -> None:
         """A moment passes."""

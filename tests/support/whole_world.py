@@ -9,7 +9,7 @@ import asyncio
 import gc
 import logging
 import shutil
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from functools import cache
@@ -257,7 +257,12 @@ class WholeWorld:
         await hear_controllers(bus, detector)
         await peers.start(relay.hint.set, lambda beat: measurements.heard(beat, clock.now()))
         await messaging.start()
-        await asyncio.gather(relay.run(), peers.run(), expire_repeatedly(), *([duties.run()] if self.shared else []))
+        more = [*([duties.run()] if self.shared else []), *self.also(database, measurements, duties)]
+        await asyncio.gather(relay.run(), peers.run(), expire_repeatedly(), *more)
+
+    def also(self, database: Database, measurements: Measurements, duties: Duties) -> Sequence[Awaitable[None]]:
+        """What else a manager does."""
+        return ()
 
     async def _agent(self, name: str, bus: UnrulyBus) -> None:
         machine = self.machines[name]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ces_common.elastic import FASTEST, MOST_WORK, SLOWEST
 from ces_common.messages.reports import Progress
-from ces_manager.speed_meter import EVERY_S, KEEP_S, LATEST_S, MOST_STARTS, Reading, SpeedMeter
+from ces_manager.speed_meter import KEEP_S, LATEST_S, MOST_STARTS, READ_S, Reading, SpeedMeter
 
 LOOK_S = 0.5  # between two looks of an agent at a log
 
@@ -41,7 +41,7 @@ def steps(rate: float, seconds: float, begin_s: float = 100.0, done: int = 0, **
     return lines
 
 
-def reading(meter: SpeedMeter, now: float = EVERY_S) -> Reading:
+def reading(meter: SpeedMeter, now: float = READ_S) -> Reading:
     (found,) = meter.due(now)
     return found
 
@@ -74,7 +74,7 @@ def test_what_arrives_late_and_at_once_changes_nothing() -> None:
 def test_steps_never_go_back_within_a_start() -> None:
     """An agent that starts reads a log again from its beginning."""
     meter = heard([*steps(20, 20), *steps(200, 1, begin_s=120)])
-    assert reading(meter) == Reading("a", 1, 400, pytest.approx(20, rel=0.05), pytest.approx(20, abs=1), EVERY_S)
+    assert reading(meter) == Reading("a", 1, 400, pytest.approx(20, rel=0.05), pytest.approx(20, abs=1), READ_S)
 
 
 def test_another_start_begins_anew_and_an_earlier_one_says_nothing_more() -> None:
@@ -83,27 +83,27 @@ def test_another_start_begins_anew_and_an_earlier_one_says_nothing_more() -> Non
     assert (found.incarnation, found.step) == (2, 200)
     assert found.rate == pytest.approx(5, rel=0.05)
     heard([line(160, 999, incarnation=1)], meter)
-    assert reading(heard([line(161, 201, incarnation=2)], meter), 2 * EVERY_S).step == 201
+    assert reading(heard([line(161, 201, incarnation=2)], meter), 2 * READ_S).step == 201
 
 
 @pytest.mark.parametrize("step", [None, "7", 7.0, True, -1, MOST_WORK + 1, 10**400, [7]])
 def test_only_a_bounded_whole_number_is_a_step(step: object) -> None:
-    assert heard([line(i, step) for i in range(60)]).due(EVERY_S) == []
+    assert heard([line(i, step) for i in range(60)]).due(READ_S) == []
 
 
 def test_an_agent_that_tells_no_time_is_not_measured() -> None:
-    assert heard([line(None, i) for i in range(60)]).due(EVERY_S) == []
+    assert heard([line(None, i) for i in range(60)]).due(READ_S) == []
 
 
 def test_an_agent_that_tells_of_a_time_that_no_clock_shows_is_not_heard() -> None:
     """A speed over such a span would be no span that the manager could look back on."""
-    assert heard([line(1e15 * i, 100 * i) for i in range(1, 60)]).due(EVERY_S) == []
+    assert heard([line(1e15 * i, 100 * i) for i in range(1, 60)]).due(READ_S) == []
     assert reading(heard([line(LATEST_S * i / 60, 10**11 * i) for i in range(61)])).span_s <= LATEST_S
 
 
 @given(st.lists(st.tuples(st.floats(0, 1e24), st.integers(0, MOST_WORK)), max_size=60))
 def test_whatever_is_said_a_speed_is_a_number_or_none(said: list[tuple[float, int]]) -> None:
-    for found in heard([line(*each) for each in said]).due(EVERY_S):
+    for found in heard([line(*each) for each in said]).due(READ_S):
         assert found.rate is None or SLOWEST <= found.rate <= FASTEST
         assert found.step >= next(step for seen_s, step in said if seen_s <= LATEST_S)
 
@@ -119,24 +119,24 @@ def test_a_job_is_looked_at_once_its_speed_is_known_and_each_half_minute_then() 
     assert known.begun_s is None
     heard(steps(20, 5, begin_s=108, done=160), meter, 13.0)
     assert meter.due(13.0) == []
-    assert reading(meter, 8.0 + EVERY_S).step == 260
-    assert meter.due(8.0 + 2 * EVERY_S) == [], "it has told nothing new"
+    assert reading(meter, 8.0 + READ_S).step == 260
+    assert meter.due(8.0 + 2 * READ_S) == [], "it has told nothing new"
 
 
 def test_one_that_is_slow_is_looked_at_for_its_steps() -> None:
-    assert reading(heard([line(1, 0), line(20, 1)])) == Reading("a", 1, 1, None, 0.0, EVERY_S)
+    assert reading(heard([line(1, 0), line(20, 1)])) == Reading("a", 1, 1, None, 0.0, READ_S)
 
 
 def test_one_node_crowds_out_no_other() -> None:
     meter = heard(steps(20, 20, node="honest"))
     for i in range(3 * MOST_STARTS):
         meter.heard(line(1.0, i, allocation=f"x{i}", node="liar"), 0.0)
-    found = meter.due(EVERY_S)
+    found = meter.due(READ_S)
     assert len(found) == 1 + MOST_STARTS
     assert [each.rate is not None for each in found if each.allocation == "a"] == [True]
     meter.forget_node("liar")
-    heard([line(130, 401, node="honest")], meter, EVERY_S)
-    assert reading(meter, 3 * EVERY_S).step == 401
+    heard([line(130, 401, node="honest")], meter, READ_S)
+    assert reading(meter, 3 * READ_S).step == 401
 
 
 def test_what_says_nothing_for_an_hour_is_forgotten() -> None:

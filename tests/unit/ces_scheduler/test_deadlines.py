@@ -21,7 +21,7 @@ from ces_common.messages.records import JobRecord
 from ces_common.states import JobState
 from ces_core.queue.parameters import Parameters
 from ces_scheduler.deadline_shares import Judgement, judge
-from ces_scheduler.deadlines import CONFIRM_S, time_of
+from ces_scheduler.deadlines import CONFIRM_S, LATER, time_of
 from ces_scheduler.service import Scheduler
 
 
@@ -153,6 +153,53 @@ async def test_an_admitted_job_is_told_and_starts(manager: FakeManager, asked: S
     assert kinds.index("ces.v1.deadline.judged") < kinds.index("ces.v1.plan.proposed")
 
 
+def due(record: JobRecord, due_s: float, lasts_s: float) -> JobRecord:
+    """A rigid job with a deadline that it may miss."""
+    deadline = malleable("m", [], work=1.0, due_s=due_s, policy="best-effort")
+    asked = {"deadline": deadline.deadline, "deadline_at": deadline.deadline_at, "expected_s": lasts_s}
+    return record.model_copy(update=asked)
+
+
+def runs(record: JobRecord, on: list[str], since: Clock) -> JobRecord:
+    """It has just begun, with one of its tasks on each of these nodes."""
+    placed = {"allocations": malleable(record.name, on).allocations, "started_at": since.time()}
+    return record.model_copy(update=placed | {"state": JobState.RUNNING})
+
+
+def over(record: JobRecord) -> JobRecord:
+    return record.model_copy(update={"state": JobState.SUCCEEDED, "allocations": []})
+
+
+async def test_one_that_is_to_begin_later_leaves_the_room_to_one_that_needs_it_first(
+    manager: FakeManager, asked: Scheduler, clock: Clock
+) -> None:
+    """Half of the places are free now, and all of them in 50 s, when the earlier deadline needs them."""
+    before = runs(due(rigid("before", 4), 900.0, 50.0), NAMES, clock)
+    early, late = due(rigid("early", 8), 85.0, 30.0), due(rigid("late", 4), 900.0, 100.0)
+    await look(manager, asked, before, early, late)
+    assert manager.told("plan.proposed") == []
+    assert [(each.job, each.reason) for each in manager.told("plan.refused")] == [("early", LATER), ("late", LATER)]
+    clock.now += 50
+    await look(manager, asked, over(before))
+    assert [plan.job for plan in manager.told("plan.proposed")] == ["early"]
+    early = runs(early, NAMES * 2, clock)
+    await look(manager, asked, early)
+    clock.now += 30
+    await look(manager, asked, over(early))
+    assert [plan.job for plan in manager.told("plan.proposed")] == ["early", "late"]
+
+
+@pytest.mark.parametrize(("due_s", "first"), [(130.0, "long"), (900.0, "short")])
+async def test_one_that_must_begin_now_comes_first(
+    due_s: float, first: str, manager: FakeManager, asked: Scheduler, clock: Clock
+) -> None:
+    """Else the one that asks for less, and is done soon."""
+    short = rigid("short", 3).model_copy(update={"expected_s": 1.0})
+    both = [each.model_copy(update={"submitted_at": clock.time()}) for each in (short, rigid("long", 6))]
+    await look(manager, asked, both[0], due(both[1], due_s, 120.0))
+    assert [plan.job for plan in manager.told("plan.proposed")] == [first]
+
+
 @pytest.mark.parametrize("end_s", [1e12, 1e17, 1e300, math.inf, math.nan])
 def test_what_no_calendar_has_is_no_time(end_s: float) -> None:
     assert time_of(end_s) is None
@@ -171,7 +218,7 @@ async def test_one_that_cannot_end_in_time_is_refused_once_that_is_sure(
     (judged,) = judgements(manager)
     assert judged.refusal is not None
     assert judged.refusal.code == "deadline"
-    assert judged.end_at == clock.time() + timedelta(seconds=200)
+    assert judged.end_at == clock.time() + timedelta(seconds=202)
     assert judged.end_at.strftime("%Y-%m-%dT%H:%M:%SZ") in judged.refusal.text
     assert manager.told("plan.proposed") == []
 
@@ -281,8 +328,8 @@ async def test_a_dry_run_names_the_earliest_end(
         "elastic": {"group": "w", "workers": {"min": 1, "max": 8}, "speed": {"total": 1600, "hint": {1: 1, 8: 8}}},
     }
     answer = await ask(bus, **plan, deadline="100s")
-    assert (answer.feasible, answer.end_at) == (False, clock.time() + timedelta(seconds=200))
+    assert (answer.feasible, answer.end_at) == (False, clock.time() + timedelta(seconds=202))
     assert answer.reason is not None
     assert answer.reason.code == "deadline"
     answer = await ask(bus, **plan, deadline="300s")
-    assert (answer.feasible, answer.size, answer.end_at) == (True, 8, clock.time() + timedelta(seconds=200))
+    assert (answer.feasible, answer.size, answer.end_at) == (True, 8, clock.time() + timedelta(seconds=202))

@@ -88,7 +88,8 @@ def test_what_is_left(total: int | None, step: int | None, left: float | None) -
     [
         (60.0, 0.0, {}, 600.0),
         (60.0, 5.0, {}, 580.0),
-        (60.0, 60.0, {}, 570.0),  # more than a twentieth would have been noted
+        (60.0, 30.0, {}, 480.0),
+        (60.0, 60.0, {}, 450.0),  # it was read by then, and more than a twentieth would have been noted
         (-2.0, 5.0, {}, 588.0),  # it began again after that
         (60.0, 5.0, {"state": JobState.RESIZING}, 600.0),
         (60.0, 5.0, {"state": JobState.RESCHEDULING}, 600.0),

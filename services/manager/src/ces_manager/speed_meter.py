@@ -12,13 +12,13 @@ from typing import Final
 
 from ces_common.elastic import FASTEST, MOST_WORK, SLOWEST
 from ces_common.messages.reports import Progress
+from ces_common.messages.speeds import READ_S
 
 WARM_UP_STEPS, WARM_UP_S = 10, 5.0  # of each start: what comes first, compiling and caching, is no measure
 WINDOW_S: Final = 30.0
 LEAST_S: Final = 5.0  # that a speed is measured over
 LEAST_SAMPLES: Final = 4  # kept however old they are: a job may take longer for a step than the window
 MOST_SAMPLES: Final = 256
-EVERY_S: Final = 30.0  # between two readings of one job
 KEEP_S: Final = 3600.0  # what says nothing more
 LATEST_S: Final = 1e10  # on an agent's clock: 300 years, differences of which are still a time
 MOST_STARTS: Final = 512  # of one node: the last to say something
@@ -107,7 +107,7 @@ class SpeedMeter:
         for node, known in list(self._nodes.items()):
             self._nodes[node] = kept = {name: each for name, each in known.items() if now - each.heard_at < KEEP_S}
             for allocation, start in kept.items():
-                waited = now - (start.since if start.read_at is None else start.read_at) >= EVERY_S
+                waited = now - (start.since if start.read_at is None else start.read_at) >= READ_S
                 if start.step == start.read_step or not (waited or start.read_at is None):
                     continue
                 rate, begun_s = start.rate(), None if start.begun else now - start.since
@@ -118,6 +118,11 @@ class SpeedMeter:
                 start.begun = True
                 found.append(Reading(allocation, start.incarnation, start.step, rate, start.span_s, begun_s))
         return found
+
+    def step(self, node: str, allocation: str, incarnation: int) -> int | None:
+        """The last step that this start has told; None where it has told none."""
+        start = self._nodes.get(node, {}).get(allocation)
+        return None if start is None or start.incarnation != incarnation else start.step
 
     def forget_node(self, node: str) -> None:
         self._nodes.pop(node, None)

@@ -146,16 +146,17 @@ def cycle_input(
     last: LastCycle | None,
     paths: int | None = None,
     preempting: Collection[str] = (),
+    pressing: Collection[str] = (),
 ) -> CycleInput:
     """What the next cycle decides on. ``offer``: what committed plans leave; ``paths``: see problem_of; ``preempting``:
-    jobs for which a proposed preemption waits for its answer. Room that is kept for another, on what running jobs were
-    to give up and have not, is kept no longer: who makes room for it is decided again."""
+    jobs for which a proposed preemption waits for its answer; ``pressing``: see WaitingJob. Room that is kept for
+    another, on what running jobs were to give up and have not, is kept no longer: who makes room for it is decided
+    again."""
     left = proposed_on(offer, proposed)
     same_ground = last is not None and last.offer.same_ground(left)
     records = {job.id: job for job in waiting}
-    entries = _entries(
-        records.values(), left, parameters, paths, last.entries if last is not None and same_ground else {}
-    )
+    earlier = last.entries if last is not None and same_ground else {}
+    entries = _entries(records.values(), left, parameters, paths, earlier, pressing)
     jobs = [entry.job for entry in entries.values() if entry.job is not None]
     names = {job.name for job in jobs}
     running = running_jobs(left, proposed, now.timestamp())
@@ -243,12 +244,17 @@ def next_look_s(given: CycleInput, decisions: Decisions, parameters: Parameters)
 
 
 def _entries(
-    jobs: Iterable[JobRecord], offer: Offer, parameters: Parameters, paths: int | None, earlier: Mapping[str, Entry]
+    jobs: Iterable[JobRecord],
+    offer: Offer,
+    parameters: Parameters,
+    paths: int | None,
+    earlier: Mapping[str, Entry],
+    pressing: Collection[str],
 ) -> dict[str, Entry]:
     found = {}
     for job in jobs:
         over = sum(each.over for each in job.allocations)
-        first = first_places(job, offer)
+        first, presses = first_places(job, offer), job.id in pressing
         said = (
             job.attempt,
             job.priority,
@@ -259,15 +265,23 @@ def _entries(
             job.size,
             over,
             first,
+            presses,
         )
         known = earlier.get(job.id)
         found[job.id] = (
-            known if known is not None and known.said == said else _entry(job, said, offer, parameters, paths)
+            known if known is not None and known.said == said else _entry(job, said, offer, parameters, paths, presses)
         )
     return found
 
 
-def _entry(job: JobRecord, said: tuple[object, ...], offer: Offer, parameters: Parameters, paths: int | None) -> Entry:
+def _entry(
+    job: JobRecord,
+    said: tuple[object, ...],
+    offer: Offer,
+    parameters: Parameters,
+    paths: int | None,
+    presses: bool,
+) -> Entry:
     lacking = lacking_data(job.flows, offer.nodes)
     if lacking is None and job.state is not JobState.SUSPENDED:  # that one has its nodes
         lacking = unmet_constraints(job.tasks, offer.nodes)
@@ -277,6 +291,7 @@ def _entry(job: JobRecord, said: tuple[object, ...], offer: Offer, parameters: P
         parameters.tenant(job.tenant)
         problem = problem_of(job, offer, paths)
         submitted_s = job.submitted_at.timestamp()
-        return Entry(said, WaitingJob(job.id, problem, submitted_s, job.priority, job.tenant, left_s(job)))
+        said_of = submitted_s, job.priority, job.tenant, left_s(job), presses
+        return Entry(said, WaitingJob(job.id, problem, *said_of))
     except ProblemError as error:  # no reason to keep the other jobs waiting
         return Entry(said, reason=Reason(code="impossible", text=f"the job makes no sense: {error}", forever=True))

@@ -37,6 +37,8 @@ REST: Final = 3.0
 """For this many times as long as a judgement has taken there is no other, but for a job that is new."""
 REFUSED = Counter("ces_deadlines_refused_total", "Jobs refused because they cannot end in time")
 CODE = "deadline"
+LATER: Final = Reason(code=CODE, text="it is to begin later, in time for its deadline: until then others need the room")
+LAST: Final = Reason(code=CODE, text="it cannot be in time: those that can have the room first")
 
 
 @dataclass(frozen=True)
@@ -60,13 +62,14 @@ class Deadlines:
         self._told: dict[str, _Told] = {}
         self._looked: tuple[Offer, list[tuple[str, int]]] | None = None
         self._due = -math.inf
+        self._later = frozenset[str]()  # waiting jobs that are not to begin yet
         self._judged: set[str] = set()  # the waiting jobs, in the last judgement
         self._rests_until = -math.inf
 
     @property
     def held_back(self) -> frozenset[str]:
-        """Waiting jobs that are not admitted, as of the last look."""
-        return frozenset(self._doubted) | frozenset(self._gone)
+        """Waiting jobs that are not admitted, or are to begin later, as of the last look."""
+        return frozenset(self._doubted) | frozenset(self._gone) | self._later
 
     async def look(
         self, view: StateView, offer: Offer, queued: Mapping[str, JobRecord], parameters: Parameters, version: int
@@ -77,7 +80,7 @@ class Deadlines:
         waiting = {name: queued[name] for name in sorted(due & queued.keys())}
         self._forget(offer, waiting)
         if not due:
-            self.judgement, self._doubted = Judgement(), {}
+            self.judgement, self._doubted, self._later = Judgement(), {}, frozenset()
             return math.inf
         asked = [record for record in waiting.values() if record.id not in self._gone]
         seen = [(record.id, record.version) for record in asked]
@@ -90,6 +93,7 @@ class Deadlines:
         question = (offer, asked, at.timestamp(), cost_s, parameters, promised)
         self.judgement = found = await asyncio.to_thread(judge, *question)
         self._judged = {record.id for record in asked}
+        self._later = frozenset(name for name in self._judged if found.begins_later(name))
         self._rests_until = self._clock() + REST * (self._clock() - now)
         self._doubted = {name: self._doubted.get(name, now) for name in found.refused}
         concerned = found.shares.keys() | found.refused
@@ -112,6 +116,8 @@ class Deadlines:
 
     def reasons(self) -> Iterable[tuple[str, Reason]]:
         """Why the jobs that are held back wait."""
+        for name in sorted(self._later):
+            yield name, LATER if self.judgement.shares[name].kept else LAST
         for name in self._doubted:
             yield name, refusal(self.judgement.refused[name], name in self.judgement.doubtful)
 

@@ -16,7 +16,7 @@ from ces_core.queue.reservations import Preempted
 from ces_scheduler.cycle_input import NO_NODES, CycleInput, LastCycle, Proposed, cycle_input
 from ces_scheduler.cycle_run import CycleRun, Placing, run_cycle
 from ces_scheduler.deadline_shares import Judgement, judge
-from ces_scheduler.deadlines import refusal, time_of
+from ces_scheduler.deadlines import LATER, refusal, time_of
 from ces_scheduler.job_problem import barred, explain_refusals, reason_of
 from ces_scheduler.offer import Offer
 from ces_scheduler.sizing import in_hand_s
@@ -55,28 +55,32 @@ def answer_for(
     last: LastCycle | None,
     placing: Placing,
     preempting: Collection[str],
+    pressing: Collection[str],
 ) -> PlanAnswer:
     """What would happen to the guest. ``offer``: what committed plans leave; None where there are no nodes;
-    ``preempting``: see cycle_input. Takes as long as the solver does."""
+    ``preempting``, ``pressing``: see cycle_input. Takes as long as the solver does."""
     if offer is None:
         return _no(guest, version, placing, NO_NODES)
     everyone = [*waiting, guest]
     question = (everyone, offer, proposed, guest.submitted_at, placing.parameters, last, placing.paths)
-    given = cycle_input(*question, preempting)
-    bar = given.entries[guest.id].reason
-    if bar is not None:
-        refused = {name: dict(row) for name, row in barred(guest.tasks, offer).items()}
-        return _no(guest, version, placing, bar, refused=refused)
     judgement = Judgement()
     if guest.deadline_at is not None:
         cost_s = in_hand_s(offer.records.values())
         judgement = judge(offer, everyone, guest.submitted_at.timestamp(), cost_s, placing.parameters)
+    given = cycle_input(*question, preempting, judgement.pressing.union(pressing))
+    bar = given.entries[guest.id].reason
+    if bar is not None:
+        refused = {name: dict(row) for name, row in barred(guest.tasks, offer).items()}
+        return _no(guest, version, placing, bar, refused=refused)
     if guest.id in judgement.refused:
         end_s = judgement.refused[guest.id]
         reason = refusal(end_s, guest.id in judgement.doubtful)
         return _no(guest, version, placing, reason).model_copy(update={"end_at": time_of(end_s)})
     share = judgement.shares.get(guest.id)
     end_at = None if share is None else time_of(share.end_s)
+    if share is not None and judgement.begins_later(guest.id):
+        times = {"start_at": time_of(share.begin_s), "end_at": end_at}
+        return _no(guest, version, placing, LATER).model_copy(update=times)
     run = run_cycle(version, given, placing)
     if guest.id not in run.starts:
         return _waiting(guest, run, placing).model_copy(update={"end_at": end_at})

@@ -11,7 +11,7 @@ import structlog
 
 from ces_common.elastic import FASTEST, SLOWEST, Speed
 from ces_common.messages.records import JobRecord
-from ces_common.messages.speeds import MATERIAL
+from ces_common.messages.speeds import MATERIAL, READ_S
 from ces_common.states import JobState
 from ces_core.malleable.speed import POWER, Measurement, SpeedModel, fitted, hinted
 
@@ -51,7 +51,8 @@ def _speed_of(record: JobRecord, others: Iterable[JobRecord]) -> SpeedModel:
 
 def left_of(record: JobRecord, speed: SpeedModel, now_s: float) -> float | None:
     """Units of work left; None where the job's file does not say how much there is in all. What one that runs has done
-    since its last step was noted is reckoned by its speed, as far as that would not have been noted yet."""
+    since its last step was noted is reckoned by its speed, as far as that would not have been noted yet: steps are read
+    now and then, and what changes little is not kept."""
     total, told = _speed(record).total, record.speeds
     if total is None:
         return None
@@ -59,7 +60,8 @@ def left_of(record: JobRecord, speed: SpeedModel, now_s: float) -> float | None:
     if told is None or record.state is not JobState.RUNNING or record.size is None or not speed.known:
         return left
     since = told.at if record.since is None else max(told.at, record.since)
-    return left - min(MATERIAL * left, speed.rate(record.size) * max(0.0, now_s - since.timestamp()))
+    rate, since_s = speed.rate(record.size), max(0.0, now_s - since.timestamp())
+    return max(0.0, left - min(rate * since_s, rate * READ_S + MATERIAL * left))
 
 
 def rates_around(record: JobRecord, others: Iterable[JobRecord]) -> dict[int, float]:

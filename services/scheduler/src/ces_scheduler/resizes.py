@@ -244,10 +244,10 @@ class Resizes:
         short = [status.job for status in run.statuses if status.reason is not None and status.reason.code != QUOTA]
         urgent = {name for name in short if name in judgement.shares and judgement.shares[name].least}
         short.sort(key=lambda name: name not in urgent)
-        lasting = [each for each in rested if each.lasts]
+        lasting, urgently = [each for each in rested if each.lasts], [each for each in able if not each.ends_first]
         waiting = [Waiting.of(run.given.records[name], judgement.shares.get(name)) for name in short]
         for at, name in enumerate(short[:TRIED]):
-            found = sizing.room_for(waiting[at : at + TOGETHER], able if name in urgent else lasting, offer)
+            found = sizing.room_for(waiting[at : at + TOGETHER], urgently if name in urgent else lasting, offer)
             if found is not None:
                 return found
         return None

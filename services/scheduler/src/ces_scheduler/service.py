@@ -92,12 +92,14 @@ class _Question:
     parameters: Parameters
     last: LastCycle | None
     preempting: Collection[str]
+    pressing: Collection[str]
 
     def same_as(self, other: _Question | None) -> bool:
         """Whether both are of the very same state. May say no where they are."""
         if other is None or self.waiting is not other.waiting or self.offer is not other.offer:
             return False
-        one, two = ((each.proposed, each.parameters, each.last, each.preempting) for each in (self, other))
+        both = self, other
+        one, two = ((each.proposed, each.parameters, each.last, each.preempting, each.pressing) for each in both)
         return one == two
 
 
@@ -252,12 +254,13 @@ class Scheduler:
         if self._committed is not None and self._amounts.comes_first(self.reader.view, self._committed):
             parameters = replace(parameters, preemption=None)
         placing = replace(self._placing, parameters=parameters)
-        began, proposed, preempting = time.perf_counter(), self._proposals.in_flight, self._preemptions.awaited
-        asked = _Question(waiting, offer, proposed, placing.parameters, self._last, preempting)
+        began, proposed = time.perf_counter(), self._proposals.in_flight
+        preempting, pressing = self._preemptions.awaited, self._deadlines.judgement.pressing
+        asked = _Question(waiting, offer, proposed, placing.parameters, self._last, preempting, pressing)
         if asked.same_as(self._unchanged) and self._clock() < self._cycle_due:
             return 0
         question = (waiting, offer, proposed, self._now(), placing.parameters, self._last, placing.paths)
-        given = await asyncio.to_thread(cycle_input, *question, preempting)
+        given = await asyncio.to_thread(cycle_input, *question, preempting, pressing)
         if not given.news and self._clock() < self._cycle_due:
             self._unchanged = asked
             return 0
@@ -368,7 +371,8 @@ class Scheduler:
         waiting, offer, version = self._waiting(), self._offer(), self.reader.view.version
         waiting = [job for job in waiting if job.id not in self._deadlines.held_back]
         question = (guest, version, waiting, offer, self._proposals.in_flight, self._last, self._placing)
-        return (await asyncio.to_thread(answer_for, *question, self._preemptions.awaited)).encode()
+        beside = self._preemptions.awaited, self._deadlines.judgement.pressing
+        return (await asyncio.to_thread(answer_for, *question, *beside)).encode()
 
     # Beginnings
 

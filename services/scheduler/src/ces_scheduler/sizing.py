@@ -33,7 +33,7 @@ from ces_scheduler.solver_calls import SolverCalls
 log = structlog.get_logger()
 WORTH: Final = 2.0  # times its cost that a resize must save
 LOOKED_AT: Final = 4  # of the jobs that gain most, and of those that lose least, in one look
-COST_S: Final = 30.0  # what a resize takes of a job, until that of any was measured
+COST_S: Final = 30.0  # what a resize takes of a job, at most, until that of any was measured
 CLEARLY: Final = 1.25  # times what another loses that a job must gain by its workers
 SHARE: Final = 0.5  # of the budget, after which no further job is taken in: the rest is for the one that shrinks
 USEFUL: Final = 0.1  # of the speed-up that is in proportion to the workers, as logarithms: less is measurement error
@@ -80,6 +80,11 @@ class Candidate:
     def left_s(self) -> float | None:
         """For how long it goes on at its size; None where it does not say how much it has to do, or how fast it is."""
         return None if self.left is None or not self.speed.known else self.left / self.speed.rate(self.size)
+
+    @property
+    def ends_first(self) -> bool:
+        """Whether it would have ended by the time a resize is through."""
+        return self.left_s is not None and self.left_s <= self.cost_s
 
     @property
     def lasts(self) -> bool:
@@ -159,9 +164,12 @@ def cost_s(record: JobRecord) -> float | None:
 
 
 def usual_cost_s(records: Iterable[JobRecord]) -> float:
-    """What a resize takes of a job for which that was not measured: the median of those for which it was."""
-    measured = [cost for record in records if (cost := cost_s(record)) is not None]
-    return median(measured) if measured else COST_S
+    """What a resize takes of a job for which that was not measured: the median of those for which it was; where there
+    are none, of what their files leave them to write a checkpoint."""
+    known = list(records)
+    measured = [cost for record in known if (cost := cost_s(record)) is not None]
+    graces = [min(each.spec.elastic.grace, COST_S) for each in known if each.spec is not None and each.spec.elastic]
+    return median(measured or graces or [COST_S])
 
 
 def in_hand_s(records: Iterable[JobRecord]) -> float:

@@ -56,6 +56,7 @@ def _givers(taker: Candidate, others: Iterable[Candidate]) -> list[Candidate]:
         for each in others
         if each.record.id != taker.record.id
         and each.size > each.least
+        and not each.ends_first
         and each.record.priority <= taker.record.priority
     ]
     return sorted(able, key=lambda each: (-_due_s(each), each.record.priority, each.least - each.size, each.record.id))

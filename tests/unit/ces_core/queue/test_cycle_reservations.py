@@ -57,6 +57,21 @@ def test_backfill_ends_in_time_or_stays_out_of_the_way() -> None:
     assert started(desk.at(100))[0] == "big"
 
 
+def test_who_must_begin_now_comes_before_all_others_and_has_room_kept() -> None:
+    cluster = one_node(4)
+    desk = Desk(cluster)
+    large = {"submitted": 59, "lasts": 50, "priority": 0, "pressing": True}
+    decided = desk.at(60, wants(cluster, "overdue", 4), wants(cluster, "first", 3, **large))
+    assert started(decided) == ["first"], "though it is neither older nor cheaper nor more urgent"
+    desk.waiting.clear()
+    second = wants(cluster, "second", 2, submitted=61, lasts=50, pressing=True)
+    assert started(desk.at(62, second)) == []
+    small = wants(cluster, "small", 1, submitted=63, lasts=200)
+    assert started(desk.at(63, small)) == ["small"], "which leaves what is kept for them"
+    desk.end("first")
+    assert started(desk.at(110)) == ["second"]
+
+
 def test_without_stated_durations_room_is_kept_on_the_nodes_that_will_be_used() -> None:
     cluster = Cluster.make([Node("a", cpu=10), Node("b", cpu=4)], [])
     desk = Desk(cluster)

@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from queue_desk import PLAIN, one_node, solve, wants
 from simulated_runs import parameters, workloads
 
 from ces_core.model.generate import random_instance
 from ces_core.model.instance import read_instance
 from ces_core.model.problem import Cluster, Node, Task
 from ces_core.queue.cycle import cycle
+from ces_core.queue.ledger import Ledger
 from ces_core.queue.parameters import Parameters, Tenant
 from ces_core.queue.record import Recorder, read_record
 from ces_core.queue.state import Memory, State, carried
@@ -165,3 +167,15 @@ def test_a_memory_that_was_lost_or_carried_is_so_again(tmp_path: Path, run: tupl
     assert set(memories[4::5]) == {"empty"}
     assert set(memories) == {"same", "carried", "empty"}
     assert all(each.replayed == each.recorded for each in cycles)
+
+
+@pytest.mark.parametrize("pressing", [True, False])
+def test_who_must_begin_now_is_on_record(pressing: bool, tmp_path: Path) -> None:
+    cluster = one_node()
+    job = wants(cluster, "j", 1, pressing=pressing)
+    state = State(0.0, Ledger(cluster), [job], [], 0)
+    record = Recorder(tmp_path / "record")
+    record(state, PLAIN, {"j": 0}, cycle(state, PLAIN, solve))
+    record.close()
+    (read,) = read_record(tmp_path / "record")
+    assert [each.pressing for each in read.state.waiting] == [pressing]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from history_actors import malleable
 from manager_world import START, World, ring
-from speed_readings import kept, note, reading
+from speed_readings import kept, note, reading, tells
 
 from ces_common.messages.speeds import JobSpeeds, SizeSpeed
 from ces_common.states import JobState
@@ -115,6 +115,35 @@ def test_a_resize_keeps_what_was_measured(world: World, job: str) -> None:
     world.wait(60)
     note(world, reading(world, job, step=90, rate=8.0))
     assert kept(world, job) == (90, {2: 5.0, 4: 8.0})
+
+
+@pytest.mark.parametrize(("step", "known"), [(103, 103), (90, 100)])
+def test_with_a_resize_the_last_step_is_noted_however_little_that_changes(
+    world: World, job: str, step: int, known: int
+) -> None:
+    """But none is taken back."""
+    note(world, reading(world, job))
+    world.wait(7)
+    tells(world, job, step)
+    assert world.resize(job, 4, ["a", "b"]) is None
+    speeds = world.job(job).speeds
+    assert speeds is not None
+    assert (speeds.step, speeds.at == world.now) == (known, step > 100)
+    assert kept(world, job) == (known, {2: 5.0})
+
+
+def test_what_another_start_has_told_is_not_noted_with_a_resize(world: World, job: str) -> None:
+    note(world, reading(world, job))
+    tells(world, job, 200, incarnation=0)
+    assert world.resize(job, 4, ["a", "b"]) is None
+    assert kept(world, job) == (100, {2: 5.0})
+
+
+def test_a_resize_that_is_rejected_notes_nothing(world: World, job: str) -> None:
+    note(world, reading(world, job))
+    tells(world, job, 200)
+    assert world.resize(job, 99, ["a", "b"]) is not None
+    assert kept(world, job) == (100, {2: 5.0})
 
 
 @pytest.mark.parametrize("changes", [{"incarnation": 2}, {"allocation": "nothing"}])

@@ -19,7 +19,7 @@ from ces_manager.database import Database
 from ces_manager.measurements import Measurements
 from ces_manager.messaging.handlers import Messaging
 from ces_manager.messaging.progress_intake import LARGEST, UNKNOWN_BURST, WORKER_BURST
-from ces_manager.speed_meter import EVERY_S
+from ces_manager.speed_meter import READ_S
 
 SOON = 60.0  # patience on a busy machine, not a wait
 Passed = list[Progress]
@@ -139,5 +139,5 @@ async def test_only_the_first_task_of_a_malleable_job_tells_how_fast_it_is(world
         forged = line(first, job, node="c", incarnation=1, seen_s=9.0, data={"step": 99})
         await bus.publish(subjects.report("c", "progress"), forged.encode())
         await until(lambda: len(passed) == 6)
-        (found,) = measurements.speeds.due(world.steady + EVERY_S)
+        (found,) = measurements.speeds.due(world.steady + READ_S)
         assert (found.allocation, found.step) == (first.id, 1)

@@ -13,6 +13,8 @@ from ces_common.messages.bounds import Id, Small
 
 MATERIAL: Final = 0.05
 """A change by no more than this is not kept: of a speed; of the steps left, or done where the file gives no total."""
+READ_S: Final = 30.0
+"""Between two readings of one job's steps."""
 MOST_LOAD_S: Final = 86400.0
 """The longest time from running to the first step that is counted, in seconds."""
 Step = Annotated[int, Field(ge=0, le=MOST_WORK)]

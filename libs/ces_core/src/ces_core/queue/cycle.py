@@ -1,9 +1,9 @@
 """One cycle of the queue: which jobs start now, which get a reservation, and why the others wait.
 
-Overdue jobs come first, oldest first; up to a limit, those that cannot start get a reservation. The other jobs follow
-by score, which is recomputed after every start because the free capacity has changed. A job that does not fit is passed
-over (backfilling), and a later job may start only if it delays no reservation. Finally, if preemption is enabled,
-running jobs may give way to more urgent ones.
+Jobs that must begin now, and overdue ones, come first, oldest first; up to a limit, those that cannot start get a
+reservation. The other jobs follow by score, which is recomputed after every start because the free capacity has
+changed. A job that does not fit is passed over (backfilling), and a later job may start only if it delays no
+reservation. Finally, if preemption is enabled, running jobs may give way to more urgent ones.
 """
 
 from __future__ import annotations
@@ -60,7 +60,10 @@ class _Cycle:
         jobs = sorted(state.waiting, key=lambda job: (job.submitted_s, job.name))
         self._table = Table(jobs, state.now_s)
         self._line = {job.name: line for line, job in enumerate(jobs)}
+        pressing = np.array([job.pressing for job in jobs], dtype=np.bool_)
         self._overdue = self._table.waited >= parameters.overdue_s
+        self._ahead = pressing | self._overdue
+        self._age = np.arange(len(jobs)) - len(jobs) * pressing  # of those that come first, the least goes first
         self._ranks = ranks(self._table, parameters.preemption)
         self._left = self._turn = np.ones(len(jobs), dtype=np.bool_)
         self._fits = self._left
@@ -86,7 +89,7 @@ class _Cycle:
         for rank in sorted({*self._ranks.tolist()}, reverse=True):
             self._turn = self._ranks == rank
             self._renew_reservations()
-            for job in self._overdue_first():
+            for job in self._first():
                 if not self._start(job):
                     self._reserve(job)
             while any(self._start(self._table.jobs[line]) for line in self._candidates()):
@@ -111,8 +114,8 @@ class _Cycle:
         order = np.lexsort((np.arange(len(self._left)), -self._scores.parts.sum(axis=1)))
         self._newcomers = firsts(self._table, self._shares, order.tolist(), self._left)
         ahead = self._newcomers & self._flooded()  # a flood holds up nobody's first
-        group = np.where(self._overdue, 0, np.where(ahead, 1, 2))
-        age = np.where(self._overdue, np.arange(len(self._left)), 0)
+        group = np.where(self._ahead, 0, np.where(ahead, 1, 2))
+        age = np.where(self._ahead, self._age, 0)
         order = order[np.lexsort((age[order], group[order], -self._ranks[order]))]
         self._order: list[int] = order[self._left[order]].tolist()
 
@@ -138,17 +141,18 @@ class _Cycle:
         if self._parameters.window is None or not self._newcomers.any():
             return np.zeros(len(self._left), dtype=np.bool_)
         refused = np.array([job.name in self._known for job in self._table.jobs], dtype=np.bool_)
-        return flooded(self._table, self._parameters.window, self._fits & ~self._overdue & ~refused)
+        return flooded(self._table, self._parameters.window, self._fits & ~self._ahead & ~refused)
 
-    def _overdue_first(self) -> Iterator[WaitingJob]:
-        """Jobs with a reservation in the order of their reservations, then overdue jobs by age."""
+    def _first(self) -> Iterator[WaitingJob]:
+        """Jobs with a reservation in the order of their reservations, then those that come first."""
         reserved = [self._line[each.job] for each in self._held_reservations()]
-        for line in dict.fromkeys([*reserved, *np.flatnonzero(self._overdue & self._turn).tolist()]):
+        first = np.flatnonzero(self._ahead & self._turn)
+        for line in dict.fromkeys([*reserved, *first[np.argsort(self._age[first])].tolist()]):
             yield self._table.jobs[line]
 
     def _candidates(self) -> list[int]:
-        """Jobs that are not overdue and may fit, best first."""
-        open_to = self._fits & ~self._overdue & self._turn
+        """The other jobs that may fit, best first."""
+        open_to = self._fits & ~self._ahead & self._turn
         return [line for line in self._order if open_to[line] and self._table.jobs[line].name not in self._known]
 
     def _has_turn(self, line: int) -> bool:
@@ -236,7 +240,7 @@ class _Cycle:
         """The bandwidth satisfaction worth waiting for, while the job has patience and some running job will end; None
         if the current plan is good enough."""
         declined, patience_s = self._parameters.declined, self._parameters.patience_s
-        if declined is None or self._overdue[line] or self._table.waited[line] >= patience_s:
+        if declined is None or self._ahead[line] or self._table.waited[line] >= patience_s:
             return None
         if satisfied >= 1.0 - declined - TOLERANCE or not any(
             run.expected_s is not None for run in self._state.running

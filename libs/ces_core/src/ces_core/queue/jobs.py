@@ -21,7 +21,7 @@ OWED = "/owed"
 @dataclass(frozen=True, eq=False)
 class WaitingJob:
     """A job in the queue. ``problem`` says what it asks for, on any cluster of the same topology. ``expected_s``: its
-    stated run time; None if unstated.
+    stated run time; None if unstated. ``pressing``: it must begin now to be in time for its deadline.
 
     Raises ProblemError, naming the field.
     """
@@ -32,6 +32,7 @@ class WaitingJob:
     priority: int = 50
     tenant: str = DEFAULT_TENANT
     expected_s: float | None = None
+    pressing: bool = False
 
     def __post_init__(self) -> None:
         if not LEAST_PRIORITY <= self.priority <= MOST_PRIORITY:

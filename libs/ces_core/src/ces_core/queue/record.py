@@ -171,7 +171,7 @@ def _job_line(job: WaitingJob, seed: int) -> Line:
     asked = {key: value for key, value in write_instance(job.problem).items() if key in ("job", "weights")}
     said = {"name": job.name, "submitted_s": job.submitted_s, "priority": job.priority, "tenant": job.tenant}
     how = {"basis": job.problem.basis, "paths": job.problem.paths, "seed": seed, "expected_s": job.expected_s}
-    return asked | said | how
+    return asked | said | how | ({"pressing": True} if job.pressing else {})
 
 
 def _job(entry: Line, ground: Line, cluster: Cluster) -> WaitingJob:

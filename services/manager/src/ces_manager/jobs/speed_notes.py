@@ -67,6 +67,23 @@ def note_speeds(tx: WriteTx, readings: Sequence[Reading]) -> None:
         row.speeds, row.version = speeds, tx.version
 
 
+def at_last(tx: WriteTx, job: str, meter: SpeedMeter) -> JobSpeeds | None:
+    """What is known of a running malleable job with the last step that it has told, however little that changes. None
+    where that is nothing new."""
+    query = select(JobRow, AllocationRow).join(
+        AllocationRow, (AllocationRow.job == JobRow.id) & (AllocationRow.attempt == JobRow.attempt)
+    )
+    query = query.where(JobRow.id == job, AllocationRow.rank == 0).options(undefer(JobRow.speeds))
+    found = tx.session.execute(query).one_or_none()
+    if found is None:
+        return None
+    (row, first), known = found, found[0].speeds
+    step, start = meter.step(first.node, first.id, first.incarnation), (row.attempt, first.incarnation)
+    if step is None or known is None or ((known.attempt, known.incarnation) == start and step <= known.step):
+        return None
+    return known.model_copy(update={"step": step, "at": tx.now, "attempt": start[0], "incarnation": start[1]})
+
+
 async def note_repeatedly(database: Database, meter: SpeedMeter, duties: Duties) -> None:
     """Of several managers, all of which hear all progress, one writes."""
     while True:

@@ -87,6 +87,7 @@ class Messaging:
         share: Callable[[Sequence[Beat]], None] = lambda _: None,
     ) -> None:
         self._database, self._bus, self._queue = database, bus, queue
+        self._speeds = measurements.speeds
         self._progress = ProgressIntake(database, measurements, broadcast)
         self._heartbeats = HeartbeatIntake(database, measurements, timeouts, failure_detector, share)
         self._snapshots = Snapshots()
@@ -179,7 +180,7 @@ class Messaging:
             case DeadlineJudged():
                 note_judgement(tx, data)
             case ResizeProposed():
-                reason = resize.commit_resize(tx, data)
+                reason = resize.commit_resize(tx, data, self._speeds)
                 log.info("resize", job=data.job, resize=data.resize, size=data.size, outcome=reason or "committed")
             case CpuProposed():
                 reason = cpu_change.commit_cpu(tx, data)

@@ -18,6 +18,7 @@ from ces_common.states import AllocationState, JobState
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.next_size import RESOURCES, held_of_nodes, hold_links, hold_nodes
 from ces_manager.jobs.records import allocation_record, flow_record
+from ces_manager.jobs.speed_notes import at_last
 from ces_manager.jobs.transitions import allocations_of, change
 from ces_manager.plans.addresses import Exhausted
 from ces_manager.plans.allocation import Placement, allocate_tasks, reserve_flows
@@ -25,6 +26,7 @@ from ces_manager.plans.feasibility import Hop, Residual, misfit
 from ces_manager.plans.proposal import Refused, Stale, job_at
 from ces_manager.plans.reservations import held_flows
 from ces_manager.plans.residual import residual_of
+from ces_manager.speed_meter import SpeedMeter
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,12 @@ class _Own:
     links: Counter[Hop]
 
 
-def commit_resize(tx: WriteTx, proposal: ResizeProposed) -> str | None:
-    """Commit a resize that fits beside everything else that is held; reject any other, and return the reason."""
+def commit_resize(tx: WriteTx, proposal: ResizeProposed, meter: SpeedMeter) -> str | None:
+    """Commit a resize that fits beside everything else that is held; reject any other, and return the reason. What the
+    job has told by now is noted: it tells nothing more until it runs again."""
     try:
         row = _resizable(tx, proposal)
+        speeds = at_last(tx, row.id, meter)
         sized = row.spec.at_size(proposal.size)
         tasks, flows = sized.expand_tasks(), sized.expand_flows()
         own = _own(tx, row)
@@ -59,6 +63,8 @@ def commit_resize(tx: WriteTx, proposal: ResizeProposed) -> str | None:
         return rejected.reason
     _hold(tx, row, proposal, allocations, reservations, own)
     reason = f"goes from {row.size} to {proposal.size} {row.spec.elastic.group if row.spec.elastic else 'tasks'}"
+    if speeds is not None:
+        row.speeds = speeds
     change(tx, row, partial(lifecycle.resize, reason=reason))
     return None
 
