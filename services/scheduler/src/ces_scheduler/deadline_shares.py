@@ -33,8 +33,9 @@ SLOT_S: Final = 1.0
 """Where sizes change within a plan, they do so at whole slots from now."""
 START_S: Final = 2.0
 """What a job needs for its start."""
-SPARE: Final = 0.1
-"""Of the time until its deadline: a job that has no more of it to spare must begin."""
+HAND: Final = 0.1
+"""Of the time until its deadline: kept in hand for a malleable job when jobs are admitted, since its speed is an
+estimate and resizes come one after the other. A job that has no more to spare must begin."""
 _FROZEN = frozenset({JobState.PAUSED, JobState.SUSPENDED})
 
 
@@ -70,10 +71,13 @@ class Judgement:
         """Waiting jobs that must not begin any later."""
         return frozenset(name for name, share in self.shares.items() if share.pressing)
 
-    def begins_later(self, job: str) -> bool:
-        """Whether the job waits, and must not begin yet."""
+    def begins_later(self, job: str, overdue: Collection[str] = ()) -> bool:
+        """Whether the job waits, and must not begin yet. ``overdue``: jobs that have waited long enough for others, if
+        they are late anyway."""
         share = self.shares.get(job)
-        return share is not None and not share.size and math.isfinite(share.begin_s)
+        if share is None or share.size or math.isinf(share.begin_s):
+            return False
+        return share.kept or job not in overdue
 
 
 def judge(
@@ -238,10 +242,17 @@ class _Question:
         inside = without(members, arriving)
         due = self._kept_dues(inside, capacity, booked)
         due |= {each.record.id: math.inf for each in inside if may_be_late(each.record)}
-        active = [each.as_core(due.get(each.record.id, each.due_s)) for each in members]
+        active = [each.as_core(self._early(each, due.get(each.record.id, each.due_s))) for each in members]
         moment = Moment(self.now_s, capacity, active, frozenset(arriving), booked=booked)
         decision = Steady(self.cost_s, SLOT_S, START_S)(moment)
         return {name: decision.ends[name] for name in decision.refused}
+
+    def _early(self, member: Member, due_s: float) -> float:
+        """The deadline with something in hand, unless the job could not be in time so even alone."""
+        if member.record.size is None or math.isinf(due_s):
+            return due_s
+        early_s = due_s - HAND * max(0.0, due_s - self.now_s)
+        return early_s if member.fastest_s(self.now_s) + START_S <= early_s else due_s
 
     def _decision(self, members: Sequence[Member], capacity: int, booked: Pieces) -> Decision:
         due = self._kept_dues(members, capacity, booked)
@@ -289,7 +300,7 @@ class _Question:
                 end_s = at_this_s
         begin_s = decision.begins.get(name, -math.inf)
         kept, left_s = end_s <= member.due_s + LATE_S, member.due_s - self.now_s
-        presses = bool(kept and least and not member.running and member.due_s - end_s <= SPARE * left_s)
+        presses = bool(kept and least and not member.running and member.due_s - end_s <= HAND * left_s)
         return JobShare(least, size, end_s, kept, begin_s, presses)
 
 

@@ -93,7 +93,8 @@ class Deadlines:
         question = (offer, asked, at.timestamp(), cost_s, parameters, promised)
         self.judgement = found = await asyncio.to_thread(judge, *question)
         self._judged = {record.id for record in asked}
-        self._later = frozenset(name for name in self._judged if found.begins_later(name))
+        overdue = {each.id for each in asked if (at - each.submitted_at).total_seconds() >= parameters.overdue_s}
+        self._later = frozenset(each.id for each in asked if found.begins_later(each.id, overdue))
         self._rests_until = self._clock() + REST * (self._clock() - now)
         self._doubted = {name: self._doubted.get(name, now) for name in found.refused}
         concerned = found.shares.keys() | found.refused

@@ -72,8 +72,8 @@ class Steady:
         return {each.name: plans[each.name].size for each in active if each.size}
 
     def _planned(self, active: Sequence[Running], moment: Moment, *, shrunk: bool = False) -> Shares:
-        """First those that run and are in time as they are; then, by deadline, those that wait or need more. What runs
-        has its smallest size in any case."""
+        """First those that run and are in time as they are; then, by deadline, those that wait or need more, for whom
+        others may have to shrink before. What runs has its smallest size in any case."""
         now_s, free = moment.now_s, FreeSteps.flat(moment.now_s, moment.capacity)
         free.book(moment.booked)
         shares, others = Shares({}, free, []), list[Running]()
@@ -84,12 +84,13 @@ class Steady:
             else:
                 self._book(each, as_it_is, shares)
         kept = {each.name: self._at(each, each.profile.sizes[0], now_s, now_s) for each in others if each.stays}
+        room_s = self.cost_s if shrunk else 0.0
         for smallest in kept.values():
             free.book(smallest.pieces())
         for each in others:
             if each.stays:
                 free.book(kept[each.name].given_back())
-            self._book(each, self._least(each, free, now_s), shares)
+            self._book(each, self._least(each, free, now_s, room_s), shares)
         return shares
 
     def _book(self, each: Running, share: Plan, shares: Shares) -> None:
@@ -105,12 +106,12 @@ class Steady:
         tried = (self._at(each, size, now_s, now_s) for size in (*sizes, each.size) if each.size)
         return next((share for share in tried if share.on_time), None)
 
-    def _least(self, each: Running, free: FreeSteps, now_s: float) -> Plan:
-        """The smallest size that is in time; else, of one that runs, what sizes that change can do; else what is done
-        first."""
+    def _least(self, each: Running, free: FreeSteps, now_s: float, room_s: float) -> Plan:
+        """The smallest size that is in time, where it takes ``room_s`` to make room for it; else, of one that runs, what
+        sizes that change can do; else what is done first."""
         for size in each.profile.sizes:
             begin_s = self._begin_s(each, size, free, now_s)
-            if begin_s is not None and (share := self._at(each, size, now_s, begin_s)).on_time:
+            if begin_s is not None and (share := self._at(each, size, now_s, begin_s, room_s)).on_time:
                 return share
         for due_s in (each.job.deadline_s - self.cost_s, each.job.deadline_s) if each.stays else ():
             share = plan(each.left, each.profile, due_s, free, self.slot_s, stays=each.stays)
@@ -136,8 +137,8 @@ class Steady:
         before_s = 0.0 if each.size == size else self.cost_s if each.size else self.start_s
         return each.left / each.profile.rate(size) + before_s
 
-    def _at(self, each: Running, size: int, now_s: float, begin_s: float) -> Plan:
-        done_s = begin_s + self._lasts_s(each, size)
+    def _at(self, each: Running, size: int, now_s: float, begin_s: float, room_s: float = 0.0) -> Plan:
+        done_s = begin_s + room_s + self._lasts_s(each, size)
         steps = ((now_s, size),) if begin_s <= now_s else ((now_s, 0), (begin_s, size))
         in_time = done_s <= each.job.deadline_s + TOLERANCE_S
         return Plan(steps, done_s, done_s, in_time)
