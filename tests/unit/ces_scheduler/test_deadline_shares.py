@@ -80,8 +80,8 @@ def test_a_start_takes_two_seconds() -> None:
     assert judged(malleable("m", [], work=480.0, due_s=62.0)).shares["m"].kept
     assert judged(malleable("m", [], work=480.0, due_s=61.0)).refused
     beside = runs_for(rigid("r", 2), 1000.0, ["a", "b"])
-    assert judged(beside, malleable("m", [], work=360.0, due_s=62.0)).refused == {}
-    assert judged(beside, malleable("m", [], work=360.0, due_s=61.0)).refused
+    assert judged(beside, malleable("m", [], work=360.0, due_s=69.0)).refused == {}, "beside others, a tenth in hand"
+    assert judged(beside, malleable("m", [], work=360.0, due_s=68.0)).refused
 
 
 def test_a_rigid_job_needs_no_time_for_a_resize() -> None:
@@ -122,11 +122,11 @@ def test_who_cannot_end_in_time_is_refused_with_its_earliest_end() -> None:
 
 
 def test_the_admitted_stay_in_time() -> None:
-    """Six of eight workers are needed for 100 s; eight take 62.5 s then, and two from now on longer."""
+    """Seven of eight workers are needed for 86 s; eight take 62.5 s then, and one from now on longer."""
     inside = malleable("inside", ["a"], work=600.0, due_s=100.0, admitted=True)
     asks = malleable("asks", [], work=500.0, due_s=100.0)
     found = judged(inside, asks)
-    assert found.refused == {"asks": pytest.approx(NOW_S + 164.5, abs=0.1)}
+    assert found.refused == {"asks": pytest.approx(NOW_S + 150.2, abs=0.1)}
     fits = judged(inside, malleable("asks", [], work=500.0, due_s=200.0))
     assert fits.refused == {}
     assert fits.shares["asks"].kept
@@ -156,7 +156,7 @@ def test_jobs_without_a_deadline_keep_their_smallest_size() -> None:
     others = [malleable(f"m{i}", [name]) for i, name in enumerate(NAMES)]
     found = judged(*others, malleable("asks", [], work=500.0, due_s=100.0))
     assert found.refused == {"asks": pytest.approx(NOW_S + 127.0, abs=0.1)}
-    assert judged(*others, malleable("asks", [], work=390.0, due_s=100.0)).shares["asks"].kept
+    assert judged(*others, malleable("asks", [], work=350.0, due_s=100.0)).shares["asks"].kept
 
 
 def test_nothing_is_taken_from_a_more_urgent_job_but_what_it_has_to_spare_for_no_one() -> None:
@@ -168,7 +168,7 @@ def test_nothing_is_taken_from_a_more_urgent_job_but_what_it_has_to_spare_for_no
 
 
 def test_a_rigid_job_gives_its_place_back_when_it_says_and_else_never() -> None:
-    asks = malleable("asks", [], work=780.0, due_s=200.0)
+    asks = malleable("asks", [], work=620.0, due_s=200.0)
     ends_soon = runs_for(rigid("r", 4), 100.0, NAMES)
     assert judged(ends_soon, asks).shares["asks"].kept
     unknown = ends_soon.model_copy(update={"expected_s": None})
@@ -182,10 +182,10 @@ def test_who_is_about_to_leave_keeps_nobody_out_for_good(state: JobState) -> Non
     """It is over, or to be placed again, or has run for longer than it said."""
     full = runs_for(rigid("r", 8), 100.0, NAMES * 2)
     full = full.model_copy(update={"state": state, "started_at": Clock().time() - timedelta(seconds=300)})
-    assert judged(full, malleable("asks", [], work=700.0, due_s=100.0)).shares["asks"].kept
+    assert judged(full, malleable("asks", [], work=690.0, due_s=100.0)).shares["asks"].kept
     if state is not JobState.RUNNING:
         grown = malleable("grown", NAMES * 2, state=state)
-        assert judged(grown, malleable("asks", [], work=700.0, due_s=100.0)).shares["asks"].kept
+        assert judged(grown, malleable("asks", [], work=690.0, due_s=100.0)).shares["asks"].kept
 
 
 def test_room_that_a_job_gives_back_for_a_moment_is_promised_to_nobody_else() -> None:

@@ -56,7 +56,7 @@ async def test_a_job_at_stake_grows_at_once_and_as_far_as_it_may(manager: FakeMa
 async def test_one_without_a_deadline_shrinks_by_as_little_as_it_takes(manager: FakeManager, asked: Scheduler) -> None:
     other = malleable("other", [*NAMES, *NAMES[:3]], ran_s=5.0)
     await look(manager, asked, malleable("m", ["d"], ran_s=5.0, work=600.0, due_s=230.0), other)
-    assert resizes(manager) == [("other", 5)], "three of eight, with 30 s in hand"
+    assert resizes(manager) == [("other", 4)], "four of eight, with 30 s for each of the two resizes"
 
 
 async def test_one_with_a_later_deadline_gives_no_more_than_it_can_spare(
@@ -93,7 +93,7 @@ async def test_where_two_must_give_they_do_so_one_after_the_other(manager: FakeM
 
 
 async def test_what_a_job_is_owed_is_given_to_nobody_else(manager: FakeManager, asked: Scheduler, clock: Clock) -> None:
-    at_stake = malleable("m", ["d"], ran_s=5.0, work=600.0, due_s=240.0)
+    at_stake = malleable("m", ["d"], ran_s=5.0, work=600.0, due_s=300.0)
     await look(manager, asked, at_stake, malleable("other", [*NAMES, *NAMES[:3]], ran_s=5.0))
     clock.now += 6  # the first proposal was answered by what has become of it
     await look(manager, asked, malleable("other", [*NAMES, "a"], ran_s=5.0), rigid("r", 1))

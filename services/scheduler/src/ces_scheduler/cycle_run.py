@@ -17,12 +17,14 @@ from ces_core.queue.record import Record
 from ces_core.queue.state import Decisions
 from ces_core.solver import Solver
 from ces_scheduler.cycle_input import CycleInput, LastCycle
+from ces_scheduler.deadline_shares import Judgement
 from ces_scheduler.decision import Decision, decision_of
 from ces_scheduler.offer import Offer
 from ces_scheduler.queue_status import queue_statuses
 from ces_scheduler.sizing import Sizing
 from ces_scheduler.solver_calls import SolverCalls, share_of
 
+UNJUDGED = Judgement()
 QUOTA = "quota"  # why a job waits for which there is room
 
 
@@ -62,8 +64,14 @@ class CycleRun:
         return queue_statuses(self.decisions.queue, state.waiting, state.now_s, self.parameters)
 
 
-def run_cycle(version: int, given: CycleInput, placing: Placing, record: Record | None = None) -> CycleRun:
-    """Hold one cycle. ``record`` is called with what went in and came out."""
+def run_cycle(
+    version: int,
+    given: CycleInput,
+    placing: Placing,
+    record: Record | None = None,
+    judgement: Judgement = UNJUDGED,
+) -> CycleRun:
+    """Hold one cycle. ``record`` is called with what went in and came out; ``judgement``: on deadlines."""
     seeds = {name: job.attempt for name, job in given.records.items()}
     limit_s = share_of(placing.time_limit_s, given.untried)
     calls = SolverCalls(placing.solver, seeds, time.perf_counter, limit_s, placing.fallback)
@@ -82,7 +90,7 @@ def run_cycle(version: int, given: CycleInput, placing: Placing, record: Record 
         tenants = tenants_of(offer) | {name: record.tenant for name, record in started.items()}
         others = [record for record in offer.records.values() if record.size is not None]
         sizing = Sizing(calls, placing.parameters, tenants, placing.paths, others=others)
-        offer = _enlarge(starts, started, offer, sizing)
+        offer = _enlarge(starts, started, offer, sizing, judgement)
     after = given.after(offer, decisions)
     return CycleRun(version, given, decisions, starts, started, after, calls, placing.parameters)
 
@@ -101,12 +109,18 @@ def tenants_of(offer: Offer) -> dict[str, str]:
     return {name: record.tenant for name, record in offer.records.items()}
 
 
-def _enlarge(starts: dict[str, Decision], started: dict[str, JobRecord], offer: Offer, sizing: Sizing) -> Offer:
-    """Let malleable jobs that start do so at the largest size that fits what all starts leave; returns what is left
-    then."""
+def _enlarge(
+    starts: dict[str, Decision],
+    started: dict[str, JobRecord],
+    offer: Offer,
+    sizing: Sizing,
+    judgement: Judgement,
+) -> Offer:
+    """Let malleable jobs that start do so at the largest size that fits what all starts leave, and is theirs; returns
+    what is left then."""
     for name, record in started.items():
         left = offer if record.size is None else offer.without(name)
-        found = sizing.enlarged(record, left)
+        found = sizing.enlarged(record, left, judgement.most(name))
         if found is not None:
             starts[name], started[name] = found.decision, found.record
             offer = left.less({name: found.decision.cells})

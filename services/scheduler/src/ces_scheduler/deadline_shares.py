@@ -71,9 +71,17 @@ class Judgement:
         """Waiting jobs that must not begin any later."""
         return frozenset(name for name, share in self.shares.items() if share.pressing)
 
+    def most(self, job: str) -> float:
+        """The size at which a malleable job may start at most. One without a share leaves what is free to those that
+        are to begin later."""
+        share = self.shares.get(job)
+        if share is not None and math.isfinite(share.end_s):
+            return share.size
+        return 0.0 if any(not each.size and math.isfinite(each.begin_s) for each in self.shares.values()) else math.inf
+
     def begins_later(self, job: str, overdue: Collection[str] = ()) -> bool:
-        """Whether the job waits, and must not begin yet. ``overdue``: jobs that have waited long enough for others, if
-        they are late anyway."""
+        """Whether the job waits, and must not begin yet. ``overdue``: jobs that have waited for others long enough, if
+        they are late."""
         share = self.shares.get(job)
         if share is None or share.size or math.isinf(share.begin_s):
             return False

@@ -69,7 +69,11 @@ class Deadlines:
     @property
     def held_back(self) -> frozenset[str]:
         """Waiting jobs that are not admitted, or are to begin later, as of the last look."""
-        return frozenset(self._doubted) | frozenset(self._gone) | self._later
+        return self.not_admitted | self._later
+
+    @property
+    def not_admitted(self) -> frozenset[str]:
+        return frozenset(self._doubted) | frozenset(self._gone)
 
     async def look(
         self, view: StateView, offer: Offer, queued: Mapping[str, JobRecord], parameters: Parameters, version: int

@@ -55,19 +55,20 @@ def answer_for(
     last: LastCycle | None,
     placing: Placing,
     preempting: Collection[str],
-    pressing: Collection[str],
+    standing: Judgement,
 ) -> PlanAnswer:
     """What would happen to the guest. ``offer``: what committed plans leave; None where there are no nodes;
-    ``preempting``, ``pressing``: see cycle_input. Takes as long as the solver does."""
+    ``preempting``: see cycle_input; ``standing``: on the deadlines of the others. Takes as long as the solver does."""
     if offer is None:
         return _no(guest, version, placing, NO_NODES)
     everyone = [*waiting, guest]
-    question = (everyone, offer, proposed, guest.submitted_at, placing.parameters, last, placing.paths)
-    judgement = Judgement()
+    queued = [job for job in everyone if not standing.begins_later(job.id)]
+    question = (queued, offer, proposed, guest.submitted_at, placing.parameters, last, placing.paths)
+    judgement = standing
     if guest.deadline_at is not None:
         cost_s = in_hand_s(offer.records.values())
         judgement = judge(offer, everyone, guest.submitted_at.timestamp(), cost_s, placing.parameters)
-    given = cycle_input(*question, preempting, judgement.pressing.union(pressing))
+    given = cycle_input(*question, preempting, standing.pressing | judgement.pressing)
     bar = given.entries[guest.id].reason
     if bar is not None:
         refused = {name: dict(row) for name, row in barred(guest.tasks, offer).items()}
@@ -81,7 +82,7 @@ def answer_for(
     if share is not None and judgement.begins_later(guest.id):
         times = {"start_at": time_of(share.begin_s), "end_at": end_at}
         return _no(guest, version, placing, LATER).model_copy(update=times)
-    run = run_cycle(version, given, placing)
+    run = run_cycle(version, given, placing, judgement=judgement)
     if guest.id not in run.starts:
         return _waiting(guest, run, placing).model_copy(update={"end_at": end_at})
     decision = run.starts[guest.id]

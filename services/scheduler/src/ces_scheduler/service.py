@@ -266,7 +266,8 @@ class Scheduler:
             return 0
         for name in given.lost:
             log.info("room is no longer kept: the plan is not possible any more", job=name)
-        run = await asyncio.to_thread(run_cycle, version, given, placing, self._record)
+        judgement = self._deadlines.judgement
+        run = await asyncio.to_thread(run_cycle, version, given, placing, self._record, judgement)
         self._last, self._run = run.last, run
         later_s = next_look_s(given, run.decisions, placing.parameters)
         self._cycle_due = self._clock() + min(self._resync_s, math.inf if later_s is None else max(later_s, RETRY_S))
@@ -369,9 +370,9 @@ class Scheduler:
         await self.reader.refresh()
         guest = guest_of(query.job, self._now())
         waiting, offer, version = self._waiting(), self._offer(), self.reader.view.version
-        waiting = [job for job in waiting if job.id not in self._deadlines.held_back]
+        waiting = [job for job in waiting if job.id not in self._deadlines.not_admitted]
         question = (guest, version, waiting, offer, self._proposals.in_flight, self._last, self._placing)
-        beside = self._preemptions.awaited, self._deadlines.judgement.pressing
+        beside = self._preemptions.awaited, self._deadlines.judgement
         return (await asyncio.to_thread(answer_for, *question, *beside)).encode()
 
     # Beginnings

@@ -230,14 +230,14 @@ class Sizing:
         decision = None if plan is None else decision_of(record, job, plan, offer, self.calls)
         return None if decision is None or self._beyond_quota(record.tenant, decision.cells, offer) else decision
 
-    def enlarged(self, record: JobRecord, offer: Offer) -> Resize | None:
-        """A malleable job that starts from the queue, at the largest useful size above its present one that fits what
-        is offered. One that was suspended goes on as it was."""
+    def enlarged(self, record: JobRecord, offer: Offer, most: float) -> Resize | None:
+        """A malleable job that starts from the queue, at the largest useful size above its present one, and up to
+        ``most``, that fits what is offered. One that was suspended goes on as it was."""
         if record.state is not JobState.QUEUED or record.size is None or record.spec is None:
             return None
         allowed = () if record.spec.elastic is None else record.spec.elastic.allowed
         sizes = useful(allowed, speed_of(record, self.others))
-        return self.largest(record, [size for size in sizes if size > record.size], offer)
+        return self.largest(record, [size for size in sizes if record.size < size <= most], offer)
 
     def largest(self, record: JobRecord, sizes: Sequence[int], offer: Offer) -> Resize | None:
         """The job at the largest of the rising sizes for which a place is found, by bisection: what fits at one size

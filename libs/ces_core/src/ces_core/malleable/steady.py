@@ -107,7 +107,7 @@ class Steady:
         return next((share for share in tried if share.on_time), None)
 
     def _least(self, each: Running, free: FreeSteps, now_s: float, room_s: float) -> Plan:
-        """The smallest size that is in time, where it takes ``room_s`` to make room for it; else, of one that runs, what
+        """The smallest size that is in time, where room for it takes ``room_s`` to make; else, of one that runs, what
         sizes that change can do; else what is done first."""
         for size in each.profile.sizes:
             begin_s = self._begin_s(each, size, free, now_s)
