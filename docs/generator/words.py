@@ -225,7 +225,10 @@ QUEUE_FIELDS = {
         "After this share of the bound a job is overdue: age alone counts, before all scores. `null`: none ever is.",
         "overdue: 0.5",
     ),
-    "QueueFile.reservations": ("How many overdue jobs may have a reservation at one time.", "reservations: 4"),
+    "QueueFile.reservations": (
+        "How many overdue jobs may have a reservation at one time, and how many that must begin now for their deadlines.",
+        "reservations: 4",
+    ),
     "QueueFile.crowded": (
         "Where running and waiting jobs need more than this share of the nodes' CPU, memory or GPUs, plans leave "
         "capacity for later jobs, large ones above all, if the solver is `default`, `search-learned` or `search`; "

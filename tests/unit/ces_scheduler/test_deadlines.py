@@ -21,7 +21,7 @@ from ces_common.messages.records import JobRecord
 from ces_common.states import JobState
 from ces_core.queue.parameters import Parameters
 from ces_scheduler.deadline_shares import Judgement, judge
-from ces_scheduler.deadlines import CONFIRM_S, LATER, time_of
+from ces_scheduler.deadlines import CONFIRM_S, LAST, LATER, time_of
 from ces_scheduler.service import Scheduler
 
 
@@ -66,6 +66,12 @@ async def test_one_with_a_later_deadline_gives_no_more_than_it_can_spare(
     await look(manager, asked, malleable("m", ["d"], ran_s=5.0, work=600.0, due_s=180.0), later)
     assert resizes(manager) == [("later", 4)]
     assert all(each.kept for each in judgements(manager))
+
+
+async def test_one_that_will_have_ended_by_then_gives_nothing(manager: FakeManager, asked: Scheduler) -> None:
+    soon_over = malleable("soon-over", [*NAMES, *NAMES[:3]], ran_s=5.0, work=140.0, due_s=1000.0)
+    await look(manager, asked, malleable("m", ["d"], ran_s=5.0, work=600.0, due_s=180.0), soon_over)
+    assert resizes(manager) == []
 
 
 async def test_no_more_urgent_job_shrinks(manager: FakeManager, asked: Scheduler) -> None:
@@ -153,9 +159,9 @@ async def test_an_admitted_job_is_told_and_starts(manager: FakeManager, asked: S
     assert kinds.index("ces.v1.deadline.judged") < kinds.index("ces.v1.plan.proposed")
 
 
-def due(record: JobRecord, due_s: float, lasts_s: float) -> JobRecord:
-    """A rigid job with a deadline that it may miss."""
-    deadline = malleable("m", [], work=1.0, due_s=due_s, policy="best-effort")
+def due(record: JobRecord, due_s: float, lasts_s: float, policy: str = "best-effort") -> JobRecord:
+    """A rigid job with a deadline."""
+    deadline = malleable("m", [], work=1.0, due_s=due_s, policy=policy)
     asked = {"deadline": deadline.deadline, "deadline_at": deadline.deadline_at, "expected_s": lasts_s}
     return record.model_copy(update=asked)
 
@@ -189,6 +195,29 @@ async def test_one_that_is_to_begin_later_leaves_the_room_to_one_that_needs_it_f
     assert [plan.job for plan in manager.told("plan.proposed")] == ["early", "late"]
 
 
+@pytest.mark.parametrize(("tasks", "size"), [(8, 1), (0, 4)])
+async def test_one_that_starts_grows_into_nothing_that_is_for_one_that_begins_later(
+    tasks: int, size: int, manager: FakeManager, asked: Scheduler, clock: Clock
+) -> None:
+    """All places are needed in 50 s, or none."""
+    before = runs(due(rigid("before", 4), 900.0, 50.0), NAMES, clock)
+    later = [due(rigid("later", tasks), 85.0, 30.0)] if tasks else []
+    await look(manager, asked, before, *later, malleable("grows", []))
+    assert [(plan.job, plan.size) for plan in manager.told("plan.proposed")] == [("grows", size)]
+
+
+async def test_a_late_one_comes_after_those_that_can_be_in_time_until_it_is_overdue(
+    manager: FakeManager, asked: Scheduler, clock: Clock
+) -> None:
+    before = runs(due(rigid("before", 4), 900.0, 50.0), NAMES, clock)
+    early, late = due(rigid("early", 8), 85.0, 30.0), due(rigid("late", 4), 60.0, 100.0)
+    await look(manager, asked, before, early, late.model_copy(update={"submitted_at": clock.time()}))
+    assert [(each.job, each.reason) for each in manager.told("plan.refused")] == [("early", LATER), ("late", LAST)]
+    assert manager.told("plan.proposed") == []
+    await look(manager, asked, late)
+    assert [plan.job for plan in manager.told("plan.proposed")] == ["late"], "two hours later"
+
+
 @pytest.mark.parametrize(("due_s", "first"), [(130.0, "long"), (900.0, "short")])
 async def test_one_that_must_begin_now_comes_first(
     due_s: float, first: str, manager: FakeManager, asked: Scheduler, clock: Clock
@@ -196,7 +225,7 @@ async def test_one_that_must_begin_now_comes_first(
     """Else the one that asks for less, and is done soon."""
     short = rigid("short", 3).model_copy(update={"expected_s": 1.0})
     both = [each.model_copy(update={"submitted_at": clock.time()}) for each in (short, rigid("long", 6))]
-    await look(manager, asked, both[0], due(both[1], due_s, 120.0))
+    await look(manager, asked, both[0], due(both[1], due_s, 120.0, policy="refuse"))
     assert [plan.job for plan in manager.told("plan.proposed")] == [first]
 
 

@@ -75,6 +75,11 @@ class Entry:
     job: WaitingJob | None = None
     reason: Reason | None = None
 
+    @property
+    def asks(self) -> tuple[object, ...]:
+        """All but whether it must begin now."""
+        return self.said[:-1]
+
 
 @dataclass(frozen=True, eq=False)
 class LastCycle:
@@ -183,7 +188,7 @@ def cycle_input(
     changed = frozenset[str]()
     if last is not None:
         before = last.entries
-        changed = frozenset(name for name in names if name in before and before[name].said != entries[name].said)
+        changed = frozenset(name for name in names if name in before and before[name].asks != entries[name].asks)
     state = State(now.timestamp(), ledger, jobs, running, freed, memory, changed)
     return CycleInput(left, records, entries, state, lost, news)
 

@@ -17,7 +17,7 @@ from ces_core.queue.record import Record
 from ces_core.queue.state import Decisions
 from ces_core.solver import Solver
 from ces_scheduler.cycle_input import CycleInput, LastCycle
-from ces_scheduler.deadline_shares import Judgement
+from ces_scheduler.deadline_shares import Judgement, must_be_admitted
 from ces_scheduler.decision import Decision, decision_of
 from ces_scheduler.offer import Offer
 from ces_scheduler.queue_status import queue_statuses
@@ -56,6 +56,12 @@ class CycleRun:
     last: LastCycle
     calls: SolverCalls
     parameters: Parameters
+
+    @cached_property
+    def unable(self) -> frozenset[str]:
+        """Jobs that went on waiting for something else than capacity, as far as that is known."""
+        barred = {name for name, entry in self.given.entries.items() if entry.reason is not None}
+        return frozenset(barred | _never(self.decisions))
 
     @cached_property
     def statuses(self) -> list[QueueStatus]:
@@ -98,10 +104,22 @@ def run_cycle(
 def blocked(given: CycleInput, decisions: Decisions) -> bool:
     """Whether a job goes on waiting that gets a place some time for which nothing but capacity lacks."""
     started = {start.job for start in decisions.starts}
+    never = _never(decisions)
+    return any(job.name not in started | never for job in given.state.waiting)
+
+
+def _never(decisions: Decisions) -> set[str]:
+    """Jobs that get no place, whatever becomes free: it lacks them of their tenant's quota, or of nodes."""
     never = {name for name, refusal in decisions.memory.refusals.items() if refusal.forever}
     refused = decisions.refused.items()
-    never |= {name for name, reason in refused if reason.code == QUOTA or (reason.permanent and reason.proven)}
-    return any(job.name not in started | never for job in given.state.waiting)
+    return never | {name for name, reason in refused if reason.code == QUOTA or (reason.permanent and reason.proven)}
+
+
+def able(waiting: Mapping[str, JobRecord], run: CycleRun | None) -> Mapping[str, JobRecord]:
+    """Those that are to be judged by their deadlines: others are not held up for a job that could not start anyway."""
+    if run is None or run.unable.isdisjoint(waiting):
+        return waiting
+    return {name: job for name, job in waiting.items() if name not in run.unable or must_be_admitted(job)}
 
 
 def tenants_of(offer: Offer) -> dict[str, str]:

@@ -42,9 +42,9 @@ _FROZEN = frozenset({JobState.PAUSED, JobState.SUSPENDED})
 @dataclass(frozen=True)
 class JobShare:
     """Of one job. ``least``: workers (of a rigid job: tasks) that it needs now to end in time; the smallest size where
-    a job that runs needs no more, and 0 where one may still wait. ``size``: with its part of what is left. ``end_s``:
-    when it will have ended; ``kept``: whether that is in time. ``begin_s``: when one that waits is to begin; infinitely
-    long ago where that is at once, or where it has no plan. ``pressing``: it must not begin any later."""
+    a job that runs needs no more, and 0 where one is to begin later. ``size``: with its part of what is left.
+    ``end_s``: when it will have ended; ``kept``: whether that is in time. ``begin_s``: when one that waits is to begin;
+    infinitely long ago where that is at once, or where it has no plan. ``pressing``: it must not begin any later."""
 
     least: int
     size: int
@@ -250,13 +250,28 @@ class _Question:
         inside = without(members, arriving)
         due = self._kept_dues(inside, capacity, booked)
         due |= {each.record.id: math.inf for each in inside if may_be_late(each.record)}
-        active = [each.as_core(self._early(each, due.get(each.record.id, each.due_s))) for each in members]
+        due = self._early(members, inside, due, capacity, booked)
+        active = [each.as_core(due[each.record.id]) for each in members]
         moment = Moment(self.now_s, capacity, active, frozenset(arriving), booked=booked)
         decision = Steady(self.cost_s, SLOT_S, START_S)(moment)
         return {name: decision.ends[name] for name in decision.refused}
 
-    def _early(self, member: Member, due_s: float) -> float:
-        """The deadline with something in hand, unless the job could not be in time so even alone."""
+    def _early(
+        self,
+        members: Sequence[Member],
+        inside: Sequence[Member],
+        due: Mapping[str, float],
+        capacity: int,
+        booked: Pieces,
+    ) -> dict[str, float]:
+        """The deadlines with something in hand, but for jobs that could not be in time so even alone, or, of those
+        inside, beside each other."""
+        true = {each.record.id: due.get(each.record.id, each.due_s) for each in members}
+        early = {each.record.id: self._with_hand(each, true[each.record.id]) for each in members}
+        ends = self._asked(inside, early, capacity, booked).ends
+        return early | {name: true[name] for name, end_s in ends.items() if end_s > early[name] + LATE_S}
+
+    def _with_hand(self, member: Member, due_s: float) -> float:
         if member.record.size is None or math.isinf(due_s):
             return due_s
         early_s = due_s - HAND * max(0.0, due_s - self.now_s)
@@ -307,8 +322,11 @@ class _Question:
             if at_this_s <= member.due_s or member.record.size >= size:
                 end_s = at_this_s
         begin_s = decision.begins.get(name, -math.inf)
+        if begin_s <= self.now_s + SLOT_S:  # for one that may end any moment
+            begin_s = -math.inf
         kept, left_s = end_s <= member.due_s + LATE_S, member.due_s - self.now_s
-        presses = bool(kept and least and not member.running and member.due_s - end_s <= HAND * left_s)
+        admitted = kept and not may_be_late(member.record)
+        presses = bool(admitted and least and not member.running and member.due_s - end_s <= HAND * left_s)
         return JobShare(least, size, end_s, kept, begin_s, presses)
 
 

@@ -16,7 +16,7 @@ from ces_core.queue.reservations import Preempted
 from ces_scheduler.cycle_input import NO_NODES, CycleInput, LastCycle, Proposed, cycle_input
 from ces_scheduler.cycle_run import CycleRun, Placing, run_cycle
 from ces_scheduler.deadline_shares import Judgement, judge
-from ces_scheduler.deadlines import LATER, refusal, time_of
+from ces_scheduler.deadlines import LAST, LATER, refusal, time_of
 from ces_scheduler.job_problem import barred, explain_refusals, reason_of
 from ces_scheduler.offer import Offer
 from ces_scheduler.sizing import in_hand_s
@@ -81,7 +81,7 @@ def answer_for(
     end_at = None if share is None else time_of(share.end_s)
     if share is not None and judgement.begins_later(guest.id):
         times = {"start_at": time_of(share.begin_s), "end_at": end_at}
-        return _no(guest, version, placing, LATER).model_copy(update=times)
+        return _no(guest, version, placing, LATER if share.kept else LAST).model_copy(update=times)
     run = run_cycle(version, given, placing, judgement=judgement)
     if guest.id not in run.starts:
         return _waiting(guest, run, placing).model_copy(update={"end_at": end_at})

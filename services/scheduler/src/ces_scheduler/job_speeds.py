@@ -61,7 +61,7 @@ def left_of(record: JobRecord, speed: SpeedModel, now_s: float) -> float | None:
         return left
     since = told.at if record.since is None else max(told.at, record.since)
     rate, since_s = speed.rate(record.size), max(0.0, now_s - since.timestamp())
-    return max(0.0, left - min(rate * since_s, rate * READ_S + MATERIAL * left))
+    return max(MATERIAL * left, left - min(rate * since_s, rate * READ_S + MATERIAL * left))
 
 
 def rates_around(record: JobRecord, others: Iterable[JobRecord]) -> dict[int, float]:

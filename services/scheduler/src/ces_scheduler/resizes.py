@@ -184,7 +184,7 @@ class Resizes:
                 usual_s if (measured_s := cost_s(each)) is None else measured_s,
                 speeds[each.id],
                 left_of(each, speeds[each.id], now_s),
-                self._given.get(each.id, NOTHING).size,
+                min(self._given.get(each.id, NOTHING).size, judgement.most(each.id) + 1),
                 judgement.shares.get(each.id),
             )
             for each in able
@@ -242,7 +242,7 @@ class Resizes:
         """For the first in the queue that gets a place by it, and those behind that get one, too; before all others one
         that must start now to be in time, for which jobs shrink at once."""
         short = [status.job for status in run.statuses if status.reason is not None and status.reason.code != QUOTA]
-        urgent = {name for name in short if name in judgement.shares and judgement.shares[name].least}
+        urgent = judgement.pressing.intersection(short)
         short.sort(key=lambda name: name not in urgent)
         lasting, urgently = [each for each in rested if each.lasts], [each for each in able if not each.ends_first]
         waiting = [Waiting.of(run.given.records[name], judgement.shares.get(name)) for name in short]

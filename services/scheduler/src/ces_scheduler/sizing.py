@@ -23,7 +23,7 @@ from ces_core.queue.jobs import WaitingJob
 from ces_core.queue.ledger import TOLERANCE
 from ces_core.queue.parameters import AMOUNTS, Parameters
 from ces_core.queue.shares import amounts_of, capacity_of
-from ces_scheduler.deadline_shares import JobShare
+from ces_scheduler.deadline_shares import START_S, JobShare
 from ces_scheduler.decision import Decision, decision_of
 from ces_scheduler.job_problem import problem_of
 from ces_scheduler.job_speeds import speed_of
@@ -165,11 +165,11 @@ def cost_s(record: JobRecord) -> float | None:
 
 def usual_cost_s(records: Iterable[JobRecord]) -> float:
     """What a resize takes of a job for which that was not measured: the median of those for which it was; where there
-    are none, of what their files leave them to write a checkpoint."""
+    are none, of what their files leave them to write a checkpoint, with a start."""
     known = list(records)
     measured = [cost for record in known if (cost := cost_s(record)) is not None]
-    graces = [min(each.spec.elastic.grace, COST_S) for each in known if each.spec is not None and each.spec.elastic]
-    return median(measured or graces or [COST_S])
+    elastic = [each.spec.elastic for each in known if each.spec is not None and each.spec.elastic is not None]
+    return median(measured or [min(each.grace + START_S, COST_S) for each in elastic] or [COST_S])
 
 
 def in_hand_s(records: Iterable[JobRecord]) -> float:

@@ -68,8 +68,15 @@ def test_they_give_what_they_can_spare_where_somebody_would_be_late() -> None:
     runs, comes = job("runs", 60.0, 100.0, size=3), job("comes", 75.0, 38.0)
     found = asked(runs, comes, arrived=frozenset({"comes"}))
     assert (found.least, found.refused) == ({"runs": 1, "comes": 2}, frozenset())
-    found = asked(runs, comes, arrived=frozenset({"comes"}), cost_s=50.0)
-    assert (found.least, found.refused) == ({"runs": 2, "comes": 2}, frozenset())
+    assert asked(runs, cost_s=50.0).least == {"runs": 2}
+
+
+def test_room_that_others_must_make_takes_time() -> None:
+    """With three of four it takes 25 s, and 5 s until the other one has shrunk."""
+    runs, comes = job("runs", 60.0, 100.0, size=3), job("comes", 75.0, 30.0)
+    found = asked(runs, comes, arrived=frozenset({"comes"}), cost_s=5.0)
+    assert (found.least, found.ends["comes"]) == ({"runs": 1, "comes": 3}, 30.0)
+    assert asked(runs, job("comes", 75.0, 29.0), arrived=frozenset({"comes"}), cost_s=5.0).refused == {"comes"}
 
 
 def test_nobody_gives_what_it_would_have_to_take_back() -> None:

@@ -2,9 +2,9 @@
 
 ElasticFlow (:mod:`ces_core.malleable.elasticflow`) plans a job's size anew for every period, and may stop it in
 between: right where neither costs anything. Here a job is planned one size from its begin to its end, the smallest that
-is in time, from the earliest moment at which that many GPUs stay free for so long. Such a plan needs no resize to come
-true, and nobody is admitted by any other. Those that run keep the size that they have, unless others could not be in
-time so. One that runs and is in time with no single size any more is planned as ElasticFlow would.
+is in time, from the earliest moment at which that many GPUs stay free for so long: it never has to be resized for its
+own sake, and nobody is admitted who would have to be. Those that run keep the size that they have, unless others could
+not be in time so. One that runs and is in time with no single size any more is planned as ElasticFlow would.
 """
 
 from __future__ import annotations
@@ -110,25 +110,25 @@ class Steady:
         """The smallest size that is in time, where room for it takes ``room_s`` to make; else, of one that runs, what
         sizes that change can do; else what is done first."""
         for size in each.profile.sizes:
-            begin_s = self._begin_s(each, size, free, now_s)
+            begin_s = self._begin_s(each, size, free, now_s, room_s)
             if begin_s is not None and (share := self._at(each, size, now_s, begin_s, room_s)).on_time:
                 return share
         for due_s in (each.job.deadline_s - self.cost_s, each.job.deadline_s) if each.stays else ():
             share = plan(each.left, each.profile, due_s, free, self.slot_s, stays=each.stays)
             if share.on_time:
                 return share
-        return self._first_done(each, free, now_s)
+        return self._first_done(each, free, now_s, room_s)
 
-    def _first_done(self, each: Running, free: FreeSteps, now_s: float) -> Plan:
-        begins = {size: self._begin_s(each, size, free, now_s) for size in each.profile.sizes}
-        shares = [self._at(each, size, now_s, begin_s) for size, begin_s in begins.items() if begin_s is not None]
+    def _first_done(self, each: Running, free: FreeSteps, now_s: float, room_s: float = 0.0) -> Plan:
+        begins = {size: self._begin_s(each, size, free, now_s, room_s) for size in each.profile.sizes}
+        shares = [self._at(each, size, now_s, at_s, room_s) for size, at_s in begins.items() if at_s is not None]
         if shares:
             return min(shares, key=lambda share: share.done_s)
         return plan(each.left, each.profile, now_s, free, self.slot_s, stays=each.stays)
 
-    def _begin_s(self, each: Running, size: int, free: FreeSteps, now_s: float) -> float | None:
+    def _begin_s(self, each: Running, size: int, free: FreeSteps, now_s: float, room_s: float = 0.0) -> float | None:
         """When it can begin at this size, to the end; who runs goes on now."""
-        lasts_s = self._lasts_s(each, size)
+        lasts_s = room_s + self._lasts_s(each, size)
         if each.stays:
             return now_s if free.least(now_s, now_s + lasts_s) >= size else None
         return first_free(free, size, lasts_s)
@@ -144,8 +144,9 @@ class Steady:
         return Plan(steps, done_s, done_s, in_time)
 
     def _give_surplus(self, active: Sequence[Running], shares: Shares, now_s: float) -> None:
-        """One size at a time to whom it saves most, as ElasticFlow does, where it delays nobody."""
-        heap = [(-math.inf, place) for place in range(len(active))]
+        """One size at a time to whom it saves most, as ElasticFlow does, where it delays nobody. Who is to begin later
+        does not begin sooner for it."""
+        heap = [(-math.inf, place) for place, each in enumerate(active) if shares.plans[each.name].size]
         while heap and shares.free_now:
             _, place = heapq.heappop(heap)
             each = active[place]
@@ -153,7 +154,7 @@ class Steady:
             new = self._larger(each, old, shares.free, now_s)
             if new is None:
                 continue
-            value = saved_gpu_s(old, new, new.size - old.size) if old.size else math.inf
+            value = saved_gpu_s(old, new, new.size - old.size)
             if heap and -heap[0][0] > value:
                 heapq.heappush(heap, (-value, place))
                 continue

@@ -294,8 +294,9 @@ class _Cycle:
         return [each for each in self._reservations.kept.values() if self._in_turn(each.job)]
 
     def _reserve(self, job: WaitingJob) -> None:
-        """Reserve capacity for an overdue job, unless the limit is reached."""
-        full = self._reservations.waited_for >= self._parameters.reservations
+        """Reserve capacity for a job that comes first, unless the limit for its kind is reached."""
+        kept = [self._job(each.job) for each in self._reservations.kept.values() if each.preempted is None]
+        full = sum(other.pressing is job.pressing for other in kept) >= self._parameters.reservations
         if job.name in self._reservations.kept or full or job.name in self._never:
             return
         refusal = self._known.get(job.name)

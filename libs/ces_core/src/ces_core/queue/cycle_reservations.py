@@ -36,11 +36,6 @@ class CycleReservations:
             self._shares.give_back(job.tenant, amounts_of(reservation.cells))
         return reservation
 
-    @property
-    def waited_for(self) -> int:
-        """How many reservations wait for running jobs to end by themselves."""
-        return sum(each.preempted is None for each in self.kept.values())
-
     def pending(self, reservation: Reservation) -> Preempted:
         """The jobs that were asked to make way for this reservation and still hold what they must give up."""
         wanted, found = reservation.preempted or Preempted(), self._preemptible

@@ -79,7 +79,7 @@ def at_last(tx: WriteTx, job: str, meter: SpeedMeter) -> JobSpeeds | None:
         return None
     (row, first), known = found, found[0].speeds
     step, start = meter.step(first.node, first.id, first.incarnation), (row.attempt, first.incarnation)
-    if step is None or known is None or ((known.attempt, known.incarnation) == start and step <= known.step):
+    if known is None or step is None or ((known.attempt, known.incarnation) == start and step <= known.step):
         return None
     return known.model_copy(update={"step": step, "at": tx.now, "attempt": start[0], "incarnation": start[1]})
 
