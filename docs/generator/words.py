@@ -226,7 +226,7 @@ QUEUE_FIELDS = {
         "overdue: 0.5",
     ),
     "QueueFile.reservations": (
-        "How many overdue jobs may have a reservation at one time, and how many that must begin now for their deadlines.",
+        "How many overdue jobs may have a reservation at one time, and how many that must begin now for a deadline.",
         "reservations: 4",
     ),
     "QueueFile.crowded": (
