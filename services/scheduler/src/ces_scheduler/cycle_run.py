@@ -115,7 +115,7 @@ def _never(decisions: Decisions) -> set[str]:
     return never | {name for name, reason in refused if reason.code == QUOTA or (reason.permanent and reason.proven)}
 
 
-def able(waiting: Mapping[str, JobRecord], run: CycleRun | None) -> Mapping[str, JobRecord]:
+def startable(waiting: Mapping[str, JobRecord], run: CycleRun | None) -> Mapping[str, JobRecord]:
     """Those that are to be judged by their deadlines: others are not held up for a job that could not start anyway."""
     if run is None or run.unable.isdisjoint(waiting):
         return waiting

@@ -77,7 +77,12 @@ class Judgement:
         share = self.shares.get(job)
         if share is not None and math.isfinite(share.end_s):
             return share.size
-        return 0.0 if any(not each.size and math.isfinite(each.begin_s) for each in self.shares.values()) else math.inf
+        return 0.0 if self._room_is_planned else math.inf
+
+    @cached_property
+    def _room_is_planned(self) -> bool:
+        """Whether any job is to begin later."""
+        return any(not each.size and math.isfinite(each.begin_s) for each in self.shares.values())
 
     def begins_later(self, job: str, overdue: Collection[str] = ()) -> bool:
         """Whether the job waits, and must not begin yet. ``overdue``: jobs that have waited for others long enough, if

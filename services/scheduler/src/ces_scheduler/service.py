@@ -33,7 +33,7 @@ from ces_core.solver import with_lookahead
 from ces_core.warm_up import warm_up
 from ces_scheduler.cpu_amounts import CpuAmounts
 from ces_scheduler.cycle_input import NO_NODES, LastCycle, Proposed, cycle_input, next_look_s, proposed_on
-from ces_scheduler.cycle_run import CycleRun, Placing, able, blocked, run_cycle
+from ces_scheduler.cycle_run import CycleRun, Placing, blocked, run_cycle, startable
 from ces_scheduler.deadlines import Deadlines
 from ces_scheduler.decision import Decision
 from ces_scheduler.dry_run import answer_for, guest_of
@@ -224,7 +224,7 @@ class Scheduler:
         """The waiting jobs but for those that are not admitted, and after how many seconds to judge deadlines again.
         Raises BusError."""
         queued = self._queued.jobs
-        asked = able(queued, self._run)
+        asked = startable(queued, self._run)
         wait_s = await self._deadlines.look(self.reader.view, offer, asked, self._placing.parameters, version)
         held_back = self._deadlines.held_back
         if not held_back:

@@ -1,10 +1,10 @@
-"""Steady shares: sizes for deadlines where a resize costs something and who has begun goes on.
+"""Steady shares: sizes for jobs with deadlines, where a resize takes time and a job that has begun is not stopped.
 
-ElasticFlow (:mod:`ces_core.malleable.elasticflow`) plans a job's size anew for every period, and may stop it in
-between: right where neither costs anything. Here a job is planned one size from its begin to its end, the smallest that
-is in time, from the earliest moment at which that many GPUs stay free for so long: it never has to be resized for its
-own sake, and nobody is admitted who would have to be. Those that run keep the size that they have, unless others could
-not be in time so. One that runs and is in time with no single size any more is planned as ElasticFlow would.
+ElasticFlow (:mod:`ces_core.malleable.elasticflow`) plans a new size for every period, and may stop a job in between.
+Here a job is planned at one size from its begin to its end: the smallest size that ends it in time, from the earliest
+moment at which that many GPUs stay free for so long. No job is admitted on a plan in which its own size has to change.
+Running jobs keep their sizes as long as everybody can be in time. A running job that no single size can end in time any
+more is planned as ElasticFlow would plan it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Steady:
         )
 
     def _shares(self, active: Sequence[Running], moment: Moment) -> Shares:
-        """With nobody shrunk, or where that makes fewer late with all that run at the smallest size that is in time."""
+        """With running jobs at their present sizes or, if fewer are late then, at their smallest sizes in time."""
         found = self._planned(active, moment)
         if found.late and any(each.size for each in active):
             other = self._planned(active, moment, shrunk=True)
@@ -67,13 +67,13 @@ class Steady:
         return found
 
     def _spared(self, active: Sequence[Running], moment: Moment) -> dict[str, int]:
-        """What those that run need at least."""
+        """The smallest size with which each running job is in time."""
         plans = self._planned(active, moment, shrunk=True).plans
         return {each.name: plans[each.name].size for each in active if each.size}
 
     def _planned(self, active: Sequence[Running], moment: Moment, *, shrunk: bool = False) -> Shares:
-        """First those that run and are in time as they are; then, by deadline, those that wait or need more, for whom
-        others may have to shrink before. What runs has its smallest size in any case."""
+        """First the running jobs that are in time as they are, then by deadline the jobs that wait or must grow.
+        ``shrunk``: running jobs give what they can do without, which takes a resize. Each keeps its smallest size."""
         now_s, free = moment.now_s, FreeSteps.flat(moment.now_s, moment.capacity)
         free.book(moment.booked)
         shares, others = Shares({}, free, []), list[Running]()
@@ -100,15 +100,15 @@ class Steady:
             shares.late.append(each.name)
 
     def _as_it_is(self, each: Running, now_s: float, shrunk: bool) -> Plan | None:
-        """At the size that it has, or ``shrunk`` to the smallest one that is in time; None where it waits or is
-        late."""
+        """A running job at its present size, or ``shrunk`` to its smallest size in time; None if it waits or is late
+        so."""
         sizes = [size for size in each.profile.sizes if size < each.size] if shrunk else []
         tried = (self._at(each, size, now_s, now_s) for size in (*sizes, each.size) if each.size)
         return next((share for share in tried if share.on_time), None)
 
     def _least(self, each: Running, free: FreeSteps, now_s: float, room_s: float) -> Plan:
-        """The smallest size that is in time, where room for it takes ``room_s`` to make; else, of one that runs, what
-        sizes that change can do; else what is done first."""
+        """At the smallest size in time, after the ``room_s`` that others take to make room. Failing that, a running job
+        is planned with sizes that change, and any other as soon as it can be done."""
         for size in each.profile.sizes:
             begin_s = self._begin_s(each, size, free, now_s, room_s)
             if begin_s is not None and (share := self._at(each, size, now_s, begin_s, room_s)).on_time:

@@ -89,7 +89,7 @@ class _Cycle:
         for rank in sorted({*self._ranks.tolist()}, reverse=True):
             self._turn = self._ranks == rank
             self._renew_reservations()
-            for job in self._first():
+            for job in self._first_in_line():
                 if not self._start(job):
                     self._reserve(job)
             while any(self._start(self._table.jobs[line]) for line in self._candidates()):
@@ -143,7 +143,7 @@ class _Cycle:
         refused = np.array([job.name in self._known for job in self._table.jobs], dtype=np.bool_)
         return flooded(self._table, self._parameters.window, self._fits & ~self._ahead & ~refused)
 
-    def _first(self) -> Iterator[WaitingJob]:
+    def _first_in_line(self) -> Iterator[WaitingJob]:
         """Jobs with a reservation in the order of their reservations, then those that come first."""
         reserved = [self._line[each.job] for each in self._held_reservations()]
         first = np.flatnonzero(self._ahead & self._turn)

@@ -67,7 +67,7 @@ def note_speeds(tx: WriteTx, readings: Sequence[Reading]) -> None:
         row.speeds, row.version = speeds, tx.version
 
 
-def at_last(tx: WriteTx, job: str, meter: SpeedMeter) -> JobSpeeds | None:
+def latest_speeds(tx: WriteTx, job: str, meter: SpeedMeter) -> JobSpeeds | None:
     """What is known of a running malleable job with the last step that it has told, however little that changes. None
     where that is nothing new."""
     query = select(JobRow, AllocationRow).join(

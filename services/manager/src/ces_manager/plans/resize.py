@@ -18,7 +18,7 @@ from ces_common.states import AllocationState, JobState
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.next_size import RESOURCES, held_of_nodes, hold_links, hold_nodes
 from ces_manager.jobs.records import allocation_record, flow_record
-from ces_manager.jobs.speed_notes import at_last
+from ces_manager.jobs.speed_notes import latest_speeds
 from ces_manager.jobs.transitions import allocations_of, change
 from ces_manager.plans.addresses import Exhausted
 from ces_manager.plans.allocation import Placement, allocate_tasks, reserve_flows
@@ -42,7 +42,7 @@ def commit_resize(tx: WriteTx, proposal: ResizeProposed, meter: SpeedMeter) -> s
     job has told by now is noted: it tells nothing more until it runs again."""
     try:
         row = _resizable(tx, proposal)
-        speeds = at_last(tx, row.id, meter)
+        speeds = latest_speeds(tx, row.id, meter)
         sized = row.spec.at_size(proposal.size)
         tasks, flows = sized.expand_tasks(), sized.expand_flows()
         own = _own(tx, row)
