@@ -90,3 +90,17 @@ def test_help_names_every_algorithm_and_its_page_what_it_does() -> None:
     assert answer.exit_code == 0, answer.output
     for word in ("ppo", "imitation", "cem", "es", "ship", "Proximal policy optimisation"):
         assert word in answer.output
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--minutes", 1], "--minutes and --submit exclude each other"),
+        (["--resume"], "--resume and --submit exclude each other"),
+        (["--workers", "4:1"], "--workers 4:1: at least 1"),
+    ],
+)
+def test_what_no_cluster_can_do_is_refused_before_anything_is_sent(flags: list[object], said: str) -> None:
+    answer = run_train("es", "--env", "longrun", "--submit", *flags)
+    assert answer.exit_code == 2
+    assert said in " ".join(answer.output.split())

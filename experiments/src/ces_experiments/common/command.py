@@ -55,6 +55,19 @@ class Option:
 
 
 PLOTS = Option("plots", bool, True, "draw them; needs matplotlib", flags=("--plots/--no-plots",))
+ON = {"rich_help_panel": "On a cluster"}
+SUBMIT = Option(
+    "submit", bool, False, "measure as a malleable job of the cluster; its nodes need CES's experiments and training",
+    flags=("--submit",), more=ON,
+)  # fmt: skip
+ON_CLUSTER = (
+    SUBMIT,
+    Option("workers", str, "1:4", "how many ranks there may be", more=ON | {"metavar": "MIN:MAX"}),
+    Option("cpu", str, "1", "of each rank", more=ON),
+    Option("memory", str, "1Gi", "of each rank", more=ON),
+    Option("image", str, "ces-worker-rl", "where workers are containers", more=ON),
+)
+"""Options of experiments all of whose parts go through :mod:`ces_experiments.common.cells`."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +89,17 @@ def command(
 
     def run(**written: Any) -> None:
         needs()
-        values = {option.of or option.name: option.value(written[option.name]) for option in options if option != PLOTS}
+        apart = (PLOTS, *ON_CLUSTER)
+        values = {
+            option.of or option.name: option.value(written[option.name]) for option in options if option not in apart
+        }
         experiment = resolve_name(f"ces_experiments.{where}")
         question = experiment.question(**values)
+        if written.get("submit"):
+            from ces_experiments.common.submitted import submit
+
+            given = {option.name: written[option.name] for option in options if option not in ON_CLUSTER}
+            return submit(name, given, written)
         carry_out(
             name,
             experiment,

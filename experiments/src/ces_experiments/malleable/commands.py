@@ -6,7 +6,7 @@ from __future__ import annotations
 import typer
 
 from ces_experiments.common import options
-from ces_experiments.common.command import PLOTS, Option, command
+from ces_experiments.common.command import ON_CLUSTER, PLOTS, Option, command
 from ces_experiments.malleable.inputs import USUAL, inputs
 
 COMPAT = "elasticflow"
@@ -126,6 +126,7 @@ elastic_edge = command(
         Option("processes", int, 1, "simulations at once", more=options.at_least(1)),
         options.SEED(42, "same seed, same availability"),
         PLOTS,
+        *ON_CLUSTER,
     ],
     help="EdgeFlow against its peers and itself without edge servers, swept over arrivals, GPUs, servers and speeds.",
 )  # fmt: skip

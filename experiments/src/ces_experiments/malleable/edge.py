@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -14,6 +13,7 @@ from rich.progress import Progress
 
 from ces_core.malleable.edgeflow import EdgeFlow, Reading
 from ces_core.malleable.model import MalleableJob
+from ces_experiments.common.cells import each
 from ces_experiments.common.console import counted
 from ces_experiments.common.report import Found
 from ces_experiments.common.spread import spread
@@ -152,10 +152,9 @@ def measure(question: Question, progress: Progress) -> Found:
     simulations = tasks(question)
     step = counted(progress, "simulations", len(simulations))
     done: dict[Task, dict[str, float]] = {}
-    with ProcessPoolExecutor(question.processes) as pool:
-        for task, figures in zip(simulations, pool.map(run, simulations), strict=True):
-            done[task] = figures
-            step()
+    for task, figures in zip(simulations, each(run, simulations, question.processes), strict=True):
+        done[task] = figures
+        step()
     found = {
         given.trace: [
             {"sweep": what, **asdict(point), **_told(question, given, point, done)} for what, point in question.points()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ces_experiments.common import options
-from ces_experiments.common.command import PLOTS, Option, command
+from ces_experiments.common.command import ON_CLUSTER, PLOTS, Option, command
 
 RIVALS = ("search", "search-longrun")
 
@@ -35,6 +35,7 @@ online = command(
         options.SOLVERS,
         options.LIMIT(0.02, "seconds for a decision; 0: no limit"),
         PLOTS,
+        *ON_CLUSTER,
     ],
     help="Solvers compared on jobs that arrive, wait, run and leave: acceptance, waiting, use of nodes and links.",
 )  # fmt: skip
@@ -52,6 +53,7 @@ longrun = command(
         options.compared(RIVALS, " and ".join(RIVALS), "those compared, separated by commas; all with the first"),
         options.LIMIT,
         PLOTS,
+        *ON_CLUSTER,
     ],
     help="What a learned value of the room left behind is worth over time: differences on the same jobs and clusters.",
 )
@@ -88,6 +90,7 @@ multi = command(
         Option("cycles", int, 0, "cycles timed on 100 nodes with 1000 waiting jobs; 0: none", more=options.at_least(0)),
         Option("processes", int, 1, "clusters that are simulated at once", more=options.at_least(1)),
         PLOTS,
+        *ON_CLUSTER,
     ],
     help="Queue policies compared on jobs that arrive, wait, run and leave: waiting, fairness, starvation, use.",
 )  # fmt: skip

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from ces_core.registry import get_solver
 from ces_core.solver import Solver, SupportsLookahead, with_lookahead
 from ces_core.warm_up import warm_up
 from ces_experiments.common import options, words
+from ces_experiments.common.cells import each
 from ces_experiments.common.console import counted
 from ces_experiments.common.report import Found
 from ces_experiments.common.spread import spread
@@ -236,7 +237,7 @@ def measure(question: Question, progress: Progress) -> Found:
     advance = counted(progress, "clusters", len(cells))
     runs: Rows = []
     fates: Rows = []
-    for of_cell, jobs_of_cell in _each(question, cells):
+    for of_cell, jobs_of_cell in each(partial(_cell, question), cells, question.processes):
         runs += of_cell
         fates += jobs_of_cell
         advance()
@@ -248,13 +249,8 @@ def measure(question: Question, progress: Progress) -> Found:
     return Found(results | {"question": asked, "regimes": regimes}, raw={"runs.csv": runs, "jobs.csv": fates})
 
 
-def _each(question: Question, cells: Sequence[tuple[str, int]]) -> Iterator[tuple[Rows, Rows]]:
-    if question.processes == 1:
-        yield from (cell(question, *where) for where in cells)
-        return
-    with ProcessPoolExecutor(question.processes) as pool:
-        regimes, repeats = zip(*cells, strict=True)
-        yield from pool.map(cell, [question] * len(cells), regimes, repeats)
+def _cell(question: Question, where: tuple[str, int]) -> tuple[Rows, Rows]:
+    return cell(question, *where)
 
 
 def _told(runs: Rows) -> dict[str, Any]:

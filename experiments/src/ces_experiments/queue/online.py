@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from ces_core.network.cache import paths_of
 from ces_core.registry import get_solver
 from ces_core.warm_up import warm_up
 from ces_experiments.common import words
+from ces_experiments.common.cells import each
 from ces_experiments.common.console import counted
 from ces_experiments.common.report import Found
 from ces_experiments.common.spread import spread
@@ -77,17 +79,26 @@ class Question:
         """All simulations. Raises BadDecisionError."""
         for name in self.solvers:
             warm_up(get_solver(name))
-        for repeat in range(self.repeats):
-            cluster, jobs = self.cluster(repeat), self.workload(repeat)
-            paths_of(cluster.topology).warm()
-            for load in self.loads:
-                arriving = jobs if load is None else paced(jobs, cluster, load)
-                for name in self.solvers:
-                    outcome = simulate(
-                        cluster, arriving, get_solver(name), POLICIES[self.policy],
-                        patience_s=self.patience_s, seed=self.seed, time_limit_s=self.time_limit_s,
-                    )  # fmt: skip
-                    yield Run(words.load(load), name, repeat, outcome)
+        cells = [(repeat, load, name) for repeat in range(self.repeats) for load in self.loads for name in self.solvers]
+        yield from each(self._run, cells)
+
+    def _run(self, cell: tuple[int, float | None, str]) -> Run:
+        repeat, load, name = cell
+        cluster, jobs = _drawn(self, repeat)
+        arriving = list(jobs) if load is None else paced(jobs, cluster, load)
+        outcome = simulate(
+            cluster, arriving, get_solver(name), POLICIES[self.policy],
+            patience_s=self.patience_s, seed=self.seed, time_limit_s=self.time_limit_s,
+        )  # fmt: skip
+        return Run(words.load(load), name, repeat, outcome)
+
+
+@lru_cache(maxsize=1)
+def _drawn(question: Question, repeat: int) -> tuple[Cluster, list[TimedJob]]:
+    """The same for all loads and solvers, which come one after the other."""
+    cluster = question.cluster(repeat)
+    paths_of(cluster.topology).warm()
+    return cluster, question.workload(repeat)
 
 
 def checked(*, loads: tuple[float, ...], trace: Path | None, as_timed: bool, **values: Any) -> Question:

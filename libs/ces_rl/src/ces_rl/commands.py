@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -20,6 +21,11 @@ from ces_rl import flags, plugins
 from ces_rl.envs.base import PolicyEnv
 from ces_rl.needs import require_torch
 
+if TYPE_CHECKING:
+    from ces_client import Client
+    from ces_rl.run import Run
+
+ON = "On a cluster"
 FIRST_ENV = {"cem": "start-weights", "es": "longrun"}
 """The environment of an algorithm where --env is left out; placement for the others."""
 
@@ -69,6 +75,18 @@ def ship(
         run = Run.open(folder)
         card = ship_run(run, out or folder)
     _report(card, out or folder, run.env.file)
+
+
+@train.command("fetch")
+def fetch(
+    job: Annotated[str, typer.Argument(metavar="JOB", help="id or name of a job that --submit has made")],
+    out: Annotated[Path, typer.Option(help="folder for shipped file, card, log and checkpoint")] = Path("trained"),
+) -> None:
+    """Fetch what a run has made that a cluster has learned."""
+    from ces_client.cli.session import connect, job_id
+
+    with connect() as client:
+        _fetched(client, job_id(client, job), out)
 
 
 def env_of(args: Sequence[str]) -> str | None:
@@ -126,14 +144,70 @@ def _common(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="same seed and settings, same weights")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="go on with the run in the folder")] = False,
+    submit: Annotated[
+        bool,
+        typer.Option(
+            "--submit",
+            help="learn as a malleable job of the cluster; its nodes need CES's training",
+            rich_help_panel=ON,
+        ),
+    ] = False,
+    workers: Annotated[
+        str, typer.Option(metavar="MIN:MAX", help="how many ranks there may be", rich_help_panel=ON)
+    ] = "1:4",
+    cpu: Annotated[str, typer.Option(help="of each rank", rich_help_panel=ON)] = "1",
+    memory: Annotated[str, typer.Option(help="of each rank", rich_help_panel=ON)] = "1Gi",
+    image: Annotated[str, typer.Option(help="where workers are containers", rich_help_panel=ON)] = "ces-worker-rl",
 ) -> None:
     """Flags of every algorithm."""
 
 
+def _submitted(run: Run, given: Mapping[str, Any]) -> None:
+    """The run by a cluster, followed until its files are here."""
+    from ces_client.cli.session import connect
+    from ces_rl.submission import Workers, follow, training_job
+
+    console, out = Console(stderr=True), given["out"]
+
+    def say(line: str) -> None:
+        console.print(line, highlight=False, soft_wrap=True)
+
+    with _errors():
+        for flag in ("minutes", "resume"):
+            if given[flag]:
+                raise ValueError(f"--{flag} and --submit exclude each other: a job has all its updates to do")
+        workers = Workers.of(given["workers"], given["cpu"], given["memory"], given["image"])
+        job = training_job(run.spec(), workers)
+    with connect() as client:
+        view = client.jobs.submit(job)
+        say(f"{view.name} submitted: {view.id}")
+        say(f"Ctrl-C leaves it running; later: ces train fetch {view.id} --out {out}")
+        state = follow(client, view.id, say)
+        if state != "succeeded":
+            say(f"error: the job has {state}: ces describe job {view.id}")
+            raise typer.Exit(1)
+        _fetched(client, view.id, out)
+
+
+def _fetched(client: Client, job: str, out: Path) -> None:
+    from ces_rl.run import CARD
+    from ces_rl.submission import fetch
+
+    with _errors():
+        card = json.loads(fetch(client, job, out, CARD)[CARD])
+        file = plugins.environment(card["env"]).file
+    _report(card, out, file)
+
+
 def _train(name: str, env: str, algorithm: dict[str, Any], place: dict[str, Any], given: Mapping[str, Any]) -> None:
+    from ces_rl.rank import update_line
     from ces_rl.run import Run
     from ces_rl.run import train as train_run
 
+    if given["submit"]:
+        with _errors():
+            run = Run.make(name, env, given["seed"], algorithm, place, given["out"])
+        return _submitted(run, given)
     console, out = Console(stderr=True), given["out"]
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with _errors(), Progress(*columns, console=console, transient=True) as progress:
@@ -141,8 +215,7 @@ def _train(name: str, env: str, algorithm: dict[str, Any], place: dict[str, Any]
 
         def news(done: int, total: int, measured: dict[str, float]) -> None:
             progress.update(bar, completed=done, total=total)
-            shown = " ".join(f"{what} {value:.4g}" for what, value in measured.items())
-            console.print(f"update {done}/{total}: {shown}", highlight=False, soft_wrap=True)
+            say(update_line(done, total, measured))
 
         def say(line: str) -> None:
             console.print(line, highlight=False, soft_wrap=True)

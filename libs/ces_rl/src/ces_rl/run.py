@@ -34,8 +34,16 @@ News = Callable[[int, int, dict[str, float]], None]
 Say = Callable[[str], None]
 
 
+SAVED_S = 15.0
+"""A checkpoint is written after the next update once the last one is so old."""
+
+
 class RunExistsError(ValueError):
     """There is a run in the folder, and nobody said that it is to go on."""
+
+
+class StoppedError(Exception):
+    """The run was told to stop, and did so after an update, with a checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -72,17 +80,21 @@ class Run:
         """The run in ``folder``, as far as its checkpoint has come. Raises ValueError."""
         if not (folder / SPEC).exists():
             raise ValueError(f"{folder} holds no run: there is no {SPEC}")
-        spec = json.loads((folder / SPEC).read_text())
+        run = Run.of_spec(json.loads((folder / SPEC).read_text()), folder)
+        if not run.checkpoint.exists():
+            raise ValueError(f"{folder} holds no checkpoint yet")
+        run.restore()
+        return run
+
+    @staticmethod
+    def of_spec(spec: Mapping[str, Any], folder: Path) -> Run:
+        """The run that :meth:`spec` says all of, from its beginning. Raises as :meth:`make`."""
         kind, place = algorithm_of(spec["algorithm"]), environment(spec["env"])
         own, of_env = (
             asdict(TypeAdapter(settings).validate_python(spec["settings"][part]))  # JSON has lists for tuples
             for part, settings in (("algorithm", kind.Settings), ("env", place.Settings))
         )
-        run = Run.make(spec["algorithm"], spec["env"], spec["seed"], own, of_env, folder)
-        if not run.checkpoint.exists():
-            raise ValueError(f"{folder} holds no checkpoint yet")
-        run.restore()
-        return run
+        return Run.make(spec["algorithm"], spec["env"], spec["seed"], own, of_env, folder)
 
     @property
     def checkpoint(self) -> Path:
@@ -121,12 +133,14 @@ def train(
     resume: bool = False,
     news: News = lambda *_: None,
     say: Say = lambda _: None,
+    stops: Callable[[], bool] = lambda: False,
 ) -> dict[str, Any]:
     """Trains and ships: returns the model card, which also lies in the run's folder beside the shipped file.
 
-    Stops when all updates are done, or early enough for the last evaluation to end within ``minutes``. One thread:
-    decisions are too small to share out, and runs stay reproducible. Raises RunExistsError, and ValueError where the
-    checkpoint belongs to another run.
+    Stops when all updates are done, or early enough for the last evaluation to end within ``minutes``; ``stops`` is
+    asked after every update. One thread: decisions are too small to share out, and runs stay reproducible. Raises
+    RunExistsError, StoppedError, and ValueError where the checkpoint belongs to another run. In a gang this is the
+    first rank's part; :func:`learn_along` is that of the others.
     """
     started = time.monotonic()
     if torch is not None:
@@ -140,10 +154,11 @@ def train(
     before = _before(run, say)  # of the new solution, whatever the checkpoint holds
     if run.checkpoint.exists():
         run.restore()
+    algorithm.gang.of_first(algorithm.state())
     (folder / SPEC).write_text(json.dumps(run.spec(), indent=2) + "\n")
     total = algorithm.settings.updates
     finish = math.inf if minutes is None else started + 60.0 * minutes - 1.2 * before["seconds"]
-    longest, out_of_time = 0.0, False
+    longest, out_of_time, saved = 0.0, False, time.monotonic()
     with Log(folder, algorithm.updates, flat(before["scores"])) as log:
         say(log.about)
         while algorithm.updates < total:
@@ -154,14 +169,33 @@ def train(
             measured = algorithm.update()
             if algorithm.updates % algorithm.settings.evaluate_every == 0:
                 measured |= flat(env.evaluate(algorithm.solution, thorough=False))
-                run.save()
             log.row(algorithm.updates, algorithm.steps, measured)
             news(algorithm.updates, total, measured)
+            stopped = stops()
+            due = algorithm.updates % algorithm.settings.evaluate_every == 0
+            if stopped or due or time.monotonic() - saved >= SAVED_S:
+                run.save()
+                saved = time.monotonic()
+            if stopped:
+                raise StoppedError(f"stopped after {algorithm.updates} of {total} updates")
             longest = max(longest, time.monotonic() - begun)
     if out_of_time:
         say(f"stopped after {algorithm.updates} of {total} updates, to end within {minutes:g} minutes")
     run.save()
     return ship(run, folder, seconds=time.monotonic() - started)
+
+
+def learn_along(run: Run, stops: Callable[[], bool]) -> None:
+    """The part of a gang's other ranks: each does its share of every update, and writes nothing. Raises StoppedError
+    when the first rank does."""
+    if torch is not None:
+        torch.set_num_threads(1)
+    algorithm = run.algorithm
+    algorithm.restore(algorithm.gang.of_first(algorithm.state()))
+    while algorithm.updates < algorithm.settings.updates:
+        algorithm.update()
+        if stops():
+            raise StoppedError(f"stopped after {algorithm.updates} updates")
 
 
 def ship(run: Run, out: Path, *, seconds: float | None = None) -> dict[str, Any]:

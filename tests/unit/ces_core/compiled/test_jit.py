@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ces_core.compiled.jit import COMPILED
 
+AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
 CALLED = """
 from ces_core.compiled.jit import inner
 @inner
@@ -26,6 +29,14 @@ if __name__ == "__main__":
     import caller as kept
     print(kept.caller(1), sum(kept.caller.stats.cache_hits.values()))
 """
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that every user may read; the one that pytest gives is private."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 def run(folder: Path, added: int) -> list[int]:
@@ -64,3 +75,25 @@ def test_a_cache_that_names_a_class_of_former_times_is_made_again(tmp_path: Path
         done = subprocess.run([sys.executable, "caller.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         assert [int(word) for word in done.stdout.split()] == [7, hits]
+
+
+@pytest.mark.needs("root")
+@pytest.mark.skipif(not COMPILED, reason="needs numba")
+def test_another_user_reads_what_was_compiled_beside_the_module(open_folder: Path) -> None:
+    """One who may not write there, and has nowhere else to write either."""
+    assert run(open_folder, added=1) == [2, 0]
+    environment = {"HOME": "/nonexistent", "PATH": "/usr/bin:/bin"}
+
+    def as_nobody(number: float) -> list[float]:
+        program = f"import caller; print(caller.caller({number}), sum(caller.caller.stats.cache_hits.values()))"
+        done = subprocess.run(
+            [*AS_NOBODY, sys.executable, "-c", program],
+            cwd=open_folder, env=environment, capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return [float(word) for word in done.stdout.split()]
+
+    before = sorted(path.name for path in (open_folder / "__pycache__").iterdir())
+    assert as_nobody(1) == [2, 1]
+    assert as_nobody(1.5) == [2.5, 0], "what is not there is compiled, and not kept"
+    assert sorted(path.name for path in (open_folder / "__pycache__").iterdir()) == before

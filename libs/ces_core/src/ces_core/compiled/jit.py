@@ -1,7 +1,7 @@
 """Compilation of functions by numba where it is installed, with a cache on disk.
 
 Compiled code is stored beside the module, or in ``NUMBA_CACHE_DIR``, and discarded when a source it may depend on
-changes.
+changes. A user who may not write there reads it all the same.
 
 numba counts references to arrays atomically, even when a tuple of arrays is only read. In calls with thousands of small
 steps that took more than half of the time; :func:`lent` gives references that are not counted.
@@ -15,7 +15,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
@@ -51,8 +51,32 @@ else:
             digest.update(source.name.encode() + source.read_bytes())
         return digest.digest()
 
+    class ReadOnlyLocator(caching.InTreeCacheLocator):
+        """Beside the module, where another user has compiled the function: it is read there, and not written."""
+
+        def __init__(self, function: Callable[..., Any], file: str) -> None:
+            super().__init__(function, file)  # type: ignore[no-untyped-call]
+            self._index = f"{Path(file).stem}.{function.__qualname__}-{function.__code__.co_firstlineno}.py*.nbi"
+
+        def ensure_cache_path(self) -> None:
+            folder: str = self.get_cache_path()  # type: ignore[no-untyped-call]
+            if not any(Path(folder).glob(self._index)):
+                raise FileNotFoundError(self._index)
+
+    class LocatedCode(caching.CompileResultCacheImpl):
+        """Where compiled code lies."""
+
+        _locator_classes: ClassVar = [  # type: ignore[misc]
+            caching.UserProvidedCacheLocator,
+            caching.InTreeCacheLocator,
+            ReadOnlyLocator,
+            caching.UserWideCacheLocator,
+        ]
+
     class CheckedCache(caching.FunctionCache):
         """Cache that also checks callees: numba itself only checks whether the function's own file has changed."""
+
+        _impl_class = LocatedCode
 
         def __init__(self, function: Callable[..., Any]) -> None:
             super().__init__(function)  # type: ignore[no-untyped-call]
@@ -68,6 +92,11 @@ else:
                     return {}
 
             kept._load_index = load_index  # type: ignore[method-assign]
+
+        def save_overload(self, signature: Any, compiled: Any) -> None:
+            """Nothing is kept where it cannot be written: it is compiled again the next time."""
+            with contextlib.suppress(OSError):
+                super().save_overload(signature, compiled)  # type: ignore[no-untyped-call]
 
     def compiled(function: Function) -> Function:
         """Compiles a function that is called from Python."""

@@ -13,6 +13,7 @@ import numpy as np
 from pydantic import Field
 
 from ces_rl.envs.base import Environment
+from ces_rl.gang import ALONE, Gang
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ class Algorithm(Protocol):
     """Done so far."""
     steps: int
     """Decisions, or whole runs of a simulation, that it has learned from."""
+    gang: Gang
+    """The ranks that learn the run together, set before the first update. One that leaves it at that does the whole
+    work at every rank."""
 
     def __init__(self, env: Any, settings: Any, seed: int) -> None:
         """Raises RefusedError for an environment that it cannot learn."""
@@ -59,6 +63,7 @@ class SeededRun:
     """The state that all runs have: environment, settings, seed, generator, and how far they have come."""
 
     rng: np.random.Generator
+    gang: Gang = ALONE
 
     def __init__(self, env: Environment, settings: Any, seed: int) -> None:
         self.env, self.settings, self.seed = env, settings, seed

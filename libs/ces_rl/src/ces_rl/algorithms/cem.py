@@ -61,7 +61,7 @@ class Cem(NumbersRun):
         drawn = self.mean + self.spread * self.rng.standard_normal((settings.draws, len(self.mean)))
         drawn[0] = self.mean
         scenario = objective.scenario(self.rng, self.scenario_seed())
-        judged = [objective.evaluate(draw, scenario) for draw in drawn]
+        judged = self.gang.each(lambda draw: objective.evaluate(draw, scenario), list(drawn))
         fitness = np.array([each.fitness for each in judged])
         level = fitness - fitness.mean(axis=0)
         standing = (level / np.maximum(fitness.std(axis=0), 1e-9)).mean(axis=1)

@@ -16,7 +16,7 @@ from pydantic import Field
 from ces_core.model.problem import FloatArray
 from ces_rl.algorithms.base import Length, RefusedError
 from ces_rl.algorithms.numbers import NumbersRun
-from ces_rl.envs.base import Environment
+from ces_rl.envs.base import Environment, Judged
 from ces_sim.rounds import derived_seed
 
 
@@ -57,17 +57,15 @@ class Es(NumbersRun):
         """One generation. Measures what its candidates came to on average."""
         settings, objective, spread = self.settings, self.objective, self.objective.spread
         generation, size = self.updates, len(self.theta)
-        uphill, gains, judged = np.zeros(size), [], []
+        drawn: list[tuple[FloatArray, Any]] = []
         for pair in range(settings.pairs):
             direction = self.rng.standard_normal(size)
-            scenario = objective.scenario(self.rng, self.scenario_seed(pair))
-            sides = [
-                objective.evaluate(self.theta + side * settings.sigma * (spread * direction), scenario)
-                for side in (1, -1)
-            ]
+            drawn.append((direction, objective.scenario(self.rng, self.scenario_seed(pair))))
+        judged = self.gang.each(self._sides, drawn)
+        uphill, gains = np.zeros(size), []
+        for (direction, _), sides in zip(drawn, judged, strict=True):
             gains.append(sides[0].fitness.mean() - sides[1].fitness.mean())
             uphill += gains[-1] * direction / settings.pairs
-            judged += sides
         deviation = float(np.sqrt(np.mean(np.square(gains))))
         self.scale = deviation if generation == 0 else 0.8 * self.scale + 0.2 * deviation
         self.velocity = settings.momentum * self.velocity + (1.0 - settings.momentum) * uphill / max(self.scale, 1e-9)
@@ -80,9 +78,16 @@ class Es(NumbersRun):
         self.steps += 2 * settings.pairs
         if self.updates == settings.updates:
             self.found = [self.current]
-        measured = {name: float(np.mean([each.measured[name] for each in judged])) for name in judged[0].measured}
-        fitness = float(np.mean([each.fitness.mean() for each in judged]))
+        all_sides = [each for sides in judged for each in sides]
+        measured = {name: float(np.mean([each.measured[name] for each in all_sides])) for name in all_sides[0].measured}
+        fitness = float(np.mean([each.fitness.mean() for each in all_sides]))
         return {"fitness": fitness, **measured, "steps": float(self.steps)}
+
+    def _sides(self, drawn: tuple[FloatArray, Any]) -> tuple[Judged, Judged]:
+        """What comes of moving in a direction, and of moving the opposite way, in the same scenario."""
+        (direction, scenario), objective = drawn, self.objective
+        step = self.settings.sigma * (objective.spread * direction)
+        return objective.evaluate(self.theta + step, scenario), objective.evaluate(self.theta - step, scenario)
 
     def own_state(self) -> dict[str, Any]:
         arrays = {"theta": self.theta, "total": self.total, "velocity": self.velocity}

@@ -20,6 +20,7 @@ from ces_rl.algorithms.policy_run import Pair, PolicyRun
 from ces_rl.envs.base import Environment
 from ces_rl.needs import torch
 from ces_rl.schedules import linear
+from ces_sim.rounds import derived_seed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -79,8 +80,10 @@ class Imitation(PolicyRun):
 
     def update(self) -> dict[str, float]:
         """Plays, has it judged, learns from all that was judged so far, and says how it went."""
+        self.begin_update(self.settings.episodes)
         progress = self.updates / self.settings.updates
         judged, measured = self._play()
+        judged = Dataset.together(self.gang.gathered(judged))
         self.steps += len(judged.mask)
         self.dataset = judged if self.dataset is None else Dataset.together([self.dataset, judged])
         measured |= {"imitation_loss": self._learn(self.dataset, progress), "dataset": float(len(self.dataset.mask))}
@@ -115,22 +118,28 @@ class Imitation(PolicyRun):
                 actions = np.zeros(vector.slots, dtype=np.int64)
                 actions[rows] = np.argmax(scores + self.rng.gumbel(size=mask.shape), axis=1)
                 vector.step(actions)
-        return Dataset.together(parts), self.outcome() | {"regret": float(np.concatenate(shortfall).mean())}
+        regret = np.concatenate(shortfall)
+        measured = self.gang.mean({"regret": float(regret.mean())}, len(regret))
+        return Dataset.together(parts), self.outcome() | measured
 
     def _learn(self, dataset: Dataset, progress: float) -> float:
         settings = self.settings
         self.set_learning_rate(linear(settings.learning_rate, progress))
         unit = linear(settings.unit, progress)
-        total = 0.0
+        total, gang = 0.0, self.gang
+        rng = self.rng if gang.size == 1 else np.random.default_rng(derived_seed(self.seed, 3, self.updates))
         for _ in range(settings.gradient_steps):
-            rows = self.rng.integers(len(dataset.mask), size=settings.batch_size)
+            rows = rng.integers(len(dataset.mask), size=settings.batch_size)[gang.rank :: gang.size]
+            if not len(rows):
+                self.descend(None, 0.0)
+                continue
             observations = (torch.from_numpy(_whole(column[rows])) for column in dataset.observations)
             mask, regret = (torch.from_numpy(column[rows].astype(np.float32)) for column in dataset[1:])
             scores, _ = self.policy(*observations)
             loss = expected_regret(scores, mask, regret, unit).mean()
-            self.descend(loss)
+            self.descend(loss, len(rows))
             total += loss.item()
-        return total / settings.gradient_steps
+        return gang.mean({"loss": total / settings.gradient_steps}, len(rows))["loss"]
 
     def state(self) -> dict[str, Any]:
         found = super().state()

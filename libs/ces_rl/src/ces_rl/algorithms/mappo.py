@@ -106,10 +106,8 @@ class Mappo(Ppo):
         return (numbers * mask).sum() / mask.sum().clamp(min=1)
 
     def normalised(self, advantages: Rows, mask: Rows) -> Rows:
-        counted = advantages[mask]
-        if not len(counted):
-            return advantages
-        normal: Rows = (advantages - counted.mean()) / (counted.std() + 1e-8)
+        mean, deviation = self.gang.moments(advantages[mask])
+        normal: Rows = (advantages - mean) / (deviation + 1e-8)
         return normal
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from ces_rl.algorithms.base import RefusedError, SeededRun
 from ces_rl.envs.base import Environment, PolicyEnv, VectorEnv
 from ces_rl.needs import torch
+from ces_sim.rounds import derived_seed
 
 Pair = tuple[float, float]
 """A setting in the first update and in the last; it changes linearly over the run."""
@@ -51,18 +52,32 @@ class PolicyRun(SeededRun):
         for group in self.optimizer.param_groups:
             group["lr"] = rate
 
-    def descend(self, loss: torch.Tensor) -> None:
-        """One gradient step, its norm limited by ``max_grad_norm``."""
+    def begin_update(self, problems: int, group: int = 1) -> None:
+        """In a gang each rank plays its share of the problems, ``group`` slots for each. It draws by the seed, the
+        update and its rank, so that the run may go on with another number of ranks. Raises RefusedError."""
+        gang = self.gang
+        if gang.size > problems:
+            raise RefusedError(f"{problems} problems of an update are too few for {gang.size} ranks")
+        if gang.size > 1:
+            seed = derived_seed(self.seed, 2, self.updates, gang.rank)
+            self.vector = self.env.vector(gang.share(problems) * group, seed)
+            self.rng = np.random.default_rng(seed)
+
+    def descend(self, loss: torch.Tensor | None, weight: float) -> None:
+        """One gradient step, its norm limited by ``max_grad_norm``. In a gang the loss is the mean of all ranks',
+        each by its ``weight``; a rank without one has no weight."""
         self.optimizer.zero_grad()
-        torch.autograd.backward(loss)
+        if loss is not None:
+            torch.autograd.backward(loss)
+        self.gang.average_gradients(self.policy.parameters(), weight)
         torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.settings.max_grad_norm)
         self.optimizer.step()
 
     def outcome(self) -> dict[str, float]:
         """Share of the played episodes that ended well, and the mean of their scores."""
         success = self.vector.success
-        score = float(self.vector.score[success].mean()) if success.any() else 0.0
-        return {"success": float(success.mean()), "score": score}
+        ended_well, score, slots = self.gang.total([success.sum(), self.vector.score[success].sum(), len(success)])
+        return {"success": float(ended_well / slots), "score": float(score / ended_well) if ended_well else 0.0}
 
     def state(self) -> dict[str, Any]:
         return super().state() | {

@@ -7,6 +7,7 @@ of its problem, in deviations, so that easy and hard problems teach alike. The s
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -90,8 +91,9 @@ class Ppo(PolicyRun):
 
     def update(self) -> dict[str, float]:
         """Plays, learns, and says how it went."""
-        settings, vector = self.settings, self.vector
-        progress = self.updates / settings.updates
+        settings = self.settings
+        self.begin_update(settings.problems, settings.group)
+        vector, progress = self.vector, self.updates / settings.updates
         temperature = linear(settings.temperature, progress)
         self.set_learning_rate(linear(settings.learning_rate, progress))
         if settings.ent_target is None:
@@ -101,14 +103,15 @@ class Ppo(PolicyRun):
         if settings.group > 1:
             batch.rewards = at_last_turn(batch, self.group_relative(vector.score, vector.success))
         advantages, returns = self.advantages(batch)
-        measured = self._learn(batch, advantages, returns, temperature)
+        decisions = int(self.gang.total(len(batch.actions)))
+        measured = self._learn(batch, advantages, returns, temperature, decisions)
         if settings.ent_target is not None:
             least, most = settings.ent_coef_range
             low = measured["entropy"] < linear(settings.ent_target, progress)
             factor = settings.ent_coef_step if low else 1.0 / settings.ent_coef_step
             self.ent_coef = min(max(self.ent_coef * factor, least), most)
         self.updates += 1
-        self.steps += len(batch.actions)
+        self.steps += decisions
         return measured | self.outcome() | {"steps": float(self.steps)}
 
     def rollout(self, temperature: float) -> Batch:
@@ -156,7 +159,8 @@ class Ppo(PolicyRun):
 
     def normalised(self, advantages: Rows, mask: Rows) -> Rows:
         """With mean 0 and deviation 1 over all decisions."""
-        normal: Rows = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+        mean, deviation = self.gang.moments(advantages)
+        normal: Rows = (advantages - mean) / (deviation + 1e-8)
         return normal
 
     def group_relative(self, score: Rows, success: Rows) -> Rows:
@@ -184,7 +188,9 @@ class Ppo(PolicyRun):
             next_value[slot], next_advantage[slot] = batch.values[rows], advantages[rows]
         return advantages, advantages + batch.values
 
-    def _learn(self, batch: Batch, advantages: Rows, returns: Rows, temperature: float) -> dict[str, float]:
+    def _learn(
+        self, batch: Batch, advantages: Rows, returns: Rows, temperature: float, decisions: int
+    ) -> dict[str, float]:
         settings, clip = self.settings, self.settings.clip_coef
         advantages = self.normalised(advantages, batch.mask)
         observations = [torch.from_numpy(column) for column in batch.observations]
@@ -193,8 +199,11 @@ class Ppo(PolicyRun):
         sums, count = np.zeros(5), 0
         for _ in range(settings.update_epochs):
             order = self.rng.permutation(len(batch.actions))
-            for first in range(0, len(order), settings.minibatch_size):
-                rows = torch.from_numpy(order[first : first + settings.minibatch_size])
+            for chosen in self._minibatches(order, decisions):
+                if not len(chosen):
+                    self.descend(None, 0.0)
+                    continue
+                rows = torch.from_numpy(chosen)
                 mask = b_mask[rows]
                 log_prob, entropies, values, other = self.judge(
                     tuple(column[rows] for column in observations), mask, b_actions[rows], temperature
@@ -208,14 +217,21 @@ class Ppo(PolicyRun):
                 value_loss = 0.5 * worse.mean()
                 entropy = self.mean(entropies, mask)
                 loss = settings.vf_coef * value_loss + policy_loss - self.ent_coef * entropy
-                self.descend(loss if other is None else loss + other)
+                self.descend(loss if other is None else loss + other, len(chosen))
                 with torch.no_grad():
                     approx_kl = self.mean(ratio - 1.0 - torch.log(ratio), mask)
                     clip_fraction = self.mean(((ratio - 1.0).abs() > clip).float(), mask)
                 sums += [part.item() for part in (policy_loss, value_loss, entropy, approx_kl, clip_fraction)]
                 count += 1
         names = ("policy_loss", "value_loss", "entropy", "approx_kl", "clip_fraction")
-        return dict(zip(names, (sums / count).tolist(), strict=True))
+        return self.gang.mean(dict(zip(names, (sums / max(count, 1)).tolist(), strict=True)), len(batch.actions))
+
+    def _minibatches(self, order: IntArray, decisions: int) -> list[IntArray]:
+        """The decisions of each gradient step, of which every rank takes part in as many; ``decisions``: of all."""
+        size = self.settings.minibatch_size
+        if self.gang.size == 1:
+            return [order[first : first + size] for first in range(0, len(order), size)]
+        return np.array_split(order, math.ceil(decisions / size))
 
     def state(self) -> dict[str, Any]:
         return super().state() | {"ent_coef": self.ent_coef}

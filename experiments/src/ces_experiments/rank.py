@@ -1,0 +1,73 @@
+"""One rank of an experiment that a gang works out: ``python -m ces_experiments.rank NAME VALUES``, options as JSON.
+
+Any launcher of ``torch.distributed`` may start it; ``ces bench NAME --submit`` has CES do that. Rank 0 keeps what is
+done in the folder that ``CES_CHECKPOINT`` names, and prints the tables, and in the end the files.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import sys
+import tempfile
+from contextlib import redirect_stderr, redirect_stdout
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from ces_experiments.common.cells import Sharing, shared
+from ces_rl.gang import Gang, joined
+from ces_rl.parcels import packed
+from ces_rl.rank import CHECKPOINT
+from ces_rl.run import StoppedError
+
+GROUP = "ces.bench"
+
+
+def work_out(name: str, values: dict[str, Any], gang: Gang, told: list[int]) -> None:
+    """This rank's part of the experiment. ``told``: not empty once it is to stop. Raises StoppedError, and typer's
+    errors for an experiment that cannot be."""
+    (point,) = entry_points(group=GROUP, name=name)
+    run, cells = point.load(), 0
+    kept = Path(os.environ.get(CHECKPOINT) or tempfile.mkdtemp(prefix="ces-bench-")) / "cells"
+
+    def done(more: int) -> None:
+        nonlocal cells
+        cells += more
+        if not gang.rank:
+            _say(json.dumps({"progress": {"step": cells}}))
+        if gang.any(bool(told)):
+            raise StoppedError(f"stopped after {cells} cells")
+
+    with tempfile.TemporaryDirectory() as folder, shared(Sharing(gang, kept, done)):
+        out = Path(folder) / "out"
+        if gang.rank:
+            with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+                run(**values, out=out)
+            return
+        _say(f"{name} with {gang.size} ranks")
+        run(**values, out=out)
+        for file in sorted(path for path in out.iterdir() if path.is_file()):
+            for line in packed(file.name, file.read_bytes()):
+                _say(line)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")  # in one piece
+    sys.stdout.flush()
+
+
+def main() -> None:
+    told: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
+    try:
+        work_out(sys.argv[1], json.loads(sys.argv[2]), joined(), told)
+    except StoppedError as error:
+        _say(str(error))
+        sys.exit(128 + signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Ranks that learn one run together: each plays and judges its share, and all take the same steps.
+
+:class:`Gang` itself is one rank, alone. :class:`TorchGang` is a process group of ``torch.distributed``; algorithms see
+no difference but its size. What is shared goes through pickle, so every rank trusts the others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ces_core.model.problem import FloatArray
+from ces_rl.needs import torch
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+PATIENCE = timedelta(hours=2)
+"""For how long a rank waits for one that is busy; one that has ended is noticed at once."""
+
+
+class Gang:
+    """One rank, alone."""
+
+    rank, size = 0, 1
+
+    def gathered(self, mine: Found) -> list[Found]:
+        """What every rank has, by rank."""
+        return [mine]
+
+    def of_first(self, what: Found) -> Found:
+        """What the first rank has."""
+        return what
+
+    def total(self, numbers: Any) -> FloatArray:
+        """The sum over all ranks of numbers or arrays of one shape."""
+        return np.asarray(numbers, dtype=np.float64)
+
+    def average_gradients(self, parameters: Iterable[torch.nn.Parameter], weight: float) -> None:
+        """Replace gradients by their mean over all ranks, each of which counts by its ``weight``."""
+
+    def share(self, count: int) -> int:
+        """How many of ``count`` things are this rank's."""
+        return len(range(self.rank, count, self.size))
+
+    def each(self, function: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
+        """The function's results in the order of the items, of which every rank works out its share."""
+        parts = self.gathered([function(item) for item in items[self.rank :: self.size]])
+        return [parts[number % self.size][number // self.size] for number in range(len(items))]
+
+    def any(self, said: bool) -> bool:
+        """Whether any rank says so."""
+        return bool(self.total(float(said)) > 0)
+
+    def mean(self, measured: Mapping[str, float], weight: float) -> dict[str, float]:
+        """Of every figure the mean over all ranks, each of which counts by its ``weight``."""
+        return dict(measured)
+
+    def moments(self, numbers: NDArray[Any]) -> tuple[Any, Any]:
+        """Mean and standard deviation of all ranks' numbers; 0 and 1 where there are none."""
+        return (numbers.mean(), numbers.std()) if numbers.size else (0.0, 1.0)
+
+
+ALONE = Gang()
+
+
+class TorchGang(Gang):
+    """The process group that this process has joined. Raises RuntimeError where a rank is lost."""
+
+    def __init__(self) -> None:
+        import torch.distributed as dist
+
+        self._dist, self.rank, self.size = dist, dist.get_rank(), dist.get_world_size()
+
+    def gathered(self, mine: Found) -> list[Found]:
+        found: list[Any] = [None] * self.size
+        self._dist.all_gather_object(found, mine)
+        return found
+
+    def of_first(self, what: Found) -> Found:
+        found: list[Any] = [what]
+        self._dist.broadcast_object_list(found, src=0)
+        return found[0]  # type: ignore[no-any-return]
+
+    def total(self, numbers: Any) -> FloatArray:
+        summed = torch.from_numpy(np.array(numbers, dtype=np.float64))
+        self._dist.all_reduce(summed)
+        return np.asarray(summed.numpy())
+
+    def mean(self, measured: Mapping[str, float], weight: float) -> dict[str, float]:
+        *sums, weights = self.total([*(weight * value for value in measured.values()), weight])
+        return dict(zip(measured, (float(each / weights) for each in sums), strict=True))
+
+    def moments(self, numbers: NDArray[Any]) -> tuple[Any, Any]:
+        count, total = self.total([numbers.size, numbers.sum()])
+        mean = total / max(count, 1.0)
+        deviation = np.sqrt(self.total(np.square(numbers - mean).sum()) / max(count, 1.0))
+        return (float(mean), float(deviation)) if count else (0.0, 1.0)
+
+    def average_gradients(self, parameters: Iterable[torch.nn.Parameter], weight: float) -> None:
+        learned = [each for each in parameters if each.requires_grad]
+        own = [torch.zeros_like(each) if each.grad is None else each.grad for each in learned]
+        row = torch.cat([weight * each.reshape(-1) for each in own] + [torch.tensor([weight])])
+        self._dist.all_reduce(row)
+        mean, first = row[:-1] / row[-1], 0
+        for each in learned:
+            each.grad = mean[first : first + each.numel()].reshape(each.shape).clone()
+            first += each.numel()
+
+
+def joined() -> Gang:
+    """The gang that a launcher of ``torch.distributed`` has made this process a rank of (``RANK``, ``WORLD_SIZE``,
+    ``MASTER_ADDR``, ``MASTER_PORT``); alone where it says nothing, or there is one rank only."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return ALONE
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo", init_method="env://", timeout=PATIENCE)
+    return TorchGang()

@@ -1,0 +1,77 @@
+"""One rank of a run that a gang learns: ``python -m ces_rl.rank SPEC``, with the JSON of :meth:`ces_rl.run.Run.spec`.
+
+Any launcher of ``torch.distributed`` may start it; ``ces train --submit`` has CES do that. Rank 0 keeps the run in the
+folder that ``CES_CHECKPOINT`` names, goes on from what it finds there, and prints the updates, the progress by which
+CES measures the speed, and in the end the run's files. Told to end, all ranks stop after the same update.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ces_rl.gang import Gang, joined
+from ces_rl.log import FILE as LOG
+from ces_rl.parcels import packed
+from ces_rl.run import BEFORE, CARD, CHECKPOINTS, SPEC, Run, StoppedError, learn_along, train
+
+FILES = (SPEC, CARD, BEFORE, LOG, *CHECKPOINTS)
+"""What a run leaves beside its shipped file."""
+CHECKPOINT = "CES_CHECKPOINT"
+
+
+def update_line(done: int, total: int, measured: dict[str, float]) -> str:
+    """What is said of an update."""
+    shown = " ".join(f"{what} {value:.4g}" for what, value in measured.items())
+    return f"update {done}/{total}: {shown}"
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")  # in one piece
+    sys.stdout.flush()
+
+
+def _news(done: int, total: int, measured: dict[str, float]) -> None:
+    _say(update_line(done, total, measured))
+    _say(json.dumps({"progress": {"step": done, "round": done, "rounds": total}}))
+
+
+def learn(spec: dict[str, Any], gang: Gang, told: list[int]) -> None:
+    """This rank's part of the run. ``told``: not empty once it is to stop. Raises StoppedError, and ValueError for a
+    run that cannot be."""
+    folder = Path(os.environ.get(CHECKPOINT) or tempfile.mkdtemp(prefix="ces-run-")) / "run"
+    run = Run.of_spec(spec, folder)
+    run.algorithm.gang = gang
+
+    def stops() -> bool:
+        return gang.any(bool(told))
+
+    if gang.rank:
+        learn_along(run, stops)
+        return
+    known = " from its checkpoint" if run.checkpoint.exists() else ""
+    _say(f"{spec['algorithm']} learns {spec['env']} with {gang.size} ranks{known}")
+    train(run, resume=True, news=_news, say=_say, stops=stops)
+    for name in (*FILES, run.env.file):
+        if (folder / name).exists():
+            for line in packed(name, (folder / name).read_bytes()):
+                _say(line)
+
+
+def main() -> None:
+    told: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
+    try:
+        learn(json.loads(sys.argv[1]), joined(), told)
+    except StoppedError as error:
+        _say(str(error))
+        sys.exit(128 + signal.SIGTERM)
+
+
+if __name__ == "__main__":
+    main()

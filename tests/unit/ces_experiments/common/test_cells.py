@@ -1,0 +1,77 @@
+"""Cells of an experiment: in order, by however many processes or ranks, each once even where a gang begins again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ces_experiments.common.cells import Sharing, each, shared
+from ces_rl.gang import Gang
+
+CELLS = list(range(7))
+EXPECTED = [10 * cell for cell in CELLS]
+
+
+def tenfold(cell: int) -> int:
+    return 10 * cell
+
+
+class First(Gang):
+    """The first rank of three, whose others answer at once."""
+
+    size = 3
+
+    def gathered(self, mine: object) -> list[object]:
+        raise NotImplementedError
+
+    def each(self, function, items):  # type: ignore[no-untyped-def]
+        return [function(item) for item in items]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_in_the_order_of_the_cells(processes: int) -> None:
+    assert list(each(tenfold, CELLS, processes)) == EXPECTED
+
+
+def test_alone_each_comes_when_it_is_asked_for() -> None:
+    worked: list[int] = []
+    cells = each(lambda cell: worked.append(cell), CELLS)
+    next(cells)
+    assert worked == [0]
+
+
+def recording(worked: list[int]) -> Callable[[int], int]:
+    def work(cell: int) -> int:
+        worked.append(cell)
+        return tenfold(cell)
+
+    return work
+
+
+def test_a_gang_that_begins_again_works_out_the_rest_alone(tmp_path: Path) -> None:
+    """Whatever it was stopped after, with other ranks than before, and for each question that the experiment asks."""
+
+    class StoppedError(Exception):
+        pass
+
+    def stop(more: int) -> None:
+        raise StoppedError
+
+    for gang, expected in ((First(), [0, 1, 2]), (Gang(), [3])):
+        worked: list[int] = []
+        with shared(Sharing(gang, tmp_path, stop if gang.size == 3 else lambda _: None)):
+            answers = each(recording(worked), CELLS)
+            if gang.size == 3:
+                with pytest.raises(StoppedError):
+                    next(answers)
+            else:
+                assert [next(answers) for _ in range(4)] == EXPECTED[:4]
+        assert worked == expected
+    worked, told = [], []
+    with shared(Sharing(First(), tmp_path, told.append)):
+        assert list(each(recording(worked), CELLS)) == EXPECTED
+        assert list(each(recording(worked), CELLS[:2])) == EXPECTED[:2], "the next cells are others"
+    assert worked == [4, 5, 6, 0, 1]
+    assert told == [4, 3, 2]
