@@ -21,11 +21,11 @@ CES = (sys.executable, "-c", "from ces_client.cli.app import main; main()")
 TIMING = Timing(lease_s=7, lease_margin_s=3, unreachable_s=4)
 SETTINGS = {"CES_CHECKPOINT_COPY_S": "1", "CES_RESIZE_S": "1"}
 PATIENCE_S = 240  # four processes import torch on two cores
-UPDATES = 200
-TRAIN = ("train", "es", "--env", "longrun", "--seed", "3", "--updates", UPDATES, "--evaluate-every", UPDATES)
-SMALL = ("--pairs", 4, "--jobs", 30, "--validation", 1, "--odds", "thesis=1")
-BENCH = ("bench", "longrun", "--regimes", "thesis", "--loads", "0.9,1.1", "--nodes", 6, "--jobs", 20, "--repeats", 3)
-GREEDY = ("--solvers", "greedy,worst-fit", "--seed", 5, "--no-plots")
+UPDATES = 60
+TRAIN = ("train", "es", "--env", "placement", "--seed", "3", "--updates", UPDATES, "--evaluate-every", UPDATES)
+SMALL = ("--pairs", 4, "--width", 16, "--validation", 2)
+BENCH = ("bench", "longrun", "--regime", "thesis", "--loads", "0.9,1.1", "--nodes", 6, "--jobs", 20, "--repeats", 3)
+GREEDY = ("--solvers", "greedy,search-longrun", "--seed", 5, "--no-plots")
 SUBMIT = ("--submit", "--workers", "1:4", "--memory", "900Mi")
 
 pytestmark = [pytest.mark.needs("root", "torch"), pytest.mark.timeout(1200)]
@@ -66,17 +66,19 @@ def job_named(cluster: FaultCluster, name: str) -> str:
 
 
 def step_of(cluster: FaultCluster, job: str) -> int:
-    view = cluster.client.jobs.get(job)
-    progress = view.placement[0].progress if view.placement else None
-    return int(((progress or {}).get("progress") or {}).get("step") or 0)
+    placement = cluster.client.jobs.get(job).placement
+    progress = (placement[0].progress if placement else None) or {}
+    return int(progress.get("progress", progress).get("step", 0))
 
 
 def test_training_goes_through_sizes_and_a_lost_node_to_what_one_process_comes_to(
     eager: FaultCluster, open_folder: Path, tmp_path: Path
 ) -> None:
-    said = tmp_path / "submitted.txt"
+    output, said = tmp_path / "alone.txt", tmp_path / "submitted.txt"
+    ended_well(ces(*TRAIN, *SMALL, "--out", tmp_path / "alone", output=output), output)
+
     submitted = ces(*TRAIN, *SMALL, *SUBMIT, "--out", tmp_path / "submitted", cluster=eager, output=said)
-    job = job_named(eager, "train-es-longrun")
+    job = job_named(eager, "train-es-placement")
     await_size(eager, job, 4, PATIENCE_S)
     wait_for(lambda: step_of(eager, job) >= 2, "four ranks learn", PATIENCE_S)
 
@@ -86,23 +88,24 @@ def test_training_goes_through_sizes_and_a_lost_node_to_what_one_process_comes_t
     (open_folder / "rigid").unlink()
     eager.finish(other)
 
-    first = eager.client.jobs.get(job).placement[0].node
+    before = eager.client.jobs.get(job)
+    first = before.placement[0].node
     assert first is not None
     eager.cluster.kill(agent_name(first), stay_down=True)
-    wait_for(lambda: eager.client.jobs.get(job).attempt == 2, "it is placed again", PATIENCE_S)
+    wait_for(lambda: eager.client.jobs.get(job).attempt > before.attempt, "it is placed again", PATIENCE_S)
     eager.cluster.restart(agent_name(first))
 
     text = ended_well(submitted, said)
-    assert "es learns longrun with 4 ranks\n" in text
-    assert "es learns longrun with 2 ranks from its checkpoint" in text
+    assert "es learns placement with 4 ranks\n" in text
+    starts = [line for line in text.splitlines() if line.endswith(" from its checkpoint")]
+    assert len(starts) >= 2, f"after a resize, and after its node was lost:\n{text}"
+    assert starts[0] == "es learns placement with 2 ranks from its checkpoint"
     assert f"update {UPDATES}/{UPDATES}" in text
 
-    output = tmp_path / "alone.txt"
-    ended_well(ces(*TRAIN, *SMALL, "--out", tmp_path / "alone", output=output), output)
     one, many = (json.loads((tmp_path / name / "model-card.json").read_text()) for name in ("alone", "submitted"))
     for value in ("version", "scores", "steps", "updates", "complete"):
         assert many[value] == one[value]
-    assert (tmp_path / "submitted" / "checkpoint.json").exists(), "the run may go on here"
+    assert (tmp_path / "submitted" / "checkpoint.pt").exists(), "the run may go on here"
 
 
 def test_an_experiment_finds_what_it_finds_alone(eager: FaultCluster, tmp_path: Path) -> None:
