@@ -107,6 +107,15 @@ def test_the_earlier_deadline_comes_first_and_the_later_waits_for_its_workers() 
     assert all(share.kept for share in found.shares.values())
 
 
+@pytest.mark.parametrize(("left_s", "size", "later"), [(0.6, 4, False), (5.0, 0, True)])
+def test_one_that_begins_in_a_moment_needs_what_it_begins_with(left_s: float, size: int, later: bool) -> None:
+    """Another one ends until then. With fewer workers, for which there is room now, it would be late."""
+    ends = runs_for(rigid("ends", 6), left_s, ["a", "a", "b", "b", "c", "c"])
+    waits = malleable("waits", [], work=240.0, due_s=70.0 + left_s)
+    found = judged(ends, waits)
+    assert (found.shares["waits"].least, found.begins_later("waits")) == (size, later)
+
+
 def test_a_deadline_that_cannot_be_kept_gives_no_claim() -> None:
     late, other = malleable("late", ["a"], work=900.0, due_s=100.0), malleable("other", ["b"], work=600.0, due_s=100.0)
     found = judged(late, other)

@@ -320,15 +320,17 @@ class _Question:
 
     def _share(self, member: Member, decision: Decision) -> JobShare:
         name = member.record.id
-        least, size = (member.of_slots.get(each.get(name, 0), 0) for each in (decision.least, decision.sizes))
+        slots, begin_s = (decision.least.get(name, 0), decision.sizes.get(name, 0)), -math.inf
+        if name in decision.begins:
+            begin_s, then = decision.begins[name]
+            if begin_s <= self.now_s + SLOT_S:  # once another one has ended, which may be any moment
+                slots, begin_s = (then, then), -math.inf
+        least, size = (member.of_slots.get(each, 0) for each in slots)
         end_s = decision.ends[name]
         if member.running and member.record.size is not None:
             at_this_s = self.now_s + member.work / self.members.speeds[name].rate(member.record.size)
             if at_this_s <= member.due_s or member.record.size >= size:
                 end_s = at_this_s
-        begin_s = decision.begins.get(name, -math.inf)
-        if begin_s <= self.now_s + SLOT_S:  # for one that may end any moment
-            begin_s = -math.inf
         kept, left_s = end_s <= member.due_s + LATE_S, member.due_s - self.now_s
         admitted = kept and not may_be_late(member.record)
         presses = bool(admitted and least and not member.running and member.due_s - end_s <= HAND * left_s)

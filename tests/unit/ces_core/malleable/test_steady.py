@@ -37,7 +37,7 @@ def test_a_job_gets_the_smallest_size_that_is_in_time_until_its_end() -> None:
 def test_it_begins_when_that_many_stay_free() -> None:
     """More than one are free from 20 s on, and two would take 45 s."""
     found = asked(job("j", 90.0, 60.0), booked=[(0.0, 20.0, 3)])
-    assert (found.least["j"], found.begins, found.ends["j"]) == (0, {"j": 20.0}, 50.0)
+    assert (found.least["j"], found.begins, found.ends["j"]) == (0, {"j": (20.0, 3)}, 50.0)
     assert found.until_s == 20.0
     assert "j" not in found.sizes
 
@@ -52,14 +52,14 @@ def test_a_start_takes_time() -> None:
 def test_the_earlier_deadline_comes_first() -> None:
     found = asked(job("late", 80.0, 100.0), job("early", 80.0, 25.0))
     assert found.least == {"early": 4, "late": 0}
-    assert found.begins == {"late": 20.0}
+    assert found.begins == {"late": (20.0, 1)}
 
 
 def test_those_that_run_keep_their_sizes_while_that_makes_nobody_late() -> None:
     """With three until 20 s, the one that comes begins then; though it could begin now if the other had one only."""
     runs, comes = job("runs", 60.0, 100.0, size=3), job("comes", 80.0, 60.0)
     found = asked(runs, comes, arrived=frozenset({"comes"}), cost_s=10.0)
-    assert (found.refused, found.sizes["runs"], found.begins) == (frozenset(), 3, {"comes": 20.0})
+    assert (found.refused, found.sizes["runs"], found.begins) == (frozenset(), 3, {"comes": (20.0, 2)})
     assert found.least["runs"] == 1, "what it would do with"
 
 
@@ -115,7 +115,7 @@ def test_one_after_the_other_is_let_in() -> None:
 
 def test_best_effort_is_never_refused_and_waits_for_what_is_left() -> None:
     found = asked(job("j", 80.0, 20.0), job("rest", 40.0, math.inf), arrived=frozenset({"j", "rest"}))
-    assert (found.refused, found.begins) == (frozenset(), {"rest": 20.0})
+    assert (found.refused, found.begins) == (frozenset(), {"rest": (20.0, 1)})
 
 
 def test_what_is_left_goes_to_whom_it_delays_nobody_else() -> None:

@@ -34,7 +34,8 @@ class Decision:
     others wait. ``refused``: names of jobs that never run, of those that have arrived. ``until_s``: ask again by then.
     ``promises``: what jobs will have if nothing happens; they come back with the next question. ``least``: of their
     sizes, what jobs need now to be on time; ``ends``: when each is done by its plan, and a refused one at the
-    earliest; ``begins``: when those are to begin that wait. A policy that does not plan leaves these empty."""
+    earliest; ``begins``: when those are to begin that wait, and at which size. A policy that does not plan leaves these
+    empty."""
 
     sizes: Mapping[str, int]
     refused: frozenset[str] = frozenset()
@@ -43,7 +44,7 @@ class Decision:
     promises: Mapping[str, Pieces] = field(default_factory=dict)
     least: Mapping[str, int] = field(default_factory=dict)
     ends: Mapping[str, float] = field(default_factory=dict)
-    begins: Mapping[str, float] = field(default_factory=dict)
+    begins: Mapping[str, tuple[float, int]] = field(default_factory=dict)
 
 
 Policy = Callable[[Moment], Decision]

@@ -55,7 +55,7 @@ class Steady:
             min((share.next_change_s for share in plans.values()), default=math.inf),
             least=least,
             ends=refused | {name: share.done_s for name, share in plans.items()},
-            begins={name: share.next_change_s for name, share in plans.items() if not share.size},
+            begins={name: share.steps[1] for name, share in plans.items() if not share.size and len(share.steps) > 1},
         )
 
     def _shares(self, active: Sequence[Running], moment: Moment) -> Shares:
