@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import typer
 from ces_client.cli.session import connect
 from ces_experiments.common.console import fail
 from ces_rl.submission import Workers, fetch, follow, job_of
+
+DATA = "CES_DATA_DIR"
 
 
 def submit(name: str, given: Mapping[str, Any], written: Mapping[str, Any]) -> None:
@@ -27,8 +30,11 @@ def submit(name: str, given: Mapping[str, Any], written: Mapping[str, Any]) -> N
             flag = f"--{option.replace('_', '-')}"
             raise typer.BadParameter(f"{value} is here, and not on the nodes", param_hint=flag)
     command = ["python", "-m", "ces_experiments.rank", name, json.dumps(given)]
+    job = job_of(f"bench-{name}", command, workers, {"unit": "cells"})
+    if DATA in os.environ:
+        job["tasks"][0]["env"][DATA] = os.environ[DATA]
     with connect() as client:
-        view = client.jobs.submit(job_of(f"bench-{name}", command, workers, {"unit": "cells"}))
+        view = client.jobs.submit(job)
         typer.echo(f"{view.name} submitted: {view.id}", err=True)
         state = follow(client, view.id, typer.echo)
         if state != "succeeded":

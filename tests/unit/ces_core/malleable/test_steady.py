@@ -86,11 +86,13 @@ def test_nobody_gives_what_it_would_have_to_take_back() -> None:
 
 
 def test_one_that_runs_and_is_in_time_with_no_single_size_changes_on_the_way() -> None:
-    """Two until 20 s, and then all four: 20 s later it is done. Two alone take 60 s."""
+    """Two until 20 s, and then all four: 20 s later it is done. Two alone take 60 s. What the resize takes must be left
+    before its deadline."""
     booked = [(0.0, 20.0, 2)]
     for cost_s in (0.0, 5.0):
-        found = asked(job("j", 120.0, 40.0, size=2), booked=booked, cost_s=cost_s)
+        found = asked(job("j", 120.0, 40.0 + cost_s, size=2), booked=booked, cost_s=cost_s)
         assert (found.least["j"], found.ends["j"], found.until_s) == (2, 40.0, 20.0)
+    assert asked(job("j", 120.0, 40.0, size=2), booked=booked, cost_s=5.0).ends["j"] > 40.0
     assert asked(job("j", 120.0, 40.0), booked=booked, arrived=frozenset({"j"})).refused == {"j"}, "nor promised that"
 
 

@@ -113,7 +113,8 @@ class Steady:
             begin_s = self._begin_s(each, size, free, now_s, room_s)
             if begin_s is not None and (share := self._at(each, size, now_s, begin_s, room_s)).on_time:
                 return share
-        for due_s in (each.job.deadline_s - self.cost_s, each.job.deadline_s) if each.stays else ():
+        if each.stays:
+            due_s = each.job.deadline_s - self.cost_s
             share = plan(each.left, each.profile, due_s, free, self.slot_s, stays=each.stays)
             if share.on_time:
                 return share
