@@ -283,13 +283,8 @@ class _Question:
         return early_s if member.fastest_s(self.now_s) + START_S <= early_s else due_s
 
     def _decision(self, members: Sequence[Member], capacity: int, booked: Pieces) -> Decision:
-        """Jobs that wait keep something in hand as long as nobody is late for it."""
         due = self._kept_dues(members, capacity, booked)
-        early = {each.record.id: self._with_hand(each, due[each.record.id]) for each in members if not each.running}
-        with_hand = self._asked(members, due | early, capacity, booked)
-        if any(with_hand.ends[name] > (due | early)[name] + LATE_S for name in due):
-            return self._asked(members, due, capacity, booked)
-        return with_hand
+        return self._asked(members, due, capacity, booked)
 
     def _kept_dues(self, members: Sequence[Member], capacity: int, booked: Pieces) -> dict[str, float]:
         """The deadlines to plan by; none where one cannot be kept. Those that may be missed yield to those that were
