@@ -49,11 +49,19 @@ def gradient(gang: Gang, rows: list[list[float]]) -> list[float]:
 
 
 def learned(gang: Gang, algorithm: str, settings: dict[str, Any], updates: int, state: Any = None) -> Any:
-    """The state of an algorithm on the toy environment after so many more updates, and what the last one measured."""
+    """The state of an algorithm after so many more updates on a toy environment, or of imitation on a small real one,
+    and what the last one measured."""
+    from toy_team import ToyTeam, ToyTeamSettings
+
+    from ces_rl.envs.placement.env import Placement
     from ces_rl.plugins import algorithm as algorithm_of
 
     kind = algorithm_of(algorithm)
-    run = kind(Toy(ToySettings()), kind.Settings(**settings), SEED)
+    place: Any = {
+        "imitation": lambda: Placement(Placement.Settings(width=16, tasks=(3, 4))),
+        "mappo": lambda: ToyTeam(ToyTeamSettings()),
+    }.get(algorithm, lambda: Toy(ToySettings()))()
+    run = kind(place, kind.Settings(**settings), SEED)
     run.gang = gang
     if state is not None:
         run.restore(state)

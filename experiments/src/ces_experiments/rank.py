@@ -12,18 +12,18 @@ import os
 import signal
 import sys
 import tempfile
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stdout
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from ces_experiments.common.cells import Sharing, shared
 from ces_rl.gang import Gang, joined
-from ces_rl.parcels import packed
+from ces_rl.parcels import send
 from ces_rl.rank import CHECKPOINT
 from ces_rl.run import StoppedError
 
-GROUP = "ces.bench"
+GROUP, RESULTS = "ces.bench", "results.json"
 
 
 def work_out(name: str, values: dict[str, Any], gang: Gang, told: list[int]) -> None:
@@ -32,6 +32,7 @@ def work_out(name: str, values: dict[str, Any], gang: Gang, told: list[int]) -> 
     (point,) = entry_points(group=GROUP, name=name)
     run, cells = point.load(), 0
     kept = Path(os.environ.get(CHECKPOINT) or tempfile.mkdtemp(prefix="ces-bench-")) / "cells"
+    kept.mkdir(parents=True, exist_ok=True)
 
     def done(more: int) -> None:
         nonlocal cells
@@ -44,14 +45,12 @@ def work_out(name: str, values: dict[str, Any], gang: Gang, told: list[int]) -> 
     with tempfile.TemporaryDirectory() as folder, shared(Sharing(gang, kept, done)):
         out = Path(folder) / "out"
         if gang.rank:
-            with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            with redirect_stdout(io.StringIO()):
                 run(**values, out=out)
             return
         _say(f"{name} with {gang.size} ranks")
         run(**values, out=out)
-        for file in sorted(path for path in out.iterdir() if path.is_file()):
-            for line in packed(file.name, file.read_bytes()):
-                _say(line)
+        send(sorted(out.iterdir(), key=lambda file: (file.name != RESULTS, file.name)), _say)
 
 
 def _say(line: str) -> None:

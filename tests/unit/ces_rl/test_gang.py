@@ -10,7 +10,7 @@ from gang_tasks import collectives, everything, gradient, learned
 from torch_gang import together
 
 from ces_rl.algorithms.base import RefusedError
-from ces_rl.gang import ALONE, Gang
+from ces_rl.gang import ALONE, Gang, SoleRank
 
 pytestmark = pytest.mark.needs("torch")
 NUMBERS = [1.0, 2.0, 4.0, 8.0, 16.0]
@@ -19,6 +19,8 @@ FEW = ROWS[:2]  # one rank of three has none
 PPO = {"updates": 24, "problems": 96, "minibatch_size": 64, "learning_rate": (3e-2, 3e-3), "ent_coef": (0.0, 0.0)}
 ES = {"updates": 4, "pairs": 5}
 CEM = {"updates": 4, "draws": 10}
+MAPPO = {"updates": 4, "problems": 30, "minibatch_size": 16}
+IMITATION = {"updates": 4, "episodes": 9, "limit": 60, "gradient_steps": 5, "batch_size": 32, "threads": 1}
 
 
 def same(left: Any, right: Any) -> bool:
@@ -39,6 +41,9 @@ def found() -> list[dict[str, Any]]:
         "es": (learned, "es", ES, 4),
         "cem": (learned, "cem", CEM, 4),
         "ppo": (learned, "ppo", PPO, 12),
+        "ppo, fewer decisions than steps": (learned, "ppo", PPO | {"problems": 3, "minibatch_size": 1}, 2),
+        "mappo": (learned, "mappo", MAPPO, 2),
+        "imitation": (learned, "imitation", IMITATION, 2),
     }
     return together(3, everything, tasks)
 
@@ -97,6 +102,28 @@ def test_ppo_learns_as_well_with_more_ranks_and_goes_on_with_another_number(foun
     for ended, said in (learned(ALONE, "ppo", PPO, 12, state), *together(2, learned, "ppo", PPO, 12, state)):
         assert said["success"] > 0.95
         assert (ended["updates"], ended["steps"]) == (24, whole["steps"])
+
+
+@pytest.mark.parametrize("task", ["ppo, fewer decisions than steps", "mappo", "imitation"])
+def test_ranks_keep_the_same_weights(found: list[dict[str, Any]], task: str) -> None:
+    state, measured = found[0][task]
+    assert all(same(each[task][0]["policy"], state["policy"]) for each in found)
+    assert all(np.isfinite(part).all() for part in state["policy"].values())
+    assert all(each[task][1] == measured for each in found)
+    assert all(each[task][0]["steps"] == state["steps"] for each in found)
+
+
+def test_what_was_judged_is_everybodys(found: list[dict[str, Any]]) -> None:
+    state, measured = found[0]["imitation"]
+    assert measured["dataset"] == state["steps"] == len(state["dataset"][-1])
+    assert all(same(each["imitation"][0]["dataset"], state["dataset"]) for each in found)
+
+
+def test_one_rank_of_a_job_draws_other_problems_in_each_update() -> None:
+    """Though its state counts from the last start."""
+    state, _ = learned(SoleRank(), "mappo", MAPPO, 1)
+    again, _ = learned(SoleRank(), "mappo", MAPPO, 1, state)
+    assert not same(state["rng"], again["rng"])
 
 
 def test_more_ranks_than_problems_are_refused() -> None:

@@ -42,5 +42,5 @@ def test_it_stops_when_one_is_told_and_goes_on_at_another_size_to_the_same_end(
     unpacking = Unpacking()
     for line in said:
         unpacking.take(line)
-    assert unpacking.files.keys() == {*FILES, "policy.onnx"} - {"checkpoint.json"}
+    assert unpacking.files.keys() == {*FILES, CARD, "policy.onnx"} - {"checkpoint.json"}
     assert all((folder / "run" / name).read_bytes() == content for name, content in unpacking.files.items())

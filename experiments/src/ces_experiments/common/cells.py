@@ -5,6 +5,7 @@ What a gang keeps is pickled, as what its ranks tell each other: they trust each
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import pickle  # nosec B403
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from ces_rl.gang import Gang
@@ -32,9 +33,13 @@ class Sharing:
     done: Callable[[int], None]
     _asked: Iterator[int] = field(default_factory=itertools.count)
 
-    def next_folder(self) -> Path:
-        """For the next cells that the experiment asks for: all ranks ask for the same in the same order."""
-        return self.folder / str(next(self._asked))
+    def question(self, cells: Sequence[Any]) -> str:
+        """The name of the next cells that the experiment asks for: all ranks ask for the same in the same order.
+        Raises ValueError where they do not."""
+        name = f"{next(self._asked)}-{hashlib.sha256(repr(list(cells)).encode()).hexdigest()[:12]}"
+        if set(self.gang.gathered(name)) != {name}:
+            raise ValueError("ranks measure different things: their nodes have different versions of CES or of solvers")
+        return name
 
 
 _SHARING: ContextVar[Sharing | None] = ContextVar("sharing", default=None)
@@ -65,26 +70,29 @@ def each(function: Callable[[Cell], Found], cells: Sequence[Cell], processes: in
 def _by_gang(sharing: Sharing, function: Callable[[Cell], Found], cells: Sequence[Cell]) -> Iterator[Found]:
     """A cell for every rank, and again, from where the last gang has stopped. What is done lies in a file for each
     round, since ranks may be more or fewer after the next start."""
-    gang, folder = sharing.gang, sharing.next_folder()
-    kept: list[Found] = gang.of_first([] if gang.rank else list(_read(folder)))
+    gang, name = sharing.gang, sharing.question(cells)
+    kept: list[Found] = gang.of_first([] if gang.rank else _read(sharing.folder, name))
     if kept:
         sharing.done(len(kept))
     yield from kept
     for first in range(len(kept), len(cells), gang.size):
         found = gang.each(function, cells[first : first + gang.size])
         if not gang.rank:
-            _write(folder / f"{first:06d}.pickle", found)
+            _write(sharing.folder / f"{name}-{first:06d}.pickle", found)
         sharing.done(len(found))
         yield from found
 
 
-def _read(folder: Path) -> Iterator[Found]:
-    for file in sorted(folder.glob("*.pickle")):
-        yield from pickle.loads(file.read_bytes())  # noqa: S301  # nosec B301
+def _read(folder: Path, name: str) -> list[Any]:
+    """What follows without a gap from the beginning."""
+    kept: list[Any] = []
+    while (file := folder / f"{name}-{len(kept):06d}.pickle").exists():
+        kept += pickle.loads(file.read_bytes())  # noqa: S301  # nosec B301
+    return kept
 
 
 def _write(file: Path, found: object) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
+    """Directly in the folder, whose time of change tells that there is more to copy."""
     part = file.with_suffix(".part")
     part.write_bytes(pickle.dumps(found))
     part.replace(file)

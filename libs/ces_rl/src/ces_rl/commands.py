@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -82,7 +83,7 @@ def fetch(
     job: Annotated[str, typer.Argument(metavar="JOB", help="id or name of a job that --submit has made")],
     out: Annotated[Path, typer.Option(help="folder for shipped file, card, log and checkpoint")] = Path("trained"),
 ) -> None:
-    """Fetch what a run has made that a cluster has learned."""
+    """Fetch what a cluster has made for --submit, of `ces train` or `ces bench`."""
     from ces_client.cli.session import connect, job_id
 
     with connect() as client:
@@ -164,15 +165,13 @@ def _common(
 
 def _submitted(run: Run, given: Mapping[str, Any]) -> None:
     """The run by a cluster, followed until its files are here."""
+    from ces_client.cli.output import say
     from ces_client.cli.session import connect
-    from ces_rl.submission import Workers, follow, training_job
+    from ces_rl.submission import Workers, check_free, follow, training_job
 
-    console, out = Console(stderr=True), given["out"]
-
-    def say(line: str) -> None:
-        console.print(line, highlight=False, soft_wrap=True)
-
+    out = given["out"]
     with _errors():
+        check_free(out)
         for flag in ("minutes", "resume"):
             if given[flag]:
                 raise ValueError(f"--{flag} and --submit exclude each other: a job has all its updates to do")
@@ -180,23 +179,32 @@ def _submitted(run: Run, given: Mapping[str, Any]) -> None:
         job = training_job(run.spec(), workers)
     with connect() as client:
         view = client.jobs.submit(job)
-        say(f"{view.name} submitted: {view.id}")
-        say(f"Ctrl-C leaves it running; later: ces train fetch {view.id} --out {out}")
-        state = follow(client, view.id, say)
+        say(f"{view.name} submitted: {view.id}", stderr=True)
+        say(f"Ctrl-C leaves it running; later: ces train fetch {view.id} --out {out}", stderr=True)
+        state = follow(client, view.id, partial(say, stderr=True))
         if state != "succeeded":
-            say(f"error: the job has {state}: ces describe job {view.id}")
+            say(f"error: the job has {state}: ces describe job {view.id}", stderr=True)
             raise typer.Exit(1)
         _fetched(client, view.id, out)
 
 
 def _fetched(client: Client, job: str, out: Path) -> None:
+    """Files, with a report of what was learned if a run of training has sent them."""
     from ces_rl.run import CARD
     from ces_rl.submission import fetch
 
     with _errors():
-        card = json.loads(fetch(client, job, out, CARD)[CARD])
-        file = plugins.environment(card["env"]).file
-    _report(card, out, file)
+        files = fetch(client, job, out)
+        if not files:
+            raise ValueError(f"job {job} has not sent anything: `ces logs {job}` shows how far it came")
+        if CARD not in files:
+            typer.echo(f"written to {out}: {', '.join(sorted(files))}")
+            return
+        try:
+            card = json.loads(files[CARD])
+            _report(card, out, plugins.environment(card["env"]).file)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{out / CARD} is no card of a model: {error!r}") from error
 
 
 def _train(name: str, env: str, algorithm: dict[str, Any], place: dict[str, Any], given: Mapping[str, Any]) -> None:

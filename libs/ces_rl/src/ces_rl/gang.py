@@ -28,6 +28,8 @@ class Gang:
     """One rank, alone."""
 
     rank, size = 0, 1
+    malleable = False
+    """Whether the run may go on with another number of ranks."""
 
     def gathered(self, mine: Found) -> list[Found]:
         """What every rank has, by rank."""
@@ -69,8 +71,16 @@ class Gang:
 ALONE = Gang()
 
 
+class SoleRank(Gang):
+    """One rank of a run that others may take part in before or after."""
+
+    malleable = True
+
+
 class TorchGang(Gang):
     """The process group that this process has joined. Raises RuntimeError where a rank is lost."""
+
+    malleable = True
 
     def __init__(self) -> None:
         import torch.distributed as dist
@@ -107,7 +117,7 @@ class TorchGang(Gang):
         own = [torch.zeros_like(each) if each.grad is None else each.grad for each in learned]
         row = torch.cat([weight * each.reshape(-1) for each in own] + [torch.tensor([weight])])
         self._dist.all_reduce(row)
-        mean, first = row[:-1] / row[-1], 0
+        mean, first = row[:-1] / row[-1].clamp(min=1.0), 0
         for each in learned:
             each.grad = mean[first : first + each.numel()].reshape(each.shape).clone()
             first += each.numel()
@@ -115,9 +125,9 @@ class TorchGang(Gang):
 
 def joined() -> Gang:
     """The gang that a launcher of ``torch.distributed`` has made this process a rank of (``RANK``, ``WORLD_SIZE``,
-    ``MASTER_ADDR``, ``MASTER_PORT``); alone where it says nothing, or there is one rank only."""
+    ``MASTER_ADDR``, ``MASTER_PORT``); one rank where it says nothing."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        return ALONE
+        return SoleRank()
     import torch.distributed as dist
 
     dist.init_process_group("gloo", init_method="env://", timeout=PATIENCE)

@@ -17,11 +17,11 @@ from typing import Any
 
 from ces_rl.gang import Gang, joined
 from ces_rl.log import FILE as LOG
-from ces_rl.parcels import packed
+from ces_rl.parcels import send
 from ces_rl.run import BEFORE, CARD, CHECKPOINTS, SPEC, Run, StoppedError, learn_along, train
 
-FILES = (SPEC, CARD, BEFORE, LOG, *CHECKPOINTS)
-"""What a run leaves beside its shipped file."""
+FILES = (SPEC, BEFORE, LOG, *CHECKPOINTS)
+"""What a run leaves beside its shipped file and the card."""
 CHECKPOINT = "CES_CHECKPOINT"
 
 
@@ -57,10 +57,7 @@ def learn(spec: dict[str, Any], gang: Gang, told: list[int]) -> None:
     known = " from its checkpoint" if run.checkpoint.exists() else ""
     _say(f"{spec['algorithm']} learns {spec['env']} with {gang.size} ranks{known}")
     train(run, resume=True, news=_news, say=_say, stops=stops)
-    for name in (*FILES, run.env.file):
-        if (folder / name).exists():
-            for line in packed(name, (folder / name).read_bytes()):
-                _say(line)
+    send((folder / name for name in (CARD, run.env.file, *FILES)), _say)
 
 
 def main() -> None:

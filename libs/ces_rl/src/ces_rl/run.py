@@ -20,6 +20,7 @@ from pydantic import TypeAdapter
 from ces_rl.algorithms.base import Algorithm, RefusedError
 from ces_rl.envs.base import Environment, PolicyEnv
 from ces_rl.flags import defaults_of
+from ces_rl.gang import ALONE
 from ces_rl.log import Log, flat
 from ces_rl.needs import torch
 from ces_rl.plugins import algorithm as algorithm_of
@@ -35,7 +36,7 @@ Say = Callable[[str], None]
 
 
 SAVED_S = 15.0
-"""A checkpoint is written after the next update once the last one is so old."""
+"""In a gang a checkpoint is written after the next update once the last one is so old."""
 
 
 class RunExistsError(ValueError):
@@ -71,9 +72,12 @@ class Run:
         where = place(place.Settings(**defaults_of(place.Settings, {**defaults.env, **env_settings})))
         settings = kind.Settings(**defaults_of(kind.Settings, {**defaults.algorithm, **algorithm_settings}))
         try:
-            return Run((algorithm, env), kind(where, settings, seed), where, folder)
+            made = kind(where, settings, seed)
         except RefusedError as error:
             raise RefusedError(f"{algorithm} does not learn {env}: {error}") from error
+        if not hasattr(made, "gang"):
+            made.gang = ALONE
+        return Run((algorithm, env), made, where, folder)
 
     @staticmethod
     def open(folder: Path) -> Run:
@@ -173,7 +177,7 @@ def train(
             news(algorithm.updates, total, measured)
             stopped = stops()
             due = algorithm.updates % algorithm.settings.evaluate_every == 0
-            if stopped or due or time.monotonic() - saved >= SAVED_S:
+            if stopped or due or (algorithm.gang.malleable and time.monotonic() - saved >= SAVED_S):
                 run.save()
                 saved = time.monotonic()
             if stopped:

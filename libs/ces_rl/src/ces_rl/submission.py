@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ces_rl.parcels import Unpacking, is_parcel
+from ces_rl.run import CHECKPOINTS, RunExistsError
 
 if TYPE_CHECKING:
     from ces_client import Client
@@ -20,6 +23,9 @@ GRACE: Final = "60s"
 """Time for the update that a resize interrupts, and a checkpoint: what CES allows at most."""
 RESTARTS: Final = 5
 LOOK_S: Final = 0.5
+DATA: Final = "CES_DATA_DIR"
+PATHS: Final = frozenset({"instances", "start_from", "topology", "trace"})
+"""Settings that may name files."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +51,28 @@ class Workers:
 
 
 def training_job(spec: Mapping[str, Any], workers: Workers) -> dict[str, Any]:
-    """The job file of a run of training. Raises ValueError where a setting names a file of this machine."""
-    for part, settings in spec["settings"].items():
-        for name, value in settings.items():
-            if isinstance(value, str) and value and Path(value).exists():
-                raise ValueError(f"{name.replace('_', '-')} of the {part}: {value} is here, and not on the nodes")
-    speed = {"unit": "updates", "total": spec["settings"]["algorithm"]["updates"]}
+    """The job file of a run of training. Raises ValueError where it could not run on other machines, or not with so
+    many ranks."""
+    settings = spec["settings"]["algorithm"]
+    for part in spec["settings"].values():
+        refuse_files(part)
+    problems = settings.get("problems", settings.get("episodes", math.inf))
+    if workers.most > problems:
+        raise ValueError(f"--workers: at most {problems}, the problems of an update")
+    speed = {"unit": "updates", "total": settings["updates"]}
     command = ["python", "-m", "ces_rl.rank", json.dumps(spec)]
     return job_of(f"train-{spec['algorithm']}-{spec['env']}", command, workers, speed)
+
+
+def refuse_files(settings: Mapping[str, Any]) -> None:
+    """Raises ValueError where a setting names a file of this machine, but for those in CES_DATA_DIR."""
+    data = Path(os.environ[DATA]).resolve() if DATA in os.environ else None
+    for name in PATHS & settings.keys():
+        value = settings[name]
+        if not value or not Path(value).exists():
+            continue  # a name, which the node looks up
+        if data is None or not Path(value).resolve().is_relative_to(data):
+            raise ValueError(f"--{name.replace('_', '-')}: {value} is here, and not on the nodes")
 
 
 def job_of(name: str, command: list[str], workers: Workers, speed: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,7 +81,7 @@ def job_of(name: str, command: list[str], workers: Workers, speed: Mapping[str, 
         "name": GROUP,
         "image": workers.image,
         "command": command,
-        "env": {"OMP_NUM_THREADS": "1"},
+        "env": {"OMP_NUM_THREADS": "1"} | ({DATA: os.environ[DATA]} if DATA in os.environ else {}),
         "resources": {"cpu": workers.cpu, "memory": workers.memory},
     }
     return {
@@ -91,18 +111,19 @@ def follow(client: Client, job: str, say: Callable[[str], None]) -> str:
             for line in client.jobs.logs(job, FIRST, follow=True, tail=tail):
                 if not is_parcel(line) and not line.startswith('{"progress"'):
                     say(line)
+            view = client.jobs.get(job)
+            if view.state in JOB_OVER:
+                return str(view.state)
         except Unreachable as error:
-            say(f"the log is interrupted: {error}")
+            say(f"the manager is away: {error}")
         tail = 0
-        view = client.jobs.get(job)
-        if view.state in JOB_OVER:
-            return str(view.state)
         time.sleep(LOOK_S)
 
 
 def fetch(client: Client, job: str, out: Path, *needed: str) -> dict[str, bytes]:
     """Write the files of the job's log to ``out``, and return them. Raises CesError, and ValueError, with nothing
-    written, where one that is needed is not there."""
+    written, where one that is needed is not there, or the folder holds a run."""
+    check_free(out)
     unpacking = Unpacking()
     for line in client.jobs.logs(job, FIRST):
         unpacking.take(line)
@@ -112,3 +133,9 @@ def fetch(client: Client, job: str, out: Path, *needed: str) -> dict[str, bytes]
     for name, content in unpacking.files.items():
         (out / name).write_bytes(content)
     return unpacking.files
+
+
+def check_free(out: Path) -> None:
+    """Raises RunExistsError."""
+    if any((out / name).exists() for name in CHECKPOINTS):
+        raise RunExistsError(f"{out} holds a run: name another folder")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -79,10 +80,15 @@ def test_a_cache_that_names_a_class_of_former_times_is_made_again(tmp_path: Path
 
 @pytest.mark.needs("root")
 @pytest.mark.skipif(not COMPILED, reason="needs numba")
-def test_another_user_reads_what_was_compiled_beside_the_module(open_folder: Path) -> None:
-    """One who may not write there, and has nowhere else to write either."""
+@pytest.mark.parametrize("has_home", [True, False])
+def test_another_user_reads_what_was_compiled_beside_the_module(open_folder: Path, has_home: bool) -> None:
+    """One who may not write there. What else it needs it keeps at home, where it has one."""
     assert run(open_folder, added=1) == [2, 0]
-    environment = {"HOME": "/nonexistent", "PATH": "/usr/bin:/bin"}
+    home = open_folder / "home"
+    if has_home:
+        home.mkdir()
+        shutil.chown(home, 65534, 65534)
+    environment = {"HOME": str(home if has_home else "/nonexistent"), "PATH": "/usr/bin:/bin"}
 
     def as_nobody(number: float) -> list[float]:
         program = f"import caller; print(caller.caller({number}), sum(caller.caller.stats.cache_hits.values()))"
@@ -95,5 +101,10 @@ def test_another_user_reads_what_was_compiled_beside_the_module(open_folder: Pat
 
     before = sorted(path.name for path in (open_folder / "__pycache__").iterdir())
     assert as_nobody(1) == [2, 1]
-    assert as_nobody(1.5) == [2.5, 0], "what is not there is compiled, and not kept"
+    assert as_nobody(1.5) == [2.5, 0], "what is not there is compiled"
+    assert as_nobody(1.5) == [2.5, int(has_home)]
+    assert as_nobody(1) == [2, 1]
+    for file in (open_folder / "__pycache__").glob("*.nbi"):
+        file.chmod(0o600)
+    assert as_nobody(1)[0] == 2, "one that it may not read either"
     assert sorted(path.name for path in (open_folder / "__pycache__").iterdir()) == before

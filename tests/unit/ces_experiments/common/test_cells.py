@@ -24,7 +24,7 @@ class First(Gang):
     size = 3
 
     def gathered(self, mine: object) -> list[object]:
-        raise NotImplementedError
+        return [mine] * 3
 
     def each(self, function, items):  # type: ignore[no-untyped-def]
         return [function(item) for item in items]
@@ -75,3 +75,26 @@ def test_a_gang_that_begins_again_works_out_the_rest_alone(tmp_path: Path) -> No
         assert list(each(recording(worked), CELLS[:2])) == EXPECTED[:2], "the next cells are others"
     assert worked == [4, 5, 6, 0, 1]
     assert told == [4, 3, 2]
+
+
+def test_each_round_changes_the_folder_itself(tmp_path: Path) -> None:
+    """By which an agent sees that there is more to copy to another node."""
+    seen: list[list[str]] = []
+    with shared(Sharing(First(), tmp_path, lambda _: seen.append([path.name for path in tmp_path.iterdir()]))):
+        assert list(each(tenfold, CELLS)) == EXPECTED
+    assert [len(names) for names in seen] == [1, 2, 3]
+
+
+def test_ranks_that_ask_for_different_cells_are_refused(tmp_path: Path) -> None:
+    class Mixed(First):
+        def gathered(self, mine: object) -> list[object]:
+            return [mine, mine, "another"]
+
+    with shared(Sharing(Mixed(), tmp_path, lambda _: None)), pytest.raises(ValueError, match="different versions"):
+        list(each(tenfold, CELLS))
+
+
+def test_what_another_question_has_left_is_not_taken(tmp_path: Path) -> None:
+    for cells in (CELLS, CELLS[::-1]):
+        with shared(Sharing(First(), tmp_path, lambda _: None)):
+            assert list(each(tenfold, cells)) == [10 * cell for cell in cells]

@@ -52,51 +52,63 @@ else:
         return digest.digest()
 
     class ReadOnlyLocator(caching.InTreeCacheLocator):
-        """Beside the module, where another user has compiled the function: it is read there, and not written."""
-
-        def __init__(self, function: Callable[..., Any], file: str) -> None:
-            super().__init__(function, file)  # type: ignore[no-untyped-call]
-            self._index = f"{Path(file).stem}.{function.__qualname__}-{function.__code__.co_firstlineno}.py*.nbi"
+        """Beside the module, for a user who can keep compiled code nowhere."""
 
         def ensure_cache_path(self) -> None:
-            folder: str = self.get_cache_path()  # type: ignore[no-untyped-call]
-            if not any(Path(folder).glob(self._index)):
-                raise FileNotFoundError(self._index)
+            """It may be read only."""
 
     class LocatedCode(caching.CompileResultCacheImpl):
-        """Where compiled code lies."""
+        """Where compiled code is kept: where numba would, else nowhere."""
 
         _locator_classes: ClassVar = [  # type: ignore[misc]
             caching.UserProvidedCacheLocator,
             caching.InTreeCacheLocator,
-            ReadOnlyLocator,
             caching.UserWideCacheLocator,
+            ReadOnlyLocator,
         ]
 
     class CheckedCache(caching.FunctionCache):
-        """Cache that also checks callees: numba itself only checks whether the function's own file has changed."""
+        """Cache that also checks callees: numba itself only checks whether the function's own file has changed. What is
+        kept elsewhere, for want of the right to write beside the module, is looked for there as well."""
 
         _impl_class = LocatedCode
 
         def __init__(self, function: Callable[..., Any]) -> None:
             super().__init__(function)  # type: ignore[no-untyped-call]
-            kept = self._cache_file
-            kept._source_stamp = (kept._source_stamp, sources_of(Path(function.__code__.co_filename).parent))
-            load: Callable[[], Any] = kept._load_index
+            stamp = (self._cache_file._source_stamp, sources_of(Path(function.__code__.co_filename).parent))
+            self._files = [self._cache_file]
+            beside = str(Path(function.__code__.co_filename).parent / "__pycache__")
+            if self._cache_path != beside:
+                self._files.append(
+                    caching.IndexDataCacheFile(  # type: ignore[no-untyped-call]
+                        cache_path=beside, filename_base=self._impl.filename_base, source_stamp=stamp
+                    )
+                )
+            for kept in self._files:
+                kept._source_stamp = stamp
+                kept._load_index = functools.partial(_index, kept._load_index)  # type: ignore[method-assign]
 
-            def load_index() -> Any:
-                """Nothing where an index of other sources names classes that no longer exist."""
-                try:
-                    return load()
-                except (AttributeError, ImportError):
-                    return {}
-
-            kept._load_index = load_index  # type: ignore[method-assign]
+        def load_overload(self, signature: Any, context: Any) -> Any:
+            """From the first place that has it."""
+            found = None
+            for file in self._files:
+                self._cache_file = file
+                with contextlib.suppress(OSError):  # not readable for this user
+                    found = found or super().load_overload(signature, context)  # type: ignore[no-untyped-call]
+            self._cache_file = self._files[0]
+            return found
 
         def save_overload(self, signature: Any, compiled: Any) -> None:
             """Nothing is kept where it cannot be written: it is compiled again the next time."""
             with contextlib.suppress(OSError):
                 super().save_overload(signature, compiled)  # type: ignore[no-untyped-call]
+
+    def _index(load: Callable[[], Any]) -> Any:
+        """Nothing where an index of other sources names classes that no longer exist."""
+        try:
+            return load()
+        except (AttributeError, ImportError):
+            return {}
 
     def compiled(function: Function) -> Function:
         """Compiles a function that is called from Python."""

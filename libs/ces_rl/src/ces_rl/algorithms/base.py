@@ -21,7 +21,9 @@ class Length:
     """What the settings of all algorithms have."""
 
     updates: Annotated[int, Field(ge=1, description="length of the run")] = 100
-    evaluate_every: Annotated[int, Field(ge=1, description="updates between evaluations, and between checkpoints")] = 20
+    evaluate_every: Annotated[
+        int, Field(ge=1, description="updates between evaluations, and at most between checkpoints")
+    ] = 20
 
 
 class Algorithm(Protocol):

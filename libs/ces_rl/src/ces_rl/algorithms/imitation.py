@@ -127,7 +127,7 @@ class Imitation(PolicyRun):
         self.set_learning_rate(linear(settings.learning_rate, progress))
         unit = linear(settings.unit, progress)
         total, gang = 0.0, self.gang
-        rng = self.rng if gang.size == 1 else np.random.default_rng(derived_seed(self.seed, 3, self.updates))
+        rng = np.random.default_rng(derived_seed(self.seed, 3, self.updates)) if gang.malleable else self.rng
         for _ in range(settings.gradient_steps):
             rows = rng.integers(len(dataset.mask), size=settings.batch_size)[gang.rank :: gang.size]
             if not len(rows):

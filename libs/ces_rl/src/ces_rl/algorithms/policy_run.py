@@ -53,12 +53,12 @@ class PolicyRun(SeededRun):
             group["lr"] = rate
 
     def begin_update(self, problems: int, group: int = 1) -> None:
-        """In a gang each rank plays its share of the problems, ``group`` slots for each. It draws by the seed, the
-        update and its rank, so that the run may go on with another number of ranks. Raises RefusedError."""
+        """In a gang each rank plays its share of the problems, ``group`` slots for each. Where the number of ranks may
+        change, it draws by the seed, the update and its rank. Raises RefusedError."""
         gang = self.gang
         if gang.size > problems:
             raise RefusedError(f"{problems} problems of an update are too few for {gang.size} ranks")
-        if gang.size > 1:
+        if gang.malleable:
             seed = derived_seed(self.seed, 2, self.updates, gang.rank)
             self.vector = self.env.vector(gang.share(problems) * group, seed)
             self.rng = np.random.default_rng(seed)

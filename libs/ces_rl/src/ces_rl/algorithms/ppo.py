@@ -228,10 +228,10 @@ class Ppo(PolicyRun):
 
     def _minibatches(self, order: IntArray, decisions: int) -> list[IntArray]:
         """The decisions of each gradient step, of which every rank takes part in as many; ``decisions``: of all."""
-        size = self.settings.minibatch_size
-        if self.gang.size == 1:
+        size, gang = self.settings.minibatch_size, self.gang
+        if gang.size == 1:
             return [order[first : first + size] for first in range(0, len(order), size)]
-        return np.array_split(order, math.ceil(decisions / size))
+        return np.array_split(order, min(math.ceil(decisions / size), max(gang.gathered(len(order)))))
 
     def state(self) -> dict[str, Any]:
         return super().state() | {"ent_coef": self.ent_coef}
