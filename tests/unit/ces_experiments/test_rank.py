@@ -16,7 +16,7 @@ from ces_rl.run import StoppedError
 
 VALUES: dict[str, Any] = {
     "regime": "thesis", "loads": "0.9", "nodes": 5, "jobs": 10, "repeats": 2, "seed": 5,
-    "solvers": "greedy,worst-fit", "time_limit": 0.0, "plots": False,
+    "solvers": "greedy,best-fit", "time_limit": 0.0, "plots": False,
 }  # fmt: skip
 
 
