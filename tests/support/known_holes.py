@@ -66,12 +66,12 @@ HOLES = {
     "places are free before agents confirm": Hole(lifecycle, "_confirmed", lambda *_: True, TWICE, 3),
     "places are free while a lease may hold": Hole(expiry, "is_lost", _silent, TWICE),
     "a new size starts while the former one ends": Hole(
-        transitions, "_settle_size", _at_once, f"{TWICE}|for a former attempt|sent away", 5
+        transitions, "_settle_size", _at_once, f"{TWICE}|for a former attempt|sent away", 3
     ),
     "nobody remembers what was started": Hole(Starts, "by_worker", FORGETFUL, "started twice"),
-    "others go before those sent first are gone": Hole(preemption, "_check_earlier", lambda *_: None, "sent away", 8),
-    "workers may use more CPU than is held": Hole(cpu_change, "desire_cpu", _not_held, "has [0-9]+ and runs"),
-    "a message that comes again counts again": Hole(WriteTx, "first_time", _again, "answered 2 times"),
+    "others go before those sent first are gone": Hole(preemption, "_check_earlier", lambda *_: None, "sent away", 5),
+    "workers may use more CPU than is held": Hole(cpu_change, "desire_cpu", _not_held, "has [0-9]+ and runs", 6),
+    "a message that comes again counts again": Hole(WriteTx, "first_time", _again, "answered 2 times", 1),
 }
 
 
