@@ -36,7 +36,7 @@ def collectives(gang: Gang, numbers: list[float]) -> dict[str, Any]:
 
 
 def gradient(gang: Gang, rows: list[list[float]]) -> list[float]:
-    """Of the mean loss over all rows, of which each rank knows its own."""
+    """The gradient of the mean loss over all rows; each rank has its share of them."""
     import torch
 
     torch.manual_seed(0)
@@ -49,8 +49,8 @@ def gradient(gang: Gang, rows: list[list[float]]) -> list[float]:
 
 
 def learned(gang: Gang, algorithm: str, settings: dict[str, Any], updates: int, state: Any = None) -> Any:
-    """The state of an algorithm after so many more updates on a toy environment, or of imitation on a small real one,
-    and what the last one measured."""
+    """Train for so many more updates, on a toy environment (imitation: on a small real one). Returns the state, and
+    what the last update measured."""
     from toy_team import ToyTeam, ToyTeamSettings
 
     from ces_rl.envs.placement.env import Placement

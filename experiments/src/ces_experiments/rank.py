@@ -9,18 +9,18 @@ from __future__ import annotations
 import io
 import json
 import os
-import signal
 import sys
 import tempfile
 from contextlib import redirect_stdout
+from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 from ces_experiments.common.cells import Sharing, shared
-from ces_rl.gang import Gang, joined
+from ces_rl.gang import Gang
 from ces_rl.parcels import send
-from ces_rl.rank import CHECKPOINT
+from ces_rl.rank import CHECKPOINT, say, take_part
 from ces_rl.run import StoppedError
 
 GROUP, RESULTS = "ces.bench", "results.json"
@@ -38,7 +38,7 @@ def work_out(name: str, values: dict[str, Any], gang: Gang, told: list[int]) -> 
         nonlocal cells
         cells += more
         if not gang.rank:
-            _say(json.dumps({"progress": {"step": cells}}))
+            say(json.dumps({"progress": {"step": cells}}))
         if gang.any(bool(told)):
             raise StoppedError(f"stopped after {cells} cells")
 
@@ -48,25 +48,10 @@ def work_out(name: str, values: dict[str, Any], gang: Gang, told: list[int]) -> 
             with redirect_stdout(io.StringIO()):
                 run(**values, out=out)
             return
-        _say(f"{name} with {gang.size} ranks")
+        say(f"{name} with {gang.size} ranks")
         run(**values, out=out)
-        send(sorted(out.iterdir(), key=lambda file: (file.name != RESULTS, file.name)), _say)
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")  # in one piece
-    sys.stdout.flush()
-
-
-def main() -> None:
-    told: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
-    try:
-        work_out(sys.argv[1], json.loads(sys.argv[2]), joined(), told)
-    except StoppedError as error:
-        _say(str(error))
-        sys.exit(128 + signal.SIGTERM)
+        send(sorted(out.iterdir(), key=lambda file: (file.name != RESULTS, file.name)), say)
 
 
 if __name__ == "__main__":
-    main()
+    take_part(partial(work_out, sys.argv[1], json.loads(sys.argv[2])))

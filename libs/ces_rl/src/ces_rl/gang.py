@@ -44,14 +44,14 @@ class Gang:
         return np.asarray(numbers, dtype=np.float64)
 
     def average_gradients(self, parameters: Iterable[torch.nn.Parameter], weight: float) -> None:
-        """Replace gradients by their mean over all ranks, each of which counts by its ``weight``."""
+        """Replace each gradient by its mean over all ranks, weighted by their ``weight``."""
 
     def share(self, count: int) -> int:
         """How many of ``count`` things are this rank's."""
         return len(range(self.rank, count, self.size))
 
     def each(self, function: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
-        """The function's results in the order of the items, of which every rank works out its share."""
+        """The function's results, in the order of the items. Each rank works out its share, and learns the rest."""
         parts = self.gathered([function(item) for item in items[self.rank :: self.size]])
         return [parts[number % self.size][number // self.size] for number in range(len(items))]
 
@@ -60,7 +60,7 @@ class Gang:
         return bool(self.total(float(said)) > 0)
 
     def mean(self, measured: Mapping[str, float], weight: float) -> dict[str, float]:
-        """Of every figure the mean over all ranks, each of which counts by its ``weight``."""
+        """Each figure's mean over all ranks, weighted by their ``weight``."""
         return dict(measured)
 
     def moments(self, numbers: NDArray[Any]) -> tuple[Any, Any]:
@@ -95,7 +95,8 @@ class TorchGang(Gang):
     def of_first(self, what: Found) -> Found:
         found: list[Any] = [what]
         self._dist.broadcast_object_list(found, src=0)
-        return found[0]  # type: ignore[no-any-return]
+        first: Found = found[0]
+        return first
 
     def total(self, numbers: Any) -> FloatArray:
         summed = torch.from_numpy(np.array(numbers, dtype=np.float64))

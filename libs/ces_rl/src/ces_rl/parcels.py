@@ -1,7 +1,7 @@
 """Files as lines of a log, by which what a worker has made comes back from its node.
 
-A file is announced with its size and digest, and comes compressed, in pieces. Whoever runs the worker may write
-anything: names are those of files in a folder that nothing runs, and all sizes are bounded.
+A file is announced with its size and digest, and comes compressed, in pieces. The worker may be
+hostile: only files of kinds that nothing runs are taken, by plain names, and all sizes are bounded.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ import os
 import signal
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +33,15 @@ def update_line(done: int, total: int, measured: dict[str, float]) -> str:
     return f"update {done}/{total}: {shown}"
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Print a line at once."""
     sys.stdout.write(line + "\n")  # in one piece
     sys.stdout.flush()
 
 
 def _news(done: int, total: int, measured: dict[str, float]) -> None:
-    _say(update_line(done, total, measured))
-    _say(json.dumps({"progress": {"step": done, "round": done, "rounds": total}}))
+    say(update_line(done, total, measured))
+    say(json.dumps({"progress": {"step": done, "round": done, "rounds": total}}))
 
 
 def learn(spec: dict[str, Any], gang: Gang, told: list[int]) -> None:
@@ -55,20 +58,22 @@ def learn(spec: dict[str, Any], gang: Gang, told: list[int]) -> None:
         learn_along(run, stops)
         return
     known = " from its checkpoint" if run.checkpoint.exists() else ""
-    _say(f"{spec['algorithm']} learns {spec['env']} with {gang.size} ranks{known}")
-    train(run, resume=True, news=_news, say=_say, stops=stops)
-    send((folder / name for name in (CARD, run.env.file, *FILES)), _say)
+    say(f"{spec['algorithm']} learns {spec['env']} with {gang.size} ranks{known}")
+    train(run, resume=True, news=_news, say=say, stops=stops)
+    send((folder / name for name in (CARD, run.env.file, *FILES)), say)
 
 
-def main() -> None:
+def take_part(part: Callable[[Gang, list[int]], None]) -> None:
+    """Join the gang and do a rank's part, which is given what SIGTERM puts into the list, until that is done or has
+    stopped."""
     told: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
     try:
-        learn(json.loads(sys.argv[1]), joined(), told)
+        part(joined(), told)
     except StoppedError as error:
-        _say(str(error))
+        say(str(error))
         sys.exit(128 + signal.SIGTERM)
 
 
 if __name__ == "__main__":
-    main()
+    take_part(partial(learn, json.loads(sys.argv[1])))

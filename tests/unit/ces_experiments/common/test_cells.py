@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ class First(Gang):
     def gathered(self, mine: object) -> list[object]:
         return [mine] * 3
 
-    def each(self, function, items):  # type: ignore[no-untyped-def]
+    def each(self, function: Any, items: Any) -> list[Any]:
         return [function(item) for item in items]
 
 

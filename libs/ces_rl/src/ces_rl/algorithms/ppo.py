@@ -227,7 +227,8 @@ class Ppo(PolicyRun):
         return self.gang.mean(dict(zip(names, (sums / max(count, 1)).tolist(), strict=True)), len(batch.actions))
 
     def _minibatches(self, order: IntArray, decisions: int) -> list[IntArray]:
-        """The decisions of each gradient step, of which every rank takes part in as many; ``decisions``: of all."""
+        """This rank's decisions, divided into gradient steps; all ranks take the same number of steps. ``decisions``:
+        how many all ranks have."""
         size, gang = self.settings.minibatch_size, self.gang
         if gang.size == 1:
             return [order[first : first + size] for first in range(0, len(order), size)]
