@@ -50,6 +50,23 @@ async def test_a_node_with_a_services_name_is_refused_and_the_token_stays_good(a
     assert (await join(api, token)).status_code == 200
 
 
+async def test_when_an_owner_usually_needs_its_device(api: Api) -> None:
+    token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+    assert (await join(api, token, "n1")).status_code == 200
+    usual = {"times": "Mon-Fri 08:00-18:00", "zone": "Europe/Berlin"}
+    said = await api.http.put("/v1/nodes/n1/calendar", json=usual)
+    assert said.json()["calendar"] == usual
+    assert (await api.http.get("/v1/nodes")).json()["items"][0]["calendar"] == usual
+    assert "already" in (await api.http.put("/v1/nodes/n1/calendar", json=usual)).json()["remark"]
+    for field, wrong in (("times", "weekdays"), ("zone", "Mars/Olympus"), ("colour", "red")):
+        refused = await api.http.put("/v1/nodes/n1/calendar", json=usual | {field: wrong})
+        assert refused.status_code == 422
+        assert refused.json()["errors"][0]["field"] == field
+    assert (await api.http.put("/v1/nodes/nobody/calendar", json=usual)).status_code == 404
+    cleared = await api.http.delete("/v1/nodes/n1/calendar")
+    assert "calendar" not in cleared.json() or cleared.json()["calendar"] is None
+
+
 async def test_a_join_that_somebody_saw_cannot_be_sent_again_with_changes(api: Api) -> None:
     token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
     key = new_user_key()

@@ -192,6 +192,15 @@ class Nodes(_Resource):
         """Have it lent again, now."""
         return self._read(NodeView, self._http.request("POST", _path("nodes", node, "lend")))
 
+    def set_calendar(self, node: str, times: str, *, zone: str = "UTC") -> NodeView:
+        """Say when its owner usually needs it, like ``Mon-Fri 08:00-18:00``, by the clocks of that time zone."""
+        body = {"times": times, "zone": zone}
+        return self._read(NodeView, self._http.request("PUT", _path("nodes", node, "calendar"), body=body))
+
+    def clear_calendar(self, node: str) -> NodeView:
+        """Forget when its owner usually needs it."""
+        return self._read(NodeView, self._http.request("DELETE", _path("nodes", node, "calendar")))
+
     def rotate_key(self, node: str) -> NodeView:
         """Have it replace the key by which its links are encrypted, without losing a connection."""
         return self._read(NodeView, self._http.request("POST", _path("nodes", node, "rotate-key")))

@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 
 from ces_common.messages.events import QueueStatus
@@ -20,6 +21,7 @@ from ces_scheduler.cycle_input import CycleInput, LastCycle
 from ces_scheduler.deadline_shares import Judgement, must_be_admitted
 from ces_scheduler.decision import Decision, decision_of
 from ces_scheduler.offer import Offer
+from ces_scheduler.owner_forecast import OwnerForecast
 from ces_scheduler.queue_status import queue_statuses
 from ces_scheduler.sizing import Sizing
 from ces_scheduler.solver_calls import SolverCalls, share_of
@@ -80,7 +82,8 @@ def run_cycle(
     """Hold one cycle. ``record`` is called with what went in and came out; ``judgement``: on deadlines."""
     seeds = {name: job.attempt for name, job in given.records.items()}
     limit_s = share_of(placing.time_limit_s, given.untried)
-    calls = SolverCalls(placing.solver, seeds, time.perf_counter, limit_s, placing.fallback)
+    owners = OwnerForecast.of(given.offer, datetime.fromtimestamp(given.state.now_s, UTC))
+    calls = SolverCalls(placing.solver, seeds, time.perf_counter, limit_s, placing.fallback, owners)
     decisions = placing.policy(given.state, placing.parameters, calls, calls.sparing)
     if record is not None:
         record(given.state, placing.parameters, seeds, decisions)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from ces_common.jobfile import Task
 from ces_common.messages.plans import FlowPlan, PolicyAdvice
 from ces_common.messages.records import JobRecord
 from ces_core.bandwidth.bounds import composite_limit
 from ces_core.model.objective import metrics_of
-from ces_core.model.plan import Advice, Plan
+from ces_core.model.plan import Advice, Considered, Plan
 from ces_core.queue.jobs import WaitingJob
 from ces_core.search.diagnosis import SearchTrace
 from ces_scheduler.job_problem import asked_by, explain_refusals, flow_plans
 from ces_scheduler.offer import Cells, Offer, cells_of_plan
+from ces_scheduler.owner_forecast import expected_text
 from ces_scheduler.solver_calls import SolverCalls
 
 Refusals = dict[str, dict[str, str]]  # task -> node -> why not
@@ -68,13 +71,17 @@ def bounded(refused: Refusals) -> Refusals:
 def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, calls: SolverCalls) -> Decision:
     """The decision that a plan for a job on what is offered stands for.
 
-    Metrics and bound are the solver's where it saw just this offer. A solver that saw a cluster with reservations, or
-    found the plan in an earlier cycle, knows neither, so they are computed again."""
+    Metrics and bound are the solver's where it saw just this offer. A solver that saw a cluster with reservations or
+    without some nodes, or found the plan in an earlier cycle, knows neither, so they are computed again."""
     problem, asked = job.on(offer.cluster), asked_by(record)
     answer = calls.answer_with(job.name, plan)
     flows = flow_plans(plan, record.flows)
     assignments = dict(plan.assignments)
-    if answer is not None and np.array_equal(answer.cluster.node_used, offer.cluster.node_used):
+    if (
+        answer is not None
+        and not answer.left_alone
+        and np.array_equal(answer.cluster.node_used, offer.cluster.node_used)
+    ):
         bound, metrics, considered = answer.result.bound, answer.result.metrics, answer.result.considered
     else:
         index = offer.cluster.topology.node_index
@@ -89,12 +96,21 @@ def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, ca
         flows=flows,
         metrics=(metrics or metrics_of(problem, plan)).to_dict(),
         bound=bound,
-        refused=explain_refusals(asked, offer, considered),
+        refused=_refused(asked, offer, considered, {} if answer is None else answer.left_alone),
         cells=cells_of_plan(asked, assignments, flows, offer.cluster.topology),
         policy=_advice_of(answer.result.advice) if answer is not None else None,
         fallback=answer.fallback if answer is not None else calls.fallback,
         sparing=answer is not None and answer.sparing,
     )
+
+
+def _refused(tasks: Sequence[Task], offer: Offer, considered: Considered, left_alone: Mapping[str, float]) -> Refusals:
+    """With the nodes that were left alone for their owners' sake."""
+    refused = explain_refusals(tasks, offer, considered)
+    if not left_alone:
+        return refused
+    owners = {node: expected_text(seconds) for node, seconds in left_alone.items()}
+    return {task.name: owners | refused.get(task.name, {}) for task in tasks}
 
 
 def _advice_of(advice: Advice | None) -> PolicyAdvice | None:

@@ -27,6 +27,7 @@ from ces_scheduler.deadlines import LOOK_S
 from ces_scheduler.followed_jobs import FollowedJobs
 from ces_scheduler.job_speeds import SpeedModels, left_of, rates_around
 from ces_scheduler.offer import Cells, Offer
+from ces_scheduler.owner_forecast import OwnerForecast
 from ces_scheduler.proposals import Clock, Rejections, backoff_s
 from ces_scheduler.sizing import Candidate, Resize, Sizing, Waiting, cost_s, resizable, usual_cost_s
 from ces_scheduler.solver_calls import SolverCalls
@@ -209,8 +210,12 @@ class Resizes:
             seeds |= {name: job.attempt for name, job in run.given.records.items()}
             tenants = tenants | {name: job.tenant for name, job in run.given.records.items()}
 
+        owners = OwnerForecast.of(offer, self._now())
+
         def within(budget_ms: float) -> Sizing:
-            calls = SolverCalls(placing.solver, seeds, time.perf_counter, placing.time_limit_s, placing.fallback)
+            calls = SolverCalls(
+                placing.solver, seeds, time.perf_counter, placing.time_limit_s, placing.fallback, owners
+            )
             return Sizing(calls, placing.parameters, tenants, placing.paths, budget_ms)
 
         candidates, sizing = self._candidates(able, held, judgement), within(BUDGET_MS)

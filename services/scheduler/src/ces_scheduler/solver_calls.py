@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import structlog
@@ -16,6 +16,7 @@ from ces_core.queue.jobs import WaitingJob
 from ces_core.queue.ledger import Ledger
 from ces_core.search.diagnosis import SearchTrace
 from ces_core.solver import Solver, with_lookahead
+from ces_scheduler.owner_forecast import OwnerForecast
 from ces_scheduler.solver_choice import STAND_IN, refusal
 
 log = structlog.get_logger()
@@ -26,25 +27,29 @@ SMALLEST_SHARE = 0.25
 @dataclass(frozen=True, eq=False)
 class Answer:
     """What the solver said of a job on a cluster. ``fallback``: why the solver asked for did not decide, if so.
-    ``sparing``: it counted what it leaves for later jobs."""
+    ``sparing``: it counted what it leaves for later jobs. ``left_alone``: nodes that it was not offered, since their
+    owners come in so many seconds."""
 
     result: Result
     cluster: Cluster
     fallback: str | None
     sparing: bool
+    left_alone: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass
 class SolverCalls:
     """The single-job solver as one cycle calls it, with all its answers and the time they took.
 
-    ``seeds``: by job. ``time_limit_s``: for each answer. ``fallback``: why ``solver`` is not the one asked for."""
+    ``seeds``: by job. ``time_limit_s``: for each answer. ``fallback``: why ``solver`` is not the one asked for.
+    ``owners``: a job goes where none of them comes too soon, if there is such a place."""
 
     solver: Solver
     seeds: Mapping[str, int]
     seconds: Stopwatch
     time_limit_s: float | None = None
     fallback: str | None = None
+    owners: OwnerForecast = field(default_factory=OwnerForecast)
     answers: dict[str, list[Answer]] = field(default_factory=dict)
     spent_ms: dict[str, float] = field(default_factory=dict)
 
@@ -61,10 +66,18 @@ class SolverCalls:
 
     def _timed(self, job: WaitingJob, cluster: Cluster, *, sparing: bool) -> Result:
         started = self.seconds()
-        answer = self._ask(job.name, job.on(cluster), sparing=sparing)
+        answer = self._answer(job, job.on(cluster), sparing=sparing)
         self.spent_ms[job.name] = self.spent_ms.get(job.name, 0.0) + (self.seconds() - started) * 1000
         self.answers.setdefault(job.name, []).append(answer)
         return answer.result
+
+    def _answer(self, job: WaitingJob, problem: Problem, *, sparing: bool) -> Answer:
+        narrowed = self.owners.narrowed(problem, job.expected_s)
+        if narrowed is not None:
+            answer = self._ask(job.name, narrowed, sparing=sparing)
+            if answer.result.plan is not None:
+                return replace(answer, left_alone=self.owners.early(job.expected_s))
+        return self._ask(job.name, problem, sparing=sparing)
 
     def _ask(self, job: str, problem: Problem, *, sparing: bool) -> Answer:
         """A solver that fails on one job must not keep the others waiting."""

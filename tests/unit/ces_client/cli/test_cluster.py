@@ -10,6 +10,7 @@ from client_views import BERT, NARROW, NOW, SOON, entry, queue_status
 
 from ces_common.messages.api import ForgottenNode, LinkProbeView, LinkView
 from ces_common.messages.events import JobWaiting, new_event
+from ces_common.messages.owner_calendar import OwnerCalendar
 
 
 def test_get_lists(connected, samples):
@@ -60,6 +61,14 @@ def test_nodes_and_topology(connected, samples, tmp_path):
         connected.on("POST", f"nodes/n1/{what}", samples.node("n1"))
         assert ces("node", what, "n1").stdout.startswith(said)
         assert json.loads(ces("node", what, "n1", "-o", "json").stdout)["name"] == "n1"
+    usual = OwnerCalendar(times="Mon-Fri 08:00-18:00", zone="Europe/Berlin")
+    for method in ("PUT", "DELETE"):
+        view = samples.node("n1").model_copy(update={"calendar": usual if method == "PUT" else None})
+        connected.on(method, "nodes/n1/calendar", view)
+    said = ces("node", "calendar", "n1", usual.times, "--zone", usual.zone).stdout
+    assert said.startswith("n1: usually needs it Mon-Fri 08:00-18:00 (Europe/Berlin), n")  # now, or next on
+    assert json.loads(connected.requests[-1].content) == {"times": usual.times, "zone": usual.zone}
+    assert ces("node", "calendar", "n1", "--clear").stdout == "n1: when its owner needs it is not known\n"
     for credential, said in (("revoked", "refused from now on"), ("pending", "goes on trying"), ("kept", "stays good")):
         connected.on("POST", "nodes/n1/forget", ForgottenNode(node="n1", jobs=["j1", "j2"], credential=credential))
         first, second = ces("node", "forget", "n1").stdout.splitlines()

@@ -18,10 +18,19 @@ from ces_client.client import Client
 from ces_client.errors import ApiError, bad_field
 from ces_client.files import load_topology
 from ces_client.stream import StreamEvent
-from ces_client.view.lists import job_table, link_table, node_detail, node_table, probe_table, queue_table
+from ces_client.view.lists import (
+    calendar_text,
+    job_table,
+    link_table,
+    node_detail,
+    node_table,
+    probe_table,
+    queue_table,
+)
 from ces_client.view.queue_status import waiting_text
 from ces_common.messages.api import LinkProbeView, NodeView
 from ces_common.messages.events import CloudEvent, JobWaiting
+from ces_common.messages.owner_calendar import EXAMPLE
 
 M = TypeVar("M", bound=BaseModel)
 CREDENTIAL = {
@@ -86,16 +95,22 @@ def _list(
 def describe_node(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
     """Show all about a node: capacity, tasks, links."""
     with session.connect() as client:
-        nodes = {one.name: one for one in client.nodes.list()}
-        if node not in nodes:
-            remedy = f"nodes are {', '.join(sorted(nodes))}" if nodes else "no node has joined yet"
-            raise bad_field(f"No node is named {node}", "node", "there is none of that name", remedy)
+        known = _known(client, node)
         links = [link for link in client.topology.links() if node in (link.src, link.dst)]
     if output == Output.JSON:
         links_data = [link.model_dump(mode="json") for link in links]
-        show_json(nodes[node].model_dump(mode="json") | {"links": links_data})
+        show_json(known.model_dump(mode="json") | {"links": links_data})
     else:
-        show(node_detail(nodes[node], links, local_now()))
+        show(node_detail(known, links, local_now()))
+
+
+def _known(client: Client, node: str) -> NodeView:
+    """Raises ApiError, which says which nodes there are."""
+    nodes = {one.name: one for one in client.nodes.list()}
+    if node not in nodes:
+        remedy = f"nodes are {', '.join(sorted(nodes))}" if nodes else "no node has joined yet"
+        raise bad_field(f"No node is named {node}", "node", "there is none of that name", remedy)
+    return nodes[node]
 
 
 def cordon(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
@@ -133,6 +148,28 @@ def lend(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
     with session.connect() as client:
         view = client.nodes.lend(node)
     _tell(view, f"{node} is lent, until its owner needs it", output)
+
+
+def calendar(
+    node: NodeArgument,
+    times: Annotated[str | None, typer.Argument(metavar="TIMES", help=f"each week, like {EXAMPLE!r}")] = None,
+    zone: Annotated[str | None, typer.Option(help="whose clocks, like Europe/Berlin", show_default="UTC")] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="forget it")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Say when a lent node's owner usually needs it, so that jobs go elsewhere in time; without TIMES, show it."""
+    if clear and (times, zone) != (None, None):
+        raise typer.BadParameter("forgets the calendar, and takes no times and no zone", param_hint="--clear")
+    if zone is not None and times is None:
+        raise typer.BadParameter("is that of the times: give both", param_hint="--zone")
+    with session.connect() as client:
+        if clear:
+            view = client.nodes.clear_calendar(node)
+        elif times is not None:
+            view = client.nodes.set_calendar(node, times, zone=zone or "UTC")
+        else:
+            view = _known(client, node)
+    _tell(view, view.remark or f"{node}: {calendar_text(view.calendar, local_now())}", output)
 
 
 def _tell(view: BaseModel, text: str, output: Output) -> None:

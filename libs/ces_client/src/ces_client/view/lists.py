@@ -16,6 +16,7 @@ from ces_client.view.queue_status import dominant_part, job_names, reason_text, 
 from ces_client.view.tables import fact_list, plain_table
 from ces_common.messages.api import JobSummary, LinkProbeView, LinkView, NodeView, QueueEntry
 from ces_common.messages.events import QueueStatusView
+from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.states import JobState
 
@@ -168,12 +169,26 @@ def node_detail(node: NodeView, links: Sequence[LinkView], now: datetime) -> Ren
         ("tasks", ", ".join(node.allocations) or DASH),
         ("data", ", ".join(node.datasets) or DASH),
     ]
+    if node.calendar is not None:
+        facts.append(("owner", calendar_text(node.calendar, now)))
     if node.warning is not None:
         facts.insert(0, ("warning", node.warning))
     parts: list[RenderableType] = [head, fact_list(facts)]
     if links:
         parts += [Text(), link_table(links)]
     return Group(*parts)
+
+
+def calendar_text(calendar: OwnerCalendar | None, now: datetime) -> str:
+    """When a node's owner usually needs it, and when next."""
+    if calendar is None:
+        return "when its owner needs it is not known"
+    usually = f"usually needs it {calendar.times} ({calendar.zone})"
+    try:
+        expected_at = calendar.expected_at(now)
+    except ValueError:  # a zone that this machine does not know
+        return usually
+    return f"{usually}, {'now' if expected_at <= now else f'next on {expected_at.astimezone(now.tzinfo):%a %H:%M}'}"
 
 
 def _node_state(node: NodeView) -> Text:

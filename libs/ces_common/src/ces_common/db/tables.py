@@ -26,6 +26,7 @@ from ces_common.jobfile import DEFAULT_TENANT, Flow, JobFile, Restart, Task
 from ces_common.messages.checkpoints import JobCheckpoints
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.events import QueueStatus, Reason
+from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_common.messages.plans import FlowPlan
 from ces_common.messages.speeds import JobSpeeds
 from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
@@ -68,9 +69,9 @@ class ClusterRow(Base):
 
 
 class NodeRow(Base):
-    """``reclaimed``: its owner has the device back, by its agent's word. ``least_generation``: the version at which the
-    node joined, with its present key, or was last given up as lost. What it was to run before may run elsewhere, or is
-    over."""
+    """``reclaimed``: its owner has the device back, by its agent's word; ``calendar``: when that one usually needs it.
+    ``least_generation``: the version at which the node joined, with its present key, or was last given up as lost. What
+    it was to run before may run elsewhere, or is over."""
 
     __tablename__ = "nodes"
     name: Mapped[str] = mapped_column(String(63), primary_key=True)
@@ -87,6 +88,7 @@ class NodeRow(Base):
     public_key: Mapped[str] = mapped_column(String(56))
     cordoned: Mapped[bool] = mapped_column(Boolean, default=False)
     reclaimed: Mapped[bool] = mapped_column(Boolean, default=False, server_default=false())
+    calendar: Mapped[OwnerCalendar | None] = mapped_column(Json(OwnerCalendar))
     state: Mapped[str] = mapped_column(String(16))
     datasets: Mapped[list[str]] = mapped_column(Json(list[str]), default=list, server_default="[]")
     data_port: Mapped[int] = mapped_column(Integer, default=0, server_default="0")

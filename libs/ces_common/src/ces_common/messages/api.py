@@ -15,6 +15,7 @@ from ces_common.messages.base import Message
 from ces_common.messages.bounds import Id, PublicKey
 from ces_common.messages.confinement import Confinement
 from ces_common.messages.events import JobName, QueueStatusView, Reason
+from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_common.messages.queries import PlanAnswer
 from ces_common.messages.records import LinkState
 from ces_common.messages.speeds import JobSpeeds
@@ -192,6 +193,7 @@ class NodeView(Message):
     state: Literal["ready", "unreachable"]
     cordoned: bool
     reclaimed: bool = False  # its owner has the device back
+    calendar: OwnerCalendar | None = None  # when that one usually needs it
     cpu: int
     memory: int
     gpu: int

@@ -16,6 +16,7 @@ from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, ExitCode, Number, Port, Small
 from ces_common.messages.checkpoints import JobCheckpoints
 from ces_common.messages.confinement import Confinement
+from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_common.messages.speeds import JobSpeeds
 from ces_common.runtime import RuntimeKind
 from ces_common.shares import LinkKind, usable
@@ -40,6 +41,7 @@ class NodeRecord(Message):
     state: Literal["ready", "unreachable"] = "ready"
     cordoned: bool = False
     reclaimed: bool = False  # its owner has the device back
+    calendar: OwnerCalendar | None = None  # when that one usually needs it
     datasets: list[str] = []  # what it offers to read
     data_port: Port = 0  # where, on a node without a data plane; 0: not known
     confinement: Confinement | None = None  # of its workers; None until its agent has told

@@ -27,6 +27,7 @@ from ces_common.messages.api import (
     TopologyFile,
     TopologyView,
 )
+from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_common.messages.queries import Credential
 from ces_common.natsauth import SIGNATURE, is_signed
 from ces_common.natsauth.signed_requests import Purpose
@@ -201,6 +202,19 @@ async def reclaim(request: Request, node: PathName) -> NodeView:
 async def lend(request: Request, node: PathName) -> NodeView:
     """Have a node that its owner reclaimed lent again, now."""
     return await _tell_agent(request, node, "lend")
+
+
+@router.put("/nodes/{node}/calendar", dependencies=[OPERATOR])
+async def put_calendar(request: Request, node: PathName, calendar: OwnerCalendar) -> NodeView:
+    """Say when the owner of a lent node usually needs it. A forecast: jobs prefer nodes on which they would end before,
+    and nothing is given back for it."""
+    return await _operate(request, lambda tx, name: operations.set_calendar(tx, name, calendar), node)
+
+
+@router.delete("/nodes/{node}/calendar", dependencies=[OPERATOR])
+async def delete_calendar(request: Request, node: PathName) -> NodeView:
+    """Forget when the owner of a node usually needs it."""
+    return await _operate(request, lambda tx, name: operations.set_calendar(tx, name, None), node)
 
 
 async def _tell_agent(request: Request, node: str, word: Literal["reclaim", "lend"]) -> NodeView:

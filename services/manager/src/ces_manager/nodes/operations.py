@@ -1,9 +1,11 @@
-"""What operators do with nodes: cordon, uncordon, drain. Each command returns what was so already, if it changed
-nothing that counts."""
+"""What operators do with nodes: cordon, uncordon, drain, say when owners need them. Each command returns what was so
+already, if it changed nothing that counts."""
 
 from __future__ import annotations
 
 from ces_common.db.uow import WriteTx
+from ces_common.messages.owner_calendar import OwnerCalendar, zone_of
+from ces_manager.errors import Invalid
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.transitions import change
 from ces_manager.nodes.rows import emit_node, jobs_on, node_row
@@ -30,6 +32,21 @@ def drain(tx: WriteTx, name: str) -> str | None:
         change(tx, job, lambda course: lifecycle.reschedule(course, f"node {name} is drained"))
     emit_node(tx, row, "drained")
     return remark if drained else None
+
+
+def set_calendar(tx: WriteTx, name: str, calendar: OwnerCalendar | None) -> str | None:
+    """When the node's owner usually needs it; None: not known. Raises NotFound, Invalid."""
+    row = node_row(tx, name)
+    if calendar is not None:
+        try:
+            zone_of(calendar.zone)
+        except ValueError as error:
+            raise Invalid("zone", str(error)) from error
+    if row.calendar == calendar:
+        return f"node {name} has this calendar already" if calendar else f"node {name} has no calendar"
+    row.calendar, row.version = calendar, tx.version
+    emit_node(tx, row, "changed")
+    return None
 
 
 def _mark(tx: WriteTx, name: str, *, cordoned: bool) -> bool:

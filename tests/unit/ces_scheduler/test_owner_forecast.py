@@ -1,0 +1,75 @@
+"""Jobs go where no owner comes before they would have ended, if there is such a place."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from cluster_state import NOW, job, node, view_of, wire
+from queue_looks import SOON, decided, placing
+
+from ces_common.messages.owner_calendar import OwnerCalendar
+from ces_common.messages.records import NodeRecord
+from ces_scheduler.offer import Offer, offer_of
+from ces_scheduler.owner_forecast import UNSAID_S, OwnerForecast
+
+LINE = [*wire("a", "b")]
+
+
+def lent(name: str, after: timedelta, number: int = 1, zone: str = "UTC") -> NodeRecord:
+    """Its owner comes then, each Thursday; it is a Thursday, and midnight."""
+    begin = NOW + after
+    return node(name, number, calendar=OwnerCalendar(times=f"Thu {begin:%H:%M}-23:00", zone=zone))
+
+
+def offered(*nodes: NodeRecord) -> Offer:
+    return offer_of(view_of(nodes, LINE))
+
+
+@pytest.mark.parametrize(
+    ("expected_s", "places"),
+    [
+        (2 * 3600, {"b"}),  # its owner comes in an hour and a half
+        (3600, {"a", "b"}),
+        (None, {"a", "b"}),  # does not say, and there is more than an hour left
+    ],
+)
+def test_a_job_leaves_nodes_alone_whose_owners_come_before_its_end(expected_s: int | None, places: set[str]) -> None:
+    offer = offered(lent("a", timedelta(hours=1, minutes=31)), node("b", 2))
+    found = decided(job("q", tasks=2, expected_s=expected_s), offer)
+    assert found.decision is not None
+    assert set(found.assignments.values()) == places
+    said = found.decision.refused.get("w-0", {}).get("a")
+    assert said == (None if "a" in places else "its owner is expected in 90 min")
+
+
+def test_one_that_does_not_say_how_long_it_runs_leaves_an_hour() -> None:
+    assert UNSAID_S == 3600
+    found = decided(job("q", tasks=2), offered(lent("a", timedelta(minutes=60)), node("b", 2)))
+    assert set(found.assignments.values()) == {"b"}
+
+
+def test_where_there_is_no_other_place_it_goes_there_all_the_same() -> None:
+    crowd = job("q", tasks=2, task={"cpu": 3000})
+    found = decided(crowd, offered(lent("a", timedelta(minutes=2)), node("b", 2)))
+    assert set(found.assignments.values()) == {"a", "b"}
+    assert found.decision is not None
+    assert "a" not in found.decision.refused.get("w-0", {})
+    alone = decided(job("q", tasks=1), offered(lent("a", timedelta(0))))
+    assert set(alone.assignments.values()) == {"a"}
+
+
+def test_the_bound_is_of_all_nodes() -> None:
+    """Using fewer of them for the owner's sake may cost something, and the bound must not hide that."""
+    asked = job("q", tasks=2, task={"cpu": 2000})
+    spared = decided(asked, offered(lent("a", timedelta(minutes=2)), node("b", 2))).decision
+    free = decided(asked, offered(node("a", 1), node("b", 2)), placing()).decision
+    assert spared is not None
+    assert free is not None
+    assert spared.metrics["composite"] < free.metrics["composite"]
+    assert spared.bound is None or spared.bound >= free.metrics["composite"]
+
+
+def test_a_zone_that_this_machine_does_not_know_is_no_forecast() -> None:
+    offer = offered(lent("a", timedelta(0), zone="Mars/Olympus"), lent("b", timedelta(minutes=3), number=2))
+    assert OwnerForecast.of(offer, SOON).comes_s == {"b": 120.0}
