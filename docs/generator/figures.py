@@ -20,6 +20,7 @@ from ces_experiments.learned import (
 from ces_experiments.malleable import edge_report, elastic_report, speeds
 from ces_experiments.malleable.cpu import report as cpu_report
 from ces_experiments.malleable.mix import report as mix_report
+from ces_experiments.malleable.tides import report as tides_report
 from ces_experiments.network import report as network_report
 from ces_experiments.placement import report, scale_report
 from ces_experiments.queue import longrun_report, multi_report, online_report
@@ -43,6 +44,7 @@ REPORTS: dict[str, Report] = {
     "testbed": testbed_report.REPORT,
     "malleable": mix_report.REPORT,
     "cpu": cpu_report.REPORT,
+    "tides": tides_report.REPORT,
     "elastic": elastic_report.REPORT,
     "elastic-edge": edge_report.REPORT,
     "elastic-speeds": speeds.REPORT,

@@ -1,4 +1,4 @@
-"""``ces bench malleable``, ``cpu``, ``elastic``, ``elastic-edge`` and ``elastic-speeds``, found through the
+"""``ces bench malleable``, ``cpu``, ``tides``, ``elastic``, ``elastic-edge`` and ``elastic-speeds``, found through the
 entry-point group ``ces.bench``."""
 
 from __future__ import annotations
@@ -84,6 +84,18 @@ cpu = command(
     ],
     help="Real jobs whose CPU CES chooses and changes in place, against fixed requests, on emulated hosts. As root.",
 )  # fmt: skip
+
+tides = command(
+    "tides",
+    "malleable.tides.report:TIDES",
+    [
+        Option("seeds", int, 1, "number of days, each alone and beside a job", more=options.between(1, 100)),
+        Option("length", float, 120.0, "seconds of a day", of="length_s", more=options.between(30, 86_400)),
+        Option("nodes", int, 4, "emulated devices, each with an owner", more=options.between(2, 9)),
+        PLOTS,
+    ],
+    help="A day on devices that their owners lend, in two minutes, with and without a malleable job. As root.",
+)
 
 elastic = command(
     "elastic",

@@ -1,0 +1,1 @@
+"""A day on devices whose owners lend them while they do not need them, in two minutes."""
