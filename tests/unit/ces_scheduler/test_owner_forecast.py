@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from bus_manager import FakeManager
 from cluster_state import NOW, job, node, view_of, wire
+from malleable_records import LINKS, START, malleable, places
+from memory_bus import MemoryBus
 from queue_looks import SOON, decided, placing
+from scheduler_steps import Clock, scheduler_on, step
 
 from ces_common.messages.owner_calendar import OwnerCalendar
-from ces_common.messages.records import NodeRecord
+from ces_common.messages.records import JobRecord, NodeRecord
 from ces_scheduler.offer import Offer, offer_of
 from ces_scheduler.owner_forecast import UNSAID_S, OwnerForecast
 
@@ -73,3 +77,38 @@ def test_the_bound_is_of_all_nodes() -> None:
 def test_a_zone_that_this_machine_does_not_know_is_no_forecast() -> None:
     offer = offered(lent("a", timedelta(0), zone="Mars/Olympus"), lent("b", timedelta(minutes=3), number=2))
     assert OwnerForecast.of(offer, SOON).comes_s == {"b": 120.0}
+
+
+def coming(after: timedelta) -> list[NodeRecord]:
+    """Four nodes of two cores. The owners of two come then."""
+    begin = START + after
+    calendar = OwnerCalendar(times=f"Mon-Sun {begin:%H:%M}-{begin + timedelta(hours=1):%H:%M}")
+    return [each.model_copy(update={"calendar": calendar if each.name in "cd" else None}) for each in places()]
+
+
+async def looked(bus: MemoryBus, nodes: list[NodeRecord], job: JobRecord, kind: str) -> dict[str, str]:
+    """What is proposed of the job in a first look: its assignments."""
+    manager = FakeManager(bus)
+    await manager.open()
+    manager.change(nodes=nodes, links=LINKS, jobs=[job])
+    scheduler = scheduler_on(bus, Clock())
+    await step(scheduler, manager)
+    await scheduler.reader.close()
+    (proposal,) = manager.told(kind)
+    found: dict[str, str] = proposal.assignments
+    return found
+
+
+@pytest.mark.parametrize(("minutes", "nodes"), [(1, "ab"), (30, "abcd")])
+async def test_a_job_grows_onto_a_device_whose_owner_comes_only_if_it_pays_until_then(
+    bus: MemoryBus, minutes: int, nodes: str
+) -> None:
+    there = coming(timedelta(minutes=minutes))
+    found = await looked(bus, there, malleable("m", ["a"], ran_s=3600.0), "resize.proposed")
+    assert set(found.values()) == set(nodes)
+
+
+@pytest.mark.parametrize(("minutes", "nodes"), [(1, "ab"), (30, "abcd")])
+async def test_nor_does_it_start_larger_there(bus: MemoryBus, minutes: int, nodes: str) -> None:
+    found = await looked(bus, coming(timedelta(minutes=minutes)), malleable("m", []), "plan.proposed")
+    assert set(found.values()) == set(nodes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
@@ -32,6 +32,10 @@ class OwnerForecast:
         """The nodes whose owners come before a job that runs for so long would have ended; None: it does not say."""
         needed_s = UNSAID_S if expected_s is None else expected_s
         return {name: seconds for name, seconds in self.comes_s.items() if seconds < needed_s}
+
+    def first_s(self, nodes: Iterable[str]) -> float:
+        """Seconds until the first owner of these nodes is expected; infinite where none is."""
+        return min((self.comes_s.get(name, math.inf) for name in nodes), default=math.inf)
 
     def narrowed(self, problem: Problem, expected_s: float | None) -> Problem | None:
         """The problem without those nodes; None where that bars no task from any node, or one from all."""

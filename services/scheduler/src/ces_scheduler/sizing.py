@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
@@ -91,11 +91,11 @@ class Candidate:
         """Whether it goes on for so long that a job may gain by not waiting for its end what a resize takes of it."""
         return self.left_s is None or self.left_s >= WORTH * self.cost_s
 
-    def pays(self, size: int) -> bool:
-        """Whether going to a larger size saves clearly more time than it takes."""
-        now, then = self.speed.rate(self.size), self.speed.rate(size)
+    def pays(self, size: int, within_s: float = math.inf) -> bool:
+        """Whether going to a larger size saves clearly more time than it takes. ``within_s``: until it loses its
+        place."""
         runs_s = self.ran_s if self.left_s is None else self.left_s
-        return then > now and runs_s * (1 - now / then) >= WORTH * self.cost_s
+        return saves(self.speed, self.size, size, min(runs_s, within_s), self.cost_s)
 
     def smaller(self) -> list[int]:
         """The sizes to which it may shrink for others, rising."""
@@ -143,6 +143,12 @@ class Resize:
     record: JobRecord
     decision: Decision
     gives: bool = False
+
+
+def saves(speed: SpeedModel, size: int, larger: int, runs_s: float, cost_s: float) -> bool:
+    """Whether running at a larger size for so long saves clearly more time than a resize takes."""
+    now, then = speed.rate(size), speed.rate(larger)
+    return then > now and runs_s * (1 - now / then) >= WORTH * cost_s
 
 
 def useful(sizes: Iterable[int], speed: SpeedModel) -> list[int]:
@@ -236,8 +242,14 @@ class Sizing:
         if record.state is not JobState.QUEUED or record.size is None or record.spec is None:
             return None
         allowed = () if record.spec.elastic is None else record.spec.elastic.allowed
-        sizes = useful(allowed, speed_of(record, self.others))
-        return self.largest(record, [size for size in sizes if record.size < size <= most], offer)
+        speed, size, cost_s = speed_of(record, self.others), record.size, usual_cost_s([*self.others, record])
+
+        def lasts(larger: int, within_s: float) -> bool:
+            """Who has to leave early might as well have begun smaller elsewhere."""
+            return within_s == math.inf or saves(speed, size, larger, within_s, cost_s)
+
+        sizes = [larger for larger in useful(allowed, speed) if size < larger <= most]
+        return self._lasting(record, sizes, offer, lasts)
 
     def largest(self, record: JobRecord, sizes: Sequence[int], offer: Offer) -> Resize | None:
         """The job at the largest of the rising sizes for which a place is found, by bisection: what fits at one size
@@ -259,8 +271,20 @@ class Sizing:
         that fits. One at a time: the next look sees what it left."""
         for each in sorted(candidates, key=lambda each: (-each.record.priority, -each.next_gain(), each.record.id)):
             sizes = [size for size in each.larger() if each.pays(size)]
-            if sizes and (found := self.largest(each.record, sizes, offer.without(each.record.id))):
+            if found := self._lasting(each.record, sizes, offer.without(each.record.id), each.pays):
                 return found
+        return None
+
+    def _lasting(
+        self, record: JobRecord, sizes: Sequence[int], offer: Offer, pays: Callable[[int, float], bool]
+    ) -> Resize | None:
+        """The job at the largest of the rising sizes that pays until the first owner of its nodes comes."""
+        while sizes and (found := self.largest(record, sizes, offer)) is not None:
+            size, within_s = found.record.size, self.calls.owners.first_s(found.decision.assignments.values())
+            assert size is not None
+            if pays(size, within_s):
+                return found
+            sizes = [each for each in sizes if each < size]
         return None
 
     def room_for(self, waiting: Sequence[Waiting], candidates: Iterable[Candidate], offer: Offer) -> Resize | None:
