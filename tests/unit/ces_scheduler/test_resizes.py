@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from bus_manager import FakeManager
-from cluster_state import node
 from malleable_records import LINKS, NAMES, malleable, places, rigid, speeds
 from memory_bus import MemoryBus
 from queue_looks import placing
@@ -17,12 +16,11 @@ from ces_common.messages.events import TopologyChanged
 from ces_common.messages.plans import ResizeProposed, ResizeRejected
 from ces_common.messages.records import JobRecord, Resizing
 from ces_common.messages.speeds import SpeedAnswer, SpeedQuery
-from ces_common.states import AllocationState, JobState
+from ces_common.states import JobState
 from ces_core.queue.parameters import Parameters, Tenant
 from ces_core.registry import DEFAULT, get_solver
 from ces_core.warm_up import warm_up
 from ces_scheduler.cycle_run import Placing
-from ces_scheduler.resizes import ENDS_S, STARTS_S
 from ces_scheduler.service import Scheduler
 from ces_scheduler.sizing import COST_S, in_hand_s
 
@@ -84,6 +82,16 @@ async def test_one_job_at_a_time_makes_room(bus: MemoryBus) -> None:
     coming = Resizing(size=1, tasks=smaller.tasks, allocations=smaller.allocations)
     leaving = leaving.model_copy(update={"resizing": coming})
     assert await proposed(bus, leaving, malleable("two", NAMES), rigid("r", 2)) == []
+
+
+async def test_jobs_grow_side_by_side(bus: MemoryBus) -> None:
+    """What the first is to have is held for it from its commitment on, so nothing is given twice."""
+    growing = malleable("one", ["a"], state=JobState.RESIZING)
+    larger = malleable("one", ["a", "a", "b", "b"])
+    coming = Resizing(size=4, tasks=larger.tasks, allocations=larger.allocations)
+    (found,) = await proposed(bus, growing.model_copy(update={"resizing": coming}), malleable("two", ["c"]))
+    assert (found.job, found.size) == ("two", 4)
+    assert set(found.assignments.values()) == {"c", "d"}
 
 
 async def test_neither_growth_nor_a_start_goes_beyond_a_quota(bus: MemoryBus) -> None:
@@ -307,86 +315,6 @@ async def test_a_job_starts_as_large_as_there_is_room(bus: MemoryBus) -> None:
     (plan,) = manager.told("plan.proposed")
     assert (plan.size, len(plan.assignments), len(plan.flows)) == (6, 6, 6)
     await scheduler.reader.close()
-
-
-async def test_a_job_that_starts_is_looked_at_again_soon_and_grows_once_it_runs(
-    compiled: None, bus: MemoryBus, manager: FakeManager, scheduler: Scheduler
-) -> None:
-    """That a job runs is an event that no scheduler hears: there is one for each job, and most have a fixed size."""
-    manager.change(nodes=places(), links=LINKS, jobs=[malleable("m", ["a", "b"], state=JobState.STARTING)])
-    for _ in range(2):
-        assert await step(scheduler, manager) <= STARTS_S
-    assert not manager.told("resize.proposed")
-    manager.change(jobs=[malleable("m", ["a", "b"])])
-    await step(scheduler, manager)
-    (found,) = manager.told("resize.proposed")
-    assert found.size == 8
-
-
-def ending(name: str, on: list[str]) -> JobRecord:
-    """A rigid job with a worker on each of these nodes, of which the first has ended."""
-    record = malleable(name, on, high=len(on))
-    first = record.allocations[0].model_copy(update={"state": AllocationState.SUCCEEDED})
-    return record.model_copy(update={"size": None, "allocations": [first, *record.allocations[1:]]})
-
-
-async def test_a_job_grows_once_into_the_room_of_one_whose_tasks_end_one_after_the_other(
-    compiled: None, bus: MemoryBus, manager: FakeManager, scheduler: Scheduler, clock: Clock
-) -> None:
-    other = ending("r", ["b", "c", "d", "d"])
-    manager.change(nodes=places(), links=LINKS, jobs=[malleable("m", ["a"]), other])
-    assert 0 < await step(scheduler, manager) <= ENDS_S
-    assert not manager.told("resize.proposed"), "its last tasks will have ended in a moment"
-    manager.change(jobs=[other.model_copy(update={"state": JobState.SUCCEEDED, "allocations": []})])
-    await step(scheduler, manager)
-    (found,) = manager.told("resize.proposed")
-    assert found.size == 8
-
-
-async def test_room_is_not_left_idle_for_a_job_whose_other_tasks_go_on(
-    compiled: None, bus: MemoryBus, manager: FakeManager, scheduler: Scheduler, clock: Clock
-) -> None:
-    manager.change(nodes=places(), links=LINKS, jobs=[malleable("m", ["a"]), ending("r", ["b", "c", "d", "d"])])
-    clock.now += await step(scheduler, manager)
-    await step(scheduler, manager)
-    (found,) = manager.told("resize.proposed")
-    assert found.size == 5
-
-
-async def test_one_that_starts_is_looked_at_soon_beside_one_that_runs(
-    compiled: None, bus: MemoryBus, manager: FakeManager, scheduler: Scheduler
-) -> None:
-    jobs = [malleable("full", NAMES, high=4), malleable("m", ["a"], high=1, state=JobState.STARTING)]
-    manager.change(nodes=places(), links=LINKS, jobs=jobs)
-    for _ in range(2):
-        assert await step(scheduler, manager) <= STARTS_S
-
-
-async def test_a_proposal_is_repeated_when_its_answer_is_lost_and_later_when_it_is_no(
-    compiled: None, bus: MemoryBus, manager: FakeManager, scheduler: Scheduler, clock: Clock
-) -> None:
-    manager.change(nodes=places(), links=LINKS, jobs=[malleable("m", ["a", "b"])])
-    for _ in range(2):
-        await step(scheduler, manager)
-    (first,) = manager.told("resize.proposed")
-    clock.now += 6
-    await step(scheduler, manager)
-    _, second = manager.told("resize.proposed")
-    for proposal in (first, second):
-        no = ResizeRejected(resize=proposal.resize, job="m", attempt=1, reason="it is full")
-        await manager.tell("resize", "rejected", "m", no)
-    await manager.settled()
-    await step(scheduler, manager)
-    assert len(manager.told("resize.proposed")) == 2, "what the manager refuses is left alone for a while"
-    clock.now += 60
-    await step(scheduler, manager)
-    _, _, third = manager.told("resize.proposed")
-    changed = ResizeRejected(resize=third.resize, job="m", attempt=1, reason="it has changed", stale=True)
-    await manager.tell("resize", "rejected", "m", changed)
-    await manager.settled()
-    manager.change(nodes=[node("e", 9, cpu=0)])
-    await step(scheduler, manager)
-    assert len(manager.told("resize.proposed")) == 4, "a job that has changed is looked at again at once"
 
 
 async def test_how_fast_a_job_is_taken_to_be_is_told_when_asked(

@@ -84,9 +84,14 @@ def _ends(record: JobRecord) -> bool:
     return record.state is JobState.RUNNING and any(each.over for each in record.allocations)
 
 
+def _shrinks(record: JobRecord) -> bool:
+    """Whether it is about to give workers back."""
+    return record.resizing is not None and record.size is not None and record.resizing.size < record.size
+
+
 class Resizes:
-    """Proposes one resize at a time, and none until that is through. ``now``: the time of day; ``least_s``: between two
-    of one job."""
+    """Proposes one resize at a time, and none while a job shrinks: jobs may grow side by side. ``now``: the time of
+    day; ``least_s``: between two of one job."""
 
     def __init__(self, bus: Bus, source: str, clock: Clock, now: Callable[[], datetime], least_s: float) -> None:
         self._bus, self._source, self._clock, self._now, self._least_s = bus, source, clock, now, least_s
@@ -138,7 +143,7 @@ class Resizes:
         held = [offer.records[name] for name in sorted(self._malleable.look(view) & offer.records.keys())]
         self._given = {name: it for name, it in self._given.items() if now < it.until}
         ready = [record for record in held if resizable(record)]
-        if any(record.resizing is not None for record in held):
+        if any(_shrinks(record) for record in held):
             return math.inf  # what it gives back is not seen yet; its end is told
         self._rejected = {each.id: self._rejected.get(each.id, Rejections()) for each in ready}
         self._starts_s = STARTS_S if any(record.state in ON_ITS_WAY for record in held) else math.inf
