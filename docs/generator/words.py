@@ -49,8 +49,8 @@ SETTINGS = {
     "CES_SOLVER": "A solver that `ces solvers` lists.",
     "CES_SOLVE_TIME_LIMIT_S": "Seconds that waiting jobs share to make their plans better; 0: as the solver sees fit.",
     "CES_QUEUE_POLICY": "What decides over the queue: `ces-multi`, or a policy that an installed package adds.",
-    "CES_QUEUE_RECORD": "File that gets a line of JSON for each cycle of the queue: its inputs and its decisions. "
-    "It grows without end.",
+    "CES_QUEUE_RECORD": "File that gets a line of JSON for each cycle of the queue: its inputs and its decisions, but "
+    "for [when owners are expected](lent-nodes.md#when-its-owner-is-expected). It grows without end.",
     "CES_RESIZE_S": "Least seconds between two changes of a malleable job's size, and two growths of its CPU.",
     "CES_REFILL_S": "Least seconds between two attempts to give running flows bandwidth that has become free.",
     "CES_PATHS": "Number of shortest simple paths that flows of new jobs may choose from; 0: only hop-shortest ones.",

@@ -8,7 +8,7 @@ import pytest
 from fault_cluster import FaultCluster, wait_for
 from resized_jobs import malleable, rigid
 
-from ces_edge_agent.runtimes.cgroups import UNIFIED, hierarchies
+from ces_common.cgroups import UNIFIED, hierarchies
 
 
 def cpu_limit(pid: int) -> int | None:

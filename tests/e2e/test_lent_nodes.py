@@ -16,15 +16,15 @@ from resized_jobs import PLACES, malleable
 from waiting import answers
 
 from ces_client.errors import ApiError
+from ces_common.cgroups import Group, hierarchies
 from ces_edge_agent.lending.command import command_file
 from ces_edge_agent.lending.record import record_file
-from ces_edge_agent.runtimes.cgroups import Group, hierarchies
 from ces_testbed.services import MANAGER, agent_name
 
 LENT = "n1"
 QUIET_S = 3
 BUSY_CORES = 1 + (os.cpu_count() or 1) // 50  # well above the percent that reclaims the device
-BUSY = "import sys\nfrom ces_edge_agent.runtimes.cgroups import Group, hierarchies\n" + (
+BUSY = "import sys\nfrom ces_common.cgroups import Group, hierarchies\n" + (
     "Group(hierarchies(), sys.argv[1]).join()\nwhile True: pass"
 )
 Reclaim = Callable[[FaultCluster, str], AbstractContextManager[None]]

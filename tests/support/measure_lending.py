@@ -22,9 +22,9 @@ from typing import Any
 
 from fault_cluster import FaultCluster, recorded_job, running, star, wait_for
 
+from ces_common.cgroups import Group, group_of, hierarchies
 from ces_common.states import JOB_OVER
 from ces_edge_agent.lending import command
-from ces_edge_agent.runtimes.cgroups import Group, group_of, hierarchies
 from ces_testbed.services import agent_name
 
 LENT, KEPT = "n1", "n2"
@@ -32,7 +32,7 @@ PIECES = 200
 ENDINGS = {"ends when told": 0, "ignores SIGTERM": "stubborn"}
 PROBE = f"""
 import sys, time
-from ces_edge_agent.runtimes.cgroups import Group, hierarchies
+from ces_common.cgroups import Group, hierarchies
 Group(hierarchies(), sys.argv[1]).join()
 for _ in range({PIECES}):
     began = time.perf_counter()

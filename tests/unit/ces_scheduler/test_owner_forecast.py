@@ -15,7 +15,7 @@ from scheduler_steps import Clock, scheduler_on, step
 from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_common.messages.records import JobRecord, NodeRecord
 from ces_scheduler.offer import Offer, offer_of
-from ces_scheduler.owner_forecast import UNSAID_S, OwnerForecast
+from ces_scheduler.owner_forecast import UNSAID_S, OwnerForecast, expected_text
 
 LINE = [*wire("a", "b")]
 
@@ -45,6 +45,24 @@ def test_a_job_leaves_nodes_alone_whose_owners_come_before_its_end(expected_s: i
     assert set(found.assignments.values()) == places
     said = found.decision.refused.get("w-0", {}).get("a")
     assert said == (None if "a" in places else "its owner is expected in 90 min")
+
+
+def test_where_all_owners_come_too_soon_the_job_goes_to_who_comes_later() -> None:
+    """A job of ten hours."""
+    nodes = [lent("a", timedelta(minutes=3)), lent("b", timedelta(hours=5, minutes=1), number=2)]
+    found = decided(job("q", tasks=1, expected_s=36_000), offered(*nodes))
+    assert set(found.assignments.values()) == {"b"}
+    assert found.decision is not None
+    assert found.decision.refused["w-0"] == {"a": "its owner is expected in 2 min"}
+    assert expected_text(5 * 3600.0) == "its owner is expected in 5 h"
+
+
+def test_a_task_that_is_bound_to_such_a_node_takes_no_other_along() -> None:
+    offer = offered(lent("a", timedelta(minutes=2)).model_copy(update={"labels": {"site": "roof"}}), node("b", 2))
+    bound = job("q", tasks=2)
+    first, second = bound.tasks
+    bound = bound.model_copy(update={"tasks": [first.model_copy(update={"labels": {"site": "roof"}}), second]})
+    assert decided(bound, offer).assignments == {"w-0": "a", "w-1": "b"}
 
 
 def test_one_that_does_not_say_how_long_it_runs_leaves_an_hour() -> None:
@@ -112,3 +130,33 @@ async def test_a_job_grows_onto_a_device_whose_owner_comes_only_if_it_pays_until
 async def test_nor_does_it_start_larger_there(bus: MemoryBus, minutes: int, nodes: str) -> None:
     found = await looked(bus, coming(timedelta(minutes=minutes)), malleable("m", []), "plan.proposed")
     assert set(found.values()) == set(nodes)
+
+
+@pytest.mark.parametrize(("hours", "high", "nodes"), [(5, 4, "ab"), (11, 8, "abcd")])
+async def test_it_starts_larger_where_no_owner_comes_before_its_end(
+    bus: MemoryBus, hours: int, high: int, nodes: str
+) -> None:
+    """A job of ten hours."""
+    job = malleable("m", [], high=high, expected_s=36_000)
+    assert set((await looked(bus, coming(timedelta(hours=hours)), job, "plan.proposed")).values()) == set(nodes)
+
+
+async def test_a_device_that_a_job_holds_keeps_it_from_growing_nowhere_else(bus: MemoryBus) -> None:
+    """By the calendar its owner is there; it is not, and may stay away all day."""
+    found = await looked(bus, coming(timedelta(hours=0)), malleable("m", ["c"], ran_s=3600.0), "resize.proposed")
+    assert found["w-0"] == "c"
+    assert len(found) == 6
+    assert set(found.values()) == {"a", "b", "c"}
+
+
+async def test_no_job_gives_workers_to_one_that_could_not_use_them_for_long(bus: MemoryBus) -> None:
+    """All that the larger job could give lies where owners come in a minute."""
+    jobs = [malleable("small", ["a"], high=8), malleable("large", ["a", "c", "c", "d", "d"])]
+    manager = FakeManager(bus)
+    await manager.open()
+    nodes = [each.model_copy(update={"cordoned": each.name == "b"}) for each in coming(timedelta(minutes=1))]
+    manager.change(nodes=nodes, links=LINKS, jobs=jobs)
+    scheduler = scheduler_on(bus, Clock())
+    await step(scheduler, manager)
+    await scheduler.reader.close()
+    assert not manager.told("resize.proposed")

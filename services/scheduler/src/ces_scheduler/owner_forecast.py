@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from ces_common.messages.records import NodeRecord
+from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_core.model.problem import Problem
 from ces_scheduler.offer import Offer
 
 UNSAID_S: Final = 3600.0
 """A job that does not say how long it runs leaves nodes alone whose owners are expected sooner."""
+MOMENT_S: Final = 600.0
+"""Where it has no place without them, at least those whose owners are expected sooner than this."""
 
 
 @dataclass(frozen=True)
@@ -25,39 +27,59 @@ class OwnerForecast:
     @staticmethod
     def of(offer: Offer, now: datetime) -> OwnerForecast:
         """By the calendars of the nodes that are offered."""
-        found = ((name, _seconds(node, now)) for name, node in offer.nodes.items() if node.calendar is not None)
-        return OwnerForecast({name: seconds for name, seconds in found if seconds is not None})
+        kept = {name: node.calendar for name, node in offer.nodes.items() if node.calendar is not None}
+        known = {calendar: _seconds(calendar, now) for calendar in set(kept.values())}
+        return OwnerForecast({name: comes for name, each in kept.items() if (comes := known[each]) is not None})
 
-    def early(self, expected_s: float | None) -> dict[str, float]:
-        """The nodes whose owners come before a job that runs for so long would have ended; None: it does not say."""
+    def early(self, within_s: float) -> dict[str, float]:
+        """The nodes whose owners come sooner."""
+        return {name: seconds for name, seconds in self.comes_s.items() if seconds < within_s}
+
+    def choices(self, problem: Problem, expected_s: float | None) -> Iterator[tuple[Problem, Mapping[str, float]]]:
+        """The problem without the nodes that are best left alone, and which those are; then with more of them. Nothing
+        where there are none. ``expected_s``: for how long the job runs; None: it does not say."""
         needed_s = UNSAID_S if expected_s is None else expected_s
-        return {name: seconds for name, seconds in self.comes_s.items() if seconds < needed_s}
+        before: Mapping[str, float] = {}
+        for within_s in (needed_s, min(needed_s, MOMENT_S)) if self.comes_s else ():
+            early = self.early(within_s)
+            narrowed = without(problem, early)
+            if narrowed is not problem and early != before:
+                before = early
+                yield narrowed, early
 
-    def first_s(self, nodes: Iterable[str]) -> float:
-        """Seconds until the first owner of these nodes is expected; infinite where none is."""
-        return min((self.comes_s.get(name, math.inf) for name in nodes), default=math.inf)
+    def barring(self, problem: Problem, within_s: float, held: Collection[str]) -> Problem:
+        """The problem without the nodes whose owners come sooner, but for those that the job holds already: when it
+        loses them is not decided by where else it goes."""
+        return without(problem, [name for name in self.early(within_s) if name not in held])
 
-    def narrowed(self, problem: Problem, expected_s: float | None) -> Problem | None:
-        """The problem without those nodes; None where that bars no task from any node, or one from all."""
-        index = problem.cluster.topology.node_index
-        early = [index[name] for name in self.early(expected_s) if name in index]
-        if not early:
-            return None
-        allowed = problem.allowed.copy()
-        allowed[:, early] = False
-        allowed.setflags(write=False)
-        if not allowed.any(axis=1).all() or (allowed == problem.allowed).all():
-            return None
-        return replace(problem, allowed=allowed)
+
+def without(problem: Problem, nodes: Collection[str]) -> Problem:
+    """The problem without these nodes. A task that may run on none of the others keeps them; the same problem where
+    nothing changes."""
+    index = problem.cluster.topology.node_index
+    columns = [index[name] for name in nodes if name in index]
+    if not columns:
+        return problem
+    allowed = problem.allowed.copy()
+    allowed[:, columns] = False
+    bound = ~allowed.any(axis=1)
+    allowed[bound] = problem.allowed[bound]
+    if (allowed == problem.allowed).all():
+        return problem
+    allowed.setflags(write=False)
+    return replace(problem, allowed=allowed)
 
 
 def expected_text(seconds: float) -> str:
     """Why a node was left alone whose owner comes so soon."""
-    return f"its owner is expected in {math.ceil(seconds / 60)} min" if seconds else "its owner is expected now"
+    if not seconds:
+        return "its owner is expected now"
+    minutes = math.ceil(seconds / 60)
+    return f"its owner is expected in {f'{minutes} min' if minutes < 120 else f'{round(minutes / 60)} h'}"
 
 
-def _seconds(node: NodeRecord, now: datetime) -> float | None:
+def _seconds(calendar: OwnerCalendar, now: datetime) -> float | None:
     try:
-        return None if node.calendar is None else (node.calendar.expected_at(now) - now).total_seconds()
-    except ValueError:  # a zone that the manager knows and this machine does not
+        return (calendar.expected_at(now) - now).total_seconds()
+    except ValueError:  # of a manager that knows more than this scheduler
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
@@ -23,6 +23,7 @@ from ces_core.queue.jobs import WaitingJob
 from ces_core.queue.ledger import TOLERANCE
 from ces_core.queue.parameters import AMOUNTS, Parameters
 from ces_core.queue.shares import amounts_of, capacity_of
+from ces_scheduler.cycle_input import left_s
 from ces_scheduler.deadline_shares import START_S, JobShare
 from ces_scheduler.decision import Decision, decision_of
 from ces_scheduler.job_problem import problem_of
@@ -91,11 +92,14 @@ class Candidate:
         """Whether it goes on for so long that a job may gain by not waiting for its end what a resize takes of it."""
         return self.left_s is None or self.left_s >= WORTH * self.cost_s
 
-    def pays(self, size: int, within_s: float = math.inf) -> bool:
-        """Whether going to a larger size saves clearly more time than it takes. ``within_s``: until it loses its
-        place."""
+    def pays(self, size: int) -> bool:
+        """Whether going to a larger size saves clearly more time than it takes."""
         runs_s = self.ran_s if self.left_s is None else self.left_s
-        return saves(self.speed, self.size, size, min(runs_s, within_s), self.cost_s)
+        return runs_s >= pays_after_s(self.speed, self.size, size, self.cost_s)
+
+    def needed_s(self, larger: int) -> float:
+        """For how long it must keep a larger size's places for that to pay."""
+        return pays_after_s(self.speed, self.size, larger, self.cost_s)
 
     def smaller(self) -> list[int]:
         """The sizes to which it may shrink for others, rising."""
@@ -145,10 +149,11 @@ class Resize:
     gives: bool = False
 
 
-def saves(speed: SpeedModel, size: int, larger: int, runs_s: float, cost_s: float) -> bool:
-    """Whether running at a larger size for so long saves clearly more time than a resize takes."""
+def pays_after_s(speed: SpeedModel, size: int, larger: int, cost_s: float) -> float:
+    """For how long a job must run at a larger size to save clearly more time than a resize takes; infinite where it is
+    no faster."""
     now, then = speed.rate(size), speed.rate(larger)
-    return then > now and runs_s * (1 - now / then) >= WORTH * cost_s
+    return WORTH * cost_s / (1 - now / then) if then > now else math.inf
 
 
 def useful(sizes: Iterable[int], speed: SpeedModel) -> list[int]:
@@ -218,20 +223,23 @@ class Sizing:
         """Of the budget, as a share."""
         return sum(self.calls.spent_ms.values()) / self.budget_ms
 
-    def place(self, record: JobRecord, offer: Offer) -> Decision | None:
+    def place(self, record: JobRecord, offer: Offer, needed_s: float = 0.0) -> Decision | None:
         """A place for the job at the size that its record has, on what is offered and within its tenant's quota; None
-        if none is found. The first task stays where the checkpoints lie."""
+        if none is found. The first task stays where the checkpoints lie. ``needed_s``: for so long no owner of a node
+        that it does not hold yet is expected."""
         if self.spent > 1:
             return None
         try:
-            return self._placed(record, offer)
+            return self._placed(record, offer, needed_s)
         except Exception:  # it must not keep the others from their places
             log.exception("no place could be looked for", job=record.id, size=record.size)
             return None
 
-    def _placed(self, record: JobRecord, offer: Offer) -> Decision | None:
-        problem = problem_of(record, offer, self.paths)
-        job = WaitingJob(record.id, problem, record.submitted_at.timestamp(), record.priority, record.tenant)
+    def _placed(self, record: JobRecord, offer: Offer, needed_s: float) -> Decision | None:
+        held = {each.node for each in record.allocations if not each.over}
+        problem = self.calls.owners.barring(problem_of(record, offer, self.paths), needed_s, held)
+        submitted_s = record.submitted_at.timestamp()
+        job = WaitingJob(record.id, problem, submitted_s, record.priority, record.tenant, left_s(record))
         plan = self.calls(job, offer.cluster).plan
         decision = None if plan is None else decision_of(record, job, plan, offer, self.calls)
         return None if decision is None or self._beyond_quota(record.tenant, decision.cells, offer) else decision
@@ -243,22 +251,18 @@ class Sizing:
             return None
         allowed = () if record.spec.elastic is None else record.spec.elastic.allowed
         speed, size, cost_s = speed_of(record, self.others), record.size, usual_cost_s([*self.others, record])
-
-        def lasts(larger: int, within_s: float) -> bool:
-            """Who has to leave early might as well have begun smaller elsewhere."""
-            return within_s == math.inf or saves(speed, size, larger, within_s, cost_s)
-
         sizes = [larger for larger in useful(allowed, speed) if size < larger <= most]
-        return self._lasting(record, sizes, offer, lasts)
+        needed_s = pays_after_s(speed, size, sizes[0], cost_s) if sizes else 0.0
+        return self.largest(record, sizes, offer, needed_s)
 
-    def largest(self, record: JobRecord, sizes: Sequence[int], offer: Offer) -> Resize | None:
+    def largest(self, record: JobRecord, sizes: Sequence[int], offer: Offer, needed_s: float = 0.0) -> Resize | None:
         """The job at the largest of the rising sizes for which a place is found, by bisection: what fits at one size
-        fits at a smaller one, but for rare cases."""
+        fits at a smaller one, but for rare cases. ``needed_s``: see place."""
         found, low, high = None, 0, len(sizes)
         at = high - 1
         while low < high:
             sized = at_size(record, sizes[at])
-            decision = self.place(sized, offer)
+            decision = self.place(sized, offer, needed_s)
             if decision is not None:
                 found, low = Resize(sized, decision), at + 1
             else:
@@ -271,20 +275,9 @@ class Sizing:
         that fits. One at a time: the next look sees what it left."""
         for each in sorted(candidates, key=lambda each: (-each.record.priority, -each.next_gain(), each.record.id)):
             sizes = [size for size in each.larger() if each.pays(size)]
-            if found := self._lasting(each.record, sizes, offer.without(each.record.id), each.pays):
+            left = offer.without(each.record.id)
+            if sizes and (found := self.largest(each.record, sizes, left, each.needed_s(sizes[0]))):
                 return found
-        return None
-
-    def _lasting(
-        self, record: JobRecord, sizes: Sequence[int], offer: Offer, pays: Callable[[int, float], bool]
-    ) -> Resize | None:
-        """The job at the largest of the rising sizes that pays until the first owner of its nodes comes."""
-        while sizes and (found := self.largest(record, sizes, offer)) is not None:
-            size, within_s = found.record.size, self.calls.owners.first_s(found.decision.assignments.values())
-            assert size is not None
-            if pays(size, within_s):
-                return found
-            sizes = [each for each in sizes if each < size]
         return None
 
     def room_for(self, waiting: Sequence[Waiting], candidates: Iterable[Candidate], offer: Offer) -> Resize | None:
@@ -335,17 +328,19 @@ class Sizing:
                     continue
                 left = offer.without(taker.record.id).without(giver.record.id)
                 given = at_size(giver.record, sizes[1])
-                decision = self._beside(given, at_size(taker.record, sizes[0]), left)
+                needed_s = taker.needed_s(sizes[0])
+                decision = self._beside(given, at_size(taker.record, sizes[0]), left, needed_s)
                 if decision is not None:
                     return Resize(given, decision, gives=True)
         return None
 
-    def _beside(self, record: JobRecord, other: JobRecord, offer: Offer) -> Decision | None:
-        """A place for a job that leaves one for the other, whose first task cannot leave its node."""
+    def _beside(self, record: JobRecord, other: JobRecord, offer: Offer, needed_s: float) -> Decision | None:
+        """A place for a job that leaves one for the other, whose first task cannot leave its node. ``needed_s``: see
+        place, of the other."""
         stays = {} if other.checkpoint_node is None else {other.tasks[0].name: other.checkpoint_node}
         kept = cells_of_plan(other.tasks[: len(stays)], stays, [], offer.cluster.topology)
         decision = self.place(record, offer.less({other.id: kept}))
-        if decision is None or self.place(other, offer.less({record.id: decision.cells})) is None:
+        if decision is None or self.place(other, offer.less({record.id: decision.cells}), needed_s) is None:
             return None
         return decision
 

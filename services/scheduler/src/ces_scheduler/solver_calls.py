@@ -72,24 +72,26 @@ class SolverCalls:
         return answer.result
 
     def _answer(self, job: WaitingJob, problem: Problem, *, sparing: bool) -> Answer:
-        narrowed = self.owners.narrowed(problem, job.expected_s)
-        if narrowed is not None:
-            answer = self._ask(job.name, narrowed, sparing=sparing)
+        """The first choice that has a place; each has its part of the time."""
+        choices = list(self.owners.choices(problem, job.expected_s))
+        limit_s = None if self.time_limit_s is None else self.time_limit_s / (1 + len(choices))
+        for narrowed, left_alone in choices:
+            answer = self._ask(job.name, narrowed, limit_s, sparing=sparing)
             if answer.result.plan is not None:
-                return replace(answer, left_alone=self.owners.early(job.expected_s))
-        return self._ask(job.name, problem, sparing=sparing)
+                return replace(answer, left_alone=left_alone)
+        return self._ask(job.name, problem, limit_s, sparing=sparing)
 
-    def _ask(self, job: str, problem: Problem, *, sparing: bool) -> Answer:
+    def _ask(self, job: str, problem: Problem, limit_s: float | None, *, sparing: bool) -> Answer:
         """A solver that fails on one job must not keep the others waiting."""
         solver, stand_in = (self._sparing_solver, with_lookahead(STAND_IN)) if sparing else (self.solver, STAND_IN)
         seed, fallback = self.seeds[job], self.fallback
         try:
             try:
-                result = solver.solve(problem, seed=seed, time_limit_s=self.time_limit_s)
+                result = solver.solve(problem, seed=seed, time_limit_s=limit_s)
             except PolicyError as error:
                 log.warning("a decision was made without the policy", job=job, reason=str(error))
                 fallback = refusal(solver, error)
-                result = stand_in.solve(problem, seed=seed, time_limit_s=self.time_limit_s)
+                result = stand_in.solve(problem, seed=seed, time_limit_s=limit_s)
             if result.plan is not None:
                 Ledger(problem.cluster).hold(job, problem, result.plan)  # raises where the plan does not fit
         except Exception as error:

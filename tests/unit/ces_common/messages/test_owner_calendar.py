@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ces_common.messages.owner_calendar import DAYS, EXAMPLE, MOST_SPANS, OwnerCalendar, spans_of
+from ces_common.messages.owner_calendar import DAYS, EXAMPLE, MOST_SPANS, CalendarRequest, OwnerCalendar, spans_of
 
 
 def at(text: str) -> datetime:
@@ -24,6 +24,7 @@ def at(text: str) -> datetime:
         ("2026-11-27T17:00", "2026-11-28T09:00"),  # the very minute in which it leaves; back on Saturday at ten
         ("2026-11-28T13:00", "2026-11-30T07:00"),  # not on Sunday
         ("2026-07-03T22:00", "2026-07-04T08:00"),  # by the clocks of summer
+        ("2026-10-24T22:00", "2026-10-26T07:00"),  # on Monday at eight, though clocks go back meanwhile
     ],
 )
 def test_the_owner_comes_by_the_clocks_of_its_zone(now: str, expected: str) -> None:
@@ -34,7 +35,7 @@ def test_a_time_may_go_over_midnight_and_days_over_the_end_of_the_week() -> None
     nights = OwnerCalendar(times="Sat-Mon 22:00-06:00")
     assert nights.expected_at(at("2026-12-01T05:59")) == at("2026-12-01T05:59")  # since Monday night
     assert nights.expected_at(at("2026-12-01T06:00")) == at("2026-12-05T22:00")
-    assert OwnerCalendar(times="sun 00:00-24:00").expected_at(at("2026-12-07T00:00")) == at("2026-12-13T00:00")
+    assert OwnerCalendar(times="Sun 00:00-24:00").expected_at(at("2026-12-07T00:00")) == at("2026-12-13T00:00")
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,8 @@ def test_a_time_may_go_over_midnight_and_days_over_the_end_of_the_week() -> None
     [
         ("always", f"write it like {EXAMPLE}"),
         ("Mon 8-9", f"write it like {EXAMPLE}"),
+        ("mon 08:00-09:00", f"write it like {EXAMPLE}"),
+        ("Mon \u0660\u0668:00-09:00", f"write it like {EXAMPLE}"),  # digits, but not these
         ("Mon 08:00-09:00,", f"write it like {EXAMPLE}"),
         ("Mon-Xxx 08:00-09:00", f"they are {', '.join(DAYS)}"),
         ("Mon 24:30-25:00", "from 00:00 to 24:00"),
@@ -53,12 +56,25 @@ def test_a_time_may_go_over_midnight_and_days_over_the_end_of_the_week() -> None
 )
 def test_what_makes_no_sense_is_refused_with_a_remedy(times: str, remedy: str) -> None:
     with pytest.raises(ValidationError, match=remedy):
-        OwnerCalendar(times=times)
+        CalendarRequest(times=times)
 
 
-def test_an_unknown_zone_is_said_when_it_matters() -> None:
-    with pytest.raises(ValueError, match="like Europe/Berlin"):
-        OwnerCalendar(times=EXAMPLE, zone="../../etc/passwd").expected_at(at("2026-11-26T22:00"))
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "../../etc/passwd", "localtime", ""])
+def test_a_zone_has_the_same_name_on_every_machine(zone: str) -> None:
+    with pytest.raises(ValidationError, match="like Europe/Berlin"):
+        CalendarRequest(times=EXAMPLE, zone=zone)
+
+
+def test_what_is_asked_is_kept_on_one_line() -> None:
+    asked = CalendarRequest(times="Mon-Fri\n08:00-18:00,\u2028 Sat  10:00-14:00")
+    assert asked.calendar == OwnerCalendar(times=EXAMPLE)
+
+
+@pytest.mark.parametrize("said", [{"times": "every full moon"}, {"times": EXAMPLE, "zone": "Mars/Olympus"}])
+def test_a_reader_that_understands_less_has_the_record_and_no_forecast(said: dict[str, str]) -> None:
+    calendar = OwnerCalendar.model_validate(said | {"later": True})
+    with pytest.raises(ValueError, match="write it"):
+        calendar.expected_at(at("2026-11-26T22:00"))
 
 
 minutes = st.integers(0, 24 * 60 - 1)

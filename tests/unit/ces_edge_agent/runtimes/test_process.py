@@ -10,9 +10,10 @@ import pytest
 from process_node import ENDPOINT, ORPHAN, Node, node_in, worker
 from waiting import until
 
+from ces_common import cgroups
 from ces_edge_agent import linux
 from ces_edge_agent.ports import RuntimeUnavailable
-from ces_edge_agent.runtimes import cgroups, log_file, process, record
+from ces_edge_agent.runtimes import log_file, process, record
 from ces_edge_agent.runtimes.process import ProcessRuntime
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")

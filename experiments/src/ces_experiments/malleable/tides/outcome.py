@@ -24,7 +24,9 @@ def record(watch: Watch, pieces: Sequence[Pieces], length_s: float) -> dict[str,
     """One day, for ``results.json``; times of samples in hours. ``steps``: that the job took; ``lost``: of them, those
     that it took again. ``given_back``: seconds from frozen workers to none, by device."""
     hour = length_s / 24
-    samples = [each | {"at_s": round(each["at_s"] / hour, 3)} for each in watch.samples if each["at_s"] <= length_s]
+    samples = [
+        each | {"at_s": round(each["at_s"] / hour, 3)} for each in watch.samples if 0 <= each["at_s"] <= length_s
+    ]
     told = [each["step"] for each in samples if each.get("step") is not None]
     return {
         "samples": [{"hour": each.pop("at_s"), **each} for each in samples],

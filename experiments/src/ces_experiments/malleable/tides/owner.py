@@ -12,27 +12,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ces_edge_agent.runtimes.cgroups import Group, hierarchies
+from ces_common.cgroups import Group, hierarchies
 from ces_experiments.malleable.tides.days import OwnerDay
 from ces_sim.malleable.availability import DAY_S
 
 PIECE_S = 0.004
 """CPU time of a piece."""
-MOST = 0.1
-"""What an owner ever needs of the whole machine, on which several of them and all else run."""
 BEHIND_S = 1.0  # what is due for longer is not done any more: nobody would wait for it
 
 
 @dataclass(frozen=True)
 class Orders:
     """``group``: its control group; ``begins``: midnight, by the machine's steady clock; ``length_s``: of the day, by
-    that clock; ``cores``: of the machine; ``rounds``: of the loop that make a piece."""
+    that clock; ``cores``: what it ever needs of them; ``rounds``: of the loop that make a piece."""
 
     group: str
     day: dict[str, Any]
     begins: float
     length_s: float
-    cores: int
+    cores: float
     rounds: int
 
 
@@ -51,7 +49,7 @@ def worked(orders: Orders) -> Iterator[tuple[float, float]]:
         piece(orders.rounds)
         done, time_s = time.monotonic(), since / orders.length_s * DAY_S
         yield time_s, done - due
-        due = max(due + PIECE_S / (MOST * orders.cores * day.load(time_s)), done - BEHIND_S)
+        due = max(due + PIECE_S / (orders.cores * day.load(time_s)), done - BEHIND_S)
 
 
 def piece(rounds: int) -> None:

@@ -1,5 +1,5 @@
-"""Run a day twice for each seed, once with owners alone and once with a malleable job beside them, on one cluster of
-emulated hosts whose agents lend them."""
+"""Run a day twice for each seed, once with owners alone and once with a malleable job beside them, on emulated hosts
+whose agents lend them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from typing import Any
 from rich.progress import Progress
 
 from ces_client import Client
+from ces_common.cgroups import Group, hierarchies
 from ces_common.jobfile import JobFile
-from ces_edge_agent.runtimes.cgroups import Group, hierarchies
 from ces_experiments.common.emulated import emulated, star
 from ces_experiments.common.job_runs import after_each, each_run
 from ces_experiments.common.report import Found
@@ -25,7 +25,7 @@ from ces_experiments.common.waiting import settled, wait_for
 from ces_experiments.malleable.tides import days
 from ces_experiments.malleable.tides.days import OwnerDay
 from ces_experiments.malleable.tides.outcome import ALONE, BESIDE, Pieces, record
-from ces_experiments.malleable.tides.owner import MOST, Orders, rounds_of_piece
+from ces_experiments.malleable.tides.owner import Orders, rounds_of_piece
 from ces_experiments.malleable.tides.watch import Watch
 from ces_testbed.capability import why_no_tc
 from ces_testbed.cluster import Cluster
@@ -33,7 +33,7 @@ from ces_testbed.errors import TestbedError
 from ces_testbed.services import agent_name
 
 FIRST_SEED = 1
-SOON_S = 2.0  # from starting the owners' programs to midnight
+SOON_S = 2.0  # in which the owners' programs start, before midnight
 END_S = 60.0  # they have so long to tell what they did
 RESIZE_S = 2  # a day has two minutes here
 QUIET_S = 1
@@ -71,10 +71,17 @@ def job_file(name: str, nodes: int) -> JobFile:
     return JobFile.model_validate({"name": name, "tasks": [task], "flows": flows, "elastic": elastic})
 
 
+def most(cores: int) -> float:
+    """What an owner ever needs, as a share of a machine on which several of them and all else run: of many cores less,
+    since its programs are one process."""
+    return min(0.1, 0.5 / cores)
+
+
 @contextmanager
 def owned(cluster: Cluster, nodes: Sequence[str]) -> Iterator[Mapping[str, str]]:
-    """Every host has an owner, with a control group of its own; gives the groups by host."""
-    roots = hierarchies()
+    """Every host has an owner, with a control group of its own, and is lent; gives the groups by host. Raises
+    TestbedError."""
+    roots, percent = hierarchies(), 100 * most(os.cpu_count() or 1)
     with ExitStack() as stack:
         groups = {}
         for node in nodes:
@@ -84,17 +91,26 @@ def owned(cluster: Cluster, nodes: Sequence[str]) -> Iterator[Mapping[str, str]]
             stack.callback(group.remove)
             stack.callback(group.kill)
             groups[node] = group.name
-            cluster.restart(
-                agent_name(node),
-                {
-                    "CES_LENT": "true",
-                    "CES_LENT_QUIET_S": str(QUIET_S),
-                    "CES_OWNER_GROUP": group.name,
-                    "CES_LENT_BELOW": f"{100 * MOST * BELOW:g}",
-                    "CES_RECLAIM_AT": f"{100 * MOST * RECLAIM:g}",
-                },
-            )
+            settings = {
+                "CES_LENT": "true",
+                "CES_LENT_QUIET_S": str(QUIET_S),
+                "CES_OWNER_GROUP": group.name,
+                "CES_LENT_BELOW": f"{BELOW * percent:.3f}",
+                "CES_RECLAIM_AT": f"{RECLAIM * percent:.3f}",
+            }
+            cluster.restart(agent_name(node), settings)
+        with cluster.client() as client:
+            wait_for(lambda: all(_lent(cluster, client, node) for node in nodes), "all devices are lent")
         yield groups
+
+
+def _lent(cluster: Cluster, client: Client, node: str) -> bool:
+    """Whether its agent has lent it, and the manager knows."""
+    try:
+        told = json.loads((cluster.files.agent(node) / "lent.json").read_text())
+    except FileNotFoundError:  # it was not lent before, and its agent is starting
+        return False
+    return told["lent"] and any(each.name == node and not each.reclaimed for each in client.nodes.list())
 
 
 def a_day(
@@ -103,26 +119,25 @@ def a_day(
     groups: Mapping[str, str],
     owners: Sequence[OwnerDay],
     length_s: float,
+    *,
     beside: bool,
 ) -> dict[str, Any]:
     """Midnight to midnight. Raises TestbedError."""
-    wait_for(lambda: all(not node.reclaimed for node in client.nodes.list()), "all devices are lent")
-    begins, rounds = time.monotonic() + SOON_S, rounds_of_piece()
-    programs = []
-    for group, day in zip(groups.values(), owners, strict=True):
-        orders = Orders(group, asdict(day), begins, length_s, os.cpu_count() or 1, rounds)
-        command = [sys.executable, "-m", "ces_experiments.malleable.tides.owner", json.dumps(asdict(orders))]
-        programs.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+    begins, rounds, cores = time.monotonic() + SOON_S, rounds_of_piece(), os.cpu_count() or 1
     job = client.jobs.submit(job_file(f"tide-{int(begins)}", len(groups))).id if beside else None
     watch = Watch(client, cluster.spec.name, list(groups), job)
-    try:
+    with ExitStack() as stack:
+        programs = []
+        for group, day in zip(groups.values(), owners, strict=True):
+            orders = Orders(group, asdict(day), begins, length_s, most(cores) * cores, rounds)
+            command = [sys.executable, "-m", "ces_experiments.malleable.tides.owner", json.dumps(asdict(orders))]
+            program = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            stack.callback(program.wait)
+            stack.callback(program.kill)
+            programs.append(program)
         with watch.going_on(begins):
             time.sleep(max(0.0, begins + length_s - time.monotonic()))
         pieces = [_told(program) for program in programs]
-    finally:
-        for program in programs:
-            program.kill()
-            program.wait()
     if job is not None:
         client.jobs.cancel(job)
         wait_for(lambda: settled(client, 0), "nothing of the job is left")
@@ -130,7 +145,10 @@ def a_day(
 
 
 def _told(program: subprocess.Popen[str]) -> Pieces:
-    said, _ = program.communicate(timeout=END_S)
+    try:
+        said, _ = program.communicate(timeout=END_S)
+    except subprocess.TimeoutExpired as error:
+        raise TestbedError(f"the programs of an owner did not end within {END_S:g} s") from error
     if program.returncode:
         raise TestbedError(f"the programs of an owner failed with exit code {program.returncode}")
     found: Pieces = json.loads(said)
@@ -138,29 +156,28 @@ def _told(program: subprocess.Popen[str]) -> Pieces:
 
 
 def runs(question: Question) -> Generator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Each day. Raises TestbedError."""
+    """Each day, on a cluster of its own: agents remember how often they were reclaimed. Raises TestbedError."""
     topology = star(question.nodes, 1, "1Gi", "100Mbit")
-    settings = {"CES_RESIZE_S": str(RESIZE_S)}
     names = [node.name for node in topology.nodes if node.cpu]
-    with ExitStack() as stack:
-        cluster = stack.enter_context(emulated("tides", topology, settings=settings))
-        client, groups = stack.enter_context(cluster.client()), stack.enter_context(owned(cluster, names))
 
-        def run(seed: int, way: str) -> dict[str, Any]:
-            owners = days.draw(seed, len(names))
+    def run(seed: int, way: str) -> dict[str, Any]:
+        owners, settings = days.draw(seed, len(names)), {"CES_RESIZE_S": str(RESIZE_S)}
+        with ExitStack() as stack:
+            cluster = stack.enter_context(emulated("tides", topology, settings=settings))
+            client, groups = stack.enter_context(cluster.client()), stack.enter_context(owned(cluster, names))
             found = a_day(cluster, client, groups, owners, question.length_s, beside=way == BESIDE)
-            return found | {"owners": [asdict(owner) for owner in owners]}
+        return found | {"owners": [asdict(owner) for owner in owners]}
 
-        for found in each_run(question.seeds, [ALONE, BESIDE], run):
-            yield found, {}
+    for found in each_run(question.seeds, [ALONE, BESIDE], run):
+        yield found, {}
 
 
 def measure(question: Question, progress: Progress) -> Iterator[Found]:
     """What is known after each day. Raises TestbedError."""
     if (reason := why_no_tc()) is not None:
         raise TestbedError(f"ces bench tides runs on emulated hosts: {reason}")
-    setting = days.setting() | {"most": MOST, "below": BELOW, "reclaim": RECLAIM, "quiet_s": QUIET_S}
-    known = {"question": asdict(question), "setting": setting}
+    lending = {"most": most(os.cpu_count() or 1), "below": BELOW, "reclaim": RECLAIM, "quiet_s": QUIET_S}
+    known = {"question": asdict(question), "setting": days.setting() | lending}
     yield from after_each(runs(question), 2 * len(question.seeds), known, failure_of, progress)
 
 

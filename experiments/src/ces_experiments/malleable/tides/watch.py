@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 from ces_client import Client
+from ces_common.cgroups import UNIFIED, Group, hierarchies
 from ces_common.states import JobState
-from ces_edge_agent.runtimes.cgroups import UNIFIED, Group, hierarchies
 
 LOOK_S = 0.02  # at groups
 SAMPLE_S = 0.25  # of nodes and job
@@ -51,28 +52,30 @@ class Watch:
 
     @contextmanager
     def going_on(self, begins: float) -> Iterator[None]:
-        """Looks until the end of the block. ``begins``: midnight, by the machine's steady clock."""
+        """Looks until the end of the block. ``begins``: midnight, by the machine's steady clock. Raises in the end what
+        a look has raised."""
         over = Event()
-        threads = [
-            Thread(target=self._look_at_groups, args=(over,)),
-            Thread(target=self._sample, args=(over, begins)),
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            for thread in threads:
-                thread.join()
+        with ThreadPoolExecutor(2) as threads:
+            looking = [threads.submit(self._look_at_groups, over), threads.submit(self._sample, over, begins)]
+            try:
+                yield
+            finally:
+                over.set()
+        for each in looking:
+            each.result()  # whatever went wrong
 
     def _look_at_groups(self, over: Event) -> None:
         while not over.wait(LOOK_S):
             for device in self.devices:
-                folders = self._freezer.glob(f"ces-lent/{self._cluster}-{device.name}-*/*.*")
-                groups = [Group(self._roots, str(folder.relative_to(self._freezer))) for folder in folders]
-                there = [group for group in groups if group.members()]
+                there = [group for group in self._groups(device.name) if group.members()]
                 device.seen(time.monotonic(), bool(there), bool(there) and all(self._frozen(each) for each in there))
+
+    def _groups(self, node: str) -> list[Group]:
+        """Of the workers of a lent node."""
+        with suppress(OSError):  # some have just gone; what is there is seen at the next look
+            folders = list(self._freezer.glob(f"ces-lent/{self._cluster}-{node}-*/*.*"))
+            return [Group(self._roots, str(folder.relative_to(self._freezer))) for folder in folders]
+        return []
 
     def _frozen(self, group: Group) -> bool:
         folder = self._freezer / group.name

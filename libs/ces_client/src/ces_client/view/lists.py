@@ -16,7 +16,7 @@ from ces_client.view.queue_status import dominant_part, job_names, reason_text, 
 from ces_client.view.tables import fact_list, plain_table
 from ces_common.messages.api import JobSummary, LinkProbeView, LinkView, NodeView, QueueEntry
 from ces_common.messages.events import QueueStatusView
-from ces_common.messages.owner_calendar import OwnerCalendar
+from ces_common.messages.owner_calendar import OwnerCalendar, zone_of
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 from ces_common.states import JobState
 
@@ -186,9 +186,10 @@ def calendar_text(calendar: OwnerCalendar | None, now: datetime) -> str:
     usually = f"usually needs it {calendar.times} ({calendar.zone})"
     try:
         expected_at = calendar.expected_at(now)
-    except ValueError:  # a zone that this machine does not know
+        local = expected_at.astimezone(zone_of(calendar.zone))
+    except ValueError:  # of a manager that knows more than this machine
         return usually
-    return f"{usually}, {'now' if expected_at <= now else f'next on {expected_at.astimezone(now.tzinfo):%a %H:%M}'}"
+    return f"{usually}, {'now' if expected_at <= now else f'next on {local:%a %H:%M}'}"
 
 
 def _node_state(node: NodeView) -> Text:

@@ -9,18 +9,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, time, timedelta
+from functools import lru_cache
 from typing import Annotated, Final, NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import Field, field_validator
 
 from ces_common.fields import Document
+from ces_common.messages.base import Message
 
 DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 EXAMPLE: Final = "Mon-Fri 08:00-18:00, Sat 10:00-14:00"
 MOST_SPANS: Final = 50
+Times = Annotated[str, Field(min_length=1, max_length=1000, examples=[EXAMPLE])]
+Zone = Annotated[str, Field(max_length=64, examples=["Europe/Berlin"])]
 _DAY: Final = 24 * 60  # minutes
-_SPAN = re.compile(r"(?i)([a-z]{3})(?:-([a-z]{3}))? (\d\d):(\d\d)-(\d\d):(\d\d)")
+_SPAN = re.compile(r"([A-Z][a-z]{2})(?:-([A-Z][a-z]{2}))? (\d\d):(\d\d)-(\d\d):(\d\d)", re.ASCII)
 
 
 class Span(NamedTuple):
@@ -32,35 +36,55 @@ class Span(NamedTuple):
     end: int
 
 
-class OwnerCalendar(Document):
+class OwnerCalendar(Message):
     """``times``: when the owner needs the device each week, like :data:`EXAMPLE`; ``zone``: by the clocks of which time
-    zone, by its IANA name."""
+    zone, by its IANA name. What of it cannot be read is no forecast."""
 
-    times: Annotated[str, Field(min_length=1, max_length=1000, examples=[EXAMPLE])]
-    zone: Annotated[str, Field(max_length=64, examples=["Europe/Berlin"])] = "UTC"
-
-    @field_validator("times")
-    @classmethod
-    def _readable(cls, value: str) -> str:
-        spans_of(value)
-        return value
+    times: Times
+    zone: Zone = "UTC"
 
     def expected_at(self, now: datetime) -> datetime:
-        """When the owner comes next by the calendar; ``now`` while that one is there. Raises ValueError for a zone that
-        this machine does not know."""
+        """When the owner comes next by the calendar; ``now`` while that one is there. Raises ValueError for what this
+        reader does not understand."""
         zone = zone_of(self.zone)
         begins = [begin for begin, end in self._times(now.astimezone(zone), zone) if end > now]
         return max(now, min(begins)).astimezone(UTC)
 
     def _times(self, local: datetime, zone: ZoneInfo) -> Iterator[tuple[datetime, datetime]]:
-        """All of the next week, with what began the day before."""
+        """All of the next week, with what began the day before, by the clocks on the wall."""
+        spans = spans_of(self.times)
         for ahead in range(-1, 8):
             day = local.date() + timedelta(days=ahead)
             midnight = datetime.combine(day, time(), zone)
-            for days, begin, end in spans_of(self.times):
+            for days, begin, end in spans:
                 if day.weekday() in days:
                     ends = end if end > begin else end + _DAY
-                    yield _at(midnight, begin), _at(midnight, ends)
+                    yield midnight + timedelta(minutes=begin), midnight + timedelta(minutes=ends)
+
+
+class CalendarRequest(Document):
+    """``PUT /v1/nodes/{node}/calendar``: see :class:`OwnerCalendar`; what cannot be read is refused."""
+
+    times: Times
+    zone: Zone = "UTC"
+
+    @field_validator("times")
+    @classmethod
+    def _readable(cls, value: str) -> str:
+        plain = " ".join(value.split())
+        spans_of(plain)
+        return plain
+
+    @field_validator("zone")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value == "localtime" or value not in available_timezones():
+            raise ValueError(_no_zone(value))
+        return value
+
+    @property
+    def calendar(self) -> OwnerCalendar:
+        return OwnerCalendar(times=self.times, zone=self.zone)
 
 
 def zone_of(name: str) -> ZoneInfo:
@@ -68,19 +92,24 @@ def zone_of(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise ValueError(f"{name!r} is no time zone; write its IANA name, like Europe/Berlin or UTC") from error
+        raise ValueError(_no_zone(name)) from error
 
 
-def spans_of(times: str) -> list[Span]:
+def _no_zone(name: str) -> str:
+    return f"{name!r} is no time zone; write its IANA name, like Europe/Berlin or UTC"
+
+
+@lru_cache(maxsize=4096)
+def spans_of(times: str) -> tuple[Span, ...]:
     """Raises ValueError, which says what to write instead."""
-    parts = [part.strip() for part in times.split(",")]
+    parts = times.split(",")
     if len(parts) > MOST_SPANS:
         raise ValueError(f"has {len(parts)} times; {MOST_SPANS} at most")
-    return [_span(part) for part in parts]
+    return tuple(_span(part.strip(" ")) for part in parts)
 
 
 def _span(text: str) -> Span:
-    found = _SPAN.fullmatch(" ".join(text.split()))
+    found = _SPAN.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is no time of the week; write it like {EXAMPLE}")
     first, last = _day(found[1]), _day(found[2] or found[1])
@@ -92,7 +121,7 @@ def _span(text: str) -> Span:
 
 def _day(name: str) -> int:
     try:
-        return DAYS.index(name.capitalize())
+        return DAYS.index(name)
     except ValueError:
         raise ValueError(f"{name!r} is no day of the week; they are {', '.join(DAYS)}") from None
 
@@ -102,8 +131,3 @@ def _minutes(hours: str, minutes: str) -> int:
     if int(minutes) > 59 or found > _DAY:
         raise ValueError(f"{hours}:{minutes} is no time of day; they go from 00:00 to 24:00")
     return found
-
-
-def _at(midnight: datetime, minutes: int) -> datetime:
-    """By the clocks on the wall, which are put forward and back."""
-    return midnight + timedelta(minutes=minutes)

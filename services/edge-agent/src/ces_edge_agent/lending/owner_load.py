@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Final
 
+from ces_common.cgroups import Group, group_of, hierarchies
 from ces_edge_agent import linux
 from ces_edge_agent.lending.decision import Look
-from ces_edge_agent.runtimes.cgroups import Group, group_of, hierarchies
 
 SHORT_OF_MEMORY: Final = 0.05
 """Share of the memory: with less than that available, it is short."""

@@ -16,6 +16,7 @@ from typing import IO
 
 import structlog
 
+from ces_common.cgroups import Group, hierarchies
 from ces_common.disconnect import KEEP, outlives_s
 from ces_common.messages.confinement import REMEDY, Confinement
 from ces_common.messages.desired import DesiredWorker, Endpoint
@@ -28,7 +29,6 @@ from ces_edge_agent.deadline import deadline_file
 from ces_edge_agent.files import sync
 from ces_edge_agent.ports import CHECKPOINT, NO_SECRETS, SECRETS_DIR, Refused, RuntimeUnavailable, SandboxNamespaces
 from ces_edge_agent.runtimes import log_file, record, secret_files, shim_signals, syscall_filter
-from ces_edge_agent.runtimes.cgroups import Group, hierarchies
 from ces_edge_agent.runtimes.checkpoint_folders import CheckpointFolders
 from ces_edge_agent.runtimes.cpu_meter import CpuMeter
 from ces_edge_agent.runtimes.disk_meter import DISK

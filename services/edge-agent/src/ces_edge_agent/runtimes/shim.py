@@ -21,10 +21,10 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ces_common.cgroups import Group
 from ces_edge_agent import linux
 from ces_edge_agent.deadline import LAST_GRACE_S, LEASE_OVER, LeaseWatch, boot_clock
 from ces_edge_agent.runtimes import isolation, record, secret_files, syscall_filter
-from ces_edge_agent.runtimes.cgroups import Group
 from ces_edge_agent.runtimes.disk_meter import DiskMeter
 from ces_edge_agent.runtimes.log_file import LogFile
 

@@ -27,7 +27,7 @@ from ces_common.messages.api import (
     TopologyFile,
     TopologyView,
 )
-from ces_common.messages.owner_calendar import OwnerCalendar
+from ces_common.messages.owner_calendar import CalendarRequest
 from ces_common.messages.queries import Credential
 from ces_common.natsauth import SIGNATURE, is_signed
 from ces_common.natsauth.signed_requests import Purpose
@@ -205,10 +205,10 @@ async def lend(request: Request, node: PathName) -> NodeView:
 
 
 @router.put("/nodes/{node}/calendar", dependencies=[OPERATOR])
-async def put_calendar(request: Request, node: PathName, calendar: OwnerCalendar) -> NodeView:
+async def put_calendar(request: Request, node: PathName, asked: CalendarRequest) -> NodeView:
     """Say when the owner of a lent node usually needs it. A forecast: jobs prefer nodes on which they would end before,
     and nothing is given back for it."""
-    return await _operate(request, lambda tx, name: operations.set_calendar(tx, name, calendar), node)
+    return await _operate(request, lambda tx, name: operations.set_calendar(tx, name, asked.calendar), node)
 
 
 @router.delete("/nodes/{node}/calendar", dependencies=[OPERATOR])

@@ -4,8 +4,7 @@ already, if it changed nothing that counts."""
 from __future__ import annotations
 
 from ces_common.db.uow import WriteTx
-from ces_common.messages.owner_calendar import OwnerCalendar, zone_of
-from ces_manager.errors import Invalid
+from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.transitions import change
 from ces_manager.nodes.rows import emit_node, jobs_on, node_row
@@ -35,13 +34,8 @@ def drain(tx: WriteTx, name: str) -> str | None:
 
 
 def set_calendar(tx: WriteTx, name: str, calendar: OwnerCalendar | None) -> str | None:
-    """When the node's owner usually needs it; None: not known. Raises NotFound, Invalid."""
+    """When the node's owner usually needs it; None: not known. Raises NotFound."""
     row = node_row(tx, name)
-    if calendar is not None:
-        try:
-            zone_of(calendar.zone)
-        except ValueError as error:
-            raise Invalid("zone", str(error)) from error
     if row.calendar == calendar:
         return f"node {name} has this calendar already" if calendar else f"node {name} has no calendar"
     row.calendar, row.version = calendar, tx.version

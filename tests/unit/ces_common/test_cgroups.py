@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ces_edge_agent.runtimes.cgroups import Group, group_of, hierarchies
+from ces_common.cgroups import Group, group_of, hierarchies
 
 MOUNTS = """\
 31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755

@@ -1,4 +1,4 @@
-"""A worker's control group, versions 1 and 2. Standard library only: the shim imports it.
+"""A control group, of a worker or of a device's owner, versions 1 and 2. Standard library only: the shim imports it.
 
 A group is known by its name; its folders follow from the mounted hierarchies. So shim and agent find the same group,
 also after a restart.
@@ -56,7 +56,7 @@ def group_of(roots: Mapping[str, str], pid: str, proc: Path = Path("/proc")) -> 
 
 
 class Group:
-    """The control group of one worker, in every hierarchy that this process may write to."""
+    """A control group, in every hierarchy that this process may write to."""
 
     def __init__(self, roots: Mapping[str, str], name: str) -> None:
         self.name = name
