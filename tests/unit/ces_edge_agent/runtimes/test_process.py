@@ -64,7 +64,7 @@ FAILS_FOR_GOOD = "raise OSError(28, 'No space left on device')"
 def shim_that(does: str) -> str:
     return f"""
 import os, sys
-sys.path.append(sys.argv[2])
+sys.path += sys.argv[2:]
 from ces_edge_agent.runtimes import record, shim
 write = record.write
 def instead(*_):
@@ -141,7 +141,7 @@ async def test_after_a_reboot_workers_have_ended(node: Node, monkeypatch: pytest
 
 
 async def test_memory_is_watched_where_no_group_limits_it(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "hierarchies", dict)
+    monkeypatch.setattr(cgroups, "hierarchies", dict)
     runtime = await node.restart()
     assert runtime.enforced == frozenset()
     program = "import time\nheld = bytearray(96 << 20)\nheld[::4096] = b'x' * len(held[::4096])\ntime.sleep(600)"
@@ -152,7 +152,7 @@ async def test_memory_is_watched_where_no_group_limits_it(node: Node, monkeypatc
 
 
 async def test_without_groups_pause_and_usage_still_work(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "hierarchies", dict)
+    monkeypatch.setattr(cgroups, "hierarchies", dict)
     runtime = await node.restart()
     await runtime.start(worker("python", "-c", "while True: pass"))
     status = await node.status()

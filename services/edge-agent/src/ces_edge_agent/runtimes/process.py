@@ -16,7 +16,7 @@ from typing import IO
 
 import structlog
 
-from ces_common.cgroups import Group, hierarchies
+from ces_common import cgroups
 from ces_common.disconnect import KEEP, outlives_s
 from ces_common.messages.confinement import REMEDY, Confinement
 from ces_common.messages.desired import DesiredWorker, Endpoint
@@ -45,8 +45,8 @@ PIDS = 1024
 _RESOLVER = "/etc/resolv.conf"  # often a link to /run, which is hidden
 _MARK = "CES_WORKER"
 _KILL_PATIENCE_S = 5.0
-_SOURCES = str(Path(__file__).parents[2])
-_SHIM = "import sys; sys.path.append(sys.argv[2]); from ces_edge_agent.runtimes.shim import main; main(sys.argv[1])"
+_SOURCES = str(Path(__file__).parents[2]), str(Path(cgroups.__file__).parents[1])
+_SHIM = "import sys; sys.path += sys.argv[2:]; from ces_edge_agent.runtimes.shim import main; main(sys.argv[1])"
 
 
 class ProcessRuntime:
@@ -116,8 +116,8 @@ class ProcessRuntime:
             )
         if not syscall_filter.available():
             log.warning("no system calls are kept from workers: the kernel has no seccomp, or another architecture")
-        self._roots = hierarchies()
-        probe = Group(self._roots, f"{self._group_prefix}/probe")
+        self._roots = cgroups.hierarchies()
+        probe = cgroups.Group(self._roots, f"{self._group_prefix}/probe")
         self.enforced = probe.create(1000, 2**30, PIDS) - {"freezer"}
         probe.remove()
         self._sandboxes.open()
@@ -213,7 +213,7 @@ class ProcessRuntime:
         reason = "node rebooted"
         if not rebooted:
             reason = "shim vanished" + record.last_words(directory)
-            group = Group(self._roots, f"{self._group_prefix}/{directory.name}")
+            group = cgroups.Group(self._roots, f"{self._group_prefix}/{directory.name}")
             group.kill()
             for pid in linux.carrying(self._mark(directory.name)):
                 with contextlib.suppress(ProcessLookupError):
@@ -268,7 +268,7 @@ class ProcessRuntime:
         sync(self._workers)
         with open(record.shim_log(directory), "wb") as errors:
             shim = subprocess.run(
-                [sys.executable, "-I", "-S", "-c", _SHIM, str(directory), _SOURCES],
+                [sys.executable, "-I", "-S", "-c", _SHIM, str(directory), *_SOURCES],
                 input=secret_files.encode(secrets) if plan.secrets else b"",
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -373,7 +373,7 @@ class ProcessRuntime:
         shim_signals.tell(directory, signal.SIGUSR2)
 
     async def limit_cpu(self, key: str, cpu: int, *, usual_weight: bool = False) -> None:
-        group = Group(self._roots, f"{self._group_prefix}/{check_name(key)}")
+        group = cgroups.Group(self._roots, f"{self._group_prefix}/{check_name(key)}")
         if not group.limit_cpu(cpu, usual_weight=usual_weight) and "cpu" in self.enforced:
             raise RuntimeUnavailable(f"worker {key}: its CPU cannot be limited")
 
@@ -387,7 +387,7 @@ class ProcessRuntime:
             started = record.read_started(directory)
             if shim is None or started is None:
                 continue
-            group = Group(self._roots, f"{self._group_prefix}/{directory.name}")
+            group = cgroups.Group(self._roots, f"{self._group_prefix}/{directory.name}")
             used, memory = group.processor_time(), group.memory()
             if used is None or memory is None:
                 pids = linux.descendants(shim)
