@@ -18,6 +18,7 @@ from ces_scheduler.offer import Offer, offer_of
 from ces_scheduler.owner_forecast import UNSAID_S, OwnerForecast, expected_text
 
 LINE = [*wire("a", "b")]
+EXPECTED = "its owner is expected in 1 min"
 
 
 def lent(name: str, after: timedelta, number: int = 1, zone: str = "UTC") -> NodeRecord:
@@ -62,7 +63,10 @@ def test_a_task_that_is_bound_to_such_a_node_takes_no_other_along() -> None:
     bound = job("q", tasks=2)
     first, second = bound.tasks
     bound = bound.model_copy(update={"tasks": [first.model_copy(update={"labels": {"site": "roof"}}), second]})
-    assert decided(bound, offer).assignments == {"w-0": "a", "w-1": "b"}
+    found = decided(bound, offer)
+    assert found.assignments == {"w-0": "a", "w-1": "b"}
+    assert found.decision is not None
+    assert found.decision.refused == {"w-0": {"b": "label site is absent, not roof"}, "w-1": {"a": EXPECTED}}
 
 
 def test_one_that_does_not_say_how_long_it_runs_leaves_an_hour() -> None:
@@ -139,6 +143,20 @@ async def test_it_starts_larger_where_no_owner_comes_before_its_end(
     """A job of ten hours."""
     job = malleable("m", [], high=high, expected_s=36_000)
     assert set((await looked(bus, coming(timedelta(hours=hours)), job, "plan.proposed")).values()) == set(nodes)
+
+
+async def test_nor_where_there_is_no_other_device(bus: MemoryBus) -> None:
+    """An office whose devices are all needed in a minute."""
+    nodes = coming(timedelta(minutes=1))
+    nodes = [each.model_copy(update={"calendar": nodes[-1].calendar}) for each in nodes]
+    assert len(await looked(bus, nodes, malleable("m", []), "plan.proposed")) == 1
+
+
+async def test_a_deadline_is_no_reason_to_grow_for_a_moment(bus: MemoryBus) -> None:
+    """It would be in time with eight workers, and half of them would be gone in a minute."""
+    late = malleable("m", ["a"], work=3600.0, due_s=900.0)
+    found = await looked(bus, coming(timedelta(minutes=1)), late, "resize.proposed")
+    assert set(found.values()) == {"a", "b"}
 
 
 async def test_a_device_that_a_job_holds_keeps_it_from_growing_nowhere_else(bus: MemoryBus) -> None:

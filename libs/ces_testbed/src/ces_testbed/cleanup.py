@@ -20,6 +20,7 @@ from ces_testbed.spec import Files
 
 CONTAINER_LABEL = "ces.cluster"
 CGROUPS = Path("/sys/fs/cgroup")
+ABOVE = ("ces", "ces-lent")  # of workers, and of those on lent nodes
 # SIGUSR1 makes a worker's shim end all that it started; for anything else it is one more way to be told.
 _STEPS = ((signal.SIGTERM, 4.0), (signal.SIGUSR1, 2.0), (signal.SIGKILL, 5.0))
 
@@ -112,7 +113,8 @@ def _cgroups(name: str, files: Files) -> list[Path]:
         return []
     groups = [f"{name}-{agent.name}-{short_hash(str(agent))}" for agent in files.agents.iterdir()]
     roots = [CGROUPS, *(entry for entry in CGROUPS.iterdir() if entry.is_dir() and not entry.is_symlink())]
-    return [directory for root in roots for group in groups if (directory := root / "ces" / group).is_dir()]
+    folders = [root / above / group for root in roots for above in ABOVE for group in groups]
+    return [folder for folder in folders if folder.is_dir()]
 
 
 def _remove_tree(directory: Path) -> None:

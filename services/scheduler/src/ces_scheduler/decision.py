@@ -91,12 +91,12 @@ def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, ca
         solver=answer.result.solver if answer is not None else calls.solver.name,
         decision_ms=calls.spent_ms.get(job.name, 0.0),
         seed=calls.seeds[job.name],
-        time_limit_s=calls.time_limit_s,
+        time_limit_s=calls.time_limit_s if answer is None else answer.time_limit_s,
         assignments=assignments,
         flows=flows,
         metrics=(metrics or metrics_of(problem, plan)).to_dict(),
         bound=bound,
-        refused=_refused(asked, offer, considered, {} if answer is None else answer.left_alone),
+        refused=_refused(asked, offer, considered, assignments, {} if answer is None else answer.left_alone),
         cells=cells_of_plan(asked, assignments, flows, offer.cluster.topology),
         policy=_advice_of(answer.result.advice) if answer is not None else None,
         fallback=answer.fallback if answer is not None else calls.fallback,
@@ -104,13 +104,23 @@ def decision_of(record: JobRecord, job: WaitingJob, plan: Plan, offer: Offer, ca
     )
 
 
-def _refused(tasks: Sequence[Task], offer: Offer, considered: Considered, left_alone: Mapping[str, float]) -> Refusals:
-    """With the nodes that were left alone for their owners' sake."""
+def _refused(
+    tasks: Sequence[Task],
+    offer: Offer,
+    considered: Considered,
+    assignments: Mapping[str, str],
+    left_alone: Mapping[str, float],
+) -> Refusals:
+    """With the nodes that were left alone for their owners' sake, but for the one where a task is all the same."""
     refused = explain_refusals(tasks, offer, considered)
     if not left_alone:
         return refused
-    owners = {node: expected_text(seconds) for node, seconds in left_alone.items()}
-    return {task.name: owners | refused.get(task.name, {}) for task in tasks}
+    said = {node: expected_text(seconds) for node, seconds in left_alone.items()}
+    found = {}
+    for task in tasks:
+        elsewhere = {node: text for node, text in said.items() if node != assignments[task.name]}
+        found[task.name] = elsewhere | refused.get(task.name, {})
+    return found
 
 
 def _advice_of(advice: Advice | None) -> PolicyAdvice | None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from ces_common.messages.owner_calendar import OwnerCalendar
 from ces_core.model.problem import Problem
+from ces_core.queue.feasibility import apart
 from ces_scheduler.offer import Offer
 
 UNSAID_S: Final = 3600.0
@@ -37,33 +38,36 @@ class OwnerForecast:
 
     def choices(self, problem: Problem, expected_s: float | None) -> Iterator[tuple[Problem, Mapping[str, float]]]:
         """The problem without the nodes that are best left alone, and which those are; then with more of them. Nothing
-        where there are none. ``expected_s``: for how long the job runs; None: it does not say."""
+        where there are none, or where the tasks cannot fit on the others. A task that may run on none of the others
+        keeps its nodes. ``expected_s``: for how long the job runs; None: it does not say."""
         needed_s = UNSAID_S if expected_s is None else expected_s
         before: Mapping[str, float] = {}
         for within_s in (needed_s, min(needed_s, MOMENT_S)) if self.comes_s else ():
             early = self.early(within_s)
-            narrowed = without(problem, early)
-            if narrowed is not problem and early != before:
-                before = early
+            if early == before:
+                continue
+            before, narrowed = early, without(problem, early)
+            if narrowed is not problem and apart(narrowed) is None:
                 yield narrowed, early
 
-    def barring(self, problem: Problem, within_s: float, held: Collection[str]) -> Problem:
-        """The problem without the nodes whose owners come sooner, but for those that the job holds already: when it
-        loses them is not decided by where else it goes."""
-        return without(problem, [name for name in self.early(within_s) if name not in held])
+    def barred(self, within_s: float, held: Collection[str]) -> dict[str, float]:
+        """The nodes whose owners come sooner, but for those that a job holds already: when it loses them is not decided
+        by where else it goes."""
+        return {name: seconds for name, seconds in self.early(within_s).items() if name not in held}
 
 
-def without(problem: Problem, nodes: Collection[str]) -> Problem:
-    """The problem without these nodes. A task that may run on none of the others keeps them; the same problem where
-    nothing changes."""
+def without(problem: Problem, nodes: Collection[str], *, strictly: bool = False) -> Problem:
+    """The problem without these nodes; the same one where nothing changes. A task that may run on none of the others
+    keeps them, unless ``strictly``."""
     index = problem.cluster.topology.node_index
     columns = [index[name] for name in nodes if name in index]
     if not columns:
         return problem
     allowed = problem.allowed.copy()
     allowed[:, columns] = False
-    bound = ~allowed.any(axis=1)
-    allowed[bound] = problem.allowed[bound]
+    if not strictly:
+        bound = ~allowed.any(axis=1)
+        allowed[bound] = problem.allowed[bound]
     if (allowed == problem.allowed).all():
         return problem
     allowed.setflags(write=False)

@@ -97,9 +97,10 @@ class Candidate:
         runs_s = self.ran_s if self.left_s is None else self.left_s
         return runs_s >= pays_after_s(self.speed, self.size, size, self.cost_s)
 
-    def needed_s(self, larger: int) -> float:
-        """For how long it must keep a larger size's places for that to pay."""
-        return pays_after_s(self.speed, self.size, larger, self.cost_s)
+    def needed_s(self, larger: Iterable[int]) -> float:
+        """For how long it must keep its places at these sizes for any of them to pay; 0 where none makes it faster."""
+        times = [pays_after_s(self.speed, self.size, size, self.cost_s) for size in larger]
+        return max((seconds for seconds in times if seconds < math.inf), default=0.0)
 
     def smaller(self) -> list[int]:
         """The sizes to which it may shrink for others, rising."""
@@ -236,11 +237,10 @@ class Sizing:
             return None
 
     def _placed(self, record: JobRecord, offer: Offer, needed_s: float) -> Decision | None:
-        held = {each.node for each in record.allocations if not each.over}
-        problem = self.calls.owners.barring(problem_of(record, offer, self.paths), needed_s, held)
-        submitted_s = record.submitted_at.timestamp()
+        problem, submitted_s = problem_of(record, offer, self.paths), record.submitted_at.timestamp()
         job = WaitingJob(record.id, problem, submitted_s, record.priority, record.tenant, left_s(record))
-        plan = self.calls(job, offer.cluster).plan
+        barred = self.calls.owners.barred(needed_s, {each.node for each in record.allocations if not each.over})
+        plan = self.calls(job, offer.cluster, barred).plan
         decision = None if plan is None else decision_of(record, job, plan, offer, self.calls)
         return None if decision is None or self._beyond_quota(record.tenant, decision.cells, offer) else decision
 
@@ -276,7 +276,7 @@ class Sizing:
         for each in sorted(candidates, key=lambda each: (-each.record.priority, -each.next_gain(), each.record.id)):
             sizes = [size for size in each.larger() if each.pays(size)]
             left = offer.without(each.record.id)
-            if sizes and (found := self.largest(each.record, sizes, left, each.needed_s(sizes[0]))):
+            if sizes and (found := self.largest(each.record, sizes, left, each.needed_s(sizes))):
                 return found
         return None
 
@@ -328,7 +328,8 @@ class Sizing:
                     continue
                 left = offer.without(taker.record.id).without(giver.record.id)
                 given = at_size(giver.record, sizes[1])
-                needed_s = taker.needed_s(sizes[0])
+                # for as long as its growth will be asked to pay, once the other has given
+                needed_s = taker.needed_s(size for size in taker.larger() if taker.pays(size)) + giver.cost_s
                 decision = self._beside(given, at_size(taker.record, sizes[0]), left, needed_s)
                 if decision is not None:
                     return Resize(given, decision, gives=True)

@@ -16,24 +16,26 @@ from ces_core.queue.jobs import WaitingJob
 from ces_core.queue.ledger import Ledger
 from ces_core.search.diagnosis import SearchTrace
 from ces_core.solver import Solver, with_lookahead
-from ces_scheduler.owner_forecast import OwnerForecast
+from ces_scheduler.owner_forecast import OwnerForecast, without
 from ces_scheduler.solver_choice import STAND_IN, refusal
 
 log = structlog.get_logger()
 Stopwatch = Callable[[], float]  # seconds
 SMALLEST_SHARE = 0.25
+NOBODY: Mapping[str, float] = {}
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
     """What the solver said of a job on a cluster. ``fallback``: why the solver asked for did not decide, if so.
-    ``sparing``: it counted what it leaves for later jobs. ``left_alone``: nodes that it was not offered, since their
-    owners come in so many seconds."""
+    ``sparing``: it counted what it leaves for later jobs. ``time_limit_s``: what it had. ``left_alone``: nodes that it
+    was not offered, since their owners come in so many seconds."""
 
     result: Result
     cluster: Cluster
     fallback: str | None
     sparing: bool
+    time_limit_s: float | None = None
     left_alone: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -53,33 +55,35 @@ class SolverCalls:
     answers: dict[str, list[Answer]] = field(default_factory=dict)
     spent_ms: dict[str, float] = field(default_factory=dict)
 
-    def __call__(self, job: WaitingJob, cluster: Cluster) -> Result:
-        return self._timed(job, cluster, sparing=False)
+    def __call__(self, job: WaitingJob, cluster: Cluster, barred: Mapping[str, float] = NOBODY) -> Result:
+        """``barred``: nodes on which it may not go for their owners' sake, who come in so many seconds."""
+        return self._timed(job, cluster, barred, sparing=False)
 
     def sparing(self, job: WaitingJob, cluster: Cluster) -> Result:
         """The same, by the solver's variant that counts what it leaves for later jobs, if it has one."""
-        return self._timed(job, cluster, sparing=True)
+        return self._timed(job, cluster, NOBODY, sparing=True)
 
     def answer_with(self, job: str, plan: Plan) -> Answer | None:
         """The answer that contains this very plan; None where an earlier cycle found it."""
         return next((answer for answer in self.answers.get(job, ()) if answer.result.plan is plan), None)
 
-    def _timed(self, job: WaitingJob, cluster: Cluster, *, sparing: bool) -> Result:
+    def _timed(self, job: WaitingJob, cluster: Cluster, barred: Mapping[str, float], *, sparing: bool) -> Result:
         started = self.seconds()
-        answer = self._answer(job, job.on(cluster), sparing=sparing)
+        answer = self._answer(job, job.on(cluster), barred, sparing=sparing)
         self.spent_ms[job.name] = self.spent_ms.get(job.name, 0.0) + (self.seconds() - started) * 1000
         self.answers.setdefault(job.name, []).append(answer)
         return answer.result
 
-    def _answer(self, job: WaitingJob, problem: Problem, *, sparing: bool) -> Answer:
+    def _answer(self, job: WaitingJob, problem: Problem, barred: Mapping[str, float], *, sparing: bool) -> Answer:
         """The first choice that has a place; each has its part of the time."""
+        problem = without(problem, barred, strictly=True)
         choices = list(self.owners.choices(problem, job.expected_s))
         limit_s = None if self.time_limit_s is None else self.time_limit_s / (1 + len(choices))
         for narrowed, left_alone in choices:
             answer = self._ask(job.name, narrowed, limit_s, sparing=sparing)
             if answer.result.plan is not None:
-                return replace(answer, left_alone=left_alone)
-        return self._ask(job.name, problem, limit_s, sparing=sparing)
+                return replace(answer, left_alone={**barred, **left_alone})
+        return replace(self._ask(job.name, problem, limit_s, sparing=sparing), left_alone=barred)
 
     def _ask(self, job: str, problem: Problem, limit_s: float | None, *, sparing: bool) -> Answer:
         """A solver that fails on one job must not keep the others waiting."""
@@ -98,7 +102,7 @@ class SolverCalls:
             log.exception("the solver failed", job=job, solver=solver.name)
             reason = Reason("solver-failed", proven=False, where=f"{solver.name}: {error}")
             result = Result(solver.name, SearchTrace.of(problem).considered, reason=reason)
-        return Answer(result, problem.cluster, fallback, sparing and solver is not self.solver)
+        return Answer(result, problem.cluster, fallback, sparing and solver is not self.solver, limit_s)
 
     @cached_property
     def _sparing_solver(self) -> Solver:

@@ -39,7 +39,8 @@ def for_deadline(
     its last resize: each one is a restart."""
     assert taker.share is not None
     left = offer.without(taker.record.id)
-    grown = sizing.largest(taker.record, taker.claimed, left)
+    needed_s = taker.needed_s(taker.claimed)
+    grown = sizing.largest(taker.record, taker.claimed, left, needed_s)
     if grown is not None and _size(grown) >= taker.share.least:
         return Step(grown, grown.decision.cells)
     wanted = [size for size in taker.claimed if size <= taker.share.least]
@@ -75,7 +76,7 @@ def _giver(
         if placed is None:
             continue
         left = without.less({each.record.id: placed.cells})
-        grown = sizing.largest(taker.record, wanted, left)
+        grown = sizing.largest(taker.record, wanted, left, taker.needed_s(wanted) + each.cost_s)
         if grown is None:
             first = first or Resize(floor, placed)
             continue

@@ -86,10 +86,10 @@ def owned(cluster: Cluster, nodes: Sequence[str]) -> Iterator[Mapping[str, str]]
         groups = {}
         for node in nodes:
             group = Group(roots, f"ces-owner-{cluster.spec.name}-{node}")
-            if "cpu" not in group.create(1000, 2**30, 16):
-                raise TestbedError("control groups cannot be made here: ces bench tides needs the cpu controller")
             stack.callback(group.remove)
             stack.callback(group.kill)
+            if "cpu" not in group.create(1000, 2**30, 16):
+                raise TestbedError("control groups cannot be made here: ces bench tides needs the cpu controller")
             groups[node] = group.name
             settings = {
                 "CES_LENT": "true",
@@ -135,8 +135,7 @@ def a_day(
             stack.callback(program.wait)
             stack.callback(program.kill)
             programs.append(program)
-        with watch.going_on(begins):
-            time.sleep(max(0.0, begins + length_s - time.monotonic()))
+        watch.until(begins + length_s, begins)
         pieces = [_told(program) for program in programs]
     if job is not None:
         client.jobs.cancel(job)

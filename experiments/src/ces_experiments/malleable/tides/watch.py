@@ -4,9 +4,8 @@ manager says that nodes and job are."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -15,6 +14,7 @@ from typing import Any
 from ces_client import Client
 from ces_common.cgroups import UNIFIED, Group, hierarchies
 from ces_common.states import JobState
+from ces_testbed.errors import TestbedError
 
 LOOK_S = 0.02  # at groups
 SAMPLE_S = 0.25  # of nodes and job
@@ -50,19 +50,19 @@ class Watch:
         self._roots = hierarchies()
         self._freezer = Path(self._roots.get("freezer", self._roots.get(UNIFIED, "/sys/fs/cgroup")))
 
-    @contextmanager
-    def going_on(self, begins: float) -> Iterator[None]:
-        """Looks until the end of the block. ``begins``: midnight, by the machine's steady clock. Raises in the end what
-        a look has raised."""
+    def until(self, ends: float, begins: float) -> None:
+        """Look until then. ``begins``: midnight; both by the machine's steady clock. Raises TestbedError at once where
+        nothing can be seen."""
         over = Event()
         with ThreadPoolExecutor(2) as threads:
             looking = [threads.submit(self._look_at_groups, over), threads.submit(self._sample, over, begins)]
             try:
-                yield
+                wait(looking, max(0.0, ends - time.monotonic()), FIRST_EXCEPTION)
             finally:
                 over.set()
         for each in looking:
-            each.result()  # whatever went wrong
+            if (error := each.exception()) is not None:
+                raise TestbedError(f"the day could not be watched: {error}") from error
 
     def _look_at_groups(self, over: Event) -> None:
         while not over.wait(LOOK_S):
@@ -81,8 +81,8 @@ class Watch:
         folder = self._freezer / group.name
         try:
             if "freezer" in self._roots:
-                return (folder / "freezer.state").read_text().strip() != "THAWED"
-            return (folder / "cgroup.freeze").read_text().strip() == "1"
+                return (folder / "freezer.state").read_text().strip() == "FROZEN"
+            return "frozen 1" in (folder / "cgroup.events").read_text()
         except OSError:  # it is gone
             return False
 

@@ -1,4 +1,5 @@
-"""The shim: one small process per worker that outlives the agent. Standard library only, so that it starts fast.
+"""The shim: one small process per worker that outlives the agent. But for ces_common.cgroups it needs the standard
+library only, so that it starts fast.
 
 It claims the worker, starts its program (in the sandbox's network namespace, with mounts, process ids, a user and a
 control group of its own, and fewer system calls), copies its output to the allocation's log, and records how it ended.

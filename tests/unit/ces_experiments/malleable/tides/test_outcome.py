@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from typing import Any, cast
 
 import pytest
 
+from ces_client import Client
 from ces_experiments.malleable.tides.outcome import ALONE, BESIDE, hours, owners_ms, ratios, record
 from ces_experiments.malleable.tides.report import pictures, tables
-from ces_experiments.malleable.tides.run import failure_of, job_file
+from ces_experiments.malleable.tides.run import failure_of, job_file, most
 from ces_experiments.malleable.tides.watch import Device, Watch
+from ces_testbed.errors import TestbedError
 
 LENGTH_S = 24.0
 
@@ -63,6 +66,25 @@ def test_a_device_is_given_back_from_the_moment_its_workers_are_frozen() -> None
     assert device.given_back == [2.5]  # they may go on to write a checkpoint: they are still there
     device.seen(9.0, False, False)
     assert device.given_back == [2.5]
+
+
+class Silent:
+    """A manager that does not answer."""
+
+    @property
+    def nodes(self) -> Any:
+        raise ConnectionError("nobody answers")
+
+
+def test_a_day_that_cannot_be_watched_ends_at_once_and_says_why() -> None:
+    began = time.monotonic()
+    with pytest.raises(TestbedError, match="could not be watched: nobody answers"):
+        Watch(cast(Client, Silent()), "nobody", ["n1"], None).until(began + 600, began)
+    assert time.monotonic() < began + 60
+
+
+def test_an_owner_needs_no_more_than_one_process_can_do() -> None:
+    assert [most(cores) * cores for cores in (2, 20)] == pytest.approx([0.2, 0.5])
 
 
 def test_tables_and_picture_after_each_day() -> None:
