@@ -103,7 +103,7 @@ def _devices(axis: Axes, run: Mapping[str, Any], setting: Mapping[str, Any]) -> 
         load = [low + LANE * day.load(each * HOUR_S) for each in hour]
         axis.plot(hour, load, color="#444444", linewidth=1.0, label=None if place else "what its owner needs")
     axis.set_yticks([low + LANE / 2 for low in range(len(names))], names[::-1])
-    axis.legend(fontsize=7, loc="upper right")
+    axis.legend(fontsize=7, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
 
 
 REPORT = Report(tables, pictures)
