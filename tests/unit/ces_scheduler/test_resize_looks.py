@@ -30,7 +30,7 @@ async def test_a_job_that_starts_is_looked_at_again_soon_and_grows_once_it_runs(
 
 
 def ending(name: str, on: list[str]) -> JobRecord:
-    """A rigid job with a worker on each of these nodes, of which the first has ended."""
+    """A rigid job with one worker on each of these nodes; the first worker has ended."""
     record = malleable(name, on, high=len(on))
     first = record.allocations[0].model_copy(update={"state": AllocationState.SUCCEEDED})
     return record.model_copy(update={"size": None, "allocations": [first, *record.allocations[1:]]})

@@ -51,8 +51,8 @@ class OwnerForecast:
                 yield narrowed, early
 
     def barred(self, within_s: float, held: Collection[str]) -> dict[str, float]:
-        """The nodes whose owners come sooner, but for those that a job holds already: when it loses them is not decided
-        by where else it goes."""
+        """The nodes whose owners come sooner, without those in ``held``: the job is on them already, and loses them
+        wherever else it goes."""
         return {name: seconds for name, seconds in self.early(within_s).items() if name not in held}
 
 

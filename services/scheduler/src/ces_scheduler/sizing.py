@@ -98,7 +98,7 @@ class Candidate:
         return runs_s >= pays_after_s(self.speed, self.size, size, self.cost_s)
 
     def needed_s(self, larger: Iterable[int]) -> float:
-        """For how long it must keep its places at these sizes for any of them to pay; 0 where none makes it faster."""
+        """For how long it must keep its places for every one of these sizes to pay that makes it faster at all."""
         times = [pays_after_s(self.speed, self.size, size, self.cost_s) for size in larger]
         return max((seconds for seconds in times if seconds < math.inf), default=0.0)
 

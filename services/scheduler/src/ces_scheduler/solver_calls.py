@@ -28,8 +28,8 @@ NOBODY: Mapping[str, float] = {}
 @dataclass(frozen=True, eq=False)
 class Answer:
     """What the solver said of a job on a cluster. ``fallback``: why the solver asked for did not decide, if so.
-    ``sparing``: it counted what it leaves for later jobs. ``time_limit_s``: what it had. ``left_alone``: nodes that it
-    was not offered, since their owners come in so many seconds."""
+    ``sparing``: it counted what it leaves for later jobs. ``time_limit_s``: what it had. ``left_alone``: nodes that
+    were kept from it, with the seconds until their owners are expected."""
 
     result: Result
     cluster: Cluster
@@ -56,7 +56,7 @@ class SolverCalls:
     spent_ms: dict[str, float] = field(default_factory=dict)
 
     def __call__(self, job: WaitingJob, cluster: Cluster, barred: Mapping[str, float] = NOBODY) -> Result:
-        """``barred``: nodes on which it may not go for their owners' sake, who come in so many seconds."""
+        """``barred``: nodes that the job must not use, with the seconds until their owners are expected."""
         return self._timed(job, cluster, barred, sparing=False)
 
     def sparing(self, job: WaitingJob, cluster: Cluster) -> Result:

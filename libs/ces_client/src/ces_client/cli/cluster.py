@@ -153,7 +153,7 @@ def lend(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
 def calendar(
     node: NodeArgument,
     times: Annotated[str | None, typer.Argument(metavar="TIMES", help=f"each week, like {EXAMPLE!r}")] = None,
-    zone: Annotated[str | None, typer.Option(help="whose clocks, like Europe/Berlin", show_default="UTC")] = None,
+    zone: Annotated[str | None, typer.Option(help="whose clocks, like Europe/Berlin; UTC if left out")] = None,
     clear: Annotated[bool, typer.Option("--clear", help="forget it")] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
