@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import Any
 
+import stamina
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, ExceptionContext, make_url
 from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
@@ -94,15 +96,25 @@ def _as(kind: type[DBAPIError], context: ExceptionContext) -> DBAPIError:
     return kind(context.statement, context.parameters, context.original_exception, hide_parameters=True)
 
 
+def _sqlite_busy(error: Exception) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode == sqlite3.SQLITE_BUSY
+
+
 def _prepare_sqlite(connection: Any, record: object) -> None:
     connection.isolation_level = None  # the driver begins nothing by itself; _begin_sqlite does
     cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(cursor)
     # A commit that was answered must outlive a power cut: agents act on it, and generations must never run backwards.
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
     cursor.close()
+
+
+@stamina.retry(on=_sqlite_busy, attempts=None, timeout=BUSY_TIMEOUT_MS / 1e3, wait_initial=0.01, wait_max=0.1)
+def _write_ahead(cursor: sqlite3.Cursor) -> None:
+    """Busy is answered at once where several open a new file: no busy timeout holds while the journal changes."""
+    cursor.execute("PRAGMA journal_mode = WAL")
 
 
 def _begin_sqlite(connection: Connection) -> None:
