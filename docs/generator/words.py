@@ -52,6 +52,8 @@ SETTINGS = {
     "CES_QUEUE_RECORD": "File that gets a line of JSON for each cycle of the queue: its inputs and its decisions, but "
     "for [when owners are expected](lent-nodes.md#when-its-owner-is-expected). It grows without end.",
     "CES_RESIZE_S": "Least seconds between two changes of a malleable job's size, and two growths of its CPU.",
+    "CES_AMOUNTS": "[With how much CPU](malleable.md#with-how-much-cpu-a-job-begins) jobs begin where CES chooses it: "
+    "`even`, `patient` or `tapfinger`.",
     "CES_REFILL_S": "Least seconds between two attempts to give running flows bandwidth that has become free.",
     "CES_PATHS": "Number of shortest simple paths that flows of new jobs may choose from; 0: only hop-shortest ones.",
     "CES_POLICY": "File with the policy of a learned solver; left out, the one that ships with CES (`default`: none).",

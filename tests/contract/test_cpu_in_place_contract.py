@@ -137,14 +137,49 @@ def test_a_change_back_before_the_agent_has_spoken_takes_nothing_new(world: Worl
     assert not says(world, first, 400)
 
 
+@pytest.mark.parametrize("cpu", [200, 900])
+def test_a_plan_says_with_how_much_workers_begin(world: World, cpu: int) -> None:
+    job = elastic(world)
+    plan = world.propose(job, ["a", "b"]).model_copy(update={"cpu": cpu})
+    assert world.commit(plan) is None
+    record = world.job(job)
+    assert free(world) == [1000 - cpu, 1000 - cpu, 1000]
+    assert [(each.cpu, each.cpu_desired, each.cpu_pending) for each in record.allocations] == [(cpu, cpu, False)] * 2
+    assert [task.cpu for task in record.tasks] == [500, 500], "what it asks for stays"
+    world.network(job)
+    world.tell(job, "running")
+    assert world.change_cpu(job, 500) is None
+    assert free(world) == [min(500, 1000 - cpu)] * 2 + [1000]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "why"),
+    [
+        (199, "allows 200m to 900m of CPU for each worker, not 199m"),
+        (901, "allows 200m to 900m of CPU for each worker, not 901m"),
+        (900, "node b has 0.5 cores left, the plan asks for 0.9 cores"),
+    ],
+)
+def test_a_plan_with_an_amount_that_cannot_be_is_rejected(world: World, cpu: int, why: str) -> None:
+    world.run(world.submit(ring("other", tasks=1)), ["b"])
+    job = elastic(world)
+    assert why in str(world.commit(world.propose(job, ["a", "b"]).model_copy(update={"cpu": cpu})))
+    assert world.job(job).state is JobState.QUEUED
+    assert free(world) == [1000, 500, 1000]
+
+
+def test_no_plan_chooses_for_a_job_that_does_not_let_it(world: World) -> None:
+    job = world.submit(ring("other", tasks=1))
+    refused = world.commit(world.propose(job, ["a"]).model_copy(update={"cpu": 400}))
+    assert refused == "the CPU of job other is not CES's to choose: its file has no elastic.cpu"
+
+
 def test_workers_that_never_change_are_not_concerned_by_what_agents_say(world: World) -> None:
     other = world.submit(ring("other", tasks=1))
     world.run(other, ["c"])
     (held,) = world.job(other).allocations
     assert not says(world, held, 0)
-    assert world.change_cpu(other, 300) == (
-        "the CPU of job other does not change while it runs: its file has no elastic.cpu"
-    )
+    assert world.change_cpu(other, 300) == ("the CPU of job other is not CES's to choose: its file has no elastic.cpu")
     assert free(world) == [1000, 1000, 500]
 
 

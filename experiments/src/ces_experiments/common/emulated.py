@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import httpx
+
 from ces_experiments.common.interruption import ended_tidily, undisturbed
+from ces_experiments.common.waiting import wait_for
 from ces_testbed.cluster import Cluster
+from ces_testbed.readiness import COMPILED_S
 from ces_testbed.spec import LOCALHOST, ClusterSpec, Files, Timing, free_port
 from ces_testbed.topology import Topology
 
@@ -42,6 +46,22 @@ def emulated(name: str, topology: Topology, **spec: Any) -> Iterator[Cluster]:
             with undisturbed():
                 for what in cluster.stop():
                     print(f"could not be removed: {what}", file=sys.stderr)
+
+
+def restarted(cluster: Cluster, service: str, env: Mapping[str, str]) -> None:
+    """Start a central service anew, with more environment until it ends, and wait until it is ready. Raises
+    TestbedError."""
+    cluster.restart(service, env)
+    url = cluster.layout.ready_url(service)
+    with httpx.Client(timeout=2, trust_env=False) as http:
+        wait_for(lambda: _ready(http, url), f"{service} is ready", COMPILED_S)
+
+
+def _ready(http: httpx.Client, url: str) -> bool:
+    try:
+        return http.get(url).status_code == 200
+    except httpx.TransportError:
+        return False
 
 
 def star(count: int, cpu: int | str, memory: str, bandwidth: str) -> Topology:

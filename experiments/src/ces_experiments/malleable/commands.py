@@ -43,6 +43,17 @@ def _cpu_amounts(flag: str, text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def _rules(flag: str, text: str) -> tuple[str, ...]:
+    """Each once. Raises typer.BadParameter."""
+    from ces_experiments.malleable.cpu.jobs import RULES
+
+    found = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for part in found:
+        if part not in RULES:
+            raise typer.BadParameter(f"{part!r} is none of {', '.join(RULES)}", param_hint=flag)
+    return found
+
+
 def _amounts(name: str, usual: str, help: str) -> Option:
     return Option(
         name.replace("-", "_"),
@@ -76,6 +87,10 @@ cpu = command(
         Option("seeds", int, 5, "number of sequences of jobs", more=options.between(1, 100)),
         Option("jobs", int, 24, "jobs of each", more=options.between(2, 200)),
         Option("nodes", int, 4, "emulated hosts of 200m", more=options.between(2, 50)),
+        Option(
+            "amounts", str, "even,patient,tapfinger", "rules by which CES chooses CPU, separated by commas",
+            read=_rules,
+        ),
         Option(
             "fixed", str, "100m,200m", "amounts of CPU that workers have throughout, separated by commas",
             read=_cpu_amounts,

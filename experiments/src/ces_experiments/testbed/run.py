@@ -8,14 +8,13 @@ from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
-import httpx
 from rich.progress import Progress
 
 from ces_client import Client
 from ces_common.states import JOB_OVER, JobState
 from ces_core.registry import DEFAULT, get_solver
 from ces_experiments.common.console import told
-from ces_experiments.common.emulated import emulated
+from ces_experiments.common.emulated import emulated, restarted
 from ces_experiments.common.machine import CoreTime
 from ces_experiments.common.report import Found
 from ces_experiments.common.waiting import PATIENCE_S, settled, wait_for
@@ -25,7 +24,6 @@ from ces_experiments.testbed.trial import enforced, run_job
 from ces_testbed.capability import why_no_tc
 from ces_testbed.cluster import Cluster
 from ces_testbed.errors import TestbedError
-from ces_testbed.readiness import COMPILED_S
 from ces_testbed.services import SCHEDULER
 
 NETWORK = "network-ctl"
@@ -85,31 +83,18 @@ class Bench:
 
     def _decide(self, scheduler: str) -> None:
         if scheduler != self._scheduler:
-            self._restart(SCHEDULER, {"CES_SOLVER": scheduler})
+            restarted(self._cluster, SCHEDULER, {"CES_SOLVER": scheduler})
             self._scheduler = scheduler
 
     def _share(self, *, reserve: bool) -> None:
         """Have the network keep reservations or not, and wait until every link does."""
         if reserve == self._reserve:
             return
-        self._restart(NETWORK, {"CES_RESERVE": str(reserve)})
+        restarted(self._cluster, NETWORK, {"CES_RESERVE": str(reserve)})
         self._reserve = reserve
         if self._background is not None:
             job = self._background
             wait_for(lambda: enforced(self._client.jobs.flows(job), reserve), "every link knows what is reserved")
-
-    def _restart(self, service: str, env: dict[str, str]) -> None:
-        self._cluster.restart(service, env)
-        url = self._cluster.layout.ready_url(service)
-        with httpx.Client(timeout=2, trust_env=False) as http:
-            wait_for(lambda: _ready(http, url), f"{service} is ready", COMPILED_S)
-
-
-def _ready(http: httpx.Client, url: str) -> bool:
-    try:
-        return http.get(url).status_code == 200
-    except httpx.TransportError:
-        return False
 
 
 def name_of(seed: int, architecture: str, scheduler: str) -> str:

@@ -233,6 +233,17 @@ class JobFile(Document):
         sized = [each.model_copy(update={"replicas": size}) if each.name == group else each for each in self.tasks]
         return self.model_copy(update={"tasks": sized})
 
+    def at_cpu(self, cpu: int) -> JobFile:
+        """The job with elastic CPU with so many millicores for each worker of its elastic group."""
+        assert self.elastic is not None
+        given = [
+            each.model_copy(update={"resources": each.resources.model_copy(update={"cpu": cpu})})
+            if each.name == self.elastic.group
+            else each
+            for each in self.tasks
+        ]
+        return self.model_copy(update={"tasks": given})
+
     def _check_elastic(self, elastic: Elastic) -> None:
         group = next((each for each in self.tasks if each.name == elastic.group), None)
         if group is None:

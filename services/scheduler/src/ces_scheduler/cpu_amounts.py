@@ -15,7 +15,6 @@ from prometheus_client import Counter as Metric
 from ulid import ULID
 
 from ces_common.bus.port import Bus
-from ces_common.elastic import CpuRange
 from ces_common.messages.events import new_event
 from ces_common.messages.plans import CpuProposed, CpuRejected
 from ces_common.messages.records import JobRecord
@@ -29,6 +28,7 @@ from ces_scheduler.offer import Cells, Offer
 from ces_scheduler.proposals import Clock, Rejections, backoff_s
 from ces_scheduler.sizing import Sizing, resizable
 from ces_scheduler.solver_calls import SolverCalls
+from ces_scheduler.start_cpu import cpu_level, cpu_range, waits_for_more
 
 log = structlog.get_logger()
 ANSWER_S = 5.0  # after this long without an answer a proposal counts as lost
@@ -82,7 +82,7 @@ class CpuAmounts:
         self._gives: dict[str, float] = {}  # job -> since when it has more than it is to have
         self._looked: tuple[Offer, CycleRun | None] | None = None  # at what, to no avail
         self._due = -math.inf
-        self._elastic = FollowedJobs(lambda job: _range_of(job) is not None)
+        self._elastic = FollowedJobs(lambda job: cpu_range(job) is not None)
         self.makes_room = False  # whether, at the last look, room was about to be made for a job that waits
 
     @property
@@ -156,7 +156,7 @@ class CpuAmounts:
         short = set[str]()  # tenants whose quota somebody waits for
         if run is not None:
             found = self._room(scene, run, placing)
-            if found is not None or blocked(run.given, run.decisions):
+            if found is not None or blocked(run.given, run.decisions, waits_for_more):
                 return found
             waiting = (each for each in run.statuses if each.reason is not None and each.reason.code == QUOTA)
             short = {run.given.records[each.job].tenant for each in waiting}
@@ -181,6 +181,8 @@ class CpuAmounts:
         sizing = Sizing(calls, placing.parameters, tenants_of(scene.offer), placing.paths, BUDGET_MS)
         for status in [each for each in run.statuses if each.reason is not None][:TRIED]:
             record = run.given.records[status.job]
+            if waits_for_more(record):
+                continue
             mine = status.reason is not None and status.reason.code == QUOTA
             givers = [
                 each
@@ -207,38 +209,25 @@ class CpuAmounts:
         event = new_event(self._source, "cpu", "proposed", job, proposal, datetime.now(UTC), event_id=name)
         await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
         self._awaited = _Awaited(name, job, record.version, self._clock() + ANSWER_S)
-        if cpu > _level(record):
+        if cpu > cpu_level(record):
             self._grew[job] = self._clock()
         PROPOSED.inc()
         log.info("a change of CPU is proposed", job=job, cpu=cpu, version=version)
 
 
-def _range_of(record: JobRecord) -> CpuRange | None:
-    elastic = None if record.spec is None else record.spec.elastic
-    return None if elastic is None else elastic.cpu
-
-
-def _level(record: JobRecord) -> int:
-    """What each worker of the elastic group is to have now."""
-    assert record.spec is not None
-    assert record.spec.elastic is not None
-    first = next(each for each in record.allocations if record.spec.elastic.includes(each.task))
-    return record.tasks[first.rank].cpu if first.cpu_desired is None else first.cpu_desired
-
-
 def _gives(record: JobRecord) -> bool:
-    limits = _range_of(record)
+    limits = cpu_range(record)
     if limits is None or not resizable(record):
         return False
-    return _level(record) > limits.min or any(each.cpu_pending for each in record.allocations)
+    return cpu_level(record) > limits.min or any(each.cpu_pending for each in record.allocations)
 
 
 def _sharer(record: JobRecord, offer: Offer, parameters: Parameters) -> Sharer:
-    limits = _range_of(record)
+    limits = cpu_range(record)
     assert limits is not None
     assert record.spec is not None
     assert record.spec.elastic is not None
-    elastic, level = record.spec.elastic, _level(record)
+    elastic, level = record.spec.elastic, cpu_level(record)
     on = Counter(each.node for each in record.allocations if elastic.includes(each.task))
     workers = {(NODE, name): count for name, count in on.items()}
     if "cpu" in parameters.tenant(record.tenant).quota:

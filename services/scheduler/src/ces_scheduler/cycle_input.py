@@ -23,6 +23,7 @@ from ces_core.queue.state import Decisions, Memory, State, carried
 from ces_scheduler.eligibility import lacking_data, unmet_constraints
 from ces_scheduler.job_problem import asked_by, first_places, problem_of
 from ces_scheduler.offer import Offer, cells_of_plan
+from ces_scheduler.start_cpu import lasts_s
 
 NO_NODES = Reason(code="no-nodes", text="no node has joined the cluster yet", forever=True)
 STARTS = 16
@@ -97,6 +98,26 @@ class LastCycle:
     def done(self) -> bool:
         """Whether nobody waited any more after it, and nothing is kept for anybody."""
         return not (self.entries or self.memory.reservations or self.more)
+
+
+@dataclass(frozen=True)
+class Question:
+    """All that decides whether a cycle may decide otherwise than the last one, but for the passing of time."""
+
+    waiting: list[JobRecord]
+    offer: Offer
+    proposed: list[Proposed]
+    parameters: Parameters
+    last: LastCycle | None
+    preempting: Collection[str]
+    pressing: Collection[str]
+
+    def same_as(self, other: Question | None) -> bool:
+        """Whether both are of the very same state. May say no where they are."""
+        if other is None or self.waiting is not other.waiting or self.offer is not other.offer:
+            return False
+        one, two = ((x.proposed, x.parameters, x.last, x.preempting, x.pressing) for x in (self, other))
+        return one == two
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +231,7 @@ def running_jobs(offer: Offer, proposed: Iterable[Proposed], now_s: float) -> li
     is unknown, and until when a job is owed what is free."""
     found = []
     for name, job in offer.records.items():
-        expected_s = job.expected_s
+        expected_s = lasts_s(job)
         if job.state in LEAVING:
             expected_s = 0.0
         elif job.state in FROZEN:

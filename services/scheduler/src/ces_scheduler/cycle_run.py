@@ -4,7 +4,7 @@ so it is run in a thread."""
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -25,6 +25,8 @@ from ces_scheduler.owner_forecast import OwnerForecast
 from ces_scheduler.queue_status import queue_statuses
 from ces_scheduler.sizing import Sizing
 from ces_scheduler.solver_calls import SolverCalls, share_of
+from ces_scheduler.start_amounts import EVEN, Rule
+from ces_scheduler.start_cpu import waiting_for_more
 
 UNJUDGED = Judgement()
 QUOTA = "quota"  # why a job waits for which there is room
@@ -34,7 +36,8 @@ QUOTA = "quota"  # why a job waits for which there is room
 class Placing:
     """How jobs are placed. ``time_limit_s``: for all jobs that wait at one time together; None: as the solver sees fit.
     ``fallback``: why the solver is not the one that was asked for. ``paths``: flows may take any of this many shortest
-    paths; None: any hop-shortest one. ``policy``: decides over the queue."""
+    paths; None: any hop-shortest one. ``policy``: decides over the queue; ``amounts``: with
+    how much CPU jobs begin where CES chooses it."""
 
     solver: Solver
     parameters: Parameters
@@ -42,6 +45,7 @@ class Placing:
     fallback: str | None = None
     paths: int | None = None
     policy: QueuePolicy = cycle
+    amounts: Rule = EVEN
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +72,9 @@ class CycleRun:
     @cached_property
     def statuses(self) -> list[QueueStatus]:
         """The jobs that go on waiting, in queue order. Worked out when asked for."""
-        state = self.given.state
-        return queue_statuses(self.decisions.queue, state.waiting, state.now_s, self.parameters)
+        state, records = self.given.state, self.given.records
+        told = queue_statuses(self.decisions.queue, state.waiting, state.now_s, self.parameters)
+        return [waiting_for_more(each, records[each.job]) for each in told]
 
 
 def run_cycle(
@@ -104,11 +109,11 @@ def run_cycle(
     return CycleRun(version, given, decisions, starts, started, after, calls, placing.parameters)
 
 
-def blocked(given: CycleInput, decisions: Decisions) -> bool:
-    """Whether a job goes on waiting that gets a place some time for which nothing but capacity lacks."""
-    started = {start.job for start in decisions.starts}
-    never = _never(decisions)
-    return any(job.name not in started | never for job in given.state.waiting)
+def blocked(given: CycleInput, decisions: Decisions, but: Callable[[JobRecord], bool] = lambda record: False) -> bool:
+    """Whether a job goes on waiting that gets a place some time for which nothing but capacity lacks. ``but``: jobs
+    that do not count."""
+    others = {start.job for start in decisions.starts} | _never(decisions)
+    return any(job.name not in others and not but(given.records[job.name]) for job in given.state.waiting)
 
 
 def _never(decisions: Decisions) -> set[str]:

@@ -21,6 +21,7 @@ from ces_scheduler.job_problem import barred, explain_refusals, reason_of
 from ces_scheduler.offer import Offer
 from ces_scheduler.sizing import in_hand_s
 from ces_scheduler.solver_calls import SolverCalls
+from ces_scheduler.start_cpu import begins_with
 
 OTHERS_FIRST = Reason(code="others-first", text="others come first: it has not been its turn")
 
@@ -101,6 +102,7 @@ def answer_for(
         policy=decision.policy,
         fallback=decision.fallback,
         size=run.started[guest.id].size,
+        cpu=begins_with(run.started[guest.id]),
         end_at=end_at,
     )
 

@@ -32,6 +32,7 @@ from ces_scheduler.proposals import Clock, Rejections, backoff_s
 from ces_scheduler.sizing import Candidate, Resize, Sizing, Waiting, cost_s, resizable, usual_cost_s
 from ces_scheduler.solver_calls import SolverCalls
 from ces_scheduler.stakes import at_stake, for_deadline
+from ces_scheduler.start_cpu import waits_for_more
 
 log = structlog.get_logger()
 BACK_S = 300.0  # in which a job does not take back what it gave to another
@@ -251,7 +252,8 @@ class Resizes:
     ) -> Resize | None:
         """For the first in the queue that gets a place by it, and those behind that get one, too; before all others one
         that must start now to be in time, for which jobs shrink at once."""
-        short = [status.job for status in run.statuses if status.reason is not None and status.reason.code != QUOTA]
+        short = [each.job for each in run.statuses if each.reason is not None and each.reason.code != QUOTA]
+        short = [name for name in short if not waits_for_more(run.given.records[name])]
         urgent = judgement.pressing.intersection(short)
         short.sort(key=lambda name: name not in urgent)
         lasting, urgently = [each for each in rested if each.lasts], [each for each in able if not each.ends_first]

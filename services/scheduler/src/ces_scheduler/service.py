@@ -8,7 +8,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import structlog
@@ -27,12 +27,11 @@ from ces_common.state_reader import StateReader
 from ces_common.state_view import StateView
 from ces_common.states import ALLOCATION_OVER, JOB_OVER, JOB_WAITS, JobState
 from ces_core.compiled.jit import COMPILED
-from ces_core.queue.parameters import Parameters
 from ces_core.queue.record import Record
 from ces_core.solver import with_lookahead
 from ces_core.warm_up import warm_up
 from ces_scheduler.cpu_amounts import CpuAmounts
-from ces_scheduler.cycle_input import NO_NODES, LastCycle, Proposed, cycle_input, next_look_s, proposed_on
+from ces_scheduler.cycle_input import NO_NODES, LastCycle, Proposed, Question, cycle_input, next_look_s, proposed_on
 from ces_scheduler.cycle_run import CycleRun, Placing, blocked, run_cycle, startable
 from ces_scheduler.deadlines import Deadlines
 from ces_scheduler.decision import Decision
@@ -43,6 +42,8 @@ from ces_scheduler.preemptions import Preemptions
 from ces_scheduler.proposals import Clock, Proposals
 from ces_scheduler.resizes import Resizes
 from ces_scheduler.revisions import ANSWERS, Revisions
+from ces_scheduler.start_amounts import StartAmounts
+from ces_scheduler.start_cpu import begins_with
 from ces_scheduler.status_reports import StatusReports
 from ces_scheduler.waiting_jobs import WaitingJobs
 
@@ -82,26 +83,6 @@ def wall_clock() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True)
-class _Question:
-    """All that decides whether a cycle may decide otherwise than the last one, but for the passing of time."""
-
-    waiting: list[JobRecord]
-    offer: Offer
-    proposed: list[Proposed]
-    parameters: Parameters
-    last: LastCycle | None
-    preempting: Collection[str]
-    pressing: Collection[str]
-
-    def same_as(self, other: _Question | None) -> bool:
-        """Whether both are of the very same state. May say no where they are."""
-        if other is None or self.waiting is not other.waiting or self.offer is not other.offer:
-            return False
-        one, two = ((x.proposed, x.parameters, x.last, x.preempting, x.pressing) for x in (self, other))
-        return one == two
-
-
 class Scheduler:
     """``refill_s``: see Revisions; ``resize_s``: see Resizes, CpuAmounts. ``now``: the time of day, by which jobs have
     waited and running ones end. ``record``: called after each cycle."""
@@ -126,7 +107,7 @@ class Scheduler:
         self._last: LastCycle | None = None
         self._run: CycleRun | None = None  # the latest one
         self._cycle_due = -math.inf
-        self._unchanged: _Question | None = None  # one to which the last look brought nothing new
+        self._unchanged: Question | None = None  # one to which the last look brought nothing new
         self._queued = WaitingJobs()
         self._let_in: tuple[list[JobRecord], Collection[str], list[JobRecord]] | None = None  # of whom, without whom
         self._proposals = Proposals(clock)
@@ -137,6 +118,7 @@ class Scheduler:
         self._needed = NeededSizes()
         self._resizes = Resizes(bus, SERVICE, clock, now, resize_s)
         self._amounts = CpuAmounts(bus, SERVICE, clock, resize_s)
+        self._starts = StartAmounts(placing.amounts, placing.parameters)
         bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
@@ -174,6 +156,8 @@ class Scheduler:
                 waiting, deadline_s = await self._admitted(waiting, offer, version)
                 revision_s = min(revision_s, deadline_s)
                 waiting = self._needed.of(waiting, self._deadlines.judgement)
+                waiting, patience_s = self._starts.of(waiting, offer, self._now())
+                revision_s = min(revision_s, patience_s)
                 started = await self._decide(waiting, self._resizes.kept_free(offer), version)
                 if not (started or self._proposals.in_flight or self._preemptions):
                     revision_s = min(revision_s, await self._revisions.reoptimise(view, offer))
@@ -256,7 +240,7 @@ class Scheduler:
         placing = replace(self._placing, parameters=parameters)
         began, proposed = time.perf_counter(), self._proposals.in_flight
         preempting, pressing = self._preemptions.awaited, self._deadlines.judgement.pressing
-        asked = _Question(waiting, offer, proposed, placing.parameters, self._last, preempting, pressing)
+        asked = Question(waiting, offer, proposed, placing.parameters, self._last, preempting, pressing)
         if asked.same_as(self._unchanged) and self._clock() < self._cycle_due:
             return 0
         question = (waiting, offer, proposed, self._now(), placing.parameters, self._last, placing.paths)
@@ -294,6 +278,7 @@ class Scheduler:
             metrics=decision.metrics,
             considered=decision.considered(),
             size=job.size if job.state is JobState.QUEUED else None,
+            cpu=begins_with(job) if job.state is JobState.QUEUED else None,
         )
         event = new_event(SERVICE, "plan", "proposed", job.id, plan, self._now(), event_id=plan.plan)
         try:
@@ -371,6 +356,9 @@ class Scheduler:
         guest = guest_of(query.job, self._now())
         waiting, offer, version = self._waiting(), self._offer(), self.reader.view.version
         waiting = [job for job in waiting if job.id not in self._deadlines.not_admitted]
+        if offer is not None:
+            waiting = self._starts.of(waiting, offer, self._now())[0]
+            guest = self._starts.alone(guest, offer)
         question = (guest, version, waiting, offer, self._proposals.in_flight, self._last, self._placing)
         beside = self._preemptions.awaited, self._deadlines.judgement
         return (await asyncio.to_thread(answer_for, *question, *beside)).encode()

@@ -56,6 +56,35 @@ def test_lies_about_a_change(facts: list[Fact], why: str) -> None:
     assert why in found([*RUNS, *facts], INVENTORY)
 
 
+def begun(cpu: int | None) -> list[Fact]:
+    """Its workers begin with so much."""
+    (kind, data), *rest = started()
+    assert kind == "plan.committed"
+    return [(kind, data | {"allocations": [each | {"cpu_desired": cpu} for each in data["allocations"]]}), *rest]
+
+
+def test_workers_begin_with_what_the_plan_says() -> None:
+    assert found([*START, *begun(900), given(300), released(300), released(300, 1), *done()], INVENTORY) == ""
+    assert found([*START, *begun(None), *done()], INVENTORY) == ""
+    assert "released" not in found([*START, *begun(200), *done()], INVENTORY)
+    assert "had 900 and was to have 900" in found([*START, *begun(900), released(400)], INVENTORY)
+    small = replace(INVENTORY, nodes={})
+    wide = replace(small, jobs={"j": replace(ASKED, cpu=(100, 2000))})
+    assert "cpu of node a: 1001 of 1000 is overbooked" in found([*START, *begun(1001)], wide)
+
+
+@pytest.mark.parametrize(
+    ("request_", "why"),
+    [
+        (ASKED, "the workers of job j get 901, outside of 100 to 900"),
+        (replace(ASKED, cpu=None), "the CPU of job j changes, and its file does not let it"),
+        (JobRequest({"t-0": (400, 10, 0), "t-1": (400, 10, 0)}), "t-0 of j is not elastic"),
+    ],
+)
+def test_lies_about_a_beginning(request_: JobRequest, why: str) -> None:
+    assert why in found([*START, *begun(901)], replace(INVENTORY, jobs={"j": request_}))
+
+
 def test_what_does_not_fit() -> None:
     small = replace(INVENTORY, jobs={"j": replace(ASKED, cpu=(100, 2000))})
     assert "cpu of node a: 1001 of 1000 is overbooked" in found([*RUNS, given(1001)], small)

@@ -29,11 +29,12 @@ class Course:
     held: dict[str, Steps] = field(default_factory=dict)
 
     def read(self, what: str, at: float, data: Mapping[str, Any], asked: int) -> None:
-        """An event of its job. ``asked``: the millicores with which each worker starts."""
+        """An event of its job. ``asked``: the millicores that each worker asks for."""
         match what.split("."):
             case "plan", "committed":
-                self.levels = [(at, asked)]
-                self.held = {each["task"]: [(at, asked)] for each in data["allocations"]}
+                begun = {each["task"]: each.get("cpu_desired") or asked for each in data["allocations"]}
+                self.levels = [(at, max(begun.values()))]
+                self.held = {task: [(at, cpu)] for task, cpu in begun.items()}
             case "cpu", "committed":
                 self.levels.append((at, data["cpu"]))
                 for steps in self.held.values():
@@ -48,7 +49,7 @@ class Course:
 
 
 def courses(events: Iterable[Mapping[str, Any]], asked: Mapping[str, int]) -> dict[str, Course]:
-    """By job's id. ``asked``: the jobs, and the millicores with which each worker starts."""
+    """By job's id. ``asked``: the jobs, and the millicores that each worker asks for."""
     found: dict[str, Course] = {}
     for event in events:
         job = event["data"].get("job")

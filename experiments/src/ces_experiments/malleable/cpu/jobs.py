@@ -25,7 +25,8 @@ WORK_S = (2.0, 6.0)  # CPU-seconds of a worker
 GANGS = 1 / 3  # of the jobs have two workers
 LINK = "100Mbit"
 LATE_S = 120.0  # for starts and ends, of a run
-ELASTIC = "elastic"
+RULES = ("even", "patient", "tapfinger")
+"""By which the scheduler chooses with how much CPU jobs begin (CES_AMOUNTS)."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class CpuJob:
     work_s: float
 
     def file(self, way: str, name: str) -> JobFile:
-        """``way``: elastic, or the amount of CPU that each worker has, as text."""
+        """``way``: one of the rules, or the amount of CPU that each worker has, as text."""
         amount = asked(way)
         task: dict[str, Any] = {
             "name": "w",
@@ -46,7 +47,7 @@ class CpuJob:
             "resources": {"cpu": format_cpu(amount), "memory": "32Mi"},
         }
         whole: dict[str, Any] = {"name": name, "duration": math.ceil(self.seconds(amount)) + 1, "tasks": [task]}
-        if way == ELASTIC:
+        if way in RULES:
             cpu = {"min": format_cpu(LEAST), "max": format_cpu(MOST)}
             workers = {"min": self.workers, "max": self.workers}
             whole["elastic"] = {"group": "w", "workers": workers, "cpu": cpu}
@@ -64,8 +65,8 @@ class CpuJob:
 
 
 def asked(way: str) -> int:
-    """The millicores with which each worker starts."""
-    return START if way == ELASTIC else parse_cpu(way)
+    """The millicores that each worker asks for."""
+    return START if way in RULES else parse_cpu(way)
 
 
 def topology(nodes: int) -> Topology:
@@ -86,7 +87,7 @@ def draw(seed: int, count: int, nodes: int) -> Sequence[CpuJob]:
 
 def until_s(jobs: Sequence[CpuJob], way: str) -> float:
     """How long a run of them may take: as long as if, once all have arrived, they ran one after the other."""
-    least = LEAST if way == ELASTIC else asked(way)
+    least = LEAST if way in RULES else asked(way)
     return max(job.arrives_s for job in jobs) + sum(job.seconds(least) for job in jobs) + LATE_S
 
 

@@ -12,7 +12,7 @@ from ces_common.states import JobState
 from ces_experiments.common.spread import spread
 from ces_experiments.common.ways import Run, by_way, in_both, pairs, succeeded
 from ces_experiments.malleable.cpu.courses import Course, courses, cpu_seconds
-from ces_experiments.malleable.cpu.jobs import ELASTIC, CpuJob, asked
+from ces_experiments.malleable.cpu.jobs import RULES, CpuJob, asked
 
 GOT_LEAST = 0.9
 """Of the CPU time that workers hold, what they get where the machine is not too busy."""
@@ -89,18 +89,19 @@ def summary(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def paired(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
-    """By fixed amount: elastic less fixed, seed by seed, of the jobs that succeeded in both. ``took_s``, ``p95``: mean
-    completion time and its 95th percentile; ``part``: the former as a part of the fixed one's. ``seeds``: both means,
-    by seed."""
+def paired(runs: Sequence[Run]) -> dict[tuple[str, str], dict[str, Any]]:
+    """By rule and another way: the rule less that, seed by seed, of the jobs that succeeded in both. Against all fixed
+    amounts, and the rules before it. ``took_s``, ``p95``: mean completion time and its 95th percentile; ``part``: the
+    former as a part of the other's. ``seeds``: both means, by seed."""
     found = {}
-    for way in (each for each in by_way(runs) if each != ELASTIC):
+    ways = sorted(by_way(runs), key=lambda way: (way in RULES, RULES.index(way) if way in RULES else 0))
+    for rule, way in ((rule, way) for i, rule in enumerate(ways) if rule in RULES for way in ways[:i]):
         told = {}
-        for one, other in pairs(runs, ELASTIC, way):
+        for one, other in pairs(runs, rule, way):
             if both := in_both(one, other):
                 told[str(one["seed"])] = [[took[i] for took in both] for i in (0, 1)]
         means = {seed: [fmean(each) for each in took] for seed, took in told.items()}
-        found[way] = {
+        found[rule, way] = {
             "took_s": spread(first - second for first, second in means.values()),
             "part": spread(first / second - 1 for first, second in means.values()),
             "p95": spread(percentile(first, 95) - percentile(second, 95) for first, second in told.values()),

@@ -13,7 +13,7 @@ from ces_experiments.common.report import Report
 from ces_experiments.common.results import Grid
 from ces_experiments.common.spread import Cell, figure, gain, of
 from ces_experiments.common.ways import by_way, succeeded
-from ces_experiments.malleable.cpu.jobs import ELASTIC
+from ces_experiments.malleable.cpu.jobs import RULES
 from ces_experiments.malleable.cpu.outcome import GOT_LEAST, got, paired, starved, summary
 from ces_experiments.malleable.cpu.run import Question, measure
 
@@ -67,7 +67,7 @@ def tables(results: Mapping[str, Any]) -> list[Grid]:
 
 def _name(way: str) -> str:
     """A way as tables call it."""
-    return way if way == ELASTIC else f"{way}, fixed"
+    return way if way in RULES else f"{way}, fixed"
 
 
 def _share(value: float | None) -> str:
@@ -77,15 +77,15 @@ def _share(value: float | None) -> str:
 def _differences(runs: Any) -> Grid:
     rows = [
         [
-            _name(way), str(each["took_s"]["n"]), gain(each["took_s"], 1, 1), gain(each["part"], 100, 1),
+            rule, _name(way), str(each["took_s"]["n"]), gain(each["took_s"], 1, 1), gain(each["part"], 100, 1),
             gain(each["p95"], 1, 1),
             ", ".join(f"{one:.1f} - {other:.1f}" for one, other in each["seeds"].values()) or "-",
         ]
-        for way, each in paired(runs).items()
+        for (rule, way), each in paired(runs).items()
     ]  # fmt: skip
-    columns = ["elastic against", "seeds", "mean completion, s", "the same, %", "p95, s", "means, each seed"]
+    columns = ["CPU", "against", "seeds", "mean completion, s", "the same, %", "p95, s", "means, each seed"]
     return Grid(
-        "Elastic less fixed, seed by seed: mean ± 95 % (Student's t). Below 0 elastic is faster.", columns, rows
+        "The one less the other, seed by seed: mean ± 95 % (Student's t). Below 0 the one is faster.", columns, rows
     )
 
 
@@ -93,7 +93,7 @@ def pictures(results: Mapping[str, Any]) -> dict[str, Figure]:
     """By the name of their file."""
     runs = results["runs"]
     figure, axes = plots.panels(1, 2, width=4.0, height=2.9)
-    ways = by_way(sorted(runs, key=lambda run: run["way"] != ELASTIC))
+    ways = by_way(sorted(runs, key=lambda run: run["way"] not in RULES))
     for place, (way, style) in enumerate(plots.styles(list(ways)).items()):
         told = [(run["seed"], [job["took_s"] for job in succeeded(run)]) for run in ways[way]]
         at = [seed + plots.beside(place, len(ways)) for seed, _ in told]

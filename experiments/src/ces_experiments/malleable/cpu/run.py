@@ -1,5 +1,5 @@
-"""Run the jobs: for each seed the same ones, once with CPU that CES chooses and once with each fixed amount, one run
-after the other on one cluster of emulated hosts with real services."""
+"""Run the jobs: for each seed the same ones, once with each rule by which CES chooses CPU and once with each fixed
+amount, one run after the other on one cluster of emulated hosts with real services."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any
 
 from rich.progress import Progress
 
-from ces_experiments.common.emulated import emulated
+from ces_experiments.common.emulated import emulated, restarted
 from ces_experiments.common.job_runs import Arrival, JobRuns, after_each, each_run, found_by_audit
 from ces_experiments.common.report import Found
 from ces_experiments.common.service_time import cpu_seconds
 from ces_experiments.malleable.cpu import jobs as drawn
-from ces_experiments.malleable.cpu.jobs import ELASTIC, CpuJob
+from ces_experiments.malleable.cpu.jobs import RULES, CpuJob
 from ces_experiments.malleable.cpu.outcome import Burnt, record, unsuccessful
 from ces_testbed.capability import why_no_tc
 from ces_testbed.errors import TestbedError
+from ces_testbed.services import SCHEDULER
 
 RESIZE_S = 5  # jobs take half a minute here, and hours elsewhere
 FIRST_SEED = 11  # load and amounts were chosen with a simulation of those before it in sight
@@ -25,11 +26,12 @@ FIRST_SEED = 11  # load and amounts were chosen with a simulation of those befor
 
 @dataclass(frozen=True)
 class Question:
-    """``fixed``: amounts of CPU that workers have throughout, as text."""
+    """``amounts``: rules by which CES chooses CPU; ``fixed``: amounts that workers have throughout, as text."""
 
     seeds: Sequence[int]
     jobs: int
     nodes: int
+    amounts: Sequence[str]
     fixed: Sequence[str]
 
     @staticmethod
@@ -39,7 +41,7 @@ class Question:
 
     @property
     def ways(self) -> list[str]:
-        return [ELASTIC, *self.fixed]
+        return [*self.amounts, *self.fixed]
 
 
 class Bench(JobRuns):
@@ -64,6 +66,7 @@ def runs(question: Question) -> Generator[tuple[dict[str, Any], dict[str, Any]]]
         bench = Bench(client)
 
         def run(seed: int, way: str) -> dict[str, Any]:
+            restarted(cluster, SCHEDULER, {"CES_AMOUNTS": way if way in RULES else RULES[0]})
             before = cpu_seconds(cluster)
             found = bench.run(seed, way, drawn.draw(seed, question.jobs, question.nodes))
             return found | {"services_s": sum(cpu_seconds(cluster).values()) - sum(before.values())}

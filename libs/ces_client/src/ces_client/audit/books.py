@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ces_client.audit.cpu_amounts import cpu_held
+from ces_client.audit.cpu_amounts import amounts_of, cpu_held, wrong_start
 from ces_client.audit.deadlines import Deadlines
 from ces_client.audit.findings import Finding
 from ces_client.audit.former_words import in_present_words
@@ -257,7 +257,7 @@ class Books:
 
     def _amounts(self, allocation: Allocation) -> Amounts:
         request = self._request_of(allocation.job)
-        return request.amounts(allocation.task) if request else NOTHING
+        return amounts_of(allocation, NOTHING if request is None else request.amounts(allocation.task))
 
     def _hold_now(self, allocation: Allocation, amounts: Amounts) -> None:
         """Replaces what the allocation holds."""
@@ -311,13 +311,13 @@ class Books:
             made.append(
                 Allocation(
                     id=each["id"], job=name, task=each["task"], node=each["node"], address=each["address"],
-                    port=each["port"], since=self._time, attempt=data["attempt"],
+                    port=each["port"], since=self._time, attempt=data["attempt"], cpu=each.get("cpu_desired"),
                 )
             )  # fmt: skip
             self.allocations[each["id"]] = made[-1]
             self._addresses[each["address"], each["port"]] += 1
-        self._find_all("plan", wrong_tasks(name, self._request_of(name), tasks))
-        flows, links = data.get("flows", []), self._inventory.links
+        request, flows, links = self._request_of(name), data.get("flows", []), self._inventory.links
+        self._find_all("plan", [*wrong_tasks(name, request, tasks), *wrong_start(name, request, made)])
         self._find_all("plan", wrong_flows(places, flows, self._numbers, links))
         return made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ces_client.audit.inventory import JobRequest
+from ces_client.audit.inventory import Amounts, JobRequest
 from ces_client.audit.lifecycle import Allocation, Job
 
 
@@ -22,10 +22,27 @@ def cpu_held(
     return wrong, [] if worker is None or wrong else [(worker, data["cpu"])]
 
 
+def amounts_of(allocation: Allocation, asked: Amounts) -> Amounts:
+    """What an allocation holds when its worker begins: of CPU what it is to have, where that was chosen."""
+    return asked if allocation.cpu is None else (allocation.cpu, *asked[1:])
+
+
+def wrong_start(name: str, request: JobRequest | None, made: Iterable[Allocation]) -> Iterator[str]:
+    """What is wrong with the CPU with which workers of a plan begin."""
+    for each in made:
+        if each.cpu is not None:
+            elastic = request is None or request.is_elastic(each.task)
+            yield from _wrong_amount(name, request, each.cpu) if elastic else [f"{each.task} of {name} is not elastic"]
+
+
 def _wrong_change(job: Job, request: JobRequest | None, data: Mapping[str, Any]) -> Iterator[str]:
     name, cpu = data["job"], data["cpu"]
     if job.state != "running" or data["attempt"] != job.attempt:
         yield f"the CPU of attempt {data['attempt']} changes while {name} is {job.state} at {job.attempt}"
+    yield from _wrong_amount(name, request, cpu)
+
+
+def _wrong_amount(name: str, request: JobRequest | None, cpu: int) -> Iterator[str]:
     if request is not None and request.cpu is None:
         yield f"the CPU of job {name} changes, and its file does not let it"
     elif request is not None and request.cpu is not None and not request.cpu[0] <= cpu <= request.cpu[1]:

@@ -62,7 +62,7 @@ class NextSize:
 @dataclass
 class Allocation:
     """A task on a node. ``since`` and ``until``: when it began and ceased to hold capacity; ``held``: what it holds
-    now; ``cpu``: the millicores that its worker is to have, where that has changed."""
+    now; ``cpu``: the millicores that its worker is to have, where that was chosen."""
 
     id: str
     job: str

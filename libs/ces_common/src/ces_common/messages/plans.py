@@ -33,7 +33,8 @@ class PolicyAdvice(Message):
 
 
 class PlanProposed(Message):
-    """A scheduler's proposal; only the manager's commit makes it true."""
+    """A scheduler's proposal; only the manager's commit makes it true. ``cpu``: with what each worker with elastic CPU
+    begins; None: as its file says."""
 
     plan: str
     job: str
@@ -45,6 +46,7 @@ class PlanProposed(Message):
     metrics: dict[str, Number] = {}
     considered: dict[str, Any] = {}
     size: Small | None = None  # of a malleable job; None: as it is
+    cpu: Annotated[Count, Field(gt=0)] | None = None
 
 
 class PlanCommitted(Message):

@@ -10,6 +10,21 @@ from ces_common.db.tables import AllocationRow, JobRow
 from ces_common.db.uow import WriteTx
 from ces_common.messages.plans import CpuReleased
 from ces_common.messages.reports import WorkerStatus
+from ces_common.quantities import format_cpu
+
+
+def why_not_cpu(row: JobRow, cpu: int | None) -> str | None:
+    """Why the workers of the job's elastic group cannot have so many millicores each, wherever they are; None where
+    they can. ``cpu``: None stands for what the job's file says."""
+    if cpu is None:
+        return None
+    elastic = row.spec.elastic
+    if elastic is None or elastic.cpu is None:
+        return f"the CPU of job {row.name} is not CES's to choose: its file has no elastic.cpu"
+    if not elastic.cpu.min <= cpu <= elastic.cpu.max:
+        allowed = f"{format_cpu(elastic.cpu.min)} to {format_cpu(elastic.cpu.max)}"
+        return f"job {row.name} allows {allowed} of CPU for each worker, not {format_cpu(cpu)}"
+    return None
 
 
 def desire_cpu(tx: WriteTx, allocation: AllocationRow, cpu: int) -> None:

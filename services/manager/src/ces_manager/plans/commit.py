@@ -11,6 +11,7 @@ from ces_common.jobfile import Flow, Task
 from ces_common.messages.plans import PlanCommitted, PlanProposed, PlanRejected
 from ces_common.states import JobState
 from ces_manager.jobs.checkpoints import place_first
+from ces_manager.jobs.cpu_amounts import desire_cpu, why_not_cpu
 from ces_manager.jobs.link_shares import reserve_links
 from ces_manager.jobs.records import allocation_record, flow_record
 from ces_manager.jobs.transitions import emit_allocation, emit_job, find_job
@@ -61,15 +62,24 @@ def _place(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
         return f"job {row.name} has no size {size}"
     sized = row.spec.at_size(size) if size is not None and size != row.size else None
     tasks, flows = (row.tasks, row.flows) if sized is None else (sized.expand_tasks(), sized.expand_flows())
-    reason = _reason_against(tx, row, plan, tasks, flows)
+    reason = why_not_cpu(row, plan.cpu)
     if reason is not None:
         return reason
-    placement = Placement(row.id, row.attempt, tasks, flows, plan.assignments, plan.flows)
+    given = tasks
+    if size is not None and plan.cpu is not None:
+        given = row.spec.at_size(size).at_cpu(plan.cpu).expand_tasks()
+    reason = _reason_against(tx, row, plan, given, flows)
+    if reason is not None:
+        return reason
+    placement = Placement(row.id, row.attempt, given, flows, plan.assignments, plan.flows)
     try:
         allocations = allocate_tasks(tx, placement)
         reservations = reserve_flows(tx, placement)
     except Exhausted as error:
         return str(error)
+    for allocation, task in zip(allocations, tasks, strict=True):
+        if allocation.cpu != task.cpu:
+            desire_cpu(tx, allocation, allocation.cpu)
     tx.session.add_all([*allocations, *reservations])
     reserve_links(tx, reservations)
     committed = PlanCommitted(

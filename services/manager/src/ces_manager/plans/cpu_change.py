@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from ces_common.db.tables import AllocationRow, JobRow
 from ces_common.db.uow import WriteTx
 from ces_common.messages.plans import CpuCommitted, CpuProposed, CpuRejected
-from ces_common.quantities import format_cpu
 from ces_common.states import AllocationState, JobState
-from ces_manager.jobs.cpu_amounts import desire_cpu
+from ces_manager.jobs.cpu_amounts import desire_cpu, why_not_cpu
 from ces_manager.jobs.transitions import allocations_of
 from ces_manager.plans.feasibility import growth_misfit
 from ces_manager.plans.proposal import Refused, Stale, job_at
@@ -50,12 +49,10 @@ def commit_cpu(tx: WriteTx, proposal: CpuProposed) -> str | None:
 def _changeable(tx: WriteTx, proposal: CpuProposed) -> tuple[JobRow, Sequence[AllocationRow]]:
     """The job, and the allocations whose workers are to have another amount. Raises Refused, Stale."""
     row = job_at(tx, proposal.job, proposal.attempt, proposal.version)
+    if (reason := why_not_cpu(row, proposal.cpu)) is not None:
+        raise Refused(reason)
     elastic = row.spec.elastic
-    if elastic is None or elastic.cpu is None:
-        raise Refused(f"the CPU of job {row.name} does not change while it runs: its file has no elastic.cpu")
-    if not elastic.cpu.min <= proposal.cpu <= elastic.cpu.max:
-        allowed = f"{format_cpu(elastic.cpu.min)} to {format_cpu(elastic.cpu.max)}"
-        raise Refused(f"job {row.name} allows {allowed} of CPU for each worker, not {format_cpu(proposal.cpu)}")
+    assert elastic is not None
     if row.state is not JobState.RUNNING:
         raise Stale(f"job {row.name} is {row.state.value}; only of a running job does CPU change")
     group = [each for each in allocations_of(tx, [row])[row.id] if elastic.includes(each.task)]

@@ -20,6 +20,14 @@ def test_what_grows_is_held_at_once_and_what_falls_until_it_is_confirmed() -> No
     }
 
 
+def test_a_plan_may_say_with_how_much_workers_begin() -> None:
+    given = [{"task": "w-0", "cpu_desired": 200}, {"task": "w-1", "cpu_desired": 200}]
+    log = [LOG[0], event("plan.committed", 1.0, allocations=given), *LOG[2:]]
+    course = courses(log, {"j": 100})["j"]
+    assert course.levels[0] == (START + 1, 200)
+    assert course.held["w-1"][0] == (START + 1, 200)
+
+
 def test_a_job_that_is_placed_again_begins_with_what_it_asks_for() -> None:
     tasks = [{"task": "w-0"}]
     log = [

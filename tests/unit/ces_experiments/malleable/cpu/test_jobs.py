@@ -8,7 +8,6 @@ from statistics import fmean
 import pytest
 
 from ces_experiments.malleable.cpu.jobs import (
-    ELASTIC,
     GANGS,
     HOST,
     LEAST,
@@ -44,7 +43,7 @@ def test_jobs_arrive_one_after_the_other_at_the_load_that_is_meant() -> None:
 
 
 def test_all_ways_are_the_same_job() -> None:
-    elastic, fixed = JOB.file(ELASTIC, "one"), JOB.file("200m", "other")
+    elastic, fixed = JOB.file("even", "one"), JOB.file("200m", "other")
     assert elastic.tasks[0].command == fixed.tasks[0].command
     assert elastic.elastic is not None
     assert elastic.elastic.cpu is not None
@@ -58,12 +57,12 @@ def test_all_ways_are_the_same_job() -> None:
 def test_all_say_how_long_they_take_with_what_they_ask_for() -> None:
     assert JOB.file("200m", "one").duration == 21
     assert JOB.file("50m", "two").duration == 81
-    assert JOB.file(ELASTIC, "three").duration == 41
+    assert JOB.file("even", "three").duration == 41
 
 
 def test_a_run_ends_even_if_nothing_runs_beside_another() -> None:
     jobs = [JOB, CpuJob("001", 10.0, 1, 2.0)]
-    assert until_s(jobs, ELASTIC) - until_s(jobs, "100m") == pytest.approx(6.0 / 0.05 - 6.0 / 0.1)
+    assert until_s(jobs, "even") - until_s(jobs, "100m") == pytest.approx(6.0 / 0.05 - 6.0 / 0.1)
     assert until_s(jobs, "100m") > 10 + 60
 
 

@@ -8,7 +8,7 @@ import pytest
 from cpu_log import LOG
 from resize_log import START, event
 
-from ces_experiments.malleable.cpu.jobs import ELASTIC, CpuJob
+from ces_experiments.malleable.cpu.jobs import CpuJob
 from ces_experiments.malleable.cpu.outcome import GOT_LEAST, got, paired, record, starved, summary
 from ces_experiments.malleable.cpu.report import REPORT
 from ces_experiments.malleable.cpu.run import failure_of
@@ -23,7 +23,7 @@ def burnt(began: float, ended: float, spent_s: float) -> dict[str, float]:
 
 def test_what_workers_spend_stands_beside_what_they_hold() -> None:
     told = {"j": {"w-0": burnt(2, 40, 4.0), "w-1": burnt(2, 42, 4.0)}}
-    (job,) = record(LOG, {"j": JOB}, ELASTIC, told)["jobs"]
+    (job,) = record(LOG, {"j": JOB}, "even", told)["jobs"]
     assert (job["fate"], job["took_s"], job["waited_s"], job["again"]) == ("succeeded", 50.0, 2.0, 0)
     assert job["levels"] == [[1.0, 100], [10.0, 200], [20.0, 50]]
     assert job["held_s"] == pytest.approx((0.8 + 2.2 + 0.95) + (0.8 + 2.4 + 1.0))
@@ -51,31 +51,34 @@ def run(seed: int, way: str, took_s: list[float | None], share: float = 1.0) -> 
 
 
 RUNS = [
-    run(11, ELASTIC, [10.0, 20.0]),
+    run(11, "even", [10.0, 20.0]),
     run(11, "100m", [20.0, 30.0]),
     run(12, "100m", [40.0, None]),
-    run(12, ELASTIC, [20.0, 80.0]),
+    run(12, "even", [20.0, 80.0]),
     run(13, "100m", [10.0, 20.0]),
 ]
 
 
 def test_pairs_are_of_the_same_seed_and_job() -> None:
-    found = paired(RUNS)["100m"]
+    found = paired(RUNS)["even", "100m"]
     assert found["seeds"] == {"11": [15.0, 25.0], "12": [20.0, 40.0]}
     assert found["took_s"]["mean"] == pytest.approx((-10.0 - 20.0) / 2)
     assert found["part"]["mean"] == pytest.approx((-0.4 - 0.5) / 2)
     assert found["p95"]["mean"] == pytest.approx((-10.0 - 20.0) / 2)
-    assert list(paired(RUNS)) == ["100m"]
+    assert list(paired(RUNS)) == [("even", "100m")]
+    both = paired([*RUNS, run(11, "patient", [10.0, 10.0])])
+    assert list(both) == [("even", "100m"), ("patient", "100m"), ("patient", "even")]
+    assert both["patient", "even"]["seeds"] == {"11": [10.0, 15.0]}
 
 
 def test_a_way_is_told_over_its_runs() -> None:
     found = summary(RUNS)
-    assert list(found) == [ELASTIC, "100m"]
+    assert list(found) == ["even", "100m"]
     assert (found["100m"]["jobs"], found["100m"]["succeeded"]) == (6, 5)
     assert found["100m"]["took_s"]["mean"] == pytest.approx(24.0)
     assert found["100m"]["p95"] == pytest.approx(38.0)
-    assert (found[ELASTIC]["cpu"], found[ELASTIC]["changes"]["mean"]) == (pytest.approx(100.0), 1.0)
-    assert (found[ELASTIC]["got"], found[ELASTIC]["services"]) == (1.0, pytest.approx(0.2))
+    assert (found["even"]["cpu"], found["even"]["changes"]["mean"]) == (pytest.approx(100.0), 1.0)
+    assert (found["even"]["got"], found["even"]["services"]) == (1.0, pytest.approx(0.2))
 
 
 def test_a_machine_that_was_too_busy_is_seen() -> None:
@@ -95,7 +98,7 @@ def tables(runs: list[dict[str, Any]]) -> Any:
     return REPORT.tables({"runs": runs, "question": {"jobs": 2, "nodes": 4}, "setting": setting, "audit": AUDIT})
 
 
-@pytest.mark.parametrize("runs", [RUNS, RUNS[:1], RUNS[1:2], [run(11, ELASTIC, [None])]])
+@pytest.mark.parametrize("runs", [RUNS, RUNS[:1], RUNS[1:2], [run(11, "even", [None])]])
 def test_tables_and_a_picture_of_whatever_was_run(runs: list[dict[str, Any]]) -> None:
     text = "\n".join(grid.as_markdown() for grid in tables(runs))
     assert ("100m, fixed" in text) == any(each["way"] == "100m" for each in runs)
@@ -105,8 +108,8 @@ def test_tables_and_a_picture_of_whatever_was_run(runs: list[dict[str, Any]]) ->
 
 def test_differences_are_told_with_their_confidence() -> None:
     _, differences, _ = tables(RUNS)
-    ((way, seeds, took, part, p95, each),) = differences.rows
-    assert (way, seeds, took) == ("100m, fixed", "2", "-15.0 ± 63.5")
+    ((rule, way, seeds, took, part, p95, each),) = differences.rows
+    assert (rule, way, seeds, took) == ("even", "100m, fixed", "2", "-15.0 ± 63.5")
     assert part.startswith("-45.0 ± ")
     assert (p95, each) == ("-15.0 ± 63.5", "15.0 - 25.0, 20.0 - 40.0")
 

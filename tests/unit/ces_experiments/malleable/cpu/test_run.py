@@ -18,29 +18,29 @@ from ces_experiments.common import job_runs
 from ces_experiments.common.command import carry_out
 from ces_experiments.malleable import commands
 from ces_experiments.malleable.cpu import run as running
-from ces_experiments.malleable.cpu.jobs import ELASTIC, CpuJob
+from ces_experiments.malleable.cpu.jobs import CpuJob
 from ces_experiments.malleable.cpu.report import CPU
 from ces_experiments.malleable.cpu.run import FIRST_SEED, Bench, Question
 from ces_testbed.errors import TestbedError
 
-QUESTION = Question.of(seeds=2, jobs=2, nodes=4, fixed=("100m", "200m"))
+QUESTION = Question.of(seeds=2, jobs=2, nodes=4, amounts=("even", "patient"), fixed=("100m", "200m"))
 JOB = CpuJob("000", 0.0, 2, 4.0)
 SAYS = [json.dumps({"burnt": {"began": START + 2, "ended": START + 42, "spent_s": 4.0}})]
 
 
 def test_the_same_seeds_are_run_in_all_ways() -> None:
     assert list(QUESTION.seeds) == [FIRST_SEED, FIRST_SEED + 1]
-    assert QUESTION.ways == [ELASTIC, "100m", "200m"]
+    assert QUESTION.ways == ["even", "patient", "100m", "200m"]
 
 
-@pytest.mark.parametrize("way", [ELASTIC, "100m"])
+@pytest.mark.parametrize("way", ["even", "100m"])
 def test_a_run_submits_the_jobs_and_reads_what_became_of_them(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster: Any = SubmittedJobs(lambda job: True, SAYS)
     log = [each | {"data": each["data"] | {"job": "1"}} for each in LOG]
     monkeypatch.setattr(job_runs, "events_until_now", lambda _: log)
     (job,) = Bench(cluster).run(7, way, [JOB])["jobs"]
     assert [file.name for file in cluster.files] == [f"cpu-7-{way}-000"]
-    assert (cluster.files[0].elastic is not None) == (way == ELASTIC)
+    assert (cluster.files[0].elastic is not None) == (way == "even")
     assert (job["fate"], job["spent_s"], job["ran_s"]) == ("succeeded", 8.0, 80.0)
 
 
@@ -49,7 +49,7 @@ def test_what_is_known_is_kept_whatever_comes(
 ) -> None:
     def one_run(question: Question) -> Iterator[Any]:
         rest = {"services_s": 1.0, "load_average": 0.5, "stolen": 0.01, "took_s": 100}
-        yield {"seed": 11, "way": ELASTIC, "jobs": [], **rest}, {"events": 3, "plans": 1, "findings": []}
+        yield {"seed": 11, "way": "even", "jobs": [], **rest}, {"events": 3, "plans": 1, "findings": []}
         raise TestbedError("a service is gone")
 
     monkeypatch.setattr(running, "runs", one_run)
@@ -73,6 +73,7 @@ def test_it_says_why_it_cannot_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         (("--fixed", "300m"), "'300m' is not within 10m..200m, a whole host"),
         (("--fixed", "100m,9m"), "'9m' is not within 10m..200m"),
         (("--fixed", "100m,,50m"), "--fixed"),
+        (("--amounts", "even,much"), "'much' is none of even, patient, tapfinger"),
         (("--fixed", "much"), "write it like 500m or 1.5"),
         (("--nodes", "1"), "--nodes"),
     ],

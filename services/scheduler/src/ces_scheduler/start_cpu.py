@@ -1,0 +1,72 @@
+"""What each worker of a job with elastic CPU has, and begins with. Pure."""
+
+from __future__ import annotations
+
+from ces_common.elastic import CpuRange
+from ces_common.messages.events import QueueStatus
+from ces_common.messages.records import JobRecord
+from ces_common.quantities import show_cpu
+
+
+def cpu_range(record: JobRecord) -> CpuRange | None:
+    """None where its CPU is not CES's to choose."""
+    elastic = None if record.spec is None else record.spec.elastic
+    return None if elastic is None else elastic.cpu
+
+
+def asked_cpu(record: JobRecord) -> int:
+    """The millicores of each worker of the elastic group, as the job's file says."""
+    assert record.spec is not None
+    assert record.spec.elastic is not None
+    group = record.spec.elastic.group
+    return next(each.resources.cpu for each in record.spec.tasks if each.name == group)
+
+
+def begins_with(record: JobRecord) -> int | None:
+    """The millicores with which each worker of the elastic group is to begin; None where that is what its file says."""
+    if cpu_range(record) is None:
+        return None
+    assert record.spec is not None
+    assert record.spec.elastic is not None
+    cpu = next(task.cpu for task in record.tasks if record.spec.elastic.includes(task.name))
+    return None if cpu == asked_cpu(record) else cpu
+
+
+def cpu_level(record: JobRecord) -> int:
+    """What each worker of the elastic group of a job that has its place is to have now."""
+    assert record.spec is not None
+    assert record.spec.elastic is not None
+    first = next(each for each in record.allocations if record.spec.elastic.includes(each.task))
+    return record.tasks[first.rank].cpu if first.cpu_desired is None else first.cpu_desired
+
+
+def at_cpu(record: JobRecord, cpu: int) -> JobRecord:
+    """The waiting job as it is where each worker of its elastic group begins with so many millicores: with twice as
+    many it is taken to be twice as fast."""
+    assert record.spec is not None
+    assert record.size is not None
+    tasks = record.spec.at_size(record.size).at_cpu(cpu).expand_tasks()
+    expected_s = None if record.expected_s is None else record.expected_s * asked_cpu(record) / cpu
+    return record.model_copy(update={"tasks": tasks, "expected_s": expected_s})
+
+
+def waits_for_more(record: JobRecord) -> bool:
+    """Whether a waiting job could begin with less than it waits for now."""
+    cpu = begins_with(record)
+    return cpu is not None and cpu > asked_cpu(record)
+
+
+def waiting_for_more(status: QueueStatus, record: JobRecord) -> QueueStatus:
+    """With a reason that says so, if its job could begin with less; what lacks then does not lack for ever."""
+    if status.reason is None or not waits_for_more(record):
+        return status
+    text = f"{status.reason.text}; if that takes too long, it begins with {show_cpu(asked_cpu(record))} for each worker"
+    return status.model_copy(update={"reason": status.reason.model_copy(update={"text": text, "forever": False})})
+
+
+def lasts_s(record: JobRecord) -> float | None:
+    """For how long a job that has its place says that it runs, with the CPU that its workers have; None where it does
+    not say."""
+    if record.expected_s is None or cpu_range(record) is None or not record.allocations:
+        return record.expected_s
+    return record.expected_s * asked_cpu(record) / max(cpu_level(record), 1)
