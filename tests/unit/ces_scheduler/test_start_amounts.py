@@ -127,7 +127,7 @@ def test_a_policy_chooses_and_where_it_fails_jobs_are_patient(monkeypatch: pytes
     jobs = [elastic(f"j{i}") for i in range(14)]
     found, _ = amounts.of(jobs, offer(), START)
     given = [begins_with(each) or 1000 for each in found]
-    assert all(500 <= cpu <= 2000 and cpu % start_amounts.STEP == 0 for cpu in given[:10])
+    assert all(500 <= cpu <= 2000 for cpu in given[:10])
     assert min(given) < 2000, "not all get the most where many wait"
 
     def fails(*_: Any) -> Any:

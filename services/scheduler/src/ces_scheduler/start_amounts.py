@@ -181,8 +181,7 @@ def advice(policy: Ask, jobs: Sequence[_Open], offer: Offer, now_s: float) -> di
     for job, units in zip(shown, advised(policy, _nodes(offer, unit, slot_s, now_s), waited), strict=False):
         limits = cpu_range(job.record)
         assert limits is not None
-        cpu = round(units * unit / STEP) * STEP
-        found[job.record.id] = max(limits.min, min(cpu, job.most)) if units else job.most
+        found[job.record.id] = max(limits.min, min(round(units * unit), job.most)) if units else job.most
     assert len(found) == min(len(jobs), SLOTS)
     return found
 

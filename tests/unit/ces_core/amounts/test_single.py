@@ -20,13 +20,21 @@ def policy(request: pytest.FixtureRequest) -> Any:
     return load_amounts_policy(SHIPPED[request.param])
 
 
-def test_a_job_alone_gets_much_and_one_of_many_gets_less(policy: Any) -> None:
+def test_a_job_gets_more_where_more_is_free(policy: Any) -> None:
     (alone,) = advised(policy, EMPTY, [0.0])
-    many = advised(policy, EMPTY, [0.0] * 30)
-    assert len(many) == SLOTS, "who comes later waits in the queue"
-    assert alone >= 8
-    assert all(0 <= units <= MOST for units in many)
-    assert min(many) < alone
+    (beside,) = advised(policy, [NodeUnits(16, 8, [(8.0, 1.0)])] * 4, [0.0])
+    assert 0 < beside < alone <= MOST
+    assert len(advised(policy, EMPTY, [0.0] * 30)) == SLOTS, "who comes later waits in the queue"
+
+
+def test_a_node_that_would_have_a_job_wait_leaves_it_to_one_that_would_not() -> None:
+    def ask(seen: Any) -> Any:
+        tasks, cells = np.zeros((1, 2, SLOTS), dtype=np.float32), np.zeros((1, 2, CELLS), dtype=np.float32)
+        tasks[0, 0, 0] = 5
+        cells[0, 0, 0] = cells[0, 1, 2 * (MOST + 1) + 3] = 1
+        return tasks, lambda chosen: cells
+
+    assert advised(ask, EMPTY[:2], [0.0]) == [3]
 
 
 def test_no_job_gets_what_is_not_free(policy: Any) -> None:

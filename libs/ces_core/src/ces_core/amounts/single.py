@@ -42,9 +42,10 @@ class NodeUnits:
 
 
 def advised(ask: Ask, nodes: Sequence[NodeUnits], waited: Sequence[float]) -> list[int]:
-    """How many units each of the first ``SLOTS`` jobs is to have, by the node that claims it most; 0: it is to wait.
-    ``waited``: slots, of all jobs that wait. As TapFinger resolves conflicts, a claim is what the policy gives to the
-    job there, times the softmax of how often the least amounts fit there (arXiv 2302.00571). Raises PolicyError."""
+    """How many units each of the first ``SLOTS`` jobs is to have, by the node that claims it most, of those that would
+    not have it wait; 0: all would. ``waited``: slots, of all jobs that wait. As TapFinger resolves conflicts, a claim
+    is what the policy gives to the job there, times the softmax of how often the least amounts fit there (arXiv
+    2302.00571). Raises PolicyError."""
     count = min(len(waited), SLOTS)
     if not nodes or not count:
         return [0] * count
@@ -53,15 +54,11 @@ def advised(ask: Ask, nodes: Sequence[NodeUnits], waited: Sequence[float]) -> li
     usable = seen.usable[0] > 0
     places = np.array([min(cpus / CPUS, gpus) for cpus, gpus, _, _ in (node.shown for node in nodes)])
     claims = _log_softmax(tasks[0]) + places[:, None]
-    claims = np.where(usable, claims, -np.inf)
     found = []
     for slot in range(count):
-        node = int(np.argmax(claims[:, slot]))
-        if not usable[node, slot]:
-            found.append(0)
-            continue
-        cells = amounts_of(np.full((1, len(nodes)), slot, dtype=np.int64))[0, node]
-        found.append(int(np.argmax(cells)) % (MOST + 1))
+        cells = amounts_of(np.full((1, len(nodes)), slot, dtype=np.int64))[0]
+        amounts = np.where(usable[:, slot], np.argmax(cells, axis=-1) % (MOST + 1), 0)
+        found.append(int(amounts[np.argmax(np.where(amounts > 0, claims[:, slot], -np.inf))]))
     return found
 
 
