@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from fault_cluster import FaultCluster, wait_for
-from resized_jobs import PLACES, await_size, malleable, rigid, runs_at, takes_room
+from resized_jobs import PLACES, await_size, malleable, resizes, rigid, runs_at, takes_room
 
 CENTRAL = ["manager", "scheduler", "compute-ctl", "network-ctl", "nats"]
 RESIZES = int(os.environ.get("CES_RESIZES", "4"))
@@ -22,11 +22,6 @@ CUT_S = 5.0  # well short of the lease: what runs stays
 def growing(low: int) -> dict[str, Any]:
     """Speeds and work of a job for which every larger size pays at once, whatever its last resize took."""
     return {"total": 10**9, "hint": {low: float(low), PLACES: float(PLACES)}}
-
-
-def resizes(cluster: FaultCluster, kind: str = "committed") -> int:
-    """How many there were so far."""
-    return sum(event["type"] == f"ces.v1.resize.{kind}" for event in cluster.events())
 
 
 @pytest.mark.timeout(900)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
@@ -10,11 +12,13 @@ from typing import Any
 
 import pytest
 from fault_cluster import FaultCluster, program, wait_for
-from resized_jobs import await_size, malleable, rigid, takes_room
+from resized_jobs import await_size, malleable, resizes, rigid, takes_room
 from rich.console import Console, RenderableType
 
 from ces_client.view.job import job_facts
 from ces_common.messages.api import JobView
+
+CALM_S = float(os.environ.get("CES_CALM_S", "10"))  # for so long nothing is to happen
 
 
 @pytest.mark.timeout(300)
@@ -52,6 +56,22 @@ def notes_of(cluster: FaultCluster, job: str) -> list[tuple[str, int, int]]:
     """What all starts of an ended job wrote down: what, at which size, at which step."""
     lines = [json.loads(line) for line in cluster.client.jobs.logs(job, "w-0") if '"notes"' in line]
     return [(what, size, step) for what, size, step in lines[-1]["notes"]]
+
+
+@pytest.mark.timeout(300 + CALM_S)
+def test_two_jobs_that_share_leave_each_other_alone(resizing: FaultCluster, open_folder: Path) -> None:
+    """Both are faster the larger they are, and tell how fast they are at each size."""
+    first = resizing.submit(counting("first", open_folder / "first"))
+    await_size(resizing, first, 8)
+    second = resizing.submit(counting("second", open_folder / "second"))
+    await_size(resizing, second, 4)
+    await_size(resizing, first, 4)
+    before = resizes(resizing)
+    time.sleep(CALM_S)
+    assert resizes(resizing) == before
+    for name, job in (("first", first), ("second", second)):
+        (open_folder / name).unlink()
+        resizing.finish(job)
 
 
 @pytest.mark.timeout(300)

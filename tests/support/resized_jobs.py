@@ -41,6 +41,11 @@ def rigid(name: str, hold: Path, replicas: int) -> dict[str, Any]:
     return job
 
 
+def resizes(cluster: FaultCluster, kind: str = "committed") -> int:
+    """How many there were so far."""
+    return sum(event["type"] == f"ces.v1.resize.{kind}" for event in cluster.events())
+
+
 def runs_at(cluster: FaultCluster, job: str, size: int) -> bool:
     view = cluster.ask(lambda: cluster.client.jobs.get(job))
     return view.size == size and view.state == "running"
