@@ -156,6 +156,16 @@ class Group:
         microseconds = self._entry(UNIFIED, "cpu.stat", "usage_usec")
         return None if microseconds is None else microseconds / 1e6
 
+    def stalled_time(self) -> float | None:
+        """Seconds for which some of its processes so far waited for a CPU (pressure stall information of version 2);
+        None if the kernel does not count it."""
+        for line in (self._read(UNIFIED, "cpu.pressure") or "").splitlines():
+            kind, *entries = line.split()
+            total = dict(entry.partition("=")[::2] for entry in entries).get("total")
+            if kind == "some" and total is not None:
+                return int(total) / 1e6
+        return None
+
     def memory(self) -> int | None:
         """Bytes in use, without inactive file pages; None if the kernel does not count it."""
         for controller, file, idle in (

@@ -9,6 +9,7 @@ from ces_edge_agent.lending.decision import (
     BY_COMMAND,
     BY_LOAD,
     BY_MEMORY,
+    BY_STALLS,
     CALM,
     Command,
     Look,
@@ -30,10 +31,10 @@ class Owner:
         self.standing = standing or Standing(lent=False, quiet_s=rules.quiet_s)
         self.changes: list[tuple[float, bool]] = []
 
-    def looks(self, others: float, seconds: float = STEP_S, *, short: bool = False) -> None:
+    def looks(self, others: float, seconds: float = STEP_S, *, short: bool = False, stalled: float = 0.0) -> None:
         for _ in range(round(seconds / STEP_S)):
             since, self.now = self.now, self.now + STEP_S
-            self._take(looked(self.standing, self.rules, Look(since, self.now, others, short)))
+            self._take(looked(self.standing, self.rules, Look(since, self.now, others, short, stalled)))
 
     def says(self, command: Command) -> None:
         self._take(commanded(self.standing, command, self.now))
@@ -49,6 +50,17 @@ def lent(rules: Rules = RULES) -> Owner:
     owner.looks(0.0, rules.quiet_s + STEP_S)
     assert owner.standing.lent
     return owner
+
+
+def test_programs_that_wait_for_a_cpu_reclaim_it_as_load_does() -> None:
+    owner = lent()
+    owner.looks(0.1, 5, stalled=0.24)
+    owner.looks(0.1, 0.75, stalled=0.5)
+    assert owner.standing.lent
+    owner.looks(0.1, stalled=0.3)
+    assert (owner.standing.lent, owner.standing.why) == (False, BY_STALLS)
+    owner.looks(0.1, 2 * RULES.quiet_s + STEP_S, stalled=0.9)
+    assert owner.standing.lent, "while it is not lent, nobody but its owner keeps its programs waiting"
 
 
 def test_it_is_lent_after_a_quiet_time_and_not_before() -> None:

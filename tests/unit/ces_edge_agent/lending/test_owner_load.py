@@ -125,3 +125,26 @@ def test_memory_is_short_where_little_is_available(kernel: Kernel, available: in
     look = load.look(1.0, [])
     assert look is not None
     assert look.short_of_memory is short
+
+
+def test_how_long_the_owners_programs_waited_for_a_cpu(tmp_path: Path) -> None:
+    kernel = Kernel(tmp_path, unified=True)
+
+    def waited(seconds: float) -> None:
+        told = f"some avg10=0.00 avg60=0.00 avg300=0.00 total={seconds * 1e6:.0f}\nfull avg10=0.00 total=0\n"
+        (kernel.groups / "shop" / "cpu.pressure").write_text(told)
+
+    kernel.used("shop", 5)
+    waited(100)
+    load = kernel.load("/shop")
+    assert load.look(100.0, []) is None
+    kernel.passes(10, busy=14)
+    waited(103)
+    look = load.look(110.0, [])
+    assert look is not None
+    assert look.stalled == pytest.approx(0.3)
+    kernel.passes(10, busy=14)
+    (kernel.groups / "shop" / "cpu.pressure").unlink()
+    look = load.look(120.0, [])
+    assert look is not None
+    assert look.stalled == 0, "a kernel that does not tell keeps nobody from anything"

@@ -18,30 +18,35 @@ GAP_S: Final = 2.0
 """Nobody has looked for so long, or the machine slept: whether its owner was quiet is not known."""
 BY_COMMAND: Final = "by its owner's command"
 BY_LOAD: Final = "its owner's programs need its CPU"
+BY_STALLS: Final = "its owner's programs wait for a CPU"
 BY_MEMORY: Final = "its memory runs short"
 NOT_QUIET: Final = "its owner has not been quiet for long enough"
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """``lend_below``, ``reclaim_at``: shares of the whole CPU, 0 to 1, that others use. Times in seconds."""
+    """``lend_below``, ``reclaim_at``: shares of the whole CPU, 0 to 1, that others use. ``stalled_at``: the share of
+    the time in which some of the owner's programs wait for a CPU. Times in seconds."""
 
     quiet_s: float = 60.0
     longest_quiet_s: float = 3600.0
     lend_below: float = 0.2
     reclaim_at: float = 0.5
+    stalled_at: float = 0.25
     busy_s: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """What was seen from ``since`` until ``at`` (seconds of a steady clock): the share of the whole CPU that others
-    used, 0 to 1, and whether memory is short."""
+    used, 0 to 1, whether memory is short, and the share of the time in which some of the owner's programs waited for a
+    CPU, where that is known."""
 
     since: float
     at: float
     others: float
     short_of_memory: bool = False
+    stalled: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +91,11 @@ def commanded(standing: Standing, command: Command, now: float) -> Standing:
 def _while_lent(standing: Standing, rules: Rules, look: Look) -> Standing:
     if look.short_of_memory:
         return _reclaimed(standing, rules, BY_MEMORY)
-    if look.others >= rules.reclaim_at:
+    busy = look.others >= rules.reclaim_at
+    if busy or look.stalled >= rules.stalled_at:
         busy_since = look.since if standing.busy_since is None else standing.busy_since
         if look.at - busy_since >= rules.busy_s:
-            return _reclaimed(standing, rules, BY_LOAD)
+            return _reclaimed(standing, rules, BY_LOAD if busy else BY_STALLS)
         return replace(standing, busy_since=busy_since)
     quiet_s, calm_since = standing.quiet_s, standing.calm_since
     if look.at - calm_since >= CALM * quiet_s:

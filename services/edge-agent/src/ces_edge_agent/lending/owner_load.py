@@ -35,7 +35,7 @@ class OwnerLoad:
         self._mine = group_of(self._roots, "self", proc)
         self._groups: dict[int, Group | None] = {}  # worker's process -> its control group, where it has one
         self._since: float | None = None
-        self._busy = self._capacity = 0.0
+        self._busy = self._capacity = self._stalled = 0.0
         self._workers: Mapping[int, float] = {}
 
     @property
@@ -50,13 +50,16 @@ class OwnerLoad:
         used = {pid: self._used(pid) for pid in workers}
         self._groups = {pid: group for pid, group in self._groups.items() if pid in used}
         before, self._since = self._since, now
+        stalled = self._group.stalled_time() or 0.0 if self._group is not None else 0.0
+        waited, self._stalled = stalled - self._stalled, stalled
         total, others = capacity - self._capacity, busy - self._busy
         if self._group is None:
             others -= sum(max(seconds - self._workers.get(pid, 0.0), 0.0) for pid, seconds in used.items())
         self._busy, self._capacity, self._workers = busy, capacity, used
         if before is None or total <= 0:
             return None
-        return Look(before, now, min(max(others / total, 0.0), 1.0), self._short_of_memory())
+        stalls = waited / (now - before) if now > before else 0.0
+        return Look(before, now, _share(others / total), self._short_of_memory(), _share(stalls))
 
     def _machine(self) -> tuple[float, float]:
         """Seconds of CPU that count as used, without this process's own, and that there were in all."""
@@ -80,3 +83,7 @@ class OwnerLoad:
         told = dict(line.split(":") for line in (self._proc / "meminfo").read_text().splitlines()[:5])
         available, total = (int(told[name].split()[0]) for name in ("MemAvailable", "MemTotal"))
         return available < SHORT_OF_MEMORY * total
+
+
+def _share(value: float) -> float:
+    return min(max(value, 0.0), 1.0)
