@@ -28,19 +28,24 @@ from ces_scheduler import start_amounts
 from ces_scheduler.offer import Offer, offer_of
 from ces_scheduler.service import EVENTS, Scheduler
 from ces_scheduler.start_amounts import PATIENCE, StartAmounts, most_each
-from ces_scheduler.start_cpu import begins_with, lasts_s, waits_for_more
+from ces_scheduler.start_cpu import begins_with, waits_for_more
 
 LONG_S = 100.0  # with the core that its file asks for
 PATIENT_S = PATIENCE * LONG_S / 2  # with two, it would take half of that
 
 
-def elastic(name: str = "m", workers: int = 1, on: list[str] | None = None, **fields: Any) -> JobRecord:
-    """Workers that ask for a core each, and may have from half a core to two; submitted now."""
+def elastic(
+    name: str = "m", workers: int = 1, on: list[str] | None = None, other: str = "", **fields: Any
+) -> JobRecord:
+    """Workers that ask for a core each, and may have from half a core to two; submitted now. ``other``: the CPU of a
+    further task, if it has one."""
     values = {"submitted_at": START, "expected_s": LONG_S} | fields
     record = malleable(name, on or [], workers, **values)
     assert record.spec is not None
     file = record.spec.model_dump(mode="json", by_alias=True)
     file["elastic"] |= {"workers": {"min": workers, "max": workers}, "cpu": {"min": "500m", "max": "2"}}
+    if other:
+        file["tasks"].append({"name": "ps", "command": ["x"], "resources": {"cpu": other, "memory": "64Mi"}})
     spec = type(record.spec).model_validate(file)
     sized = spec.at_size(workers)
     return record.model_copy(
@@ -104,6 +109,46 @@ def test_no_job_waits_for_what_is_not_there() -> None:
     assert begins(elastic(workers=2, tenant="t"), amounts=StartAmounts("patient", quota)) == 1200
 
 
+def test_what_lacks_beside_cpu_counts_as_well() -> None:
+    """Of four nodes of two cores, two have the label, and a node has memory for four workers."""
+    there = [
+        node(name, i + 1, cpu=2000, memory=2**30, labels={"site": "roof"} if i < 2 else {})
+        for i, name in enumerate(NAMES)
+    ]
+    view = StateView()
+    view.nodes.update({each.name: each for each in there})
+    amounts, offered = StartAmounts("patient", Parameters()), offer_of(view)
+
+    def most(record: JobRecord, **task: Any) -> int | None:
+        tasks = [each.model_copy(update=task) for each in record.tasks]
+        (found,), _ = amounts.of([record.model_copy(update={"tasks": tasks})], offered, START)
+        return begins_with(found)
+
+    assert most(elastic(workers=4)) == 2000
+    assert most(elastic(workers=3), labels={"site": "roof"}) is None, "two on a node have what they ask for"
+    assert most(elastic(workers=2), labels={"site": "roof"}) == 2000
+    assert most(elastic(workers=1), labels={"site": "moon"}) is None
+    assert most(elastic(workers=4), memory=2**31) is None
+    assert most(elastic(workers=2), memory=2**30) == 2000
+
+
+def test_what_other_tasks_of_the_job_need_is_not_its_workers() -> None:
+    quota = Parameters(tenants=(Tenant("t", quota={"cpu": 0.5}), Tenant("default")))
+    both = elastic(workers=2, tenant="t", other="1")
+    assert begins(both, amounts=StartAmounts("patient", quota)) == 1500, "of four cores"
+
+
+def test_a_tenant_that_the_queue_does_not_know_is_no_ones_end() -> None:
+    only = Parameters(tenants=(Tenant("t"),))
+    assert begins(elastic(tenant="gone"), amounts=StartAmounts("patient", only)) is None
+
+
+def test_patience_ends_before_a_job_is_overdue() -> None:
+    amounts = StartAmounts("patient", Parameters(bound_s=60.0, overdue=0.5))
+    assert begins(elastic(), 29.0, amounts) == 2000
+    assert begins(elastic(), 30.0, amounts) is None
+
+
 @given(
     workers=st.integers(1, 6),
     capacities=st.lists(st.integers(100, 4000), min_size=1, max_size=5),
@@ -116,7 +161,7 @@ def test_the_most_that_fits_and_nothing_beyond(workers: int, capacities: list[in
     def fits(cpu: int) -> bool:
         return bool(sum(capacity // cpu for capacity in capacities) >= workers)
 
-    found = most_each(workers, there, asked, most)
+    found = most_each(workers, np.stack([there, np.full(len(there), np.inf)]), asked, most)
     assert asked <= found <= most
     assert found == asked or fits(found)
     assert found == most or not fits(min(most, found + start_amounts.STEP))
@@ -146,11 +191,20 @@ def test_a_policy_that_cannot_be_loaded_leaves_it_to_patience(monkeypatch: pytes
     assert begins(elastic(), amounts=StartAmounts("tapfinger", Parameters())) == 2000
 
 
-def test_who_has_more_is_expected_to_end_sooner() -> None:
-    runs = elastic(on=["a"])
-    assert lasts_s(runs) == LONG_S
-    allocations = [each.model_copy(update={"cpu": 2000, "cpu_desired": 2000}) for each in runs.allocations]
-    assert lasts_s(runs.model_copy(update={"allocations": allocations})) == LONG_S / 2
+def test_who_has_waited_long_enough_waits_for_no_more_whatever_the_policy_says_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = [8]
+    monkeypatch.setattr(start_amounts, "advised", lambda *_: said)
+    amounts, record = StartAmounts("tapfinger", Parameters()), elastic()
+    assert begins(record, 0, amounts) is None, "half of two cores is what it asks for"
+    said[:] = [12]
+    assert begins(record, PATIENT_S - 1, amounts) == 1500
+    said[:] = [16]
+    assert begins(record, PATIENT_S, amounts) is None
+    assert begins(record, PATIENT_S - 1, amounts) == 2000, "it is asked again while the job is patient"
+    anew = record.model_copy(update={"attempt": 2})
+    assert begins(anew, PATIENT_S, amounts) is None, "it waits since its submission"
 
 
 class Looks:
@@ -212,6 +266,24 @@ async def test_those_that_run_grow_while_a_job_is_patient(looks: Looks) -> None:
     await looks.at(elastic("q"), held("m", "a", 1500), held("o", "b", 2000), **NODES)
     (change,) = looks.manager.told("cpu.proposed")
     assert (change.job, change.cpu) == ("m", 2000)
+
+
+async def test_who_is_not_patient_is_made_room_for_however_many_others_are(looks: Looks) -> None:
+    """The job comes last, and has a deadline: it begins with what it asks for."""
+    patient = [elastic(f"q{i}") for i in range(6)]
+    due = elastic("due", due_s=10_000.0, work=100.0, priority=1).model_copy(update={"admitted": True})
+    await looks.at(
+        *patient, due, held("m", "a", 2000).model_copy(update={"priority": 1}), held("o", "b", 2000), **NODES
+    )
+    (change,) = looks.manager.told("cpu.proposed")
+    assert (change.job, change.cpu) == ("m", 1000)
+
+
+async def test_who_could_never_begin_with_more_begins_with_what_it_asks_for(looks: Looks) -> None:
+    """Beside its other task there is room for both workers on one node alone, with just that."""
+    await looks.at(elastic("q", workers=2, other="1900m"), **NODES)
+    (plan,) = looks.manager.told("plan.proposed")
+    assert plan.cpu is None
 
 
 async def test_a_dry_run_tells_with_how_much_workers_would_begin(looks: Looks, bus: MemoryBus) -> None:

@@ -158,8 +158,9 @@ class CpuAmounts:
             found = self._room(scene, run, placing)
             if found is not None or blocked(run.given, run.decisions, waits_for_more):
                 return found
+            records = run.given.records
             waiting = (each for each in run.statuses if each.reason is not None and each.reason.code == QUOTA)
-            short = {run.given.records[each.job].tenant for each in waiting}
+            short = {records[each.job].tenant for each in waiting if not waits_for_more(records[each.job])}
         if scene.gives:
             return None  # whoever it is given up for is to have all of it
         tenants = tenants_of(scene.offer)
@@ -179,10 +180,10 @@ class CpuAmounts:
         seeds = {name: job.attempt for name, job in run.given.records.items()}
         calls = SolverCalls(placing.solver, seeds, time.perf_counter, placing.time_limit_s, placing.fallback)
         sizing = Sizing(calls, placing.parameters, tenants_of(scene.offer), placing.paths, BUDGET_MS)
-        for status in [each for each in run.statuses if each.reason is not None][:TRIED]:
-            record = run.given.records[status.job]
-            if waits_for_more(record):
-                continue
+        records = run.given.records
+        waiting = [each for each in run.statuses if each.reason is not None and not waits_for_more(records[each.job])]
+        for status in waiting[:TRIED]:
+            record = records[status.job]
             mine = status.reason is not None and status.reason.code == QUOTA
             givers = [
                 each

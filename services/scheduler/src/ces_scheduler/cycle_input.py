@@ -23,7 +23,6 @@ from ces_core.queue.state import Decisions, Memory, State, carried
 from ces_scheduler.eligibility import lacking_data, unmet_constraints
 from ces_scheduler.job_problem import asked_by, first_places, problem_of
 from ces_scheduler.offer import Offer, cells_of_plan
-from ces_scheduler.start_cpu import lasts_s
 
 NO_NODES = Reason(code="no-nodes", text="no node has joined the cluster yet", forever=True)
 STARTS = 16
@@ -231,7 +230,7 @@ def running_jobs(offer: Offer, proposed: Iterable[Proposed], now_s: float) -> li
     is unknown, and until when a job is owed what is free."""
     found = []
     for name, job in offer.records.items():
-        expected_s = lasts_s(job)
+        expected_s = job.expected_s
         if job.state in LEAVING:
             expected_s = 0.0
         elif job.state in FROZEN:

@@ -70,6 +70,11 @@ class CycleRun:
         return frozenset(barred | _never(self.decisions))
 
     @cached_property
+    def hopeless(self) -> frozenset[str]:
+        """Jobs that get no place as they are, whatever becomes free."""
+        return frozenset(_hopeless(self.decisions))
+
+    @cached_property
     def statuses(self) -> list[QueueStatus]:
         """The jobs that go on waiting, in queue order. Worked out when asked for."""
         state, records = self.given.state, self.given.records
@@ -118,9 +123,12 @@ def blocked(given: CycleInput, decisions: Decisions, but: Callable[[JobRecord], 
 
 def _never(decisions: Decisions) -> set[str]:
     """Jobs that get no place, whatever becomes free: it lacks them of their tenant's quota, or of nodes."""
+    return _hopeless(decisions) | {name for name, reason in decisions.refused.items() if reason.code == QUOTA}
+
+
+def _hopeless(decisions: Decisions) -> set[str]:
     never = {name for name, refusal in decisions.memory.refusals.items() if refusal.forever}
-    refused = decisions.refused.items()
-    return never | {name for name, reason in refused if reason.code == QUOTA or (reason.permanent and reason.proven)}
+    return never | {name for name, reason in decisions.refused.items() if reason.permanent and reason.proven}
 
 
 def startable(waiting: Mapping[str, JobRecord], run: CycleRun | None) -> Mapping[str, JobRecord]:

@@ -261,7 +261,7 @@ class Scheduler:
         answer_s = await self._preemptions.propose(run.decisions.preempted, given, version, preempting)
         self._cycle_due = min(self._cycle_due, self._clock() + answer_s)
         await self._report(run)
-        if run.decisions.more:
+        if self._starts.give_up(run.hopeless) or run.decisions.more:
             self.reader.hint.set()
         return len(run.starts)
 
@@ -357,7 +357,6 @@ class Scheduler:
         waiting, offer, version = self._waiting(), self._offer(), self.reader.view.version
         waiting = [job for job in waiting if job.id not in self._deadlines.not_admitted]
         if offer is not None:
-            waiting = self._starts.of(waiting, offer, self._now())[0]
             guest = self._starts.alone(guest, offer)
         question = (guest, version, waiting, offer, self._proposals.in_flight, self._last, self._placing)
         beside = self._preemptions.awaited, self._deadlines.judgement

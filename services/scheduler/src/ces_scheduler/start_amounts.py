@@ -4,36 +4,37 @@ with a memory."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import median
 from typing import Final, Literal
 
 import numpy as np
 import structlog
-from numpy.typing import NDArray
 
+from ces_common.jobfile import Task
 from ces_common.messages.records import JobRecord
 from ces_common.states import JobState
 from ces_core.amounts.policy import SHIPPED, Ask, load_amounts_policy
 from ces_core.amounts.schema import MOST
-from ces_core.amounts.settings import SLOTS
 from ces_core.amounts.single import FULL_SPEED_SLOTS, NodeUnits, advised
-from ces_core.model.errors import PolicyError
+from ces_core.model.errors import PolicyError, ProblemError
 from ces_core.queue.parameters import Parameters
 from ces_core.queue.shares import capacity_of
 from ces_scheduler.cpu_levels import STEP
-from ces_scheduler.offer import Offer
-from ces_scheduler.start_cpu import asked_cpu, at_cpu, cpu_level, cpu_range
+from ces_scheduler.offer import Floats, Offer
+from ces_scheduler.start_cpu import asked_cpu, at_cpu, cpu_level, cpu_range, is_elastic, worker_of
 
 log = structlog.get_logger()
 Rule = Literal["even", "patient", "tapfinger"]
 EVEN: Final = "even"
 PATIENCE: Final = 2.0
-"""A job waits for its amount this many times as long at most as it would take longer with what its file asks for."""
+"""A job waits for more than it asks for this many times as long at most as it would take longer with that."""
 POLICY: Final = "hetero_6"
 """The policy that is asked: the one that was trained with clusters of different sizes."""
+NODES_SHOWN: Final = 64
+"""To the policy, at most: what it is given grows with their square."""
 CPU = 0  # the row of node amounts
 
 
@@ -46,14 +47,26 @@ class _Open:
     asked: int
     most: int
 
-    def patience_s(self, cpu: int) -> float:
-        """For how long after its submission it waits for so much."""
+    @property
+    def alone_s(self) -> float:
+        """How long it takes with its most."""
         assert self.record.expected_s is not None
-        return PATIENCE * self.record.expected_s * (1 - self.asked / cpu)
+        return self.record.expected_s * self.asked / self.most
+
+    @property
+    def patience_s(self) -> float:
+        """For how long after its submission it waits for more than it asks for."""
+        assert self.record.expected_s is not None
+        return PATIENCE * (self.record.expected_s - self.alone_s)
 
 
-Amounts = Callable[[Sequence[_Open], Offer, float], Mapping[str, int]]
-"""What each worker is to begin with, by job; of the open jobs, with what is offered, at a time of day."""
+@dataclass(frozen=True)
+class _Patience:
+    """With how much each worker of a job's attempt is to begin, until it has waited for that long enough."""
+
+    attempt: int
+    cpu: int
+    until_s: float
 
 
 def policy_of(rule: Rule) -> Ask | None:
@@ -74,34 +87,46 @@ class StartAmounts:
         self._rule, self._parameters = rule, parameters
         self._policy = policy_of(rule)
         self._asked: tuple[list[JobRecord], Offer] | None = None
-        self._until: dict[str, tuple[int, float]] = {}  # job -> the amount that it waits for, and until when
+        self._jobs: dict[str, _Patience] = {}
         self._found: list[JobRecord] = []
         self._given: dict[str, tuple[JobRecord, int, JobRecord]] = {}  # job -> its record, the amount, that with it
 
+    @property
+    def _chooses(self) -> bool:
+        return self._rule != EVEN and self._parameters.preemption is None
+
     def of(self, waiting: list[JobRecord], offer: Offer, now: datetime) -> tuple[list[JobRecord], float]:
         """The waiting jobs, each with the CPU with which it is to begin, and after how many seconds one of them has
-        waited for more than it asks for long enough."""
-        if self._rule == EVEN or self._parameters.preemption is not None:
+        waited long enough for more than it asks for."""
+        if not self._chooses:
             return waiting, math.inf
         now_s = now.timestamp()
         if self._asked is None or self._asked[0] is not waiting or self._asked[1] is not offer:
-            self._until = self._chosen(waiting, offer, now_s)
+            self._jobs = self._chosen(waiting, offer, now_s)
             self._asked = waiting, offer
-        amounts = {name: cpu for name, (cpu, until_s) in self._until.items() if now_s < until_s}
-        due_s = min((until_s for _, until_s in self._until.values() if until_s > now_s), default=math.inf)
-        self._found = self._with(waiting, amounts)
+        patient = {name: each for name, each in self._jobs.items() if now_s < each.until_s}
+        due_s = min((each.until_s for each in patient.values()), default=math.inf)
+        self._found = self._with(waiting, {name: each.cpu for name, each in patient.items()})
         return self._found, due_s - now_s
 
     def alone(self, record: JobRecord, offer: Offer) -> JobRecord:
         """A job that was submitted just now and waits with no others, with the CPU with which it is to begin."""
-        if self._rule == EVEN or self._parameters.preemption is not None:
+        if not self._chooses:
             return record
         found = self._chosen([record], offer, record.submitted_at.timestamp())
-        return at_cpu(record, found[record.id][0]) if found else record
+        return at_cpu(record, found[record.id].cpu) if found else record
 
-    def _chosen(self, waiting: Sequence[JobRecord], offer: Offer, now_s: float) -> dict[str, tuple[int, float]]:
-        capacities = _capacities(offer)
-        jobs = [job for record in waiting if (job := self._open(record, offer, capacities)) is not None]
+    def give_up(self, hopeless: Collection[str]) -> bool:
+        """These never get a place as they are: they wait for no more than they ask for. Whether that is news."""
+        news = [name for name in self._given if name in hopeless]
+        self._jobs |= {name: replace(self._jobs[name], until_s=-math.inf) for name in news}
+        return bool(news)
+
+    def _chosen(self, waiting: Sequence[JobRecord], offer: Offer, now_s: float) -> dict[str, _Patience]:
+        """A job that has waited long enough waits for no more again, until it is to begin anew."""
+        elastic = [record for record in waiting if cpu_range(record) is not None]
+        places = _Places(offer) if elastic else None
+        jobs = [job for record in elastic if places is not None and (job := self._open(record, places)) is not None]
         amounts = {job.record.id: job.most for job in jobs}
         if self._policy is not None and jobs:
             try:
@@ -110,12 +135,15 @@ class StartAmounts:
                 log.warning("amounts were chosen without the policy", reason=str(error))
         found = {}
         for job in jobs:
-            cpu = amounts[job.record.id]
-            until_s = math.inf if cpu <= job.asked else job.record.submitted_at.timestamp() + job.patience_s(cpu)
-            found[job.record.id] = cpu, until_s
+            name, attempt, known = job.record.id, job.record.attempt, self._jobs.get(job.record.id)
+            if known is not None and known.attempt == attempt:
+                found[name] = known if now_s >= known.until_s else replace(known, cpu=amounts[name])
+                continue
+            patience_s = min(job.patience_s, self._parameters.overdue_s)
+            found[name] = _Patience(attempt, amounts[name], job.record.submitted_at.timestamp() + patience_s)
         return found
 
-    def _open(self, record: JobRecord, offer: Offer, capacities: NDArray[np.float64]) -> _Open | None:
+    def _open(self, record: JobRecord, places: _Places) -> _Open | None:
         """None where it begins with what it asks for: only of a job of one size that says how long it takes, and has no
         deadline, is it known what waiting for more is worth."""
         limits = cpu_range(record)
@@ -124,14 +152,18 @@ class StartAmounts:
         elastic, asked = record.spec.elastic, asked_cpu(record)
         if elastic is None or len(elastic.allowed) > 1 or not record.expected_s or record.deadline_at is not None:
             return None
-        most = min(limits.max, self._quota(record, offer) // record.size)
-        most = most_each(record.size, capacities, asked, most)
+        most = min(limits.max, self._quota(record, places.offer) // record.size)
+        most = most_each(record.size, places.of(worker_of(record)), asked, most)
         return _Open(record, asked, most) if most > asked else None
 
     def _quota(self, record: JobRecord, offer: Offer) -> int:
-        """Millicores that its tenant may hold."""
-        quota = self._parameters.tenant(record.tenant).quota.get("cpu", 1.0)
-        return int(quota * float(capacity_of(offer.cluster)[CPU]))
+        """Millicores that its tenant may hold, less what the job's other tasks need."""
+        try:
+            share = self._parameters.tenant(record.tenant).quota.get("cpu", 1.0)
+        except ProblemError:  # the queue file does not know its tenant: why it waits is said elsewhere
+            return 0
+        others = sum(task.cpu for task in record.tasks) - worker_of(record).cpu * (record.size or 0)
+        return int(share * float(capacity_of(offer.cluster)[CPU])) - others
 
     def _with(self, waiting: list[JobRecord], amounts: Mapping[str, int]) -> list[JobRecord]:
         before, self._given = self._given, {}
@@ -152,13 +184,42 @@ class StartAmounts:
         return self._found if same else found
 
 
-def most_each(workers: int, capacities: NDArray[np.float64], asked: int, most: int) -> int:
+class _Places:
+    """Nodes that take new work, as they are empty. ``offer``: of which they are."""
+
+    def __init__(self, offer: Offer) -> None:
+        self.offer = offer
+        self._names = _open_nodes(offer)
+        index = offer.cluster.topology.node_index
+        self._capacity = offer.cluster.node_capacity[:, [index[name] for name in self._names]]
+        self._known: dict[object, Floats] = {}  # tasks that may run on the same nodes and need as much beside CPU
+
+    def of(self, task: Task) -> Floats:
+        """(2, N) of the nodes where the task may run: their CPU, and how many such tasks their memory and GPUs let
+        run there."""
+        key = task.arch, bool(task.secrets), frozenset(task.labels.items()), task.memory, task.gpu
+        if key not in self._known:
+            self._known[key] = self._of(task)
+        return self._known[key]
+
+    def _of(self, task: Task) -> Floats:
+        barred = self.offer.barred(task)
+        capacity = self._capacity[:, [name not in barred for name in self._names]]
+        room = np.full(capacity.shape[1], np.inf)
+        for row, amount in ((1, task.memory), (2, task.gpu)):
+            if amount:
+                room = np.minimum(room, capacity[row] // amount)
+        found: Floats = np.stack([capacity[CPU], room])
+        return found
+
+
+def most_each(workers: int, places: Floats, asked: int, most: int) -> int:
     """The most that each of so many workers can have on empty nodes at once, in steps from what they ask for up to
-    ``most``."""
+    ``most``. ``places``: see _Places.of."""
     low, high = 0, max(0, -(-(most - asked) // STEP))
     while low < high:
         steps = (low + high + 1) // 2
-        if np.floor(capacities / min(most, asked + steps * STEP)).sum() >= workers:
+        if np.minimum(places[0] // min(most, asked + steps * STEP), places[1]).sum() >= workers:
             low = steps
         else:
             high = steps - 1
@@ -166,44 +227,36 @@ def most_each(workers: int, capacities: NDArray[np.float64], asked: int, most: i
 
 
 def advice(policy: Ask, jobs: Sequence[_Open], offer: Offer, now_s: float) -> dict[str, int]:
-    """What the policy gives to the first jobs, the shortest first; where it has one wait, that waits for its most.
-    Raises PolicyError."""
-
-    def alone_s(job: _Open) -> float:
-        assert job.record.expected_s is not None
-        return job.record.expected_s * job.asked / job.most
-
-    shown = sorted(jobs, key=lambda job: (-job.record.priority, alone_s(job), job.record.id))
+    """What the policy gives to the first jobs, the most urgent and of these the shortest first; where it has one wait,
+    that waits for its most. Raises PolicyError."""
+    shown = sorted(jobs, key=lambda job: (-job.record.priority, job.alone_s, job.record.id))
     unit = max(job.most for job in shown) / MOST
-    slot_s = max(median(alone_s(job) for job in shown) / FULL_SPEED_SLOTS, 1e-3)
+    slot_s = max(median(job.alone_s for job in shown) / FULL_SPEED_SLOTS, 1e-3)
     waited = [(now_s - job.record.submitted_at.timestamp()) / slot_s for job in shown]
     found = {}
     for job, units in zip(shown, advised(policy, _nodes(offer, unit, slot_s, now_s), waited), strict=False):
         limits = cpu_range(job.record)
         assert limits is not None
         found[job.record.id] = max(limits.min, min(round(units * unit), job.most)) if units else job.most
-    assert len(found) == min(len(jobs), SLOTS)
     return found
 
 
 def _nodes(offer: Offer, unit: float, slot_s: float, now_s: float) -> list[NodeUnits]:
-    """Those that take new work."""
+    """Those that take new work; where there are many, those with most CPU free."""
     running: dict[str, list[tuple[float, float]]] = {}
     for record in offer.records.values():
         if cpu_range(record) is None or record.started_at is None:
             continue
         level, ran = cpu_level(record) / unit, max(0.0, now_s - record.started_at.timestamp()) / slot_s
         for each in record.allocations:
-            if not each.over:
+            if not each.over and is_elastic(record, each.task):
                 running.setdefault(each.node, []).append((level, ran))
     index, cluster = offer.cluster.topology.node_index, offer.cluster
+    free = {name: float(cluster.node_free[CPU, index[name]]) for name in _open_nodes(offer)}
+    shown = sorted(sorted(free, key=lambda name: (-free[name], name))[:NODES_SHOWN])
     return [
-        NodeUnits(
-            int(cluster.node_capacity[CPU, index[name]] / unit),
-            int(cluster.node_free[CPU, index[name]] / unit),
-            running.get(name, ()),
-        )
-        for name in _open_nodes(offer)
+        NodeUnits(int(cluster.node_capacity[CPU, index[name]] / unit), int(free[name] / unit), running.get(name, ()))
+        for name in shown
     ]
 
 
@@ -213,9 +266,3 @@ def _open_nodes(offer: Offer) -> list[str]:
         for name, node in offer.nodes.items()
         if node.cpu and node.state == "ready" and not (node.cordoned or node.reclaimed)
     )
-
-
-def _capacities(offer: Offer) -> NDArray[np.float64]:
-    index = offer.cluster.topology.node_index
-    found: NDArray[np.float64] = offer.cluster.node_capacity[CPU, [index[name] for name in _open_nodes(offer)]]
-    return found

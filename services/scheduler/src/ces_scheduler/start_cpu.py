@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ces_common.elastic import CpuRange
+from ces_common.jobfile import Task
 from ces_common.messages.events import QueueStatus
 from ces_common.messages.records import JobRecord
 from ces_common.quantities import show_cpu
@@ -22,21 +23,27 @@ def asked_cpu(record: JobRecord) -> int:
     return next(each.resources.cpu for each in record.spec.tasks if each.name == group)
 
 
+def is_elastic(record: JobRecord, task: str) -> bool:
+    """Whether the task is of the elastic group."""
+    return record.spec is not None and record.spec.elastic is not None and record.spec.elastic.includes(task)
+
+
+def worker_of(record: JobRecord) -> Task:
+    """The first task of the elastic group."""
+    return next(task for task in record.tasks if is_elastic(record, task.name))
+
+
 def begins_with(record: JobRecord) -> int | None:
     """The millicores with which each worker of the elastic group is to begin; None where that is what its file says."""
     if cpu_range(record) is None:
         return None
-    assert record.spec is not None
-    assert record.spec.elastic is not None
-    cpu = next(task.cpu for task in record.tasks if record.spec.elastic.includes(task.name))
+    cpu = worker_of(record).cpu
     return None if cpu == asked_cpu(record) else cpu
 
 
 def cpu_level(record: JobRecord) -> int:
     """What each worker of the elastic group of a job that has its place is to have now."""
-    assert record.spec is not None
-    assert record.spec.elastic is not None
-    first = next(each for each in record.allocations if record.spec.elastic.includes(each.task))
+    first = next(each for each in record.allocations if is_elastic(record, each.task))
     return record.tasks[first.rank].cpu if first.cpu_desired is None else first.cpu_desired
 
 
@@ -62,11 +69,3 @@ def waiting_for_more(status: QueueStatus, record: JobRecord) -> QueueStatus:
         return status
     text = f"{status.reason.text}; if that takes too long, it begins with {show_cpu(asked_cpu(record))} for each worker"
     return status.model_copy(update={"reason": status.reason.model_copy(update={"text": text, "forever": False})})
-
-
-def lasts_s(record: JobRecord) -> float | None:
-    """For how long a job that has its place says that it runs, with the CPU that its workers have; None where it does
-    not say."""
-    if record.expected_s is None or cpu_range(record) is None or not record.allocations:
-        return record.expected_s
-    return record.expected_s * asked_cpu(record) / max(cpu_level(record), 1)

@@ -100,8 +100,8 @@ def kinds_on_media(links: Iterable[LinkRecord]) -> dict[str, set[LinkKind]]:
 
 
 class AllocationRecord(Message):
-    """One task committed to one node. ``incarnation`` counts its starts; a worker is known by both together. Once
-    its CPU has changed in place, ``cpu`` says how many millicores it holds, and ``cpu_desired`` how many its worker is
+    """One task committed to one node. ``incarnation`` counts its starts; a worker is known by both together. Where
+    its CPU was chosen, ``cpu`` says how many millicores it holds, and ``cpu_desired`` how many its worker is
     to have, since version ``cpu_since``."""
 
     id: str
