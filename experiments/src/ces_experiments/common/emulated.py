@@ -25,8 +25,8 @@ SWITCH = "s1"
 
 @contextmanager
 def emulated(name: str, topology: Topology, **spec: Any) -> Iterator[Cluster]:
-    """It runs until the end of the block, and whatever ends that: what cannot be removed then is told. ``spec``: more
-    of a ClusterSpec. Raises TestbedError."""
+    """A running cluster, removed when the block ends, be it by an exception or a signal; what cannot be removed is
+    named on standard error. ``spec``: further fields of ClusterSpec. Raises TestbedError."""
     with ended_tidily(), TemporaryDirectory(prefix=f"ces-{name}-") as folder:
         whole = ClusterSpec(
             name=f"{name}{os.getpid()}",
@@ -48,7 +48,7 @@ def emulated(name: str, topology: Topology, **spec: Any) -> Iterator[Cluster]:
                     print(f"could not be removed: {what}", file=sys.stderr)
 
 
-def restarted(cluster: Cluster, service: str, env: Mapping[str, str]) -> None:
+def restart(cluster: Cluster, service: str, env: Mapping[str, str]) -> None:
     """Start a central service anew, with more environment until it ends, and wait until it is ready. Raises
     TestbedError."""
     cluster.restart(service, env)

@@ -47,9 +47,9 @@ class JobRuns:
         self.events: list[dict[str, Any]] = []
 
     def submitted(self, arrivals: Iterable[Arrival], until_s: float) -> tuple[list[str], Sequence[Event]]:
-        """Submit the jobs at their times, and wait until nothing of them is left. Gives their ids, and the events since
-        the run before. ``until_s``: so long after the run began, jobs that are not over are cancelled. Raises
-        TestbedError."""
+        """Submit the jobs at their times, and wait until no task holds anything of a node: nothing else may run there.
+        Jobs that are not over ``until_s`` seconds after the run began are cancelled. Returns the jobs' ids, and the
+        events since the run before. Raises TestbedError."""
         start = time.monotonic()
         ids: list[str] = []
         for each in arrivals:
@@ -65,7 +65,8 @@ class JobRuns:
         return ids, self.events[before:]
 
     def said(self, job: str, task: str, key: str) -> Any:
-        """What a task said in the last line with this key; None where its job did not come to its end."""
+        """The value of this key in the task's last line of JSON that has it. None if there is no such line, or the job
+        did not succeed."""
         if self._client.jobs.get(job).state is not JobState.SUCCEEDED:
             return None
         lines = [line for line in self._client.jobs.logs(job, task) if f'"{key}"' in line]
@@ -81,7 +82,8 @@ class JobRuns:
 
 
 def each_run(seeds: Iterable[int], ways: Sequence[str], run: Callable[[int, str], Results]) -> Iterator[Results]:
-    """What ``run`` finds for each seed and way, with how busy the machine was."""
+    """What ``run`` finds for each seed in every way, with ``seed``, ``way``, ``took_s``, ``load_average`` and
+    ``stolen`` (the share of the CPU that others had)."""
     for seed in seeds:
         for way in in_order(seed, ways):
             began, before, load = time.monotonic(), CoreTime.now(), round(os.getloadavg()[0], 2)
@@ -98,8 +100,8 @@ def after_each(
     failure: Callable[[Results, Sequence[Results]], str | None],
     progress: Progress,
 ) -> Iterator[Found]:
-    """What is known after each of ``count`` runs, which come with the audit's verdict on all so far. ``known``: what
-    results say besides. ``failure``: why verdict and runs are bad news, if they are."""
+    """The results so far, after each of ``count`` runs. ``runs``: a run's results, with the audit's verdict on the log
+    so far. ``known``: what all results say. ``failure``: what is wrong by verdict and runs, or None."""
     step, done = told(progress, count), list[Results]()
     with closing(runs) as measured:
         for found, audit in measured:

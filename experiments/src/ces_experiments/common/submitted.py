@@ -17,8 +17,8 @@ from ces_experiments.common.console import fail
 
 
 def submit(name: str, given: Mapping[str, Any], written: Mapping[str, Any]) -> None:
-    """Have the cluster measure, and follow it until the files are in the folder. ``given``: the experiment's own
-    options; ``written``: with those of the cluster and the folder."""
+    """Run the experiment as a job of the cluster, and follow it until its files are in ``written["out"]``. ``given``:
+    the experiment's own options; ``written``: all of the command's. Raises typer.BadParameter; exits if it fails."""
     if find_spec("ces_rl") is None:
         fail("--submit needs ces-rl: make install")
     from ces_rl.submission import Workers, fetch, follow, job_of, refuse_files

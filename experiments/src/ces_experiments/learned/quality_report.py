@@ -57,7 +57,7 @@ def describe(question: Mapping[str, Any]) -> str:
 
 
 def tables(results: Mapping[str, Any]) -> list[Grid]:
-    """One for each regime, fastest first."""
+    """One table for each regime; in each, the fastest solver first."""
     return [_table(results["question"], regime, found) for regime, found in results["regimes"].items()]
 
 
@@ -76,7 +76,7 @@ def _table(question: Mapping[str, Any], regime: str, found: Mapping[str, Any]) -
 
 
 def pictures(results: Mapping[str, Any]) -> dict[str, Figure]:
-    """By the name of their file."""
+    """File name -> picture."""
     question, drawn = results["question"], [points(found) for found in results["regimes"].values()]
     baselines = {solver.name for solver in BASELINES}
     known = plots.styles([name for name in question["solvers"] if name not in baselines])
@@ -108,7 +108,8 @@ def _name(axis: Axes, solvers: Points, looks: Mapping[str, Style]) -> None:
 
 
 def asked(*, limits: tuple[float, ...], **values: Any) -> Question:
-    """The longest limit goes before the clock starts: nothing is left to be compiled."""
+    """A question about the longest of the rising ``limits``, with the others in ``anytime``. Solvers warm up under the
+    longest, so that nothing is left to be compiled under the clock."""
     return Question(nodes=10, topology="random", time_limit_s=limits[-1], anytime=limits[:-1], **values)
 
 

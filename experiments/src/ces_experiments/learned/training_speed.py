@@ -31,7 +31,7 @@ ENVIRONMENTS: dict[str, Callable[[int, SlotSize], Simulation[Any]]] = {
 
 
 def measure(question: Mapping[str, int], progress: Progress) -> Found:
-    """Decisions per second of the clock of every environment, ``rounds`` times with one thread and with ``threads``,
+    """Decisions per second (wall clock) in every environment, ``rounds`` times with one thread and with ``threads``,
     each of which plays ``slots`` jobs at once. Drawing actions is part of it, drawing jobs and starting is not."""
     slots, rounds, threads, seed = (question[each] for each in ("slots", "rounds", "threads", "seed"))
     step = counted(progress, "rounds", len(ENVIRONMENTS) * rounds * len({1, threads}))

@@ -1,4 +1,4 @@
-"""The experiment's results as tables and pictures."""
+"""The testbed experiment, with its tables and pictures: plans, rates, time to accuracy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 AIM = 1.5
 BEYOND = 1.1
-"""Length of the time axis, as a multiple of the time that the last job took."""
+"""Length of the time axis, as a multiple of the longest time to accuracy; at most the time limit."""
 PLANNED: dict[str, Cell] = {
     "placed": lambda each: f"{each['placed']} of {each['runs']}",
     "composite": of("composite", plus_minus),
@@ -49,7 +49,7 @@ SHOWN = (COMPOSITE, IMBALANCE, SATISFACTION)
 
 
 def tables(results: Mapping[str, Any]) -> list[Grid]:
-    """How much sooner, if the plain network was asked for; then plans, what was measured, and times."""
+    """How much sooner than on the plain network, if that was asked for; then plans, what was measured, and times."""
     question, found = results["question"], summary(results)
     jobs = [
         (f"{architecture}, {scheduler}", each)

@@ -14,7 +14,7 @@ from ces_client import Client
 from ces_common.states import JOB_OVER, JobState
 from ces_core.registry import DEFAULT, get_solver
 from ces_experiments.common.console import told
-from ces_experiments.common.emulated import emulated, restarted
+from ces_experiments.common.emulated import emulated, restart
 from ces_experiments.common.machine import CoreTime
 from ces_experiments.common.report import Found
 from ces_experiments.common.waiting import PATIENCE_S, settled, wait_for
@@ -83,14 +83,14 @@ class Bench:
 
     def _decide(self, scheduler: str) -> None:
         if scheduler != self._scheduler:
-            restarted(self._cluster, SCHEDULER, {"CES_SOLVER": scheduler})
+            restart(self._cluster, SCHEDULER, {"CES_SOLVER": scheduler})
             self._scheduler = scheduler
 
     def _share(self, *, reserve: bool) -> None:
         """Have the network keep reservations or not, and wait until every link does."""
         if reserve == self._reserve:
             return
-        restarted(self._cluster, NETWORK, {"CES_RESERVE": str(reserve)})
+        restart(self._cluster, NETWORK, {"CES_RESERVE": str(reserve)})
         self._reserve = reserve
         if self._background is not None:
             job = self._background

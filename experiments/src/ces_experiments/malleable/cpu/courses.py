@@ -11,14 +11,15 @@ from ces_common.states import JOB_OVER, JobState
 from ces_experiments.common.ways import moment
 
 Steps = list[tuple[float, int]]
-"""Millicores, each from a moment on, in seconds since 1970."""
+"""(moment, millicores) pairs in order: from each moment on, in seconds since 1970, that amount holds."""
 
 
 @dataclass
 class Course:
-    """Moments in seconds since 1970. ``running``: when all its workers ran first; ``starts``: how often they did.
-    ``levels``: what each worker was to have since its last plan. ``held``: by task, what its allocation held: an amount
-    that grew from its commitment on, one that fell until its node had confirmed it."""
+    """One job's history; moments in seconds since 1970. ``queued``: its first event; ``running``: when all its workers
+    ran first; ``over`` and ``fate``: when and how it ended. ``starts``: how often all of them began to run. ``levels``:
+    the amount that each worker is to have. ``held``: task -> the amount that it holds: a growth from its commitment on,
+    a cut once its node has confirmed it. A new plan discards the ``levels`` and ``held`` before it."""
 
     queued: float
     running: float | None = None
@@ -60,7 +61,7 @@ def courses(events: Iterable[Mapping[str, Any]], asked: Mapping[str, int]) -> di
     return found
 
 
-def cpu_seconds(steps: Steps, since: float, until: float) -> float:
-    """Millicores multiplied by the time for which they were held."""
+def cpu_seconds_held(steps: Steps, since: float, until: float) -> float:
+    """CPU-seconds held between two moments: cores times the seconds for which they were held."""
     ends = [*steps, (until, 0)]
     return sum(cpu / 1000 * max(0.0, min(end, until) - max(begin, since)) for (begin, cpu), (end, _) in pairwise(ends))

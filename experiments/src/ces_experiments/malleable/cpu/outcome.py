@@ -11,7 +11,7 @@ import numpy as np
 from ces_common.states import JobState
 from ces_experiments.common.spread import spread
 from ces_experiments.common.ways import Run, by_way, in_both, pairs, succeeded
-from ces_experiments.malleable.cpu.courses import Course, courses, cpu_seconds
+from ces_experiments.malleable.cpu.courses import Course, courses, cpu_seconds_held
 from ces_experiments.malleable.cpu.jobs import RULES, CpuJob, asked
 
 GOT_LEAST = 0.9
@@ -45,7 +45,7 @@ def _job(job: CpuJob, course: Course, burnt: Burnt) -> dict[str, Any]:
         "again": max(0, course.starts - 1),
         "levels": [[at - course.queued, cpu] for at, cpu in course.levels],
         "spent_s": sum(said["spent_s"] for said in told.values()),
-        "held_s": sum(cpu_seconds(course.held[task], said["began"], said["ended"]) for task, said in told.items()),
+        "held_s": sum(cpu_seconds_held(course.held[task], said["began"], said["ended"]) for task, said in told.items()),
         "ran_s": sum(said["ended"] - said["began"] for said in told.values()),
         "known_s": over - max((said["ended"] for said in told.values()), default=over),
     }

@@ -9,7 +9,7 @@ from typing import Any
 
 from rich.progress import Progress
 
-from ces_experiments.common.emulated import emulated, restarted
+from ces_experiments.common.emulated import emulated, restart
 from ces_experiments.common.job_runs import Arrival, JobRuns, after_each, each_run, found_by_audit
 from ces_experiments.common.report import Found
 from ces_experiments.common.service_time import cpu_seconds
@@ -66,7 +66,7 @@ def runs(question: Question) -> Generator[tuple[dict[str, Any], dict[str, Any]]]
         bench = Bench(client)
 
         def run(seed: int, way: str) -> dict[str, Any]:
-            restarted(cluster, SCHEDULER, {"CES_AMOUNTS": way if way in RULES else RULES[0]})
+            restart(cluster, SCHEDULER, {"CES_AMOUNTS": way if way in RULES else RULES[0]})
             before = cpu_seconds(cluster)
             found = bench.run(seed, way, drawn.draw(seed, question.jobs, question.nodes))
             return found | {"services_s": sum(cpu_seconds(cluster).values()) - sum(before.values())}

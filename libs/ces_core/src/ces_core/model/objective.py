@@ -3,7 +3,7 @@
 L = w1*std(U_cpu) + w2*std(U_memory) + w3*std(U_bandwidth), population standard deviations over the nodes that have
 the capacity and over the links; U counts what is already used plus the job (basis ``system``) or the job alone
 (basis ``job``). D is the mean over the flows of (bandwidth - min) / (max - min), 1 where max = min, and 1 for a flow
-within a node. The composite is 0.5*(1 - L) + 0.5*D.
+within a node or where there are no flows. The composite is 0.5*(1 - L) + 0.5*D.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from ces_core.model.problem import FloatArray, Problem
 
 
 def evaluate(problem: Problem, assignment: Sequence[int], paths: Sequence[Path], bandwidth: Sequence[float]) -> Metrics:
-    """The metrics of a plan given by indices. Checks no constraint: that is the checker's task."""
+    """The metrics of a plan given by indices: ``assignment`` has each task's node; ``paths`` and ``bandwidth`` are in
+    the order of the problem's flows. Checks no constraint: that is the checker's task."""
     imbalance = load_imbalance(problem, assignment, paths, bandwidth)
     satisfaction = bandwidth_satisfaction(problem, paths, bandwidth)
     return Metrics(imbalance, satisfaction, composite(imbalance, satisfaction))
 
 
 def metrics_of(problem: Problem, plan: Plan) -> Metrics:
-    """The metrics of a plan given by names. Raises KeyError for an unknown node or link."""
+    """The metrics of a plan given by names, its flows in the problem's order. Raises KeyError for an unknown node or
+    link."""
     topology = problem.cluster.topology
     paths = []
     for flow in plan.flows:

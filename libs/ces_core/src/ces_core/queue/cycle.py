@@ -1,9 +1,9 @@
 """One cycle of the queue: which jobs start now, which get a reservation, and why the others wait.
 
-Jobs that must begin now, and overdue ones, come first, oldest first; up to a limit, those that cannot start get a
-reservation. The other jobs follow by score, which is recomputed after every start because the free capacity has
-changed. A job that does not fit is passed over (backfilling), and a later job may start only if it delays no
-reservation. Finally, if preemption is enabled, running jobs may give way to more urgent ones.
+Jobs that must begin now come first, then overdue ones, each oldest first; of either kind, up to a limit, those that
+cannot start get a reservation. The others follow by score, recomputed after every start because the free capacity has
+changed. A job that does not fit is passed over (backfilling); a later one may start only if it delays no reservation.
+With preemption, all this happens priority by priority, and at the end of each running jobs may give way to it.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class _Cycle:
         )
 
     def _look(self) -> None:
-        """Score all jobs against the free capacity. It only shrinks within a cycle, so a job that did not fit stays
+        """Score and order the jobs left. Free capacity only shrinks within a cycle, so a job that did not fit stays
         out."""
         self._fits = FreeCapacity.of(self._ledger.cluster).holds(self._table, self._fits & self._left)
         free, against = free_of(self._ledger.cluster), self._shares.against_fair()
@@ -194,7 +194,8 @@ class _Cycle:
         return True
 
     def _plan(self, job: WaitingJob, line: int) -> Plan | None:
-        """A plan for the job now that leaves all reservations untouched; None if there is none."""
+        """A plan with which the job starts now, leaving all reservations untouched. None if there is none, or a quota or a
+        better plan later speaks against it. An answer that does not start it is remembered, and uses up the window."""
         if not self._fits[line] or job.name in self._known or not self._has_turn(line):
             return None
         if self._beyond_quota(job) is not None:
@@ -237,8 +238,8 @@ class _Cycle:
         return bool((taken > self._parameters.crowded * capacity).any())
 
     def _worth_waiting_for(self, job: WaitingJob, line: int, satisfied: float) -> float | None:
-        """The bandwidth satisfaction worth waiting for, while the job has patience and some running job will end; None
-        if the current plan is good enough."""
+        """The least satisfaction that the job accepts: that on the empty cluster less ``declined``. None if it has that
+        now, comes first, has no patience left, or no running job says when it ends."""
         declined, patience_s = self._parameters.declined, self._parameters.patience_s
         if declined is None or self._ahead[line] or self._table.waited[line] >= patience_s:
             return None

@@ -75,7 +75,7 @@ class Parameters:
 
     ``bound_s``: how long a job may wait while it could run. ``overdue``: the share of that bound after which a job is
     overdue, and age comes before any score. None: never. ``reservations``: at most this many overdue jobs have a
-    reservation.
+    reservation, and as many that must begin now.
 
     ``crowded``: once running and waiting jobs ask for more than this share of some node resource, plans avoid
     fragmentation rather than balance load, as far as the solver can, and as long as this costs the flows no more than

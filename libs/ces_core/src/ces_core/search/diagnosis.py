@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ces_core.search.greedy_state import GreedyState
 
 PAIRS = 4096
-"""Maximum number of node pairs examined for a path that can carry a flow."""
+"""A flow with more possible pairs of nodes is examined only if its minimum exceeds what every link has free."""
 FREEST_NODES = 64
 """Nodes with the most free capacity, examined before all others."""
 
@@ -63,7 +63,8 @@ Search = Callable[[Problem], tuple[object | None, SearchTrace]]
 
 
 def obstacle(problem: Problem) -> Reason | None:
-    """A reason that needs no search, or None. It is permanent if it also holds on the empty cluster."""
+    """A reason that needs no search, or None. If the empty cluster has an obstacle, too, that one is returned, marked
+    as permanent, even if it is another one than now."""
     cluster, topology = problem.cluster, problem.cluster.topology
     nodes = problem.homes, problem.demand, cluster.node_capacity, cluster.node_free
     ends = problem.flow_src, problem.flow_dst, problem.flow_min
@@ -77,7 +78,8 @@ def obstacle(problem: Problem) -> Reason | None:
 
 
 def explain(problem: Problem, trace: SearchTrace, search: Search) -> Reason:
-    """The reason why a search found no placement. ``search`` is applied to variations of the problem."""
+    """The reason why a search found no placement; ``search`` is applied to variations of the problem. ``trace``: of a
+    greedy search, with ``blocked`` and ``widest`` of every flow."""
     tasks_alone = _without_flows(problem)
     found, without = search(tasks_alone) if problem.flows else (None, trace)
     if found is not None:
@@ -164,7 +166,8 @@ def _total_obstacle(problem: Problem) -> Reason | None:
 
 
 def _flow_obstacle(problem: Problem) -> Reason | None:
-    """A flow whose minimum exceeds the capacity of every path between possible nodes of its ends."""
+    """A flow whose ends fit on no node together, and whose minimum exceeds what every path between their possible nodes
+    has free, or that has no path. Flows with too many pairs of nodes are left out (:data:`PAIRS`)."""
     cluster = problem.cluster
     if not problem.flows:
         return None

@@ -1,4 +1,4 @@
-"""Limits of every request: the size of its body, no zero characters, streams that are open at once."""
+"""Limits of every request: the size of its body, no zero character in path or query, streams open at once."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class ZeroCharacters:
 
 
 class StreamLimit:
-    """Counts the streams of events and logs that each token and each address has open, and refuses further ones: each
-    has a connection and looks again and again."""
+    """Refuses streams of events and logs beyond what one identity or one address may have open (429): each keeps a
+    connection, and goes on asking the database for news. To be run behind BearerAuth."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -95,7 +95,7 @@ class StreamLimit:
 
 def _holders(scope: Scope) -> dict[str, tuple[str, int]]:
     """Whom a stream counts for, each with how it is called and how many it may have."""
-    name = scope["state"][IDENTITY].name  # two tokens of one person are one
+    name = scope["state"][IDENTITY].name  # of an access token or, for tokens of an identity provider, of the person
     address = scope["client"][0] if scope.get("client") else ""
     return {
         f"token {name}": (f"token {name}", STREAMS_PER_TOKEN),

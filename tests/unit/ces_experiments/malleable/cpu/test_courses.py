@@ -6,7 +6,7 @@ import pytest
 from cpu_log import LOG
 from resize_log import START, event
 
-from ces_experiments.malleable.cpu.courses import courses, cpu_seconds
+from ces_experiments.malleable.cpu.courses import courses, cpu_seconds_held
 
 
 def test_what_grows_is_held_at_once_and_what_falls_until_it_is_confirmed() -> None:
@@ -56,4 +56,4 @@ def test_other_jobs_are_not_looked_at() -> None:
 )
 def test_cpu_seconds_are_amounts_over_time(since: float, until: float, seconds: float) -> None:
     steps = [(0.0, 100), (10.0, 200), (20.0, 100), (25.0, 0)]
-    assert cpu_seconds(steps, since, until) == pytest.approx(seconds)
+    assert cpu_seconds_held(steps, since, until) == pytest.approx(seconds)

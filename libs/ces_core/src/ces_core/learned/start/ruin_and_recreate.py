@@ -34,7 +34,7 @@ task affects the balance less the more nodes there are."""
 MOST = 6
 """At most this many tasks are removed together."""
 NO_ROOM = 1.0
-"""The policy's cost of a flow without a path: more than anything else."""
+"""The policy's cost of a flow without a path, and the most that any flow can cost."""
 
 
 @compiled

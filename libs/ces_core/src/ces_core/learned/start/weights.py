@@ -1,4 +1,4 @@
-"""Learned weights: a small file of named numbers with its card."""
+"""Learned weights: a small JSON file of named numbers, with a card that says how they were trained."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NUMBERS = (
     "imbalance",  # by how much the nodes' imbalance grows
     "rate",  # satisfaction that flows to placed tasks lose
     "hops",  # of the paths of flows to placed tasks
-    "out-pressure",  # what flows to open tasks ask, to what the node's links have left; then from open tasks
-    "in-pressure",
+    "out-pressure",  # what flows to open tasks ask, as a share of the free bandwidth of the node's outgoing links
+    "in-pressure",  # the same of flows from open tasks and of its incoming links
     "may-join",  # flows to open tasks that could come to the same node
     "joined",  # flows to placed tasks that are on the same node
     "closeness",  # of other candidates with room, times the flows to open tasks
@@ -33,7 +33,7 @@ TRAITS = ("room", "calm", "width", "near", "farther")
 HABITS = (
     "links",  # what a policy thinks of the links' spread, beside the nodes' balance, which counts as it is
     "lost",  # of satisfaction that flows lose
-    "hops",  # of the paths of flows, in the unit of remake
+    "hops",  # of the paths of flows, in ``ruin_and_recreate.UNIT``
     "open",  # of flows to tasks that are still to be put back, as if those came back to where they were
     "noise",  # of its draws, in this unit
     "heat",  # how much worse a plan may become, in the same
@@ -48,9 +48,9 @@ SHIPPED = Path(__file__).with_name("default.json")
 
 @dataclass(frozen=True)
 class Weights:
-    """The learned weights. ``dive``: of :data:`NUMBERS`, for greedy construction. ``centre`` and ``member``: powers of
-    :data:`TRAITS`, for the centres of regions and their other nodes. ``remake``: :data:`HABITS`, for ruin and recreate.
-    The names are those of the file."""
+    """The learned weights, each array in the order of its names. ``dive``: of :data:`NUMBERS`, for greedy construction.
+    ``centre`` and ``member``: exponents of :data:`TRAITS`, for the centres of regions and their other nodes.
+    ``remake``: :data:`HABITS`, for ruin and recreate. ``card``: how they were trained; empty if the file has none."""
 
     dive: FloatArray
     centre: FloatArray
