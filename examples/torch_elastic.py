@@ -38,11 +38,11 @@ def restore() -> dict[str, Any] | None:
 def save(checkpoint: dict[str, Any]) -> None:
     """Replace the checkpoint, so that a whole one is there whenever this ends."""
     if dist.get_rank() == 0 and FOLDER:
-        with open(f"{FOLDER}/new", "wb") as file:
+        with open(f"{FOLDER}/checkpoint.tmp", "wb") as file:
             torch.save(checkpoint, file)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(f"{FOLDER}/new", f"{FOLDER}/checkpoint")
+        os.replace(f"{FOLDER}/checkpoint.tmp", f"{FOLDER}/checkpoint")
 
 
 def batch_of(step: int, batch: int, samples: int) -> torch.Tensor:

@@ -82,6 +82,8 @@ def test_env_is_for_a_shell():
     assert ces("env", "--cluster", "lab").stdout == """export CES_URL=http://127.0.0.1:2 CES_TOKEN='t'"'"'2'\n"""
     assert json.loads(ces("--cluster", "lab", "env", "-o", "json").stdout) == {"CES_URL": LAB.url, "CES_TOKEN": "t'2"}
     assert ces("env").stdout.startswith("export CES_URL=http://127.0.0.1:1 "), "the option is for one command"
+    save_context(Context("https://127.0.0.1:3", "t3", "/s/authority.pem"), name="safe")
+    assert ces("env").stdout == "export CES_URL=https://127.0.0.1:3 CES_TOKEN=t3 CES_AUTHORITY=/s/authority.pem\n"
 
 
 def test_the_option_comes_before_the_environment(monkeypatch):

@@ -51,9 +51,11 @@ def use(
 
 
 def env(output: OutputOption = Output.TABLE) -> None:
-    """Print the shell lines that set CES_URL and CES_TOKEN: eval "$(ces env)"."""
+    """Print the shell line that sets CES_URL and CES_TOKEN, and CES_AUTHORITY to the file of the cluster's authority
+    where it has one: eval "$(ces env)"."""
     context = session.context()
-    variables = {"CES_URL": context.url.rstrip("/")} | ({"CES_TOKEN": context.token} if context.token else {})
+    known = {"CES_URL": context.url.rstrip("/"), "CES_TOKEN": context.token, "CES_AUTHORITY": context.ca}
+    variables = {name: value for name, value in known.items() if value}
     if output == Output.JSON:
         show_json(variables)
         return

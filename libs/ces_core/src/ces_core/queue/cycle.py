@@ -194,8 +194,8 @@ class _Cycle:
         return True
 
     def _plan(self, job: WaitingJob, line: int) -> Plan | None:
-        """A plan with which the job starts now, leaving all reservations untouched. None if there is none, or a quota or a
-        better plan later speaks against it. An answer that does not start it is remembered, and uses up the window."""
+        """A plan with which the job starts now, leaving all reservations untouched. None if there is none, or its quota
+        or a better plan later is against it. What does not start it is remembered, and uses up the window."""
         if not self._fits[line] or job.name in self._known or not self._has_turn(line):
             return None
         if self._beyond_quota(job) is not None:
