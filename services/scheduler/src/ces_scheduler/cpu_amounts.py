@@ -156,7 +156,7 @@ class CpuAmounts:
         short = set[str]()  # tenants whose quota somebody waits for
         if run is not None:
             found = self._room(scene, run, placing)
-            if found is not None or blocked(run.given, run.decisions, waits_for_more):
+            if found is not None or blocked(run.given, run.decisions):
                 return found
             records = run.given.records
             waiting = (each for each in run.statuses if each.reason is not None and each.reason.code == QUOTA)

@@ -23,6 +23,7 @@ from ces_core.queue.state import Decisions, Memory, State, carried
 from ces_scheduler.eligibility import lacking_data, unmet_constraints
 from ces_scheduler.job_problem import asked_by, first_places, problem_of
 from ces_scheduler.offer import Offer, cells_of_plan
+from ces_scheduler.start_cpu import begins_with
 
 NO_NODES = Reason(code="no-nodes", text="no node has joined the cluster yet", forever=True)
 STARTS = 16
@@ -288,6 +289,7 @@ def _entries(
             job.submitted_at,
             job.state,
             job.size,
+            begins_with(job),
             over,
             first,
             presses,

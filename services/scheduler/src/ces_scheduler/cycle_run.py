@@ -4,7 +4,7 @@ so it is run in a thread."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -26,7 +26,7 @@ from ces_scheduler.queue_status import queue_statuses
 from ces_scheduler.sizing import Sizing
 from ces_scheduler.solver_calls import SolverCalls, share_of
 from ces_scheduler.start_amounts import EVEN, Rule
-from ces_scheduler.start_cpu import waiting_for_more
+from ces_scheduler.start_cpu import waiting_for_more, waits_for_more
 
 UNJUDGED = Judgement()
 QUOTA = "quota"  # why a job waits for which there is room
@@ -114,11 +114,11 @@ def run_cycle(
     return CycleRun(version, given, decisions, starts, started, after, calls, placing.parameters)
 
 
-def blocked(given: CycleInput, decisions: Decisions, but: Callable[[JobRecord], bool] = lambda record: False) -> bool:
-    """Whether a job goes on waiting that gets a place some time for which nothing but capacity lacks. ``but``: jobs
-    that do not count."""
+def blocked(given: CycleInput, decisions: Decisions) -> bool:
+    """Whether a job goes on waiting that gets a place some time for which nothing but capacity lacks. One that waits
+    for more CPU than it asks for does not count."""
     others = {start.job for start in decisions.starts} | _never(decisions)
-    return any(job.name not in others and not but(given.records[job.name]) for job in given.state.waiting)
+    return any(job.name not in others and not waits_for_more(given.records[job.name]) for job in given.state.waiting)
 
 
 def _never(decisions: Decisions) -> set[str]:

@@ -357,7 +357,7 @@ class Scheduler:
         waiting, offer, version = self._waiting(), self._offer(), self.reader.view.version
         waiting = [job for job in waiting if job.id not in self._deadlines.not_admitted]
         if offer is not None:
-            guest = self._starts.alone(guest, offer)
+            waiting, guest = self._starts.as_given(waiting), self._starts.alone(guest, offer)
         question = (guest, version, waiting, offer, self._proposals.in_flight, self._last, self._placing)
         beside = self._preemptions.awaited, self._deadlines.judgement
         return (await asyncio.to_thread(answer_for, *question, *beside)).encode()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 from typing import Final, Literal
@@ -35,6 +35,8 @@ POLICY: Final = "hetero_6"
 """The policy that is asked: the one that was trained with clusters of different sizes."""
 NODES_SHOWN: Final = 64
 """To the policy, at most: what it is given grows with their square."""
+KEPT: Final = 10_000
+"""Jobs that could never begin with more, of which that is remembered."""
 CPU = 0  # the row of node amounts
 
 
@@ -60,15 +62,6 @@ class _Open:
         return PATIENCE * (self.record.expected_s - self.alone_s)
 
 
-@dataclass(frozen=True)
-class _Patience:
-    """With how much each worker of a job's attempt is to begin, until it has waited for that long enough."""
-
-    attempt: int
-    cpu: int
-    until_s: float
-
-
 def policy_of(rule: Rule) -> Ask | None:
     """The policy that the rule asks. Where it cannot be used, the rule is the patient one."""
     if rule != "tapfinger":
@@ -87,7 +80,9 @@ class StartAmounts:
         self._rule, self._parameters = rule, parameters
         self._policy = policy_of(rule)
         self._asked: tuple[list[JobRecord], Offer] | None = None
-        self._jobs: dict[str, _Patience] = {}
+        self._jobs: dict[str, tuple[int, float]] = {}  # job -> the amount that it waits for, and until when
+        self._hopeless: dict[str, int] = {}  # job -> the attempt that could never begin with more, on this ground
+        self._ground: Offer | None = None
         self._found: list[JobRecord] = []
         self._given: dict[str, tuple[JobRecord, int, JobRecord]] = {}  # job -> its record, the amount, that with it
 
@@ -101,32 +96,48 @@ class StartAmounts:
         if not self._chooses:
             return waiting, math.inf
         now_s = now.timestamp()
+        if self._ground is None or not offer.same_ground(self._ground):
+            self._hopeless, self._ground = {}, offer
         if self._asked is None or self._asked[0] is not waiting or self._asked[1] is not offer:
-            self._jobs = self._chosen(waiting, offer, now_s)
-            self._asked = waiting, offer
-        patient = {name: each for name, each in self._jobs.items() if now_s < each.until_s}
-        due_s = min((each.until_s for each in patient.values()), default=math.inf)
-        self._found = self._with(waiting, {name: each.cpu for name, each in patient.items()})
+            self._jobs, self._asked = self._chosen(waiting, offer, now_s), (waiting, offer)
+        patient = {name: cpu for name, (cpu, until_s) in self._jobs.items() if now_s < until_s}
+        due_s = min((self._jobs[name][1] for name in patient), default=math.inf)
+        self._found = self._with(waiting, patient)
         return self._found, due_s - now_s
+
+    def as_given(self, waiting: Sequence[JobRecord]) -> list[JobRecord]:
+        """The waiting jobs, each with the CPU that it was last given to begin with."""
+        known = (self._given.get(record.id) for record in waiting)
+        return [
+            record if each is None or each[0] is not record else each[2]
+            for record, each in zip(waiting, known, strict=True)
+        ]
 
     def alone(self, record: JobRecord, offer: Offer) -> JobRecord:
         """A job that was submitted just now and waits with no others, with the CPU with which it is to begin."""
-        if not self._chooses:
-            return record
-        found = self._chosen([record], offer, record.submitted_at.timestamp())
-        return at_cpu(record, found[record.id].cpu) if found else record
+        now_s = record.submitted_at.timestamp()
+        found = self._chosen([record], offer, now_s) if self._chooses else {}
+        cpu, until_s = found.get(record.id, (0, now_s))
+        return at_cpu(record, cpu) if now_s < until_s else record
 
     def give_up(self, hopeless: Collection[str]) -> bool:
-        """These never get a place as they are: they wait for no more than they ask for. Whether that is news."""
-        news = [name for name in self._given if name in hopeless]
-        self._jobs |= {name: replace(self._jobs[name], until_s=-math.inf) for name in news}
+        """These never get a place as they are: they wait for no more than they ask for, until there are other nodes or
+        links. Whether that is news."""
+        news = {name: record.attempt for name, (record, _, _) in self._given.items() if name in hopeless}
+        self._hopeless |= news
+        for name in list(self._hopeless)[:-KEPT]:
+            del self._hopeless[name]
+        if news:
+            self._asked = None
         return bool(news)
 
-    def _chosen(self, waiting: Sequence[JobRecord], offer: Offer, now_s: float) -> dict[str, _Patience]:
-        """A job that has waited long enough waits for no more again, until it is to begin anew."""
-        elastic = [record for record in waiting if cpu_range(record) is not None]
-        places = _Places(offer) if elastic else None
-        jobs = [job for record in elastic if places is not None and (job := self._open(record, places)) is not None]
+    def _chosen(self, waiting: Sequence[JobRecord], offer: Offer, now_s: float) -> dict[str, tuple[int, float]]:
+        elastic = [each for each in waiting if cpu_range(each) is not None]
+        if not elastic:
+            return {}
+        places = _Places(offer)
+        able = [each for each in elastic if self._hopeless.get(each.id) != each.attempt]
+        jobs = [job for record in able if (job := self._open(record, places)) is not None]
         amounts = {job.record.id: job.most for job in jobs}
         if self._policy is not None and jobs:
             try:
@@ -135,12 +146,8 @@ class StartAmounts:
                 log.warning("amounts were chosen without the policy", reason=str(error))
         found = {}
         for job in jobs:
-            name, attempt, known = job.record.id, job.record.attempt, self._jobs.get(job.record.id)
-            if known is not None and known.attempt == attempt:
-                found[name] = known if now_s >= known.until_s else replace(known, cpu=amounts[name])
-                continue
-            patience_s = min(job.patience_s, self._parameters.overdue_s)
-            found[name] = _Patience(attempt, amounts[name], job.record.submitted_at.timestamp() + patience_s)
+            name, submitted_s = job.record.id, job.record.submitted_at.timestamp()
+            found[name] = amounts[name], submitted_s + min(job.patience_s, self._parameters.overdue_s)
         return found
 
     def _open(self, record: JobRecord, places: _Places) -> _Open | None:
@@ -153,7 +160,7 @@ class StartAmounts:
         if elastic is None or len(elastic.allowed) > 1 or not record.expected_s or record.deadline_at is not None:
             return None
         most = min(limits.max, self._quota(record, places.offer) // record.size)
-        most = most_each(record.size, places.of(worker_of(record)), asked, most)
+        most = places.most_each(record.size, worker_of(record), asked, most)
         return _Open(record, asked, most) if most > asked else None
 
     def _quota(self, record: JobRecord, offer: Offer) -> int:
@@ -192,17 +199,22 @@ class _Places:
         self._names = _open_nodes(offer)
         index = offer.cluster.topology.node_index
         self._capacity = offer.cluster.node_capacity[:, [index[name] for name in self._names]]
-        self._known: dict[object, Floats] = {}  # tasks that may run on the same nodes and need as much beside CPU
+        self._rooms: dict[object, Floats] = {}  # tasks that may run on the same nodes and need as much beside CPU
+        self._known: dict[object, int] = {}
 
-    def of(self, task: Task) -> Floats:
-        """(2, N) of the nodes where the task may run: their CPU, and how many such tasks their memory and GPUs let
-        run there."""
-        key = task.arch, bool(task.secrets), frozenset(task.labels.items()), task.memory, task.gpu
+    def most_each(self, workers: int, task: Task, asked: int, most: int) -> int:
+        """See :func:`most_each`, for workers like this task."""
+        alike = task.arch, bool(task.secrets), frozenset(task.labels.items()), task.memory, task.gpu
+        if alike not in self._rooms:
+            self._rooms[alike] = self._of(task)
+        key = workers, alike, asked, most
         if key not in self._known:
-            self._known[key] = self._of(task)
+            self._known[key] = most_each(workers, self._rooms[alike], asked, most)
         return self._known[key]
 
     def _of(self, task: Task) -> Floats:
+        """(2, N) of the nodes where the task may run: their CPU, and how many such tasks their memory and GPUs let
+        run there."""
         barred = self.offer.barred(task)
         capacity = self._capacity[:, [name not in barred for name in self._names]]
         room = np.full(capacity.shape[1], np.inf)
@@ -215,7 +227,7 @@ class _Places:
 
 def most_each(workers: int, places: Floats, asked: int, most: int) -> int:
     """The most that each of so many workers can have on empty nodes at once, in steps from what they ask for up to
-    ``most``. ``places``: see _Places.of."""
+    ``most``. ``places``: see _Places._of."""
     low, high = 0, max(0, -(-(most - asked) // STEP))
     while low < high:
         steps = (low + high + 1) // 2

@@ -48,13 +48,11 @@ def cpu_level(record: JobRecord) -> int:
 
 
 def at_cpu(record: JobRecord, cpu: int) -> JobRecord:
-    """The waiting job as it is where each worker of its elastic group begins with so many millicores: with twice as
-    many it is taken to be twice as fast."""
+    """The waiting job as it is where each worker of its elastic group begins with so many millicores. It is expected to
+    take as long as its file says, as when it runs: less is not certain."""
     assert record.spec is not None
     assert record.size is not None
-    tasks = record.spec.at_size(record.size).at_cpu(cpu).expand_tasks()
-    expected_s = None if record.expected_s is None else record.expected_s * asked_cpu(record) / cpu
-    return record.model_copy(update={"tasks": tasks, "expected_s": expected_s})
+    return record.model_copy(update={"tasks": record.spec.at_size(record.size).at_cpu(cpu).expand_tasks()})
 
 
 def waits_for_more(record: JobRecord) -> bool:
