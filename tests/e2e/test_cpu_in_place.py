@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from fault_cluster import FaultCluster, wait_for
 from resized_jobs import malleable, rigid
-from waiting import answers
 
 from ces_common.cgroups import UNIFIED, hierarchies
-from ces_testbed.services import SCHEDULER
 
 
 def cpu_limit(pid: int) -> int | None:
@@ -27,16 +24,6 @@ def cpu_limit(pid: int) -> int | None:
             continue
         return None if quota in ("max", "-1") else int(quota) * 1000 // int(period)
     return None
-
-
-@pytest.fixture
-def patient(cluster: FaultCluster) -> Iterator[FaultCluster]:
-    """Jobs wait for the most CPU that they may have, as long as that is worth it."""
-    for env in ({"CES_AMOUNTS": "patient"}, {}):
-        cluster.cluster.restart(SCHEDULER, env)
-        wait_for(lambda: answers(cluster.cluster.layout.ready_url(SCHEDULER)), "the scheduler is ready")
-        if env:
-            yield cluster
 
 
 @pytest.mark.timeout(300)
@@ -71,16 +58,16 @@ def test_a_job_has_what_is_idle_and_gives_it_up_for_one_that_waits(resizing: Fau
 
 @pytest.mark.timeout(300)
 @pytest.mark.needs("root")
-def test_a_patient_job_begins_with_all_that_it_may_have(patient: FaultCluster, open_folder: Path) -> None:
+def test_a_patient_job_begins_with_all_that_it_may_have(cluster: FaultCluster, open_folder: Path) -> None:
     """Two workers have the whole of two hosts of two cores from the first moment on, by their files 1.2."""
     asked = malleable("patient", open_folder / "patient", 2, 2, duration="10m")
     asked["tasks"][0]["resources"]["cpu"] = "1200m"
     asked["elastic"]["cpu"] = {"min": "250m", "max": 2}
-    job = patient.submit(asked)
-    patient.await_state(job, "running")
-    view = patient.client.jobs.get(job)
+    job = cluster.submit(asked)
+    cluster.await_state(job, "running")
+    view = cluster.client.jobs.get(job)
     assert {each.cpu_desired for each in view.placement} == {2000}
-    assert {cpu_limit(pid) for pid in patient.worker_pids(job)} == {2000}
+    assert {cpu_limit(pid) for pid in cluster.worker_pids(job)} == {2000}
     assert len({each.node for each in view.placement}) == 2
     (open_folder / "patient").unlink()
-    patient.finish(job)
+    cluster.finish(job)

@@ -22,7 +22,7 @@ from ces_scheduler.cycle_input import parameters_of
 from ces_scheduler.cycle_run import Placing
 from ces_scheduler.service import REFILL_S, RESIZE_S, SERVICE, Scheduler
 from ces_scheduler.solver_choice import choose
-from ces_scheduler.start_amounts import EVEN, Rule
+from ces_scheduler.start_amounts import USUAL, Rule
 
 
 class SchedulerSettings(QueueSettings):
@@ -32,7 +32,7 @@ class SchedulerSettings(QueueSettings):
     resize_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = RESIZE_S  # least time between two of one job
     paths: Annotated[int, Field(ge=0)] = 0  # new flows take one of this many shortest ones; 0: a hop-shortest one
     policy: Path | None = None  # None: the one that ships with the core
-    amounts: Rule = EVEN  # with how much CPU jobs begin where CES chooses it
+    amounts: Rule = USUAL  # with how much CPU jobs begin where CES chooses it
     queue_policy: str = CES_MULTI  # decides over the queue; other packages may add some
     queue_record: Path | None = None  # where to append what goes into each cycle of the queue and comes out of it
 

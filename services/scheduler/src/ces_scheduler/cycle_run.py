@@ -25,7 +25,7 @@ from ces_scheduler.owner_forecast import OwnerForecast
 from ces_scheduler.queue_status import queue_statuses
 from ces_scheduler.sizing import Sizing
 from ces_scheduler.solver_calls import SolverCalls, share_of
-from ces_scheduler.start_amounts import EVEN, Rule
+from ces_scheduler.start_amounts import USUAL, Rule
 from ces_scheduler.start_cpu import waiting_for_more, waits_for_more
 
 UNJUDGED = Judgement()
@@ -45,7 +45,7 @@ class Placing:
     fallback: str | None = None
     paths: int | None = None
     policy: QueuePolicy = cycle
-    amounts: Rule = EVEN
+    amounts: Rule = USUAL
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,8 @@ from ces_scheduler.start_cpu import asked_cpu, at_cpu, cpu_level, cpu_range, is_
 log = structlog.get_logger()
 Rule = Literal["even", "patient", "tapfinger"]
 EVEN: Final = "even"
+USUAL: Final = "patient"
+"""The best in the mean, as measured (docs/benchmarks/cpu.md)."""
 PATIENCE: Final = 2.0
 """A job waits for more than it asks for this many times as long at most as it would take longer with that."""
 POLICY: Final = "hetero_6"
