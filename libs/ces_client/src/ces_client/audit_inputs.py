@@ -36,7 +36,8 @@ def judge(events: Iterable[Event], inventory: Inventory, *, finished: bool = Fal
 
 
 def events_until_now(client: Client) -> Iterator[Event]:
-    """A cluster's events, from the oldest that it keeps to the last one before this call."""
+    """A cluster's events, from the oldest that it keeps until now by this machine's clock; fewer
+    if the manager sends none for a second."""
     now, last, more = datetime.now(UTC), 0, True
     while more:  # a busy manager may pause before its last event
         more = False
@@ -111,7 +112,8 @@ def request_of(job: JobView | JobFile) -> JobRequest:
 
 
 def jobs_of_files(paths: Sequence[Path]) -> dict[str, JobRequest]:
-    """Requests by job name, from job files and folders of them. Raises BadInput, also if two jobs share a name."""
+    """Requests by job name, from job files and folders of them. Raises BadInput, also if two of
+    one name ask for different things."""
     found: dict[str, JobRequest] = {}
     for path in paths:
         files = sorted(each for each in path.iterdir() if each.suffix in JOB_FILES) if path.is_dir() else [path]

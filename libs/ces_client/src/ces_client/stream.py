@@ -25,7 +25,7 @@ ENDS = frozenset(event_type("job", state.value) for state in JOB_OVER)
 
 @dataclass(frozen=True)
 class StreamEvent:
-    """An event of the log (``data`` is its CloudEvent); without a ``sequence``, live ``progress`` or ``measured``."""
+    """An event of the log (``data`` is its CloudEvent); without a ``sequence``, live ``progress``, not logged."""
 
     type: str
     sequence: int | None
@@ -59,7 +59,8 @@ def follow(http: Http, path: str, *, after: int, until_job_ends: bool) -> Iterat
 
 
 def so_far(http: Http, path: str, *, after: int) -> Iterator[StreamEvent]:
-    """The events later than number ``after`` up to now: ends when none has come for a second."""
+    """The events later than number ``after`` up to now, without progress: ends when none has come for a second.
+    Raises Unreachable when the connection cannot be made or breaks."""
     heard = time.monotonic()
     try:
         with http.stream(path, headers=_headers(after), read_s=QUIET_S) as response:

@@ -12,7 +12,7 @@ import httpx
 
 from ces_client.errors import CesError, Unreachable
 from ces_client.stream import StreamEvent
-from ces_common.messages.api import FlowView, JobView, TaskView
+from ces_common.messages.api import JobView, TaskView
 from ces_common.states import ALLOCATION_OVER, JOB_OVER
 
 TICK_S = 0.5
@@ -69,27 +69,17 @@ def watch(jobs: JobSource, job: str) -> Iterator[JobView]:
 
 
 def fold(view: JobView, event: StreamEvent) -> JobView:
-    """The view with live data put in: a worker's ``progress``, or what the job's flows ``measured``."""
-    if event.type == "progress":
-        task, data = event.data.get("task"), event.data.get("data")
-        return view.model_copy(update={"placement": [_with_progress(one, task, data) for one in view.placement]})
-    if event.type == "measured":
-        rates = {(rate.get("src"), rate.get("dst")): rate for rate in event.data.get("flows", [])}
-        return view.model_copy(update={"flows": [_with_rate(flow, rates) for flow in view.flows]})
-    return view
+    """The view with a worker's live ``progress`` put in; the same one for any other event."""
+    if event.type != "progress":
+        return view
+    task, data = event.data.get("task"), event.data.get("data")
+    return view.model_copy(update={"placement": [_with_progress(one, task, data) for one in view.placement]})
 
 
 def _with_progress(task: TaskView, name: object, data: object) -> TaskView:
     if task.name != name or not isinstance(data, dict):
         return task
     return task.model_copy(update={"progress": data})
-
-
-def _with_rate(flow: FlowView, rates: dict[tuple[object, object], dict[str, float]]) -> FlowView:
-    rate = rates.get((flow.src, flow.dst))
-    if rate is None:
-        return flow
-    return flow.model_copy(update={key: rate[key] for key in ("measured", "peak") if rate.get(key) is not None})
 
 
 def _take(inbox: SimpleQueue[StreamEvent]) -> list[StreamEvent]:

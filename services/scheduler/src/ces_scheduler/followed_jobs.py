@@ -1,4 +1,4 @@
-"""Jobs of one kind among all that there are."""
+"""Keeps track of the jobs for which a condition holds, without looking at all jobs each time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from ces_common.state_view import StateView
 
 
 class FollowedJobs:
-    """The ids of the jobs that are of a kind, known without looking at jobs that have not changed."""
+    """The ids of the jobs for which ``is_one`` holds. It is asked only about jobs that have changed, so it must
+    depend on the record alone. ``look`` returns the set itself, which the next call changes."""
 
     def __init__(self, is_one: Callable[[JobRecord], bool]) -> None:
         self._is_one = is_one

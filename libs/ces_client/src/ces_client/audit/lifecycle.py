@@ -1,4 +1,5 @@
-"""Jobs and allocations as the books record them, and the changes of state that are legal."""
+"""Jobs and allocations as an audit's ``Books`` record them, and the changes of state that are legal. The tables repeat
+those of ``ces_common.states`` on purpose: an audit does not rely on the code that it checks."""
 
 from __future__ import annotations
 
@@ -44,13 +45,13 @@ class Job:
     allocations: list[str] = field(default_factory=list)  # of the present attempt
     flows: dict[int, Flow] = field(default_factory=dict)  # held, by number
     live: set[str] = field(default_factory=set)  # allocations of any attempt that hold something
-    next: NextSize | None = None  # while it is resized and something of its former size is left
+    next: NextSize | None = None  # from the start of a resize until it is done or given up
 
 
 @dataclass
 class NextSize:
-    """What is held for the size that a job goes to. ``nodes`` and ``links``: what of it goes beyond what the job holds
-    anyway, at this moment of the log."""
+    """What is held for the size that a job is resized to. ``nodes`` and ``links``: how much more that is than the job
+    still holds for its former size, at this point of the log."""
 
     resize: str
     allocations: list[Allocation]

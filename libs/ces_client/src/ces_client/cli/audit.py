@@ -1,4 +1,4 @@
-"""``ces audit``: was everything right that happened?"""
+"""``ces audit``: checks by the event log whether the cluster kept its rules. Exits with 1 if it did not."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def audit(
     ] = None,
     job: Annotated[
         list[Path] | None,
-        typer.Option("--job", metavar="FILE", help="a job file or a folder of them, likewise; may be given again"),
+        typer.Option("--job", metavar="FILE", help="what jobs asked for: a job file or a folder; may be given again"),
     ] = None,
     finished: Annotated[
         bool, typer.Option("--finished", help="the cluster is idle: whatever is still held is a finding")
@@ -47,7 +47,7 @@ def audit(
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Replay the whole event log independently, and report every violation."""
-    if log is not None and not log.is_file():
+    if log is not None and (log.is_dir() or not log.exists()):
         raise bad_field(f"{log} cannot be audited", "--log", "there is no such file", "give the path of a log")
     known = {} if topology is None else links_of_file(load_topology(topology))
     asked = jobs_of_files(job or [])

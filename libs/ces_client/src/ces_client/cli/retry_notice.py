@@ -15,7 +15,7 @@ QUIET_S = 1.0  # a shorter wait is not worth a word
 
 
 class RetryNotice:
-    """Called at each retry; prints once for each outage."""
+    """Called at each retry; prints once for each outage that lasts longer than ``QUIET_S``."""
 
     def __init__(self) -> None:
         self._since = 0.0

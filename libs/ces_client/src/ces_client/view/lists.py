@@ -1,4 +1,4 @@
-"""Lists as tables: jobs, nodes, links, the queue; and one node in full."""
+"""Lists as tables: jobs, nodes, links, probes of links, the queue; and one node in full."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class NotFetched(Exception):
 
 
 class NoneThere(NotFetched):
-    """And there is none to be had from that node, now or later."""
+    """That node lacks the checkpoint, or sent another one: asking it again will not help."""
 
 
 class Silent(NotFetched):
@@ -40,7 +40,7 @@ class Silent(NotFetched):
 
 
 def allowed_s(size: int) -> float:
-    """How long so many bytes may take."""
+    """Seconds in which ``size`` bytes must have come, from the answer's headers on."""
     return START_S + size / LEAST_RATE
 
 

@@ -1,5 +1,5 @@
-"""Which workers were started here, and how those ended that were seen to. Kept on disk: a worker that is gone without a
-trace has ended all the same, and its incarnation is not started again."""
+"""Which workers were started here, and how they ended, where that was seen. Kept on disk: a worker that is gone without
+a trace counts as ended, and its incarnation is not started again."""
 
 from __future__ import annotations
 

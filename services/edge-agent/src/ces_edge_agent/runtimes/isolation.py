@@ -1,7 +1,7 @@
 """Confinement of a worker process: its namespaces and mounts. Standard library only: the shim imports it.
 
 A worker sees the host's files as another user would, and can write its own folder, its job's
-checkpoints, /tmp and /dev/shm only. What could
+checkpoints, /dev/shm and, where it has one of its own, /tmp only (see ``private_tmp``). What could
 hold secrets or lead out (root's home, the agent's files, sockets under /run, device files, kernel settings) is hidden
 or read-only. What it needs to run is shown even where its user could not reach it, as an interpreter in a private home.
 """
@@ -28,7 +28,8 @@ _READ_ONLY = linux.ATTR_RDONLY | linux.ATTR_NOSUID | linux.ATTR_NODEV
 
 
 def private_tmp(program: str, argv: list[str]) -> bool:
-    """Whether the worker gets a /tmp of its own: not if its program or an argument may lie in /tmp."""
+    """Whether the worker gets an empty, writable /tmp of its own. If its program or an argument may lie in
+    /tmp, it sees the host's instead, read-only."""
     return not any(f"{_TMP}/" in part for part in (program, *argv))
 
 

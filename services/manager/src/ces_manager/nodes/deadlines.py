@@ -1,4 +1,5 @@
-"""Deadlines of jobs: time counts only while everybody who is responsible for the next step is heard. Pure."""
+"""How long each step towards a running job has waited, for comparison with its timeout (a user's deadline is another
+matter). Time counts only while everybody who is responsible for the step is heard. Pure."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ class Responsible:
 @dataclass(frozen=True, slots=True)
 class Step:
     """What is waited for. ``stamp``: changes with every step that is taken; ``preparing``: agents say that they are at
-    it, such as fetching an image, and in ``said`` what one of them waits for itself; ``hindered``: somebody else whom
-    it takes is away."""
+    it, such as fetching an image, ``said``: what one of them says it waits for; ``hindered``: a node that the job
+    uses is away, whether or not it is responsible for this step."""
 
     stamp: Hashable
     responsible: Sequence[Responsible]
@@ -47,7 +48,7 @@ class Waited:
 
 
 class Waits:
-    """How long each step is waited for, by a clock that stands still while this manager is deaf. What is seen for the
+    """How long each step is waited for, by a clock that stops while anybody responsible is away. What is seen for the
     first time has not waited, so nothing from before a restart plays a part."""
 
     def __init__(self) -> None:

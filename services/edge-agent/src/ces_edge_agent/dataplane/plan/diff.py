@@ -32,9 +32,9 @@ _NODE_IDS = range(1, 0x1000)  # a u32 filter's number within its table has 12 bi
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``remake`` deletes and creates an object that cannot be changed in place, with everything that depends on it.
-    ``old``: the present object, if it is changed in place. ``again``: the object exists, but is lost with a link's
-    device or shaper that is remade."""
+    """``remake`` deletes and creates an object that cannot be changed in place; what the kernel removes along with it
+    is put back by ``add`` steps of its own. ``old``: the present object, if it is changed in place. ``again``: the
+    object exists, but goes with a link's device or shaper that is remade, and is added again."""
 
     action: Literal["add", "change", "remake", "delete"]
     item: KernelObject
@@ -110,7 +110,7 @@ def frees(step: Step) -> ShapedClass | None:
 
 
 def claims(step: Step) -> ShapedClass | None:
-    """The class whose guaranteed rate the step raises from before, or from nothing, if any."""
+    """The class that the step adds, or whose guaranteed rate it raises, if any; classes at the root do not count."""
     item, old = step.item, step.old
     if not isinstance(item, ShapedClass) or item.parent == ROOT or step.action not in ("add", "change"):
         return None
