@@ -93,19 +93,19 @@ def pictures(results: Mapping[str, Any]) -> dict[str, Figure]:
     """By the name of their file."""
     runs = results["runs"]
     figure, axes = plots.panels(1, 2, width=4.0, height=2.9)
-    ways = by_way(sorted(runs, key=lambda run: run["way"] not in RULES))
+    ways = by_way(sorted(runs, key=lambda run: RULES.index(run["way"]) if run["way"] in RULES else len(RULES)))
     for place, (way, style) in enumerate(plots.styles(list(ways)).items()):
         told = [(run["seed"], [job["took_s"] for job in succeeded(run)]) for run in ways[way]]
         at = [seed + plots.beside(place, len(ways)) for seed, _ in told]
         means = [float(np.mean(took)) if took else 0.0 for _, took in told]
-        axes[0][0].bar(at, means, width=0.5 / len(ways), color=style.colour, label=_name(way))
+        axes[0][0].bar(at, means, width=0.5 / len(ways), color=style.colour)
         every = sorted(each for _, took in told for each in took)
         shares = np.arange(1, len(every) + 1) / max(len(every), 1)
-        axes[0][1].step(every, shares, where="post", color=style.colour)
+        axes[0][1].step(every, shares, where="post", color=style.colour, label=_name(way))
     axes[0][0].set(xlabel="seed", ylabel="mean completion time, s", ylim=(0, None))
     axes[0][0].set_xticks(sorted({run["seed"] for run in runs}))
     axes[0][1].set(xlabel="completion time, s", ylabel="share of jobs", xlim=(0, None), ylim=(0, 1))
-    axes[0][0].legend(fontsize=7, loc="lower right")
+    axes[0][1].legend(fontsize=7, loc="lower right")
     return {"cpu.png": figure}
 
 
