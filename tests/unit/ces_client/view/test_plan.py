@@ -76,7 +76,7 @@ def test_a_dry_run_tells_at_which_size_a_malleable_job_would_start():
     assert shown[0].startswith("digits has a place and would start with 2 worker")
     assert {line.split()[0]: line.split()[1] for line in shown[3:6]} == places
     more = lines(plan_answer(job, answer.model_copy(update={"cpu": 1500}), NOW))
-    assert more[0].startswith("digits has a place and would start with 2 worker of 1500m each")
+    assert more[0].startswith("digits has a place and would start with 2 worker with 1.5 cores each")
 
 
 def test_a_dry_run_that_finds_none(job_file):

@@ -21,7 +21,7 @@ from ces_common.jobfile import JobFile
 from ces_common.messages.api import FlowView, PlanForecast, PlanView
 from ces_common.messages.plans import PolicyAdvice
 from ces_common.names import node_end
-from ces_common.quantities import format_cpu
+from ces_common.quantities import show_cpu
 
 METRICS = {"composite": "quality (composite)", "load_imbalance": "load imbalance (0 is even)"}
 DATA = "(data)"  # in place of a task's name: a node's data is sent by no task
@@ -100,7 +100,7 @@ def plan_answer(job: JobFile, answer: PlanForecast, now: datetime) -> Renderable
     if job.elastic is not None and answer.size is not None:
         start = f" and would start with {answer.size} {job.elastic.group}"
         if answer.cpu is not None:
-            start += f" of {format_cpu(answer.cpu)} each"
+            start += f" with {show_cpu(answer.cpu)} each"
         job = job.at_size(answer.size)
     for flow in job.expand_flows():
         got = given.get((flow.src, flow.dst))
