@@ -67,7 +67,7 @@ def test_two_jobs_that_share_leave_each_other_alone(resizing: FaultCluster, open
     await_size(resizing, second, 4)
     await_size(resizing, first, 4)
     before = resizes(resizing)
-    time.sleep(CALM_S)
+    time.sleep(CALM_S)  # that nothing happens has no condition to wait for
     assert resizes(resizing) == before
     for name, job in (("first", first), ("second", second)):
         (open_folder / name).unlink()
