@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from sqlalchemy.types import TypeDecorator
 
 from ces_common.db.engine import new_engine, writing
-from ces_common.db.tables import Base
+from ces_common.db.schema import METADATA
 
 
 def render_item(kind: str, item: Any, context: Any) -> str | bool:
@@ -18,9 +18,7 @@ def render_item(kind: str, item: Any, context: Any) -> str | bool:
 
 
 def run(connection: Connection) -> None:
-    context.configure(
-        connection=connection, target_metadata=Base.metadata, render_as_batch=True, render_item=render_item
-    )
+    context.configure(connection=connection, target_metadata=METADATA, render_as_batch=True, render_item=render_item)
     with context.begin_transaction():
         context.run_migrations()
 

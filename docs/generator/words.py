@@ -23,6 +23,7 @@ SETTINGS = {
     "CES_ADMIN_TOKEN_FILE": "File with the API's bearer token: at least 16 characters, readable by its owner only.",
     "CES_AGENT_SIGNING_KEY_FILE": "File with the key that signs agents' NATS credentials.",
     "CES_CREDENTIAL_DAYS": "Days for which a node's NATS credential is good; its agent renews it at half of them.",
+    "CES_UI": "Serve [the dashboard](dashboard.md) under `/ui/`.",
     "CES_RETENTION_DAYS": "Days for which settled jobs are kept, with their plans and allocations.",
     "CES_REVOCATION_KEY_FILE": "File with the key by which forgotten nodes and replaced devices are refused; "
     "left out, they are not.",

@@ -25,9 +25,9 @@ from ces_common.db import NoCluster, UnitOfWork, database_url, migrate, new_engi
 from ces_common.db.engine import writing
 from ces_common.db.migrate import NoMigrations, alembic_config, migrations_folder
 from ces_common.db.outbox import ALL, EventFilter, events_after, mark_published, unpublished_events
+from ces_common.db.schema import METADATA
 from ces_common.db.tables import (
     AllocationRow,
-    Base,
     EventRow,
     HopRow,
     InboxRow,
@@ -65,9 +65,9 @@ def uow(url: URL) -> Iterator[UnitOfWork]:
 
 def test_models_and_migrations_agree(uow: UnitOfWork) -> None:
     with uow.engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
         found = inspect(connection)
-        for table in Base.metadata.tables.values():
+        for table in METADATA.tables.values():
             assert {index["name"] for index in found.get_indexes(table.name)} >= {index.name for index in table.indexes}
 
 
@@ -199,7 +199,7 @@ def test_any_number_may_migrate_at_once(url: URL) -> None:
 def test_a_database_that_was_never_migrated_says_so(url: URL) -> None:
     engine = new_engine(url)
     with engine.begin() as connection:
-        Base.metadata.create_all(connection)
+        METADATA.create_all(connection)
     uow = UnitOfWork(engine)
     with pytest.raises(NoCluster), uow.write(NOW):
         pass

@@ -37,11 +37,12 @@ BODIES: dict[str, Any] = {
     "/v1/tokens": {"name": "another", "role": "operator"},
     "/v1/secrets/{secret}": {"value": "aHVzaA=="},
     "/v1/links/{src}/{dst}/probe": {"seconds": 0.2},
+    "/v1/layout": {"positions": {"n1": [1.0, 2.0]}},
     "/v1/nodes/{node}/calendar": {"times": "Mon-Fri 08:00-18:00"},
 }
 SCORE = Score(fit=1.0, priority=0.0, waiting=0.0, share=0.0, total=1.0, scarce="cpu")
 LACKS = {"/v1/tokens/{token}", "/v1/links/{src}/{dst}/probe"}  # there is no such token, or link
-ENDLESS = ("/events", "/logs")
+ENDLESS = ("/events", "/logs", "/live")
 FINAL = "forget"
 
 

@@ -14,7 +14,8 @@ from sqlalchemy import delete, insert, select, text, update
 from sqlalchemy.engine import URL
 
 from ces_common.db import UnitOfWork, WriteTx, migrate, new_engine
-from ces_common.db.tables import Base, ClusterRow, DutyRow, JobRow, LeaseRow, NodeRow
+from ces_common.db.schema import METADATA
+from ces_common.db.tables import ClusterRow, DutyRow, JobRow, LeaseRow, NodeRow
 from ces_common.jobfile import Flow, JobFile
 from ces_common.messages.api import TopologyFile
 from ces_common.messages.confinement import Confinement
@@ -97,7 +98,7 @@ class World:
     def wipe(self) -> None:
         """Empty all tables, and found the cluster anew."""
         with self.uow.engine.begin() as connection:
-            for table in reversed(Base.metadata.sorted_tables):
+            for table in reversed(METADATA.sorted_tables):
                 if table is not DutyRow.__table__:
                     connection.execute(delete(table))
             connection.execute(update(DutyRow).values(holder="", process=""))

@@ -169,8 +169,7 @@ async def running_api(
         headers = {"Authorization": f"Bearer {TOKEN}"}
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as http:
             yield Api(http, bus, claims, context.stopping)
-        context.stopping.set()
-        broadcast.wake()
+        context.stop()
     stop.set()
     await loops
     await bus.close()

@@ -8,7 +8,8 @@ from datetime import timedelta
 from manager_world import World, ring
 from sqlalchemy import select
 
-from ces_common.db.tables import EventRow, InboxRow, JoinTokenRow
+from ces_common.db.access_tables import JoinTokenRow
+from ces_common.db.tables import EventRow, InboxRow
 from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
 from ces_manager.__main__ import drop_history
 from ces_manager.database import Database

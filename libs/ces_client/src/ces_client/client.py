@@ -41,7 +41,7 @@ from ces_common.messages.api import (
     TopologyFile,
     TopologyView,
 )
-from ces_common.messages.identities import MAX_PRIORITY, USUAL_S, AccessTokenView, Identity, NewAccessToken
+from ces_common.messages.identities import MAX_PRIORITY, USUAL_S, AccessTokenView, Identity, NewAccessToken, SessionCode
 from ces_common.messages.secrets import SecretView
 from ces_common.roles import Role
 from ces_common.states import JOB_OVER
@@ -322,6 +322,10 @@ class Client(_Resource):
     def whoami(self) -> Identity:
         """Whose token is sent, and what it allows."""
         return self._read(Identity, self._http.request("GET", "whoami"))
+
+    def dashboard_code(self) -> SessionCode:
+        """What begins a session of the dashboard, once and within a minute, with the rights of this token."""
+        return self._read(SessionCode, self._http.request("POST", "sessions/codes"))
 
     def queue(self, *, on_remark: Callable[[str], None] | None = None) -> Iterator[QueueEntry]:
         """Waiting jobs, the next one first. ``on_remark`` is told why the order is not the scheduler's own, if it is

@@ -148,7 +148,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         await started.wait()
         await streams.run()
 
-    app = make_app(context, missing)
+    app = make_app(context, missing, ui=settings.ui)
     tls = certificates.tls if certificates is not None else None
     async with serve_http(app, settings.http_host, settings.http_port, tls):
         try:
@@ -164,8 +164,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
                 *([certificates.run()] if certificates is not None else []),
             )
         finally:
-            context.stopping.set()
-            broadcast.wake()
+            context.stop()
     await duties.give_up()
     await bus.close()
     database.close()

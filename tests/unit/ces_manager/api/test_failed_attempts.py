@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from ces_manager.api import failed_attempts, failure_counts
-from ces_manager.api.auth import AGENTS
+from ces_manager.api.auth import PROVEN
 from ces_manager.api.failed_attempts import FailedAttempts
 from ces_manager.api.failure_counts import FailureCounts
 
@@ -48,7 +48,7 @@ async def test_an_address_of_the_old_kind_is_itself_however_it_is_written() -> N
             if message["type"] == "http.response.start":
                 answers[address] = message["status"]
 
-        path = next(iter(AGENTS))
+        path = next(iter(PROVEN))
         await limited({"type": "http", "path": path, "method": "POST", "client": (address, 1)}, None, send)
 
     limited = FailedAttempts(refuses)
@@ -73,7 +73,7 @@ async def test_no_more_attempts_are_under_way_than_may_fail() -> None:
             answers.append(message["status"])
 
     async def ask() -> None:
-        scope = {"type": "http", "path": next(iter(AGENTS)), "method": "POST", "client": ("192.0.2.1", 1)}
+        scope = {"type": "http", "path": next(iter(PROVEN)), "method": "POST", "client": ("192.0.2.1", 1)}
         await limited(scope, None, send)
 
     limited = FailedAttempts(refuses)

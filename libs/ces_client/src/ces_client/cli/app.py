@@ -8,7 +8,7 @@ import stamina.instrumentation
 import typer
 
 from ces_client import __version__
-from ces_client.cli import audit, cluster, contexts, jobs, machine, secrets, session, tokens
+from ces_client.cli import audit, cluster, contexts, dashboard, jobs, machine, secrets, session, tokens
 from ces_client.cli.bench import BenchGroup
 from ces_client.cli.output import say
 from ces_client.cli.plugins import CesGroup
@@ -37,6 +37,7 @@ secret = typer.Typer(help="Manage secrets of jobs.", no_args_is_help=True)
 bench = typer.Typer(cls=BenchGroup, help="Measure, with tables, results.json and plots.", no_args_is_help=True)
 
 app.command()(jobs.submit)
+app.command()(dashboard.dashboard)
 app.command()(jobs.wait)
 app.command()(jobs.plan)
 app.add_typer(get, name="get")

@@ -34,7 +34,7 @@ from ces_common.states import ALLOCATION_OVER, AllocationState, JobState
 LIVE_STATES = tuple(state for state in AllocationState if state not in ALLOCATION_OVER)
 EXPANDED = "expanded"
 NODE, JOB = "node", "job"  # kinds of removals
-_ID = String(26)  # a ULID
+ID = String(26)  # a ULID
 
 
 class Base(DeclarativeBase):
@@ -138,6 +138,15 @@ class LinkRow(Base):
     round_trip_us: Mapped[int | None] = mapped_column(BigInteger)
 
 
+class PositionRow(Base):
+    """Where a node lies on the map, as somebody has put it."""
+
+    __tablename__ = "positions"
+    node: Mapped[str] = mapped_column(String(63), primary_key=True)
+    x: Mapped[float] = mapped_column(Float)
+    y: Mapped[float] = mapped_column(Float)
+
+
 class JobRow(Base):
     """``live``: not over, or over with something of it still holding capacity. ``expected_s``: for how long it says it
     runs. ``placed_at``: when the plan was committed by which it holds something; ``started_at``: when it first ran.
@@ -156,7 +165,7 @@ class JobRow(Base):
         Index("ix_jobs_state_id", "state", "id"),
         Index("ix_jobs_tenant_state", "tenant", "state"),
     )
-    id: Mapped[str] = mapped_column(_ID, primary_key=True)
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
     name: Mapped[str] = mapped_column(String(63))
     priority: Mapped[int] = mapped_column(Integer)
     tenant: Mapped[str] = mapped_column(String(63), default=DEFAULT_TENANT, server_default=DEFAULT_TENANT)
@@ -185,7 +194,7 @@ class JobRow(Base):
     finished_at: Mapped[datetime | None] = mapped_column(UtcTime, index=True)
     size: Mapped[int | None] = mapped_column(Integer)
     next_size: Mapped[int | None] = mapped_column(Integer)
-    resize: Mapped[str | None] = mapped_column(_ID)
+    resize: Mapped[str | None] = mapped_column(ID)
     resizing_at: Mapped[datetime | None] = mapped_column(UtcTime)
     resize_s: Mapped[float | None] = mapped_column(Float)
     checkpoint_node: Mapped[str | None] = mapped_column(String(63))
@@ -213,7 +222,7 @@ class AllocationRow(Base):
         Index("ix_allocations_state_node", "state", "node"),
         Index("ix_allocations_job_attempt", "job", "attempt"),
     )
-    id: Mapped[str] = mapped_column(_ID, primary_key=True)
+    id: Mapped[str] = mapped_column(ID, primary_key=True)
     job: Mapped[str] = mapped_column(ForeignKey("jobs.id", ondelete="CASCADE"))
     attempt: Mapped[int] = mapped_column(Integer)
     task: Mapped[str] = mapped_column(String(80))
@@ -297,10 +306,10 @@ class EventRow(Base):
         Index("ix_events_job_sequence", "job", "sequence"),
     )
     sequence: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    id: Mapped[str] = mapped_column(_ID)
+    id: Mapped[str] = mapped_column(ID)
     type: Mapped[str] = mapped_column(String(64))
     bus_subject: Mapped[str] = mapped_column(String(300))
-    job: Mapped[str | None] = mapped_column(_ID)  # the job it is about; no foreign key: it may outlive it
+    job: Mapped[str | None] = mapped_column(ID)  # the job it is about; no foreign key: it may outlive it
     time: Mapped[datetime] = mapped_column(UtcTime, index=True)
     body: Mapped[str] = mapped_column(Text)
     published: Mapped[bool] = mapped_column(Boolean, default=False)
@@ -314,37 +323,6 @@ class InboxRow(Base):
     consumed_at: Mapped[datetime] = mapped_column(UtcTime, index=True)
 
 
-class JoinTokenRow(Base):
-    """``hash``: SHA-256 of the token. ``used_by``: the public key that the token admitted. ``used_for``: a digest of
-    the request that it admitted."""
-
-    __tablename__ = "join_tokens"
-    hash: Mapped[str] = mapped_column(String(64), primary_key=True)
-    node: Mapped[str | None] = mapped_column(String(63))
-    expires_at: Mapped[datetime] = mapped_column(UtcTime, index=True)
-    used_at: Mapped[datetime | None] = mapped_column(UtcTime)
-    used_by: Mapped[str | None] = mapped_column(String(56))
-    used_for: Mapped[str | None] = mapped_column(String(64))
-
-
-class AccessTokenRow(Base):
-    """An access token: ``id`` is in it, of the rest only ``hash`` (SHA-256) is kept. ``tenants``: none for all. Its
-    name stays taken when it is revoked: events name it."""
-
-    __tablename__ = "access_tokens"
-    name: Mapped[str] = mapped_column(String(63), primary_key=True)
-    id: Mapped[str] = mapped_column(_ID, unique=True)
-    hash: Mapped[str] = mapped_column(String(64))
-    role: Mapped[str] = mapped_column(String(16))
-    tenants: Mapped[list[str] | None] = mapped_column(Json(list[str] | None))
-    max_priority: Mapped[int] = mapped_column(Integer)
-    created_at: Mapped[datetime] = mapped_column(UtcTime)
-    created_by: Mapped[str] = mapped_column(String(128))
-    expires_at: Mapped[datetime] = mapped_column(UtcTime)
-    last_used_at: Mapped[datetime | None] = mapped_column(UtcTime)
-    revoked_at: Mapped[datetime | None] = mapped_column(UtcTime)
-
-
 class SecretRow(Base):
     """A secret of a tenant. ``sealed``: encrypted, and bound to tenant and name; the keys are not in the database.
     Events know it by its ``id``."""
@@ -352,7 +330,7 @@ class SecretRow(Base):
     __tablename__ = "secrets"
     tenant: Mapped[str] = mapped_column(String(63), primary_key=True)
     name: Mapped[str] = mapped_column(String(63), primary_key=True)
-    id: Mapped[str] = mapped_column(_ID, unique=True)
+    id: Mapped[str] = mapped_column(ID, unique=True)
     sealed: Mapped[bytes] = mapped_column(LargeBinary)
     updated_at: Mapped[datetime] = mapped_column(UtcTime)
     updated_by: Mapped[str] = mapped_column(String(128))

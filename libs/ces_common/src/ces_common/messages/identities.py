@@ -46,13 +46,15 @@ class AccessTokenRequest(Allowance):
 
 
 class Identity(Message):
-    """Who asks, and what that allows. ``tenants``: None for all."""
+    """Who asks, and what that allows. ``tenants``: None for all. ``session``: of the dashboard, if it is one that
+    asks."""
 
     name: str
     role: Role
     tenants: list[str] | None = None
     max_priority: int = MAX_PRIORITY
     expires_at: datetime | None = None
+    session: str | None = None
 
     def sees(self, tenant: str) -> bool:
         """Whether this tenant's jobs concern it."""
@@ -73,6 +75,27 @@ class NewAccessToken(Message):
 
     token: str
     access: AccessTokenView
+
+
+class SessionCode(Message):
+    """What begins a session of the dashboard, once."""
+
+    code: str
+    expires_at: datetime
+
+
+class SessionRequest(Document):
+    """``POST /v1/sessions``."""
+
+    code: Annotated[str, Field(max_length=128)]
+
+
+class NewSession(Message):
+    """``token`` is shown once and never again."""
+
+    token: str
+    expires_at: datetime
+    identity: Identity
 
 
 class TokenChanged(Message):

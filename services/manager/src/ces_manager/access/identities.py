@@ -13,10 +13,11 @@ import structlog
 from sqlalchemy import update
 
 from ces_common.db import UNAVAILABLE
-from ces_common.db.tables import AccessTokenRow
+from ces_common.db.access_tables import AccessTokenRow
 from ces_common.messages.identities import Identity
+from ces_manager.access import sessions
 from ces_manager.access.provider import JWT, Provider
-from ces_manager.access.tokens import ROOT, TOKEN, identity_of
+from ces_manager.access.tokens import ROOT, TOKEN, hash_of, identity_of
 from ces_manager.database import Database
 from ces_manager.errors import Forbidden
 
@@ -37,6 +38,7 @@ class Identities:
 
     def __init__(self, database: Database, root: str, provider: Provider | None = None) -> None:
         self._database, self._root, self._provider = database, root.encode(), provider
+        self.root_hash = hash_of(root)
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
         self._forgotten = 0  # how often
         self._noted: dict[str, float] = {}  # token's name -> when its use was noted
@@ -73,12 +75,15 @@ class Identities:
             identity = await self._database.read(lambda tx: identity_of(tx, token, time))
             self._note_use(identity.name, now, time)
             return identity
+        if sessions.SESSION.fullmatch(token) is not None:
+            time = self._database.clock.now()
+            return await self._database.read(lambda tx: sessions.identity_of(tx, token, time, self.root_hash))
         if self._provider is not None and JWT.fullmatch(token) is not None:
             return await self._provider.identity(token)
         raise Forbidden("this token is not known here")
 
     def forget(self, name: str) -> None:
-        """Ask anew about the token of this name: it was revoked."""
+        """Ask anew about the token of this name, and about sessions that came from it: it was revoked, or one ended."""
         self._forgotten += 1
         self._known = OrderedDict((key, known) for key, known in self._known.items() if known.identity.name != name)
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from ulid import ULID
 
-from ces_common.db.tables import AccessTokenRow
+from ces_common.db.access_tables import AccessTokenRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.api import Page
 from ces_common.messages.identities import (
@@ -42,7 +42,7 @@ def create_token(tx: WriteTx, request: AccessTokenRequest, queue: QueueFile, by:
     row = AccessTokenRow(
         name=request.name,
         id=token_id,
-        hash=_hash(secret),
+        hash=hash_of(secret),
         role=request.role,
         tenants=request.tenants if request.role.has_tenants else None,
         max_priority=request.max_priority,
@@ -82,13 +82,23 @@ def identity_of(tx: ReadTx, token: str, now: datetime) -> Identity:
     row = None
     if found is not None:
         row = tx.session.scalars(select(AccessTokenRow).where(AccessTokenRow.id == found[1])).one_or_none()
-    if found is None or row is None or not hmac.compare_digest(row.hash, _hash(found[2])):
+    if found is None or row is None or not hmac.compare_digest(row.hash, hash_of(found[2])):
         raise Forbidden("this token is not known here")
+    check_good(row, now)
+    return Identity.model_validate(row, from_attributes=True)
+
+
+def check_good(row: AccessTokenRow, now: datetime) -> None:
+    """Raises Forbidden: the token has expired or was revoked."""
     if row.revoked_at is not None:
         raise Forbidden(f"this token, {row.name}, was revoked at {row.revoked_at:%Y-%m-%d %H:%M} UTC")
     if row.expires_at <= now:
         raise Forbidden(f"this token, {row.name}, expired at {row.expires_at:%Y-%m-%d %H:%M} UTC; ask for another one")
-    return Identity.model_validate(row, from_attributes=True)
+
+
+def hash_of(secret: str) -> str:
+    """What is kept of a secret."""
+    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def _tell(tx: WriteTx, kind: str, row: AccessTokenRow) -> None:
@@ -97,7 +107,3 @@ def _tell(tx: WriteTx, kind: str, row: AccessTokenRow) -> None:
 
 def _view(row: AccessTokenRow) -> AccessTokenView:
     return AccessTokenView.model_validate(row, from_attributes=True)
-
-
-def _hash(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()

@@ -9,7 +9,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ces_common.rates import SenderRate
-from ces_manager.api.auth import IDENTITY, UNTOLD
+from ces_manager.api.auth import IDENTITY, UI, UNTOLD
 from ces_manager.api.failure_counts import network_of
 
 log = structlog.get_logger()
@@ -28,7 +28,7 @@ class AccessLog:
         self._strangers, self._left_out = SenderRate(STRANGERS_PER_S, STRANGERS_AT_ONCE), 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in UNTOLD:
+        if scope["type"] != "http" or scope["path"] in UNTOLD or scope["path"].startswith(UI):
             await self._app(scope, receive, send)
             return
         began, answered = time.monotonic(), False

@@ -9,15 +9,16 @@ from fastapi.security import HTTPBearer
 
 from ces_common.health import Ready, health_routes
 from ces_common.messages.api import Problem
-from ces_manager.api import cluster, jobs, problems, secrets, tokens
+from ces_manager.api import cluster, dashboard, jobs, problems, secrets, sessions, tokens
 from ces_manager.api.access_log import AccessLog
 from ces_manager.api.auth import BearerAuth
 from ces_manager.api.context import Context
 from ces_manager.api.description_page import description_route
 from ces_manager.api.failed_attempts import FailedAttempts
 from ces_manager.api.limits import BodyLimit, StreamLimit, ZeroCharacters
+from ces_manager.api.pages import page_routes
 
-ROUTERS = (jobs.router, cluster.router, tokens.router, secrets.router)
+ROUTERS = (jobs.router, cluster.router, dashboard.router, tokens.router, sessions.router, secrets.router)
 DESCRIPTION = "Places distributed-training jobs on edge nodes, with bandwidth and path for every flow."
 REFUSAL = {"description": "Refused", "content": {problems.MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
 REFUSALS: dict[int | str, dict[str, Any]] = {"default": REFUSAL}
@@ -25,7 +26,8 @@ REFUSALS: dict[int | str, dict[str, Any]] = {"default": REFUSAL}
 TOKEN = Depends(HTTPBearer(auto_error=False, description="An access token"))
 
 
-def make_app(context: Context, ready: Ready) -> FastAPI:
+def make_app(context: Context, ready: Ready, *, ui: bool = True) -> FastAPI:
+    """``ui``: with the dashboard."""
     app = FastAPI(
         title="CES",
         version="1",
@@ -40,6 +42,8 @@ def make_app(context: Context, ready: Ready) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     app.router.routes.extend([*health_routes(ready), description_route(app.openapi)])
+    if ui:
+        app.router.routes.extend(page_routes())
     app.add_middleware(StreamLimit)  # behind the token's check
     app.add_middleware(BodyLimit)
     app.add_middleware(ZeroCharacters)

@@ -1,5 +1,5 @@
-"""Authentication by access tokens, and the roles that routes need. Health, metrics and the API's description are open,
-and so is what agents ask, who prove themselves by a join token or by their keys."""
+"""Authentication by access tokens, and the roles that routes need. Health, metrics, the API's description and the
+dashboard's own files are open, and so are requests that bring another proof: a join token, a node's key, a code."""
 
 from __future__ import annotations
 
@@ -32,9 +32,11 @@ from ces_manager.errors import Forbidden, NoRole, Unavailable
 log = structlog.get_logger()
 IDENTITY = "identity"
 
-AGENTS = frozenset({"/v1/nodes/join", "/v1/nodes/renew"})
+PROVEN = frozenset({"/v1/nodes/join", "/v1/nodes/renew", "/v1/sessions"})  # by what the request itself brings
 UNTOLD = frozenset({"/healthz", "/readyz", "/metrics"})  # open, and asked so often that the access log leaves them out
-OPEN = UNTOLD | {"/openapi.json", "/docs", AUTHORITY} | AGENTS
+PAGES = frozenset({"/", "/ui"})  # which lead to the dashboard
+UI = "/ui/"
+OPEN = UNTOLD | {"/openapi.json", "/docs", AUTHORITY} | PROVEN | PAGES
 LEAST_LENGTH = 16
 REQUESTS_PER_S: Final = 100.0  # of one token, in the long run
 REQUESTS_AT_ONCE: Final = 1000
@@ -65,7 +67,7 @@ class BearerAuth:
         self._requests = SenderRate(REQUESTS_PER_S, REQUESTS_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] not in OPEN:
+        if scope["type"] == "http" and not is_open(scope["path"]):
             answer = await self._admit(scope)
             if answer is not None:
                 await answer(scope, receive, send)
@@ -100,6 +102,10 @@ class BearerAuth:
         if identity is not ROOT and not self._requests.allows(identity.name, now):
             return problem(429, f"token {identity.name} asks too often", headers={"Retry-After": "1"})
         return None
+
+
+def is_open(path: str) -> bool:
+    return path in OPEN or path.startswith(UI)
 
 
 def still_admitted(request: Request) -> Callable[[], Awaitable[bool]]:

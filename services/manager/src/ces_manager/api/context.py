@@ -18,6 +18,8 @@ from ces_manager.api.event_tail import EventTail
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
 from ces_manager.job_secrets.keys import SecretKeys
+from ces_manager.live.feed import LiveFeed
+from ces_manager.live.look import Looker
 from ces_manager.measurements import Measurements
 from ces_manager.network.prober import Prober
 from ces_manager.nodes.credentials import RENEWAL_BURST, RENEWALS_PER_S, Issuer
@@ -47,6 +49,7 @@ class Context:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     renewals: SenderRate = field(default_factory=lambda: SenderRate(RENEWALS_PER_S, RENEWAL_BURST))  # over REST, by key
     events: EventTail = field(init=False)
+    live: LiveFeed = field(init=False)
 
     def __post_init__(self) -> None:
         database = self.database
@@ -55,6 +58,14 @@ class Context:
             lambda: database.read(latest_event),
             self.broadcast,
         )
+        looker = Looker(self.measurements)
+        self.live = LiveFeed(lambda: database.read(lambda tx: looker.look(tx, database.clock.now())))
+
+    def stop(self) -> None:
+        """End all streams."""
+        self.stopping.set()
+        self.broadcast.wake()
+        self.live.wake()
 
     def pinned(self, secret: str) -> str:
         """The token with this secret, which says whom its holder may trust."""

@@ -1,4 +1,5 @@
-"""Limits how often somebody may fail to join or to renew a credential: nobody needs to be anybody to ask for it."""
+"""Limits how often somebody may fail to join, to renew a credential or to begin a session: nobody needs to be anybody
+to ask for it."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ces_manager.api.auth import AGENTS
+from ces_manager.api.auth import PROVEN
 from ces_manager.api.failure_counts import BURST, FAILURES_PER_S, FailureCounts, network_of
 from ces_manager.api.problems import problem
 
@@ -24,7 +25,7 @@ class FailedAttempts:
         self._counts = FailureCounts(FAILURES_PER_S, BURST)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] not in AGENTS:
+        if scope["type"] != "http" or scope["path"] not in PROVEN:
             await self._app(scope, receive, send)
             return
         address = network_of(scope["client"][0]) if scope.get("client") else ""

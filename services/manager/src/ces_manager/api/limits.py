@@ -16,7 +16,7 @@ MAX_BODY = 1024 * 1024
 STREAMS_PER_ADDRESS = 128
 STREAMS_PER_TOKEN = 512
 STREAM_AGAIN_S = 5
-STREAMS = re.compile(r"/v1/events|/v1/jobs/[^/]+/(events|logs)")
+STREAMS = re.compile(r"/v1/events|/v1/live|/v1/jobs/[^/]+/(events|logs)")
 
 
 class BodyLimit:

@@ -33,7 +33,7 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collecti
     nodes = _nodes_of(tx, allocations)
     queue_status = row.queue_status if row.state in JOB_WAITS else None
     return JobView(
-        **spec_fields(tx, [row.id], JobView)[row.id] | _summary(row, allocations).model_dump(),
+        **spec_fields(tx, [row.id], JobView)[row.id] | job_summary(row, allocations).model_dump(),
         waiting=row.waiting,
         speeds=row.speeds,
         queue_status=None if queue_status is None else with_holder_names(tx, [queue_status], tenants)[0],
@@ -66,7 +66,7 @@ def list_jobs(
     page = rows[:limit]
     allocations = allocations_of(tx, page)
     return Page[JobSummary](
-        items=[_summary(row, allocations[row.id]) for row in page], next=page[-1].id if len(rows) > limit else None
+        items=[job_summary(row, allocations[row.id]) for row in page], next=page[-1].id if len(rows) > limit else None
     )
 
 
@@ -87,7 +87,7 @@ def plan_view(tx: ReadTx, job: str) -> PlanView:
     return PlanView(**shared_columns(plan, PlanView) | {"plan": plan.id, "flows": flows})
 
 
-def _summary(row: JobRow, allocations: Sequence[AllocationRow]) -> JobSummary:
+def job_summary(row: JobRow, allocations: Sequence[AllocationRow]) -> JobSummary:
     return JobSummary(
         **shared_columns(row, JobSummary),
         tasks=len(row.tasks),

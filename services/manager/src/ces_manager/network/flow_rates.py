@@ -38,23 +38,25 @@ def _rates(flow: FlowView, history: FlowHistory, since: datetime, recent: dateti
     hops = [
         FlowHop(src=src, dst=dst, samples=history.samples(src, flow.number, since)) for src, dst in pairwise(flow.path)
     ]
-    shortfall = None
-    if flow.enforced:  # elsewhere nothing is promised
-        lately = [history.samples(hop.src, flow.number, recent)[-SAMPLES:] for hop in hops]
-        short = short_hop(lately)
-        shortfall = None if short is None else _shortfall(hops[short], lately[short : short + 2])
+    shortfall = shortfall_of(history, flow.number, flow.path, recent) if flow.enforced else None
     return rates.model_copy(update={"hops": hops, "shortfall": shortfall})
 
 
-def _shortfall(hop: FlowHop, around: Sequence[Sequence[FlowSample]]) -> FlowShortfall:
-    """``around``: reports of the link's source, and of the node behind it if that sends the flow on."""
+def shortfall_of(history: FlowHistory, number: int, path: Sequence[str], since: datetime) -> FlowShortfall | None:
+    """Which link of a flow's path does not carry what it was given, by reports from ``since`` on; None where there is
+    no such. To be asked of enforced flows: elsewhere nothing is promised."""
+    hops = list(pairwise(path))
+    lately = [history.samples(src, number, since)[-SAMPLES:] for src, _ in hops]
+    short = short_hop(lately)
+    if short is None:
+        return None
+    (src, dst), around = hops[short], lately[short : short + 2]  # the node behind it sends the flow on
     carried = min(fmean(sample.measured for sample in samples) for samples in around if samples)
-    rate = around[0][-1].rate
     text = (
-        f"has more to send, and the link {hop.src} -> {hop.dst} lets {show_bandwidth(carried)} through of the "
-        f"{show_bandwidth(rate)} that it was given"
+        f"has more to send, and the link {src} -> {dst} lets {show_bandwidth(carried)} through of the "
+        f"{show_bandwidth(around[0][-1].rate)} that it was given"
     )
-    return FlowShortfall(src=hop.src, dst=hop.dst, measured=carried, text=text)
+    return FlowShortfall(src=src, dst=dst, measured=carried, text=text)
 
 
 def short_hop(hops: Sequence[Sequence[FlowSample]]) -> int | None:

@@ -10,7 +10,8 @@ from hashlib import sha256
 
 from sqlalchemy import select
 
-from ces_common.db.tables import JoinTokenRow, LeaseRow, NodeRow, RevokedKeyRow
+from ces_common.db.access_tables import JoinTokenRow
+from ces_common.db.tables import LeaseRow, NodeRow, RevokedKeyRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.api import JoinRequest, JoinToken, JoinTokenRequest
 from ces_common.quantities import show_cpu, show_memory

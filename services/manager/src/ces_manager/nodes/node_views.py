@@ -89,7 +89,7 @@ def _node_views(
                 gpu_allocated=gpu,
                 cpu_used=beat[1].cpu if beat else None,
                 memory_used=beat[1].memory if beat else None,
-                warning=_warning(row.name, measurements),
+                warning=warning_of(row.name, measurements),
                 last_heartbeat=lease.heard_at if lease is not None and lease.boot else None,
                 allocations=placed[row.name],
             )
@@ -97,7 +97,7 @@ def _node_views(
     return views
 
 
-def _warning(node: str, measurements: Measurements) -> str | None:
+def warning_of(node: str, measurements: Measurements) -> str | None:
     """What an operator should look into."""
     found = [CONTESTED] if measurements.contested(node) else []
     if (owner := measurements.key_refused(node)) is not None:

@@ -1,0 +1,82 @@
+"""An address on this machine that leads to a manager. Browsers do not know the authority that certifies it; whoever
+runs the command does, and the browser goes through here."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from ces_client.context import Context
+from ces_client.errors import Unreachable, bad_field
+from ces_client.http import CONNECT_S
+from ces_common.tls.pins import Untrusted, authority_at, fingerprint_of, trusting
+
+HERE: Final = "127.0.0.1"
+AT_ONCE: Final = 64  # connections
+CHUNK: Final = 64 * 1024
+
+
+def trust_of(context: Context) -> ssl.SSLContext | None:
+    """What to check the manager by; None for plain HTTP. Raises BadInput, Unreachable."""
+    if urlsplit(context.url).scheme == "http":
+        return None
+    pin = fingerprint_of(context.token or "")
+    try:
+        if context.ca is not None:
+            return trusting(Path(context.ca).read_text())
+        return trusting(None if pin is None else authority_at(context.url, pin))
+    except Untrusted as error:
+        raise Unreachable(context.url, str(error), "ask who runs it for a token of this cluster") from error
+    except (OSError, ValueError) as error:
+        raise Unreachable(context.url, str(error), "check that the manager runs there") from error
+
+
+@asynccontextmanager
+async def bridge(context: Context, trust: ssl.SSLContext | None, port: int) -> AsyncIterator[int]:
+    """While the context lasts, connections to a port of this machine go on to the manager; gives the port. Bytes pass
+    as they are, and nothing is added to them: whoever else comes by here needs a token as well. ``port``: 0 for any.
+    Raises BadInput where it is taken."""
+    parts = urlsplit(context.url)
+    host, target = parts.hostname or "", parts.port or (80 if trust is None else 443)
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with room:
+            try:
+                async with asyncio.timeout(CONNECT_S):
+                    there, beyond = await asyncio.open_connection(host, target, ssl=trust)
+            except OSError:  # also where it took too long: the browser shows that nothing answers
+                writer.close()
+                return
+            try:
+                async with asyncio.TaskGroup() as both:
+                    both.create_task(_passed_on(reader, beyond))
+                    both.create_task(_passed_on(there, writer))
+            finally:
+                beyond.close()
+                writer.close()
+
+    try:
+        server = await asyncio.start_server(serve, HERE, port)
+    except OSError as error:
+        remedy = "choose another one, or leave --port out"
+        raise bad_field(f"Port {port} cannot be used", "port", error.strerror or str(error), remedy) from error
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
+
+
+async def _passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Until one of the two ends."""
+    with suppress(OSError):
+        while data := await reader.read(CHUNK):
+            writer.write(data)
+            await writer.drain()
+    with suppress(OSError, RuntimeError):
+        writer.close()

@@ -1,0 +1,39 @@
+"""Routes by which the dashboard signs in and out."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+
+from ces_common.messages.identities import NewSession, SessionCode, SessionRequest
+from ces_manager.access import sessions
+from ces_manager.api.auth import VIEWER, identity_of
+from ces_manager.api.context import context_of
+from ces_manager.api.strict_route import StrictRoute
+
+ANYBODY = "whoever has a code"  # in whose name a session is written down
+router = APIRouter(prefix="/v1", tags=["access"], route_class=StrictRoute)
+
+
+@router.post("/sessions/codes", status_code=201, dependencies=[VIEWER])
+async def create_code(request: Request) -> SessionCode:
+    """A code that is good for one minute and once: who has it begins a session with the rights of the token that asks,
+    which ends with that token, and after twelve hours at the latest."""
+    context, identity = context_of(request), identity_of(request)
+    root_hash = context.identities.root_hash
+    return await context.database.requested_write(lambda tx: sessions.make_code(tx, identity, root_hash), identity.name)
+
+
+@router.post("/sessions", status_code=201)
+async def open_session(request: Request, body: SessionRequest) -> NewSession:
+    """Begin a session of the dashboard with a code. Its token is shown only here."""
+    context, now = context_of(request), context_of(request).database.clock.now()
+    await context.database.read(lambda tx: sessions.check_code(tx, body.code, now))  # guesses take no writer's turn
+    return await context.database.requested_write(lambda tx: sessions.open_session(tx, body.code), ANYBODY)
+
+
+@router.delete("/sessions/mine", status_code=204, dependencies=[VIEWER])
+async def end_session(request: Request) -> None:
+    """Sign out: the session that asks is refused from now on, by other managers within five seconds."""
+    context, identity = context_of(request), identity_of(request)
+    await context.database.requested_write(lambda tx: sessions.end_session(tx, identity), identity.name)
+    context.identities.forget(identity.name)

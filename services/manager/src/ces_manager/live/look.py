@@ -1,0 +1,134 @@
+"""Looks at the database and at what was last measured, for one picture of the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter
+from sqlalchemy import func, select
+from sqlalchemy.orm import undefer_group
+
+from ces_common.db.tables import EXPANDED, JobRow, LinkRow, MediumRow, NodeRow
+from ces_common.db.uow import ReadTx
+from ces_common.messages.api import NodeView
+from ces_manager.jobs.job_views import job_summary
+from ces_manager.jobs.transitions import allocations_of
+from ces_manager.live.picture import Picture, Record
+from ces_manager.measurements import Measurements
+from ces_manager.network.held_flows import short_flows
+from ces_manager.nodes.node_views import warning_of
+from ces_manager.plans.residual import held_on_links, held_on_nodes
+
+SHORTFALLS_EVERY = timedelta(seconds=10)
+MOST_SHORTFALLS = 200
+JOBS_AT_ONCE = 500  # whose rows are read together
+_NODE_COLUMNS = [column for name, column in NodeRow.__table__.columns.items() if name in NodeView.model_fields]
+_LINK_FIELDS = ("bandwidth", "kind", "medium", "state", "measured")
+_LINK_COLUMNS = [getattr(LinkRow, name) for name in ("src", "dst", "state_reason", "round_trip_us", *_LINK_FIELDS)]
+_ANY: TypeAdapter[Any] = TypeAdapter(Any)
+
+
+class Looker:
+    """Jobs that have not changed since its last look are not read again."""
+
+    def __init__(self, measurements: Measurements) -> None:
+        self._measurements = measurements
+        self._jobs: dict[str, tuple[int, Record]] = {}  # job -> its version, and how it was shown
+        self._shortfalls: Mapping[str, Record] = {}
+        self._shortfalls_at: datetime | None = None
+
+    def look(self, tx: ReadTx, now: datetime) -> Picture:
+        return Picture(
+            version=tx.cluster().version,
+            at=_ANY.dump_python(now, mode="json"),
+            nodes=self._node_records(tx),
+            links=self._link_records(tx),
+            media={row.name: row.bandwidth for row in tx.session.execute(_MEDIA)},
+            jobs=self._job_records(tx),
+            shortfalls=self._shortfall_records(tx, now),
+            counts=_counts(tx),
+        )
+
+    def _node_records(self, tx: ReadTx) -> dict[str, Record]:
+        held = held_on_nodes(tx)
+        found: dict[str, Record] = {}
+        for row in tx.session.execute(_NODES):
+            known = _plain(row._mapping)
+            name, beat = known.pop("name"), self._measurements.beat(row.name)
+            cpu, memory, gpu = held.get(name, (0, 0, 0))
+            found[name] = known | {
+                "cpu_allocated": cpu,
+                "memory_allocated": memory,
+                "gpu_allocated": gpu,
+                "cpu_used": round(beat[1].cpu) if beat else None,
+                "memory_used": beat[1].memory if beat else None,
+                "warning": warning_of(name, self._measurements),
+            }
+        return found
+
+    def _link_records(self, tx: ReadTx) -> dict[str, Record]:
+        rows = tx.session.execute(_LINKS).all()
+        reserved = held_on_links(tx, {row.src for row in rows})
+        found: dict[str, Record] = {}
+        for row in rows:
+            usage = self._measurements.link(row.src, row.dst)
+            trip_s = usage.round_trip_s if usage else None
+            if trip_s is None and row.round_trip_us is not None:
+                trip_s = row.round_trip_us / 1e6
+            found[f"{row.src}>{row.dst}"] = {name: getattr(row, name) for name in _LINK_FIELDS} | {
+                "reason": row.state_reason,
+                "reserved": reserved.get((row.src, row.dst), 0),
+                "used": round(usage.sent) if usage else None,
+                "drops": usage.drops if usage else None,
+                "errors": usage.errors if usage else None,
+                "round_trip_s": trip_s,
+            }
+        return found
+
+    def _shortfall_records(self, tx: ReadTx, now: datetime) -> Mapping[str, Record]:
+        """Not at every look: reports of several heartbeats tell whether a link falls short."""
+        if self._shortfalls_at is None or now - self._shortfalls_at >= SHORTFALLS_EVERY:
+            flows = short_flows(tx, self._measurements, now, MOST_SHORTFALLS)
+            fields = {"job", "name", "tenant", "src", "dst", "rate", "shortfall"}
+            self._shortfalls = {str(flow.number): flow.model_dump(mode="json", include=fields) for flow in flows}
+            self._shortfalls_at = now
+        return self._shortfalls
+
+    def _job_records(self, tx: ReadTx) -> dict[str, Record]:
+        versions = {row.id: row.version for row in tx.session.execute(_LIVE_JOBS)}
+        known = {job: kept for job, kept in self._jobs.items() if versions.get(job) == kept[0]}
+        fresh = [job for job in versions if job not in known]
+        for start in range(0, len(fresh), JOBS_AT_ONCE):
+            query = _JOBS.where(JobRow.id.in_(fresh[start : start + JOBS_AT_ONCE]))
+            rows = tx.session.scalars(query).all()
+            allocations = allocations_of(tx, rows)
+            for row in rows:
+                record = job_summary(row, allocations[row.id]).model_dump(mode="json", exclude={"id"})
+                known[row.id] = row.version, record
+        self._jobs = known
+        return {job: record for job, (_, record) in sorted(known.items())}
+
+
+_NODES = select(*_NODE_COLUMNS).order_by(NodeRow.name)
+_LINKS = select(*_LINK_COLUMNS).order_by(LinkRow.src, LinkRow.dst)
+_MEDIA = select(MediumRow.name, MediumRow.bandwidth).order_by(MediumRow.name)
+_LIVE_JOBS = select(JobRow.id, JobRow.version).where(JobRow.live)
+_JOBS = select(JobRow).options(undefer_group(EXPANDED))
+_COUNTS = select(JobRow.tenant, JobRow.state, func.count()).group_by(JobRow.tenant, JobRow.state)
+
+
+def _counts(tx: ReadTx) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for tenant, state, number in tx.session.execute(_COUNTS):
+        found.setdefault(tenant, {})[state] = number
+    return found
+
+
+def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """Values of columns as JSON knows them."""
+    return {
+        str(name): value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+        for name, value in row.items()
+    }

@@ -1,0 +1,278 @@
+/**
+ * The live picture of the cluster: one stream per tab, from which every page is drawn. It is closed while the tab is
+ * hidden, and resumed where it ended.
+ */
+import { batch, computed, signal } from "../vendor/signals.js";
+import { request, session } from "./client.js";
+import { clock, t, tn } from "./show.js";
+
+/** @typedef {Record<string, any>} Item a record of the API's models, as docs/api.md has them */
+/** @typedef {{id: string, type: string, data: string}} Heard */
+/** @template T @typedef {import("../vendor/signals.js").Signal<T>} Signal */
+
+const HIDDEN_S = 5; // for which a hidden tab keeps its stream
+const SILENCE_S = 20; // after which a connection counts as dead; comments come every 15 s at least
+const STALE_S = 10;
+const LONGEST_PAUSE_S = 10;
+
+/** @type {Signal<Map<string, Item>>} by name */
+export const nodes = signal(new Map());
+/** @type {Signal<Map<string, Item>>} by `src>dst`; each also has `src` and `dst` */
+export const links = signal(new Map());
+/** @type {Signal<Map<string, Item>>} by id: those that are not over, or still hold something */
+export const jobs = signal(new Map());
+/** @type {Signal<Map<string, number>>} name -> bandwidth in bit/s */
+export const media = signal(new Map());
+/** @type {Signal<Map<string, number>>} state -> how many jobs, of all that are kept */
+export const counts = signal(new Map());
+/** When the manager made the last picture; empty before the first one. */
+export const pictureAt = signal("");
+/** What somebody who does not see the page should be told; the number makes repetitions differ. */
+export const news = signal({ number: 0, text: "" });
+
+/** Why the stream cannot be had, if the manager says why. */
+export const trouble = signal(/** @type {any} */ (null));
+
+const heardAt = signal(0); // performance.now() of the last picture
+const state = signal("connecting"); // or open, waiting
+const holders = signal(0); // pages that follow another stream instead
+const ticks = signal(0);
+let skewMs = 0; // of the manager's clock against this device's
+/** @type {(() => void) | null} */
+let closeLive = null;
+let lastId = "";
+
+/** How fresh the picture is: `live`, `resuming`, `stale` or, before the first one, `connecting`. */
+export const freshness = computed(() => {
+  ticks.value;
+  if (!heardAt.value) return { state: "connecting", seconds: 0 };
+  const seconds = Math.floor((performance.now() - heardAt.value) / 1000);
+  if (seconds >= (holders.value ? SILENCE_S : STALE_S)) return { state: "stale", seconds };
+  return { state: state.value === "open" ? "live" : "resuming", seconds };
+});
+
+// Reading a stream ------------------------------------------------------------------------------------------------
+
+/**
+ * Server-sent events of a body as they come. Comments come as events without type, as a sign of life.
+ * @param {ReadableStream<Uint8Array>} body
+ * @returns {AsyncGenerator<Heard>}
+ */
+export async function* eventsOf(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    const silence = new Promise((_, fail) => {
+      timer = setTimeout(() => fail(new Error("silence")), SILENCE_S * 1000);
+    });
+    const { done, value } = await Promise.race([reader.read(), /** @type {Promise<never>} */ (silence)]).finally(() => clearTimeout(timer));
+    if (done) return;
+    const blocks = (rest + value).split(/\r\n\r\n|\n\n|\r\r/);
+    rest = blocks.pop() ?? "";
+    for (const block of blocks) yield heardIn(block);
+  }
+}
+
+/** @param {string} block @returns {Heard} */
+function heardIn(block) {
+  const heard = { id: "", type: "", data: "" };
+  const data = [];
+  for (const line of block.split(/\r\n|\n|\r/)) {
+    const [, name, value] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
+    if (name === "id") heard.id = value;
+    else if (name === "event") heard.type = value;
+    else if (name === "data") data.push(value);
+  }
+  if (data.length && !heard.type) heard.type = "message";
+  return { ...heard, data: data.join("\n") };
+}
+
+/**
+ * Follow a stream until it is closed: again after every break, from the last numbered event on.
+ * @param {string} path
+ * @param {object} options
+ * @param {string} [options.last] id after which to begin
+ * @param {(heard: Heard) => void} options.heard called for each event, and for comments with an empty type
+ * @param {(state: "connecting" | "open" | "waiting", problem?: any) => void} [options.told]
+ * @returns {() => void} closes it
+ */
+export function follow(path, { last = "", heard, told = () => {} }) {
+  const aborter = new AbortController();
+  const { signal: aborted } = aborter;
+  const run = async () => {
+    for (let failures = 0; !aborted.aborted; failures++) {
+      let retryAfter = 0;
+      const attempt = new AbortController();
+      const end = () => attempt.abort();
+      aborted.addEventListener("abort", end);
+      try {
+        /** @type {Record<string, string>} */
+        const headers = last ? { "Last-Event-ID": last } : {};
+        const answer = await request(path, { headers, signal: attempt.signal });
+        told("open");
+        for await (const event of eventsOf(/** @type {ReadableStream<Uint8Array>} */ (answer.body))) {
+          failures = 0;
+          if (event.id) last = event.id;
+          heard(event);
+        }
+      } catch (/** @type {any} */ problem) {
+        if (aborted.aborted || problem.status === 401) return;
+        if (!aborted.aborted) told("waiting", problem);
+        retryAfter = problem.retryAfter ?? 0;
+      } finally {
+        end(); // whatever ended it, the connection is not left open
+        aborted.removeEventListener("abort", end);
+      }
+      if (aborted.aborted) return;
+      told("waiting");
+      const pause = Math.max(retryAfter, Math.min(LONGEST_PAUSE_S, 0.5 * 2 ** failures) * (0.75 + Math.random() / 2));
+      await new Promise((go) => setTimeout(go, pause * 1000));
+    }
+  };
+  run();
+  return () => aborter.abort();
+}
+
+// The picture -----------------------------------------------------------------------------------------------------
+
+/** @param {Signal<Map<string, any>>} section @param {Record<string, any> | undefined} given @param {boolean} whole */
+function take(section, given, whole) {
+  if (!given && !whole) return;
+  const next = new Map(whole ? [] : section.value);
+  for (const [key, record] of Object.entries(given ?? {})) {
+    if (record === null) next.delete(key);
+    else if (typeof record === "object") next.set(key, { ...next.get(key), ...record });
+    else next.set(key, record);
+  }
+  section.value = next;
+}
+
+/** Links know their ends. @param {Record<string, any> | undefined} given */
+function withEnds(given) {
+  for (const [key, record] of Object.entries(given ?? {})) {
+    if (record) [record.src, record.dst] = key.split(">");
+  }
+  return given;
+}
+
+/** @param {Heard} frame */
+function apply(frame) {
+  // A comment proves a connection and no picture: the manager may be without its database.
+  if (frame.type !== "keyframe" && frame.type !== "change") return;
+  heardAt.value = performance.now();
+  const data = JSON.parse(frame.data);
+  lastId = frame.id || lastId;
+  const whole = frame.type === "keyframe";
+  if (!whole) announce(data);
+  batch(() => {
+    take(nodes, data.nodes, whole);
+    take(links, withEnds(data.links), whole);
+    take(jobs, data.jobs, whole);
+    take(media, data.media, whole);
+    take(counts, data.counts, whole);
+    pictureAt.value = data.at;
+    skewMs = Date.parse(data.at) - Date.now();
+  });
+}
+
+/** Say what matters most of a change: what went down or came back, and jobs that failed. @param {any} data */
+function announce(data) {
+  const said = [];
+  const states = (/** @type {Record<string, any>} */ section, /** @type {Signal<Map<string, any>>} */ before, /** @type {string} */ joint) =>
+    Object.entries(section ?? {})
+      .filter(([key, record]) => record?.state && before.value.get(key)?.state !== record.state)
+      .map(([key, record]) => `${key.replace(">", joint)} ${t(record.state)}`);
+  const moved = [...states(data.nodes, nodes, ""), ...states(data.links, links, " › ")];
+  said.push(...moved.slice(0, 3));
+  if (moved.length > 3) said.push(t("{n} more nodes and links changed", { n: moved.length - 3 }));
+  const failed = (data.counts?.failed ?? 0) - (counts.value.get("failed") ?? 0);
+  if (failed > 0) said.push(tn(failed, "1 job has failed", "{n} jobs have failed"));
+  if (said.length) tell(said.join("; "));
+}
+
+/** Tell somebody who does not see the page. @param {string} text */
+export function tell(text) {
+  news.value = { number: news.value.number + 1, text };
+}
+
+/** @param {Item} link @returns {number} what it carries in bit/s: the lower of the configured and the measured capacity */
+export const capacityOf = (link) => (link.measured == null ? link.bandwidth : Math.min(link.bandwidth, link.measured));
+
+/** @param {Item} job @returns {boolean} whether it waits for the scheduler to say that there is room */
+export const waits = (job) => job.state === "queued" || job.state === "suspended";
+
+// When it is open -------------------------------------------------------------------------------------------------
+
+function settle() {
+  const wanted = Boolean(session.value) && holders.value === 0 && (document.visibilityState === "visible" || closeLive !== null);
+  if (wanted && !closeLive) {
+    state.value = "connecting";
+    const told = (/** @type {string} */ now, /** @type {any} */ problem) => {
+      state.value = now;
+      if (problem || now === "open") trouble.value = problem ?? null;
+    };
+    closeLive = follow("/v1/live", { last: lastId, heard: apply, told });
+  } else if (!wanted && closeLive) {
+    closeLive();
+    closeLive = null;
+    state.value = "waiting";
+  }
+}
+
+/** Close the live stream while a page follows another one, so that a tab never has two. @returns {() => void} undo */
+export function holdLive() {
+  holders.value++;
+  settle();
+  return () => {
+    holders.value--;
+    settle();
+  };
+}
+
+/** A stream that a page follows instead: what it hears says how fresh things are. @param {boolean} open */
+export function heardElsewhere(open) {
+  state.value = open ? "open" : "waiting";
+  if (open) heardAt.value = performance.now();
+}
+
+/** Connect at once instead of after the rest of the pause. */
+export function reconnect() {
+  closeLive?.();
+  closeLive = null;
+  settle();
+}
+
+/** Follow sessions, visibility and time from now on. */
+export function beginLive() {
+  session.subscribe((now) => {
+    if (!now) {
+      closeLive?.();
+      closeLive = null;
+      lastId = "";
+      batch(() => {
+        for (const section of [nodes, links, jobs, media, counts]) section.value = new Map();
+        pictureAt.value = "";
+        heardAt.value = 0;
+      });
+    }
+    settle();
+  });
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let hiding;
+  document.addEventListener("visibilitychange", () => {
+    clearTimeout(hiding);
+    if (document.visibilityState === "visible") return settle();
+    hiding = setTimeout(() => {
+      closeLive?.();
+      closeLive = null;
+      state.value = "waiting";
+    }, HIDDEN_S * 1000);
+  });
+  setInterval(() => {
+    if (document.visibilityState !== "visible") return;
+    ticks.value++;
+    clock.value = Date.now() + skewMs;
+  }, 1000);
+}

@@ -1,0 +1,264 @@
+/**
+ * The frame around every page: addresses, navigation, the mark that says how fresh everything is, keys, and the start.
+ */
+import { render } from "../vendor/preact.js";
+import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
+import { computed, effect, signal } from "../vendor/signals.js";
+import { exchange, session, signOut } from "./client.js";
+import { beginLive, freshness, links, news, nodes, pictureAt, reconnect, trouble } from "./live.js";
+import { DASH, href, html, language, moment, Name, preferredLanguage, ProblemBox, setLanguage, State, t, tn } from "./show.js";
+
+// Addresses -------------------------------------------------------------------------------------------------------
+
+/** @typedef {{path: string[], query: URLSearchParams}} Address after `#/`: the page, what it shows, and filters */
+
+/** @returns {Address} */
+function read() {
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const part = (/** @type {string} */ text) => {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text;
+    }
+  };
+  return { path: path.split("/").map(part), query: new URLSearchParams(query) };
+}
+
+/** Where we are. */
+export const address = signal(read());
+
+/** @param {Record<string, string | null>} changes null leaves a parameter out @returns {string} this page with others */
+export function withQuery(changes) {
+  const query = new URLSearchParams(address.value.query);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) query.set(name, value);
+    else query.delete(name);
+  }
+  const text = query.toString();
+  return href(...address.value.path) + (text && `?${text}`);
+}
+
+/** Change parameters without a step in the history, as typing does. @param {Record<string, string | null>} changes */
+export function setQuery(changes) {
+  history.replaceState(null, "", withQuery(changes));
+  address.value = read();
+}
+
+// Pages -----------------------------------------------------------------------------------------------------------
+
+/** In the navigation's order: first part of the address, name, and the key after `g`. */
+export const PLACES = [
+  ["", "Overview", "o"],
+  ["nodes", "Nodes", "n"],
+  ["links", "Links", "l"],
+  ["queue", "Queue", "q"],
+  ["jobs", "Jobs", "j"],
+  ["events", "Events", "e"],
+];
+/** First part of the address -> the module of the page, and of one thing on it. @type {Record<string, string[]>} */
+const MODULES = {
+  "": ["overview"],
+  nodes: ["nodes", "node"],
+  links: ["links", "link"],
+  queue: ["queue"],
+  jobs: ["jobs", "job"],
+  events: ["events"],
+};
+
+/** @typedef {(props: Address) => any} Page */
+/** @type {import("../vendor/signals.js").Signal<{Page: Page | null, problem?: any, name: string}>} */
+const opened = signal({ Page: null, name: "" });
+const signingIn = signal(false);
+/** Why a one-time code was refused. */
+export const refusal = signal(/** @type {any} */ (null));
+
+const moduleName = computed(() => {
+  if (!session.value) return "sign_in";
+  const { path } = address.value;
+  const known = Object.hasOwn(MODULES, path[0]) ? MODULES[path[0]] : [];
+  return known[path.length > 1 && path[1] ? 1 : 0] ?? "missing";
+});
+
+/** @param {string} name */
+async function open(name) {
+  try {
+    const { default: Page } = await import(`./pages/${name}.js`);
+    if (name === moduleName.value) opened.value = { Page, name };
+  } catch (problem) {
+    if (name === moduleName.value) opened.value = { Page: null, problem, name };
+  }
+}
+
+function Body() {
+  const { Page, problem, name } = opened.value;
+  const here = address.value;
+  const place = here.path.join("/");
+  const first = useRef(true);
+  useEffect(() => {
+    if (!name) return;
+    if (!first.current) {
+      scrollTo(0, 0);
+      /** @type {HTMLElement | null} */ (document.querySelector("main h1"))?.focus({ preventScroll: true });
+    }
+    first.current = false;
+  }, [name, place]);
+  if (problem) return html`<${ProblemBox} problem=${t("This page cannot be loaded.")} again=${() => location.reload()} />`;
+  return Page && name === moduleName.value ? html`<${Page} key=${place} ...${here} />` : html`<p class="quiet">${t("Loading…")}</p>`;
+}
+
+// The frame -------------------------------------------------------------------------------------------------------
+
+const ill = {
+  nodes: computed(() => [...nodes.value.values()].filter((node) => node.state !== "ready" || node.warning).length),
+  links: computed(() => [...links.value.values()].filter((link) => link.state !== "up").length),
+};
+
+function Navigation() {
+  const here = address.value.path[0];
+  return html`<nav aria-label=${t("Pages")}>
+    ${PLACES.map(([place, name]) => {
+      const troubled = place === "nodes" || place === "links" ? ill[place].value : 0;
+      return html`<a href=${href(place)} aria-current=${place === here ? "page" : undefined}
+        >${t(name)}${troubled > 0 && html` <span class="badge" title=${tn(troubled, "1 is not well", "{n} are not well")}>${troubled}<span class="unseen"> ${t("not well")}</span></span>`}</a
+      >`;
+    })}
+  </nav>`;
+}
+
+function LiveMark() {
+  const { state, seconds } = freshness.value;
+  const word = state === "stale" ? t("stale {span}", { span: `${seconds} s` }) : t(state);
+  const title = pictureAt.value ? t("Values as of {time}", { time: moment(pictureAt.value, true) }) : "";
+  return html`<span class="live" title=${title}><${State} state=${state} word=${word} /></span>`;
+}
+
+function StaleBanner() {
+  const { state, seconds } = freshness.value;
+  if (state !== "stale" && !trouble.value) return null;
+  const problem = trouble.value;
+  return html`<div class="banner">
+    <span>
+      ${state === "stale" && t("No word from the manager for {n} s: values are as of {time}.", { n: seconds, time: pictureAt.value ? moment(pictureAt.value, true) : DASH })}
+      ${problem && ` ${problem.title}. ${problem.detail}`}
+    </span>
+    <button type="button" onClick=${reconnect}>${t("Try now")}</button>
+  </div>`;
+}
+
+const THEMES = { "": "As the system", light: "Light", dark: "Dark" };
+/** @param {string} theme @param {boolean} [keep] */
+function setTheme(theme, keep = false) {
+  document.documentElement.dataset.theme = theme;
+  if (keep) localStorage.setItem("ces.theme", theme);
+}
+const keysOn = signal(localStorage.getItem("ces.keys") !== "off");
+
+function Menu() {
+  const details = useRef(/** @type {HTMLDetailsElement | null} */ (null));
+  const [theme, choose] = useState(document.documentElement.dataset.theme ?? "");
+  useEffect(() => {
+    const away = (/** @type {Event} */ event) => {
+      const menu = details.current;
+      if (!menu?.open) return;
+      if (event instanceof KeyboardEvent && event.key === "Escape") menu.querySelector("summary")?.focus();
+      else if (event instanceof KeyboardEvent || menu.contains(/** @type {Node} */ (event.target))) return;
+      menu.open = false;
+    };
+    document.addEventListener("pointerdown", away);
+    document.addEventListener("keydown", away);
+    return () => {
+      document.removeEventListener("pointerdown", away);
+      document.removeEventListener("keydown", away);
+    };
+  }, []);
+  const identity = /** @type {import("./client.js").Session} */ (session.value).identity;
+  const value = (/** @type {Event} */ event) => /** @type {HTMLSelectElement} */ (event.target).value;
+  return html`<details class="menu" ref=${details}>
+    <summary><${Name}>${identity.name}<//></summary>
+    <div>
+      <p>${t("Signed in as {role}", { role: t(identity.role) })}${identity.tenants && html`<br />${t("Tenants: {names}", { names: identity.tenants.join(", ") })}`}</p>
+      <label>${t("Language")}<select value=${language.value} onChange=${(/** @type {Event} */ event) => setLanguage(value(event), true)}>
+        <option value="en" lang="en">English</option><option value="zh" lang="zh-Hans">中文</option>
+      </select></label>
+      <label>${t("Colours")}<select value=${theme} onChange=${(/** @type {Event} */ event) => (choose(value(event)), setTheme(value(event), true))}>
+        ${Object.entries(THEMES).map(([key, name]) => html`<option value=${key}>${t(name)}</option>`)}
+      </select></label>
+      <label class="check"><input type="checkbox" checked=${keysOn.value} onChange=${() => {
+        keysOn.value = !keysOn.value;
+        localStorage.setItem("ces.keys", keysOn.value ? "on" : "off");
+      }} />${t("Keys for pages and filters")}</label>
+      <button type="button" onClick=${showKeys}>${t("Show the keys")}</button>
+      <button type="button" onClick=${signOut}>${t("Sign out")}</button>
+    </div>
+  </details>`;
+}
+
+function App() {
+  if (signingIn.value) return html`<main id="main" class="alone"><p role="status">${t("Signing in…")}</p></main>`;
+  if (!session.value) return html`<main id="main" class="alone"><${Body} /></main>`;
+  const skip = (/** @type {Event} */ event) => {
+    event.preventDefault(); // the fragment is the page's address
+    document.getElementById("main")?.focus();
+  };
+  return html`
+    <a class="skip" href="#main" onClick=${skip}>${t("Skip to the content")}</a>
+    <header>
+      <a class="brand" href="#/" aria-label=${t("CES, overview")}>CES</a>
+      <${Navigation} />
+      <div class="right"><${LiveMark} /><${Menu} /></div>
+    </header>
+    <${StaleBanner} />
+    <main id="main" tabindex="-1" class=${freshness.value.state === "stale" ? "stale" : ""}><${Body} /></main>
+    <p class="unseen" role="status" key="news">${news.value.text}</p>
+  `;
+}
+
+// Keys ------------------------------------------------------------------------------------------------------------
+
+/** Open the list of keys. */
+async function showKeys() {
+  (await import("./parts/keys.js")).showKeys();
+}
+
+let going = 0; // when `g` was pressed
+function onKey(/** @type {KeyboardEvent} */ event) {
+  const target = /** @type {HTMLElement} */ (event.target);
+  if (!keysOn.value || !session.value || event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, textarea, dialog")) return;
+  const place = event.timeStamp - going < 1500 && PLACES.find(([, , key]) => key === event.key);
+  going = event.key === "g" ? event.timeStamp : -1e9;
+  const filter = /** @type {HTMLInputElement | null} */ (document.querySelector("[data-filter]"));
+  if (place) location.hash = href(place[0]);
+  else if (event.key === "?") showKeys();
+  else if (event.key === "/" && filter) {
+    event.preventDefault();
+    filter.focus();
+    filter.select();
+  }
+}
+
+// The start -------------------------------------------------------------------------------------------------------
+
+async function start() {
+  const code = /^#code=(.+)$/.exec(location.hash)?.[1];
+  if (code) {
+    history.replaceState(null, "", `${location.pathname}#/`); // a code in an address could be copied with it
+    address.value = read();
+    signingIn.value = true;
+  }
+  setTheme(localStorage.getItem("ces.theme") ?? "");
+  await setLanguage(preferredLanguage()).catch(() => {}); // without its words, English
+  addEventListener("hashchange", () => (address.value = read()));
+  document.addEventListener("keydown", onKey);
+  render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById("app")));
+  if (code) {
+    // The page is asked for meanwhile: it will be needed whatever the answer.
+    import("./pages/overview.js").catch(() => {});
+    await exchange(code).catch((problem) => (refusal.value = problem));
+    signingIn.value = false;
+  }
+  effect(() => void open(moduleName.value));
+  beginLive();
+}
+
+start();

@@ -1,0 +1,84 @@
+/** One node: what it has, what runs there, its links, and what an operator may do with it. */
+import { call, may, route } from "../client.js";
+import { jobs, links, nodes } from "../live.js";
+import { useAnswer } from "../parts/answers.js";
+import { confinementText } from "../parts/confinement.js";
+import { confirmed } from "../parts/dialog.js";
+import { Actions, Facts, Part } from "../parts/facts.js";
+import { Amount, Labels, linkColumns, NodeState } from "../parts/network.js";
+import { Rows } from "../parts/rows.js";
+import { NodeWorkers } from "../parts/workers.js";
+import { cpu, DASH, Head, html, memory, Name, plain, ProblemBox, since, State, t, tn, To } from "../show.js";
+
+/** @typedef {import("../live.js").Item} Item */
+
+/**
+ * What the live picture leaves out of a node: when it was last heard. The list's cursor is the name before it.
+ * @param {string} name
+ */
+function useLastHeard(name) {
+  const before = [...nodes.value.keys()].filter((each) => each < name).sort().pop();
+  const path = nodes.value.has(name) ? `/v1/nodes?limit=1${before ? route`&cursor=${before}` : ""}` : null;
+  const { data } = useAnswer(path, { every: 10 });
+  const found = data?.items[0];
+  return found?.name === name ? found.last_heartbeat : undefined;
+}
+
+/** Which jobs a drain would move, named before it is done. @param {string} name @returns {Promise<any>} */
+async function drain(name) {
+  const hit = [...jobs.value].filter(([, job]) => job.nodes.includes(name));
+  const content = hit.length
+    ? html`<p>${tn(hit.length, "1 job has tasks there and is placed elsewhere, as a whole gang:", "{n} jobs have tasks there and are placed elsewhere, each as a whole gang:")}</p>
+        <ul class="hit">${hit.map(([id, job]) => html`<li><${To} path=${["jobs", id]}>${job.name}<//> <${State} state=${job.state} /> <span class="quiet">${t("priority {n}", { n: job.priority })}, ${tn(job.tasks, "1 task", "{n} tasks")}</span></li>`)}</ul>
+        <p>${t("Malleable jobs go on from their newest checkpoint, all others begin again.")}</p>`
+    : html`<p>${t("No job has tasks there. The node is cordoned and takes no new ones.")}</p>`;
+  const sure = await confirmed(t("Drain {node}?", { node: plain(name) }), content, t("Drain"));
+  return sure ? call(route`/v1/nodes/${name}/drain`, { method: "POST" }) : undefined;
+}
+
+/** @param {string} name @param {Item} node @returns {any[]} */
+function actionsOf(name, node) {
+  if (!may("operator")) return [];
+  const post = (/** @type {string} */ word) => () => call(`${route`/v1/nodes/${name}`}/${word}`, { method: "POST" });
+  return [
+    node.cordoned ? { text: t("Uncordon"), act: post("uncordon") } : { text: t("Cordon"), act: post("cordon") },
+    { text: t("Drain…"), act: () => drain(name), danger: true },
+    node.reclaimed && { text: t("Lend again"), act: post("lend") },
+  ];
+}
+
+/** @param {{path: string[]}} props */
+export default function Node({ path: [, name] }) {
+  const node = nodes.value.get(name);
+  const heard = useLastHeard(name);
+  if (!node) {
+    return html`<${Head} title=${name} /><p>${nodes.value.size ? t("There is no node of this name, or it was forgotten.") : t("Loading…")}</p>`;
+  }
+  const ours = [...links.value.values()].filter((link) => link.src === name || link.dst === name);
+  const key = (/** @type {Item} */ link) => `${link.src}>${link.dst}`;
+  return html`
+    <${Head} title=${name}><${NodeState} node=${node} /><//>
+    ${node.warning && html`<${ProblemBox} problem=${{ title: t("contested"), detail: node.warning }} />`}
+    <${Actions} actions=${actionsOf(name, node)} />
+    <${Facts}
+      items=${[
+        [t("CPU"), html`<${Amount} whole=${node.cpu} committed=${node.cpu_allocated} used=${node.cpu_used} show=${cpu} />`],
+        [t("Memory"), html`<${Amount} whole=${node.memory} committed=${node.memory_allocated} used=${node.memory_used} show=${memory} />`],
+        [t("GPU"), html`<${Amount} whole=${node.gpu} committed=${node.gpu_allocated} show=${String} />`],
+        [t("Architecture"), node.arch || DASH],
+        [t("Labels"), html`<${Labels} labels=${node.labels} />`],
+        [t("Runtime"), node.runtime],
+        [t("Confines"), confinementText(node.runtime, node.network, node.confinement)],
+        [t("Network"), node.network === "none" ? t("none (nothing is enforced)") : node.network],
+        [t("Address"), t("{host}, workers in {subnet}", { host: node.host_address, subnet: node.subnet || DASH })],
+        [t("Last heard"), heard ? t("{span} ago", { span: since(heard) }) : DASH],
+        [t("Datasets"), node.datasets?.length ? html`<span class="labels">${node.datasets.map((/** @type {string} */ each) => html`<${Name}>${each}<//> `)}</span>` : DASH],
+        node.calendar && [t("Owner"), t("usually needs it {times} ({zone})", { times: plain(node.calendar.times), zone: plain(node.calendar.zone) })],
+      ]}
+    />
+    <${Part} title=${t("Workers")}><${NodeWorkers} name=${name} /><//>
+    <${Part} title=${t("Links")} note=${ours.length}>
+      <${Rows} caption=${t("Links")} columns=${linkColumns()} items=${ours} keyOf=${key} usual="link" empty=${t("No link leads to it.")} />
+    <//>
+  `;
+}

@@ -1,0 +1,57 @@
+/** Waiting jobs, first in line first: why each waits, and when it starts. */
+import { counts } from "../live.js";
+import { useAnswer } from "../parts/answers.js";
+import { Filter, matches, typedWords } from "../parts/filter.js";
+import { deadlineText, holderLinks, PARTS, signed, startText, whyText } from "../parts/reasons.js";
+import { Rows } from "../parts/rows.js";
+import { ScoreBar, ScoreLegend } from "../parts/score.js";
+import { DASH, Head, html, Name, plain, ProblemBox, since, State, t, To } from "../show.js";
+
+const EVERY_S = 3;
+
+/** @typedef {any} Entry a QueueEntry of the API */
+/** @param {Entry} entry @returns {string} all that the filter looks at */
+const textOf = ({ name, id, tenant, reason, queue_status: status }) => [name, id, tenant, reason?.text, ...(status?.holders ?? []).map((/** @type {any} */ holder) => holder.name)].join(" ");
+
+/** @param {Entry[]} entries */
+function columnsOf(entries) {
+  const largest = Math.max(1, ...entries.flatMap(({ queue_status: status }) => (status ? PARTS.map((part) => Math.abs(status.score[part])) : [])));
+  const score = (/** @type {Entry} */ entry) => entry.queue_status?.score;
+  const part = (/** @type {string} */ name) => ({
+    id: name, title: t(name), track: "minmax(4.5rem, .35fr)", end: true, wide: true, by: (/** @type {Entry} */ entry) => score(entry)?.[name] ?? 0,
+    cell: (/** @type {Entry} */ entry) => (score(entry) ? signed(score(entry)[name]) : DASH),
+  });
+  return [
+    { id: "job", title: t("Job"), track: "minmax(10rem, 1.2fr)", cell: (/** @type {Entry} */ entry) => html`<span class="place">${entry.position}</span> <${To} path=${["jobs", entry.id]}>${entry.name}<//>` },
+    { id: "tenant", title: t("Tenant"), track: "minmax(5rem, .6fr)", cell: (/** @type {Entry} */ entry) => html`<${Name}>${entry.tenant}<//>` },
+    { id: "priority", title: t("Priority"), track: "minmax(4rem, .3fr)", end: true, cell: (/** @type {Entry} */ entry) => entry.priority },
+    { id: "waits", title: t("Waits"), track: "minmax(4.5rem, .4fr)", end: true, cell: (/** @type {Entry} */ entry) => since(entry.submitted_at) },
+    {
+      id: "score", title: t("Score"), track: "minmax(9rem, .9fr)", end: true,
+      cell: (/** @type {Entry} */ entry) => (score(entry) ? html`<div class="amount"><${ScoreBar} score=${score(entry)} largest=${largest} /><span class="numbers">${entry.queue_status.overdue ? html`<${State} state="queued" word=${t("overdue")} />` : signed(score(entry).total)}</span></div>` : DASH),
+    },
+    ...PARTS.map(part),
+    { id: "scarce", title: t("Scarce"), track: "minmax(5rem, .4fr)", wide: true, cell: (/** @type {Entry} */ entry) => (score(entry) ? t(score(entry).scarce) : DASH) },
+    { id: "why", title: t("Why"), track: "minmax(14rem, 2.4fr)", cell: whyText },
+    { id: "start", title: t("Start"), track: "minmax(7rem, .8fr)", cell: (/** @type {Entry} */ entry) => startText(entry.queue_status) },
+    entries.some((entry) => entry.deadline_at) && { id: "deadline", title: t("Deadline"), track: "minmax(6rem, .6fr)", cell: deadlineText },
+    { id: "held", title: t("Held by"), track: "minmax(8rem, 1fr)", cell: (/** @type {Entry} */ entry) => (entry.queue_status?.holders?.length ? holderLinks(entry.queue_status.holders) : DASH) },
+  ].filter(Boolean);
+}
+
+export default function Queue() {
+  const { data, problem, again } = useAnswer("/v1/queue?limit=500", { every: EVERY_S });
+  const words = typedWords();
+  const all = data?.items ?? [];
+  const found = all.filter((/** @type {Entry} */ entry) => matches(words, entry, textOf));
+  const waiting = counts.value.get("queued") ?? 0;
+  return html`<${Head} title=${t("Queue")} />
+    ${data?.remark && html`<p class="warning"><${State} state="slow" word=${t("remark")} /> <bdi lang="en">${plain(data.remark)}</bdi></p>`}
+    <${ProblemBox} problem=${problem} again=${again} />
+    ${data && html`
+      <div class="tools"><${Filter} label=${t("Filter by job, tenant, reason or holder")} shown=${found.length} total=${all.length} /><${ScoreLegend} /></div>
+      ${data.next && html`<p class="quiet">${t("The first {shown} of {total} are shown.", { shown: all.length, total: Math.max(waiting, all.length) })} <a href="#/jobs?state=queued">${t("All queued jobs")}</a></p>`}
+      <${Rows} caption=${t("Queue")} columns=${columnsOf(all)} items=${found} keyOf=${(/** @type {Entry} */ entry) => entry.id} empty=${all.length ? t("No job fits the filter.") : t("No job waits.")} />
+    `}
+    ${!data && !problem && html`<p class="quiet">${t("Loading…")}</p>`}`;
+}
