@@ -27,16 +27,16 @@ function Subject({ event }) {
 }
 
 const columns = () => [
-  { id: "number", title: t("Number"), track: "minmax(5rem, .3fr)", end: true, cell: (/** @type {Happened | Gap} */ item) => (isGap(item) ? "…" : item.id) },
-  { id: "time", title: t("Time"), track: "minmax(6.5rem, .4fr)", cell: (/** @type {Happened | Gap} */ item) => (isGap(item) ? "" : moment(item.time, true)) },
-  { id: "type", title: t("Type"), track: "minmax(9rem, .6fr)", cell: (/** @type {Happened | Gap} */ item) => (isGap(item) ? html`<${State} state="slow" word=${t("gap")} />` : html`<code>${plain(item.type)}</code>`) },
-  { id: "about", title: t("About"), track: "minmax(9rem, .9fr)", cell: (/** @type {Happened | Gap} */ item) => (isGap(item) ? "" : html`<${Subject} event=${item} />`) },
+  { id: "number", title: t("Number"), track: "minmax(5em, .3fr)", end: true, cell: (/** @type {Happened | Gap} */ item) => (isGap(item) ? "…" : item.id) },
+  { id: "time", title: t("Time"), track: "minmax(6.5em, .4fr)", cell: (/** @type {Happened | Gap} */ item) => (isGap(item) ? "" : moment(item.time, true)) },
+  { id: "type", title: t("Type"), track: "minmax(9em, .6fr)", cell: (/** @type {Happened | Gap} */ item) => (isGap(item) ? html`<${State} state="slow" word=${t("gap")} />` : html`<code>${plain(item.type)}</code>`) },
+  { id: "about", title: t("About"), track: "minmax(9em, .9fr)", cell: (/** @type {Happened | Gap} */ item) => (isGap(item) ? "" : html`<${Subject} event=${item} />`) },
   {
-    id: "what", title: t("What happened"), track: "minmax(14rem, 2.4fr)",
+    id: "what", title: t("What happened"), track: "minmax(14em, 2.4fr)",
     cell: (/** @type {Happened | Gap} */ item) =>
       isGap(item) ? (item.gap[0] === item.gap[1] ? t("event {n} did not come", { n: item.gap[0] }) : t("events {first} to {last} did not come", { first: item.gap[0], last: item.gap[1] })) : eventText(item),
   },
-  { id: "actor", title: t("Asked by"), track: "minmax(6rem, .5fr)", cell: (/** @type {Happened | Gap} */ item) => (isGap(item) || !item.actor ? "" : html`<${Name}>${item.actor}<//>`) },
+  { id: "actor", title: t("Asked by"), track: "minmax(6em, .5fr)", cell: (/** @type {Happened | Gap} */ item) => (isGap(item) || !item.actor ? "" : html`<${Name}>${item.actor}<//>`) },
 ];
 
 export default function Events() {

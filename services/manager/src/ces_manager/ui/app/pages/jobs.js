@@ -20,21 +20,21 @@ const textOf = ({ name, id, state, tenant, nodes, reason }) => [name, id, state,
 /** @param {Job[]} shown */
 function columnsOf(shown) {
   return [
-    { id: "name", title: t("Job"), track: "minmax(10rem, 1.3fr)", by: (/** @type {Job} */ job) => job.name, cell: (/** @type {Job} */ job) => html`<${To} path=${["jobs", job.id]}>${job.name}<//>` },
+    { id: "name", title: t("Job"), track: "minmax(10em, 1.3fr)", by: (/** @type {Job} */ job) => job.name, cell: (/** @type {Job} */ job) => html`<${To} path=${["jobs", job.id]}>${job.name}<//>` },
     {
-      id: "state", title: t("State"), track: "minmax(8.5rem, .9fr)", by: (/** @type {Job} */ job) => job.state, moves: true,
+      id: "state", title: t("State"), track: "minmax(8.5em, .9fr)", by: (/** @type {Job} */ job) => job.state, moves: true,
       cell: (/** @type {Job} */ job) => html`<${State} state=${job.state} />${job.restarts > 0 && html` <span class="wait">(${tn(job.restarts, "1 restart", "{n} restarts")})</span>`}`,
     },
-    { id: "tenant", title: t("Tenant"), track: "minmax(5rem, .6fr)", by: (/** @type {Job} */ job) => job.tenant, cell: (/** @type {Job} */ job) => html`<${Name}>${job.tenant}<//>` },
-    { id: "priority", title: t("Priority"), track: "minmax(4.5rem, .4fr)", end: true, by: (/** @type {Job} */ job) => job.priority, cell: (/** @type {Job} */ job) => job.priority },
-    { id: "tasks", title: t("Tasks"), track: "minmax(4rem, .4fr)", end: true, by: (/** @type {Job} */ job) => job.tasks, cell: (/** @type {Job} */ job) => job.tasks },
-    { id: "age", title: t("Age"), track: "minmax(5rem, .4fr)", end: true, by: (/** @type {Job} */ job) => -Date.parse(job.submitted_at), cell: (/** @type {Job} */ job) => since(job.submitted_at) },
-    shown.some((job) => job.deadline_at) && { id: "deadline", title: t("Deadline"), track: "minmax(8rem, .9fr)", by: (/** @type {Job} */ job) => job.deadline_at ?? "9", cell: deadlineText },
+    { id: "tenant", title: t("Tenant"), track: "minmax(5em, .6fr)", by: (/** @type {Job} */ job) => job.tenant, cell: (/** @type {Job} */ job) => html`<${Name}>${job.tenant}<//>` },
+    { id: "priority", title: t("Priority"), track: "minmax(4.5em, .4fr)", end: true, by: (/** @type {Job} */ job) => job.priority, cell: (/** @type {Job} */ job) => job.priority },
+    { id: "tasks", title: t("Tasks"), track: "minmax(4em, .4fr)", end: true, by: (/** @type {Job} */ job) => job.tasks, cell: (/** @type {Job} */ job) => job.tasks },
+    { id: "age", title: t("Age"), track: "minmax(5em, .4fr)", end: true, by: (/** @type {Job} */ job) => -Date.parse(job.submitted_at), cell: (/** @type {Job} */ job) => since(job.submitted_at) },
+    shown.some((job) => job.deadline_at) && { id: "deadline", title: t("Deadline"), track: "minmax(8em, .9fr)", by: (/** @type {Job} */ job) => job.deadline_at ?? "9", cell: deadlineText },
     {
-      id: "nodes", title: t("Nodes"), track: "minmax(12rem, 2.4fr)",
+      id: "nodes", title: t("Nodes"), track: "minmax(12em, 2.4fr)",
       cell: (/** @type {Job} */ job) => (job.nodes.length ? html`<${Names} names=${job.nodes} place="nodes" />` : job.reason ? html`<bdi lang="en">${plain(job.reason)}</bdi>` : DASH),
     },
-    { id: "id", title: t("Id"), track: "minmax(16.5rem, .8fr)", wide: true, cell: (/** @type {Job} */ job) => html`<code>${plain(job.id)}</code>` },
+    { id: "id", title: t("Id"), track: "minmax(16.5em, .8fr)", wide: true, cell: (/** @type {Job} */ job) => html`<code>${plain(job.id)}</code>` },
   ].filter(Boolean);
 }
 

@@ -18,25 +18,34 @@ function columnsOf(entries) {
   const largest = Math.max(1, ...entries.flatMap(({ queue_status: status }) => (status ? PARTS.map((part) => Math.abs(status.score[part])) : [])));
   const score = (/** @type {Entry} */ entry) => entry.queue_status?.score;
   const part = (/** @type {string} */ name) => ({
-    id: name, title: t(name), track: "minmax(4.5rem, .35fr)", end: true, wide: true, by: (/** @type {Entry} */ entry) => score(entry)?.[name] ?? 0,
+    id: name, title: t(name), track: "minmax(4.5em, .35fr)", end: true, wide: "wider", by: (/** @type {Entry} */ entry) => score(entry)?.[name] ?? 0,
     cell: (/** @type {Entry} */ entry) => (score(entry) ? signed(score(entry)[name]) : DASH),
   });
   return [
-    { id: "job", title: t("Job"), track: "minmax(10rem, 1.2fr)", cell: (/** @type {Entry} */ entry) => html`<span class="place">${entry.position}</span> <${To} path=${["jobs", entry.id]}>${entry.name}<//>` },
-    { id: "tenant", title: t("Tenant"), track: "minmax(5rem, .6fr)", cell: (/** @type {Entry} */ entry) => html`<${Name}>${entry.tenant}<//>` },
-    { id: "priority", title: t("Priority"), track: "minmax(4rem, .3fr)", end: true, cell: (/** @type {Entry} */ entry) => entry.priority },
-    { id: "waits", title: t("Waits"), track: "minmax(4.5rem, .4fr)", end: true, cell: (/** @type {Entry} */ entry) => since(entry.submitted_at) },
+    { id: "job", title: t("Job"), track: "minmax(9em, 1.2fr)", cell: (/** @type {Entry} */ entry) => html`<span class="place">${entry.position}</span> <${To} path=${["jobs", entry.id]}>${entry.name}<//>` },
+    { id: "tenant", title: t("Tenant"), track: "minmax(4.5em, .6fr)", cell: (/** @type {Entry} */ entry) => html`<${Name}>${entry.tenant}<//>` },
+    { id: "priority", title: t("Priority"), track: "minmax(3.5em, .3fr)", end: true, cell: (/** @type {Entry} */ entry) => entry.priority },
+    { id: "waits", title: t("Waits"), track: "minmax(4em, .4fr)", end: true, cell: (/** @type {Entry} */ entry) => since(entry.submitted_at) },
     {
-      id: "score", title: t("Score"), track: "minmax(9rem, .9fr)", end: true,
-      cell: (/** @type {Entry} */ entry) => (score(entry) ? html`<div class="amount"><${ScoreBar} score=${score(entry)} largest=${largest} /><span class="numbers">${entry.queue_status.overdue ? html`<${State} state="queued" word=${t("overdue")} />` : signed(score(entry).total)}</span></div>` : DASH),
+      id: "score", title: t("Score"), track: "minmax(8.5em, .9fr)", end: true,
+      cell: (/** @type {Entry} */ entry) => (score(entry) ? html`<${Score} status=${entry.queue_status} largest=${largest} />` : DASH),
     },
     ...PARTS.map(part),
-    { id: "scarce", title: t("Scarce"), track: "minmax(5rem, .4fr)", wide: true, cell: (/** @type {Entry} */ entry) => (score(entry) ? t(score(entry).scarce) : DASH) },
-    { id: "why", title: t("Why"), track: "minmax(14rem, 2.4fr)", cell: whyText },
-    { id: "start", title: t("Start"), track: "minmax(7rem, .8fr)", cell: (/** @type {Entry} */ entry) => startText(entry.queue_status) },
-    entries.some((entry) => entry.deadline_at) && { id: "deadline", title: t("Deadline"), track: "minmax(6rem, .6fr)", cell: deadlineText },
-    { id: "held", title: t("Held by"), track: "minmax(8rem, 1fr)", cell: (/** @type {Entry} */ entry) => (entry.queue_status?.holders?.length ? holderLinks(entry.queue_status.holders) : DASH) },
+    { id: "scarce", title: t("Scarce"), track: "minmax(4em, .4fr)", wide: "wider", cell: (/** @type {Entry} */ entry) => (score(entry) ? t(score(entry).scarce) : DASH) },
+    { id: "why", title: t("Why"), track: "minmax(12em, 2.4fr)", cell: whyText },
+    { id: "start", title: t("Start"), track: "minmax(6em, .8fr)", cell: (/** @type {Entry} */ entry) => startText(entry.queue_status) },
+    entries.some((entry) => entry.deadline_at) && { id: "deadline", title: t("Deadline"), track: "minmax(5em, .6fr)", cell: deadlineText },
+    { id: "held", title: t("Held by"), track: "minmax(7em, 1fr)", cell: (/** @type {Entry} */ entry) => (entry.queue_status?.holders?.length ? holderLinks(entry.queue_status.holders) : DASH) },
   ].filter(Boolean);
+}
+
+/** The bar of a score above its total; its parts are listed where there is no space for their columns. */
+function Score(/** @type {{status: any, largest: number}} */ { status: { score, overdue }, largest }) {
+  return html`<div class="amount">
+    <${ScoreBar} score=${score} largest=${largest} />
+    <span class="numbers">${overdue ? html`<${State} state="queued" word=${t("overdue")} />` : score.total.toFixed(2)}</span>
+    <span class="parts quiet">${PARTS.map((part) => html`<span>${t(part)} ${signed(score[part])}</span> `)}<span>${t("scarce: {resource}", { resource: t(score.scarce) })}</span></span>
+  </div>`;
 }
 
 export default function Queue() {

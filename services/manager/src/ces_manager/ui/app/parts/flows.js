@@ -69,15 +69,15 @@ export function Flows({ view }) {
   const first = (/** @type {Flow} */ flow) => flow.hops[0]?.samples ?? [];
   const now = (/** @type {Flow} */ flow) => (flow.path.length === 1 ? t("no link") : carried(first(flow), at)[0]);
   const columns = [
-    { id: "flow", title: t("Flow"), track: "minmax(10rem, 1fr)", by: (/** @type {Flow} */ flow) => `${flow.src} ${flow.dst}`, cell: (/** @type {Flow} */ flow) => html`<${FlowName} flow=${flow} />` },
-    { id: "mode", title: t("Mode"), track: "minmax(4.5rem, .4fr)", wide: true, cell: (/** @type {Flow} */ flow) => flow.mode },
-    { id: "min", title: t("Min"), track: "minmax(6rem, .6fr)", end: true, by: (/** @type {Flow} */ flow) => flow.min, cell: (/** @type {Flow} */ flow) => rate(flow.min) },
-    { id: "max", title: t("Max"), track: "minmax(6rem, .6fr)", end: true, by: (/** @type {Flow} */ flow) => flow.max, cell: (/** @type {Flow} */ flow) => rate(flow.max) },
-    { id: "rate", title: t("Rate"), track: "minmax(6rem, .6fr)", end: true, by: (/** @type {Flow} */ flow) => flow.rate ?? -1, cell: (/** @type {Flow} */ flow) => html`${rate(flow.rate)}${flow.rate != null && !flow.enforced && html`<b class="wait">*</b>`}` },
-    { id: "now", title: t("Now"), track: "minmax(6rem, .6fr)", end: true, cell: now },
-    { id: "mean", title: t("Mean"), track: "minmax(6rem, .6fr)", end: true, cell: (/** @type {Flow} */ flow) => (flow.path.length === 1 ? DASH : carried(first(flow), at)[1]) },
+    { id: "flow", title: t("Flow"), track: "minmax(10em, 1fr)", by: (/** @type {Flow} */ flow) => `${flow.src} ${flow.dst}`, cell: (/** @type {Flow} */ flow) => html`<${FlowName} flow=${flow} />` },
+    { id: "mode", title: t("Mode"), track: "minmax(4.5em, .4fr)", wide: true, cell: (/** @type {Flow} */ flow) => flow.mode },
+    { id: "min", title: t("Min"), track: "minmax(6em, .6fr)", end: true, by: (/** @type {Flow} */ flow) => flow.min, cell: (/** @type {Flow} */ flow) => rate(flow.min) },
+    { id: "max", title: t("Max"), track: "minmax(6em, .6fr)", end: true, by: (/** @type {Flow} */ flow) => flow.max, cell: (/** @type {Flow} */ flow) => rate(flow.max) },
+    { id: "rate", title: t("Rate"), track: "minmax(6em, .6fr)", end: true, by: (/** @type {Flow} */ flow) => flow.rate ?? -1, cell: (/** @type {Flow} */ flow) => html`${rate(flow.rate)}${flow.rate != null && !flow.enforced && html`<b class="wait">*</b>`}` },
+    { id: "now", title: t("Now"), track: "minmax(6em, .6fr)", end: true, cell: now },
+    { id: "mean", title: t("Mean"), track: "minmax(6em, .6fr)", end: true, cell: (/** @type {Flow} */ flow) => (flow.path.length === 1 ? DASH : carried(first(flow), at)[1]) },
     { id: "minute", title: t("Last minute"), track: "130px", wide: true, cell: (/** @type {Flow} */ flow) => html`<${Spark} samples=${first(flow)} top=${topOf(flow)} />` },
-    { id: "path", title: t("Path"), track: hops ? "minmax(22rem, 2fr)" : "minmax(12rem, 2fr)", cell: (/** @type {Flow} */ flow) => html`<${Path} flow=${flow} at=${at} hops=${hops} />` },
+    { id: "path", title: t("Path"), track: hops ? "minmax(22em, 2fr)" : "minmax(12em, 2fr)", cell: (/** @type {Flow} */ flow) => html`<${Path} flow=${flow} at=${at} hops=${hops} />` },
   ];
   const note = silent(view);
   return html`

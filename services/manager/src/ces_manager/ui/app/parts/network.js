@@ -37,24 +37,24 @@ export function Amount(/** @type {{whole: number, committed: number, used?: numb
 /** @returns {import("./rows.js").Column<Item>[]} of nodes; each item also has its `name` */
 export function nodeColumns() {
   return [
-    { id: "name", title: t("Node"), track: "minmax(9rem, 1.2fr)", by: (node) => node.name, cell: (node) => html`<${To} path=${["nodes", node.name]}>${node.name}<//>` },
-    { id: "state", title: t("State"), track: "minmax(8rem, 1fr)", by: (node) => nodeStates(node).join(" "), moves: true, cell: (node) => html`<${NodeState} node=${node} />` },
+    { id: "name", title: t("Node"), track: "minmax(9em, 1.2fr)", by: (node) => node.name, cell: (node) => html`<${To} path=${["nodes", node.name]}>${node.name}<//>` },
+    { id: "state", title: t("State"), track: "minmax(8em, 1fr)", by: (node) => nodeStates(node).join(" "), moves: true, cell: (node) => html`<${NodeState} node=${node} />` },
     {
-      id: "cpu", title: t("CPU"), track: "minmax(10rem, 1.3fr)", by: (node) => (node.cpu ? node.cpu_allocated / node.cpu : -1), moves: true,
+      id: "cpu", title: t("CPU"), track: "minmax(10em, 1.3fr)", by: (node) => (node.cpu ? node.cpu_allocated / node.cpu : -1), moves: true,
       cell: (node) => html`<${Amount} whole=${node.cpu} committed=${node.cpu_allocated} used=${node.cpu_used} show=${cpu} />`,
     },
     {
-      id: "memory", title: t("Memory"), track: "minmax(10rem, 1.3fr)", by: (node) => (node.memory ? node.memory_allocated / node.memory : -1), moves: true,
+      id: "memory", title: t("Memory"), track: "minmax(10em, 1.3fr)", by: (node) => (node.memory ? node.memory_allocated / node.memory : -1), moves: true,
       cell: (node) => html`<${Amount} whole=${node.memory} committed=${node.memory_allocated} used=${node.memory_used} show=${memory} />`,
     },
     {
-      id: "gpu", title: t("GPU"), track: "minmax(4rem, .5fr)", by: (node) => node.gpu_allocated + node.gpu / 1e6, moves: true,
+      id: "gpu", title: t("GPU"), track: "minmax(4em, .5fr)", by: (node) => node.gpu_allocated + node.gpu / 1e6, moves: true,
       cell: (node) => html`<${Amount} whole=${node.gpu} committed=${node.gpu_allocated} show=${String} />`,
     },
-    { id: "arch", title: t("Architecture"), track: "minmax(5rem, .6fr)", wide: true, by: (node) => node.arch, cell: (node) => node.arch || DASH },
-    { id: "runtime", title: t("Runtime"), track: "minmax(5rem, .6fr)", wide: true, by: (node) => node.runtime, cell: (node) => node.runtime },
-    { id: "network", title: t("Network"), track: "minmax(4.5rem, .5fr)", wide: true, by: (node) => node.network, cell: (node) => node.network },
-    { id: "labels", title: t("Labels"), track: "minmax(8rem, 1.4fr)", wide: true, cell: (node) => html`<${Labels} labels=${node.labels} />` },
+    { id: "arch", title: t("Architecture"), track: "minmax(5em, .6fr)", wide: true, by: (node) => node.arch, cell: (node) => node.arch || DASH },
+    { id: "runtime", title: t("Runtime"), track: "minmax(5em, .6fr)", wide: true, by: (node) => node.runtime, cell: (node) => node.runtime },
+    { id: "network", title: t("Network"), track: "minmax(4.5em, .5fr)", wide: true, by: (node) => node.network, cell: (node) => node.network },
+    { id: "labels", title: t("Labels"), track: "minmax(8em, 1.4fr)", wide: true, cell: (node) => html`<${Labels} labels=${node.labels} />` },
   ];
 }
 
@@ -71,18 +71,18 @@ const count = (value) => (value == null ? DASH : value.toLocaleString(language.v
 export function linkColumns() {
   const share = (/** @type {Item} */ link, /** @type {number} */ part) => (capacityOf(link) ? part / capacityOf(link) : 0);
   return [
-    { id: "link", title: t("Link"), track: "minmax(10rem, 1.6fr)", by: (link) => `${link.src} ${link.dst}`, cell: (link) => html`<${LinkTo} link=${link} />` },
-    { id: "state", title: t("State"), track: "minmax(6rem, 1fr)", by: (link) => link.state, moves: true, cell: (link) => html`<${LinkState} link=${link} />` },
-    { id: "capacity", title: t("Capacity"), track: "minmax(6.5rem, .8fr)", end: true, by: capacityOf, cell: capacityText },
+    { id: "link", title: t("Link"), track: "minmax(10em, 1.6fr)", by: (link) => `${link.src} ${link.dst}`, cell: (link) => html`<${LinkTo} link=${link} />` },
+    { id: "state", title: t("State"), track: "minmax(6em, 1fr)", by: (link) => link.state, moves: true, cell: (link) => html`<${LinkState} link=${link} />` },
+    { id: "capacity", title: t("Capacity"), track: "minmax(6.5em, .8fr)", end: true, by: capacityOf, cell: capacityText },
     {
-      id: "reserved", title: t("Reserved"), track: "minmax(9rem, 1fr)", end: true, by: (link) => share(link, link.reserved), moves: true,
+      id: "reserved", title: t("Reserved"), track: "minmax(9em, 1fr)", end: true, by: (link) => share(link, link.reserved), moves: true,
       cell: (link) => html`<div class="amount"><${Bars} whole=${capacityOf(link)} committed=${link.reserved} used=${link.used} /><span class="numbers">${rate(link.reserved)}${link.reserved > 0 && ` (${percent(link.reserved, capacityOf(link))})`}</span></div>`,
     },
-    { id: "used", title: t("Used"), track: "minmax(6.5rem, .7fr)", end: true, by: (link) => share(link, link.used ?? -1), moves: true, cell: (link) => rate(link.used) },
-    { id: "drops", title: t("Dropped"), track: "minmax(5rem, .5fr)", end: true, by: (link) => link.drops ?? -1, moves: true, cell: (link) => count(link.drops) },
-    { id: "errors", title: t("Errors"), track: "minmax(4.5rem, .4fr)", end: true, wide: true, by: (link) => link.errors ?? -1, moves: true, cell: (link) => count(link.errors) },
-    { id: "rtt", title: t("Round trip"), track: "minmax(5.5rem, .5fr)", end: true, by: (link) => link.round_trip_s ?? -1, moves: true, cell: (link) => milliseconds(link.round_trip_s) },
-    { id: "kind", title: t("Kind"), track: "minmax(5rem, .5fr)", wide: true, by: (link) => link.kind, cell: (link) => link.kind },
-    { id: "medium", title: t("Medium"), track: "minmax(5rem, .6fr)", wide: true, by: (link) => link.medium ?? "", cell: (link) => (link.medium ? html`<${Name}>${link.medium}<//>` : DASH) },
+    { id: "used", title: t("Used"), track: "minmax(6.5em, .7fr)", end: true, by: (link) => share(link, link.used ?? -1), moves: true, cell: (link) => rate(link.used) },
+    { id: "drops", title: t("Dropped"), track: "minmax(5em, .5fr)", end: true, by: (link) => link.drops ?? -1, moves: true, cell: (link) => count(link.drops) },
+    { id: "errors", title: t("Errors"), track: "minmax(4.5em, .4fr)", end: true, wide: true, by: (link) => link.errors ?? -1, moves: true, cell: (link) => count(link.errors) },
+    { id: "rtt", title: t("Round trip"), track: "minmax(5.5em, .5fr)", end: true, by: (link) => link.round_trip_s ?? -1, moves: true, cell: (link) => milliseconds(link.round_trip_s) },
+    { id: "kind", title: t("Kind"), track: "minmax(5em, .5fr)", wide: true, by: (link) => link.kind, cell: (link) => link.kind },
+    { id: "medium", title: t("Medium"), track: "minmax(5em, .6fr)", wide: true, by: (link) => link.medium ?? "", cell: (link) => (link.medium ? html`<${Name}>${link.medium}<//>` : DASH) },
   ];
 }

@@ -20,7 +20,7 @@ const GUESS_PX = 34;
  * @property {(item: T) => string | number} [by] what it is sorted by
  * @property {boolean} [moves] whether that changes by itself
  * @property {boolean} [end] whether it is aligned at its end, as numbers are
- * @property {boolean} [wide] shown on wide windows only
+ * @property {boolean | "wider"} [wide] shown on wide windows only, or on very wide ones; always where rows are blocks
  */
 
 /** @param {string | number} one @param {string | number} other */
@@ -148,8 +148,8 @@ export function Rows({ caption, columns, items: given, keyOf, usual = "", empty,
   const { items, order, at, again } = useOrder(given, keyOf, columns, usual, param);
   const { start, end, above, below } = useSeen(items.map(keyOf), body);
   const tracks = (/** @type {Column<T>[]} */ shown) => shown.map(({ track }) => track).join(" ");
-  const style = { "--tracks": tracks(columns.filter(({ wide }) => !wide)), "--tracks-wide": tracks(columns) };
-  const look = (/** @type {Column<T>} */ { end: right, wide }) => `${right ? "end" : ""} ${wide ? "wide" : ""}`;
+  const style = { "--tracks": tracks(columns.filter(({ wide }) => !wide)), "--tracks-wide": tracks(columns.filter(({ wide }) => wide !== "wider")), "--tracks-wider": tracks(columns) };
+  const look = (/** @type {Column<T>} */ { end: right, wide }) => `${right ? "end" : ""} ${wide === true ? "wide" : wide || ""}`;
   if (!items.length) return html`<div class="empty">${empty}</div>`;
   return html`
     ${at > 0 && clock.value - at > 10000 && html`<p class="quiet order">${t("Order as of {time}", { time: moment(at, true) })} <button type="button" class="plain" onClick=${again}>${t("Sort again")}</button></p>`}
@@ -162,7 +162,7 @@ export function Rows({ caption, columns, items: given, keyOf, usual = "", empty,
             // Numbers are mostly wanted largest first.
             const next = way === (right ? "descending" : "ascending") ? (right ? id : `-${id}`) : right ? `-${id}` : id;
             return html`<th role="columnheader" scope="col" class=${look(column)} aria-sort=${way}>
-              ${by ? html`<button type="button" onClick=${() => setQuery({ [param]: next })}>${title}<i aria-hidden="true">${way === "ascending" ? "↑" : way ? "↓" : ""}</i></button>` : title}
+              ${by ? html`<button type="button" onClick=${() => setQuery({ [param]: next })}>${title}${way && html`<i aria-hidden="true">${way === "ascending" ? "↑" : "↓"}</i>`}</button>` : title}
             </th>`;
           })}
         </tr>

@@ -10,6 +10,7 @@ import { eventsSoFar } from "./timeline.js";
 
 const KEPT = 2000; // events on the page; older ones are one reload away
 const TOGETHER_MS = 250; // what comes within this is drawn once
+const QUIET_MS = 1000; // after which a log that has sent nothing has nothing
 
 /**
  * The number after which to begin: that of the first event of a job some way back, since the log does not say where
@@ -41,6 +42,7 @@ export function useTail(job, after, depth) {
     const letLive = holdLive();
     let last = 0;
     let drawing = 0;
+    let quiet = 0;
     let stop = () => {};
     held.current = [];
     setLoading(true);
@@ -72,7 +74,7 @@ export function useTail(job, after, depth) {
           told: (state, failed) => {
             heardElsewhere(state === "open");
             setProblem(failed ?? null);
-            if (state === "open") drawing ||= setTimeout(draw, TOGETHER_MS * 4);
+            if (state === "open") quiet = setTimeout(() => setLoading(false), QUIET_MS);
           },
         });
       };
@@ -89,6 +91,7 @@ export function useTail(job, after, depth) {
       aborter.abort();
       stop();
       clearTimeout(drawing);
+      clearTimeout(quiet);
       letLive();
     };
   }, [job, after, depth]);
