@@ -30,9 +30,9 @@ const columns = () => [
   { id: "number", title: t("Number"), track: "minmax(5em, .3fr)", end: true, cell: (/** @type {Happened | Gap} */ item) => (isGap(item) ? "…" : item.id) },
   { id: "time", title: t("Time"), track: "minmax(6.5em, .4fr)", cell: (/** @type {Happened | Gap} */ item) => (isGap(item) ? "" : moment(item.time, true)) },
   { id: "type", title: t("Type"), track: "minmax(9em, .6fr)", cell: (/** @type {Happened | Gap} */ item) => (isGap(item) ? html`<${State} state="slow" word=${t("gap")} />` : html`<code>${plain(item.type)}</code>`) },
-  { id: "about", title: t("About"), track: "minmax(9em, .9fr)", cell: (/** @type {Happened | Gap} */ item) => (isGap(item) ? "" : html`<${Subject} event=${item} />`) },
+  { id: "about", title: t("About"), full: true, track: "minmax(9em, .9fr)", cell: (/** @type {Happened | Gap} */ item) => (isGap(item) ? "" : html`<${Subject} event=${item} />`) },
   {
-    id: "what", title: t("What happened"), track: "minmax(14em, 2.4fr)",
+    id: "what", title: t("What happened"), full: true, track: "minmax(14em, 2.4fr)",
     cell: (/** @type {Happened | Gap} */ item) =>
       isGap(item) ? (item.gap[0] === item.gap[1] ? t("event {n} did not come", { n: item.gap[0] }) : t("events {first} to {last} did not come", { first: item.gap[0], last: item.gap[1] })) : eventText(item),
   },

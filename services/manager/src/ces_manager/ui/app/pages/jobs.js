@@ -31,10 +31,10 @@ function columnsOf(shown) {
     { id: "age", title: t("Age"), track: "minmax(5em, .4fr)", end: true, by: (/** @type {Job} */ job) => -Date.parse(job.submitted_at), cell: (/** @type {Job} */ job) => since(job.submitted_at) },
     shown.some((job) => job.deadline_at) && { id: "deadline", title: t("Deadline"), track: "minmax(8em, .9fr)", by: (/** @type {Job} */ job) => job.deadline_at ?? "9", cell: deadlineText },
     {
-      id: "nodes", title: t("Nodes"), track: "minmax(12em, 2.4fr)",
+      id: "nodes", title: t("Nodes"), full: true, track: "minmax(12em, 2.4fr)",
       cell: (/** @type {Job} */ job) => (job.nodes.length ? html`<${Names} names=${job.nodes} place="nodes" />` : job.reason ? html`<bdi lang="en">${plain(job.reason)}</bdi>` : DASH),
     },
-    { id: "id", title: t("Id"), track: "minmax(16.5em, .8fr)", wide: true, cell: (/** @type {Job} */ job) => html`<code>${plain(job.id)}</code>` },
+    { id: "id", title: t("Id"), full: true, track: "minmax(16.5em, .8fr)", wide: true, cell: (/** @type {Job} */ job) => html`<code>${plain(job.id)}</code>` },
   ].filter(Boolean);
 }
 

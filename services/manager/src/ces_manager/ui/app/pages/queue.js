@@ -27,15 +27,15 @@ function columnsOf(entries) {
     { id: "priority", title: t("Priority"), track: "minmax(3.5em, .3fr)", end: true, cell: (/** @type {Entry} */ entry) => entry.priority },
     { id: "waits", title: t("Waits"), track: "minmax(4em, .4fr)", end: true, cell: (/** @type {Entry} */ entry) => since(entry.submitted_at) },
     {
-      id: "score", title: t("Score"), track: "minmax(8.5em, .9fr)", end: true,
+      id: "score", title: t("Score"), track: "minmax(11em, 1fr)", end: true,
       cell: (/** @type {Entry} */ entry) => (score(entry) ? html`<${Score} status=${entry.queue_status} largest=${largest} />` : DASH),
     },
     ...PARTS.map(part),
     { id: "scarce", title: t("Scarce"), track: "minmax(4em, .4fr)", wide: "wider", cell: (/** @type {Entry} */ entry) => (score(entry) ? t(score(entry).scarce) : DASH) },
-    { id: "why", title: t("Why"), track: "minmax(12em, 2.4fr)", cell: whyText },
+    { id: "why", title: t("Why"), track: "minmax(10em, 2.4fr)", full: true, cell: whyText },
     { id: "start", title: t("Start"), track: "minmax(6em, .8fr)", cell: (/** @type {Entry} */ entry) => startText(entry.queue_status) },
     entries.some((entry) => entry.deadline_at) && { id: "deadline", title: t("Deadline"), track: "minmax(5em, .6fr)", cell: deadlineText },
-    { id: "held", title: t("Held by"), track: "minmax(7em, 1fr)", cell: (/** @type {Entry} */ entry) => (entry.queue_status?.holders?.length ? holderLinks(entry.queue_status.holders) : DASH) },
+    { id: "held", title: t("Held by"), full: true, track: "minmax(7em, 1fr)", cell: (/** @type {Entry} */ entry) => (entry.queue_status?.holders?.length ? holderLinks(entry.queue_status.holders) : DASH) },
   ].filter(Boolean);
 }
 

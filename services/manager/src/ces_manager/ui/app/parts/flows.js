@@ -77,7 +77,7 @@ export function Flows({ view }) {
     { id: "now", title: t("Now"), track: "minmax(6em, .6fr)", end: true, cell: now },
     { id: "mean", title: t("Mean"), track: "minmax(6em, .6fr)", end: true, cell: (/** @type {Flow} */ flow) => (flow.path.length === 1 ? DASH : carried(first(flow), at)[1]) },
     { id: "minute", title: t("Last minute"), track: "130px", wide: true, cell: (/** @type {Flow} */ flow) => html`<${Spark} samples=${first(flow)} top=${topOf(flow)} />` },
-    { id: "path", title: t("Path"), track: hops ? "minmax(22em, 2fr)" : "minmax(12em, 2fr)", cell: (/** @type {Flow} */ flow) => html`<${Path} flow=${flow} at=${at} hops=${hops} />` },
+    { id: "path", title: t("Path"), full: true, track: hops ? "minmax(22em, 2fr)" : "minmax(12em, 2fr)", cell: (/** @type {Flow} */ flow) => html`<${Path} flow=${flow} at=${at} hops=${hops} />` },
   ];
   const note = silent(view);
   return html`

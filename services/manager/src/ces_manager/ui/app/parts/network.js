@@ -54,7 +54,7 @@ export function nodeColumns() {
     { id: "arch", title: t("Architecture"), track: "minmax(5em, .6fr)", wide: true, by: (node) => node.arch, cell: (node) => node.arch || DASH },
     { id: "runtime", title: t("Runtime"), track: "minmax(5em, .6fr)", wide: true, by: (node) => node.runtime, cell: (node) => node.runtime },
     { id: "network", title: t("Network"), track: "minmax(4.5em, .5fr)", wide: true, by: (node) => node.network, cell: (node) => node.network },
-    { id: "labels", title: t("Labels"), track: "minmax(8em, 1.4fr)", wide: true, cell: (node) => html`<${Labels} labels=${node.labels} />` },
+    { id: "labels", title: t("Labels"), full: true, track: "minmax(8em, 1.4fr)", wide: true, cell: (node) => html`<${Labels} labels=${node.labels} />` },
   ];
 }
 

@@ -19,8 +19,9 @@ const GUESS_PX = 34;
  * @property {string} track its width, as a grid's track
  * @property {(item: T) => string | number} [by] what it is sorted by
  * @property {boolean} [moves] whether that changes by itself
+ * @property {boolean} [full] whether it takes a line of its own where rows are blocks
  * @property {boolean} [end] whether it is aligned at its end, as numbers are
- * @property {boolean | "wider"} [wide] shown on wide windows only, or on very wide ones; always where rows are blocks
+ * @property {boolean | "wider"} [wide] shown on wide windows and where rows are blocks; `wider`: on very wide windows only
  */
 
 /** @param {string | number} one @param {string | number} other */
@@ -149,7 +150,7 @@ export function Rows({ caption, columns, items: given, keyOf, usual = "", empty,
   const { start, end, above, below } = useSeen(items.map(keyOf), body);
   const tracks = (/** @type {Column<T>[]} */ shown) => shown.map(({ track }) => track).join(" ");
   const style = { "--tracks": tracks(columns.filter(({ wide }) => !wide)), "--tracks-wide": tracks(columns.filter(({ wide }) => wide !== "wider")), "--tracks-wider": tracks(columns) };
-  const look = (/** @type {Column<T>} */ { end: right, wide }) => `${right ? "end" : ""} ${wide === true ? "wide" : wide || ""}`;
+  const look = (/** @type {Column<T>} */ { end: right, wide, full }) => [right && "end", wide === true ? "wide" : wide, full && "full"].filter(Boolean).join(" ");
   if (!items.length) return html`<div class="empty">${empty}</div>`;
   return html`
     ${at > 0 && clock.value - at > 10000 && html`<p class="quiet order">${t("Order as of {time}", { time: moment(at, true) })} <button type="button" class="plain" onClick=${again}>${t("Sort again")}</button></p>`}

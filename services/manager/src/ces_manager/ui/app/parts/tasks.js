@@ -81,9 +81,9 @@ export function Tasks({ tasks }) {
     { id: "progress", title: t("Progress"), track: "minmax(9em, 1.2fr)", by: (/** @type {any} */ task) => of(task).round ?? -1, end: false, cell: (/** @type {any} */ task) => html`<${Progress} task=${task} />` },
     any(({ loss }) => loss != null) && { id: "loss", title: t("Loss"), track: "minmax(5em, .5fr)", end: true, cell: (/** @type {any} */ task) => of(task).loss?.toFixed(4) ?? DASH },
     any(({ accuracy }) => accuracy != null) && { id: "accuracy", title: t("Accuracy"), track: "minmax(5em, .5fr)", end: true, cell: (/** @type {any} */ task) => { const { accuracy } = of(task); return accuracy == null ? DASH : `${(100 * accuracy).toFixed(1)} %`; } },
-    any(({ more }) => more.length > 0) && { id: "more", title: t("More"), track: "minmax(8em, 1fr)", wide: true, cell: (/** @type {any} */ task) => html`<${Name}>${ownKeys(of(task).more)}<//>` },
+    any(({ more }) => more.length > 0) && { id: "more", title: t("More"), full: true, track: "minmax(8em, 1fr)", wide: true, cell: (/** @type {any} */ task) => html`<${Name}>${ownKeys(of(task).more)}<//>` },
     {
-      id: "asks", title: t("Asks for"), track: "minmax(9em, 1fr)", wide: true,
+      id: "asks", title: t("Asks for"), full: true, track: "minmax(9em, 1fr)", wide: true,
       cell: (/** @type {any} */ task) => [cpu(task.cpu), memory(task.memory), task.gpu && t("{n} GPU", { n: task.gpu }), task.cpu_desired != null && t("has {cpu} now", { cpu: cpuQuantity(task.cpu_desired) })].filter(Boolean).join(", "),
     },
     { id: "log", title: t("Log"), track: "minmax(3em, .3fr)", cell: (/** @type {any} */ task) => (task.allocation ? html`<a href=${withQuery({ task: task.name })}>${t("log")}</a>` : DASH) },
