@@ -47,6 +47,7 @@ C, M, A, N = "ces_common", "ces_manager", "ces_edge_agent", "ces_network_ctl"
 GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
     "Requests to the API": [
         ("body of a request, which may not be compressed", f"{M}.api.limits.MAX_BODY", size, "413"),
+        ("body of a request that is YAML", f"{M}.api.strict_route.MAX_YAML", size, "413"),
         ("bodies that are read at once, of one route", f"{M}.api.strict_route.AT_ONCE", number, "the next one waits"),
         ("mistakes that an answer lists", f"{M}.api.problems.MOST_ERRORS", number, "the others are counted"),
         (

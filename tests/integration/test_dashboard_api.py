@@ -16,6 +16,8 @@ from rest_api import Api, join
 
 from ces_manager.access import sessions
 from ces_manager.api import auth
+from ces_manager.live import event_pages
+from ces_manager.usage_history import EVERY_S
 
 PATIENCE_S = 30.0
 
@@ -142,6 +144,11 @@ async def frames(api: Api, count: int, **headers: str) -> list[tuple[str, str, d
     return [(event.id, event.event, json.loads(event.data)) for event in told]
 
 
+def said_only(view: dict[str, Any], record: dict[str, Any]) -> set[str]:
+    """What a list says of something and the picture does not."""
+    return {field for field, value in view.items() if value is not None} - set(record)
+
+
 async def test_the_live_picture_shows_nodes_links_and_jobs_as_lists_do(api_on_either: Api) -> None:
     api = api_on_either
     for node in ("n1", "n2"):
@@ -159,15 +166,17 @@ async def test_the_live_picture_shows_nodes_links_and_jobs_as_lists_do(api_on_ei
     nodes = {node.pop("name"): node for node in (await api.http.get("/v1/nodes")).json()["items"]}
     for name, record in whole["nodes"].items():
         assert record == {field: nodes[name][field] for field in record}
-        assert set(nodes[name]) - set(record) == {"last_heartbeat", "allocations", "remark"}
+        assert said_only(nodes[name], record) <= {"last_heartbeat", "allocations"}
     links = {f"{each['src']}>{each['dst']}": each for each in (await api.http.get("/v1/links")).json()["items"]}
     assert whole["links"].keys() == links.keys() == {"n1>n2", "n2>n1"}
     for name, record in whole["links"].items():
         assert record == {field: links[name][field] for field in record}
-        assert set(links[name]) - set(record) == {"src", "dst", "state_since", "measured_at"}
+        assert said_only(links[name], record) == {"src", "dst"}
     assert whole["media"] == {"air": 20_000_000}
     summary = (await api.http.get("/v1/jobs")).json()["items"][0]
-    assert whole["jobs"] == {job["id"]: {field: value for field, value in summary.items() if field != "id"}}
+    assert whole["jobs"] == {
+        job["id"]: {field: value for field, value in summary.items() if field != "id" and value is not None}
+    }
     assert whole["counts"] == {"queued": 1}
 
 
@@ -216,3 +225,57 @@ async def test_positions_are_kept_beside_others_and_those_of_nobody_are_left_out
 async def test_what_is_no_link_is_refused_with_how_to_write_one(api: Api, link: str) -> None:
     problem = await api.refused("GET", "/v1/flows", 422, params={"link": link})
     assert "link" in problem["errors"][0]["field"]
+
+
+async def test_kept_events_come_in_pages_the_newest_first(api_on_either: Api) -> None:
+    api = api_on_either
+    jobs = [(await api.submit(name=f"j{i}"))["id"] for i in range(5)]
+    await api.http.put("/v1/topology", json={"links": []})
+    found: list[int] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = (await api.http.get("/v1/events/page", params={"limit": "2", **cursor})).json()
+        found += [each["number"] for each in page["items"]]
+        if page["next"] is None:
+            break
+        cursor = {"cursor": page["next"]}
+    assert found == list(range(found[0], 0, -1))
+    assert len(found) > len(jobs)
+    mine = (await api.http.get("/v1/events/page", params={"job": jobs[2], "kind": "ces.v1.job."})).json()["items"]
+    assert [(each["event"]["type"], each["event"]["subject"]) for each in mine] == [("ces.v1.job.queued", jobs[2])]
+    none = (await api.http.get("/v1/events/page", params={"kind": "ces_v1%"})).json()
+    assert none == {"items": [], "next": None}
+    await api.refused("GET", "/v1/events/page", 422, params={"cursor": "0"})
+
+
+async def test_a_page_looks_through_so_many_events_only(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_pages, "FAR", 3)
+    first = (await api.submit(name="first"))["id"]
+    for i in range(6):
+        await api.submit(name=f"j{i}")
+    pages, cursor = [], {}
+    while True:
+        page = (await api.http.get("/v1/events/page", params={"job": first, **cursor})).json()
+        pages.append([each["number"] for each in page["items"]])
+        if page["next"] is None:
+            break
+        cursor = {"cursor": page["next"]}
+    assert pages[0] == []
+    assert sum(map(len, pages)) == 1
+
+
+async def test_curves_and_samples_are_of_what_nodes_reported(api: Api) -> None:
+    token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+    assert (await join(api, token)).status_code == 200
+    await api.heard("n1")
+    assert (await api.http.get("/v1/samples", params={"node": "n1"})).json()["every_s"] == EVERY_S
+    assert (await api.http.get("/v1/samples", params={"link": "n1>n2"})).json() == {
+        "every_s": 0,
+        "at": [],
+        "values": {},
+    }
+    for which in ({}, {"node": "n1", "link": "n1>n2"}):
+        assert "one of the two" in (await api.refused("GET", "/v1/samples", 422, params=which))["detail"]
+    job = await api.submit(name="mine")
+    curves = (await api.http.get(f"/v1/jobs/{job['id']}/progress")).json()
+    assert curves == {"id": job["id"], "name": "mine", "tasks": {}}

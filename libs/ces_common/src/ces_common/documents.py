@@ -24,9 +24,13 @@ class DuplicateKey(yaml.MarkedYAMLError):
 
 class _Loader(yaml.SafeLoader):
     depth = 0
+    aliases = True
 
     def compose_node(self, parent: Any, index: Any) -> yaml.Node | None:
         """While composing, which calls itself for each level, as all later steps do."""
+        if not self.aliases and self.check_event(yaml.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(problem="an alias, which is not taken here: write the value", problem_mark=mark)
         self.depth += 1
         if self.depth > DEEPEST:
             problem = f"lists and mappings lie more than {DEEPEST} deep within each other"
@@ -48,10 +52,15 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-def read_yaml(text: str) -> Any:
-    """The document, which may be JSON. Raises yaml.YAMLError, DuplicateKey among them."""
+class _NoAliases(_Loader):
+    aliases = False
+
+
+def read_yaml(text: str, *, aliases: bool = True) -> Any:
+    """The document, which may be JSON. ``aliases``: a few of them may stand for any number of values, so whoever reads
+    what strangers send takes none. Raises yaml.YAMLError, DuplicateKey among them."""
     try:
-        return yaml.load(text, _Loader)  # noqa: S506
+        return yaml.load(text, _Loader if aliases else _NoAliases)  # noqa: S506
     except ValueError as error:  # thousands of digits, a thirteenth month
         raise yaml.MarkedYAMLError(problem=f"a value cannot be read: {error}") from error
 

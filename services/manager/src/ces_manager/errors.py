@@ -31,6 +31,10 @@ class Malformed(ManagerError):
     """The request is no JSON."""
 
 
+class TooLarge(ManagerError):
+    """The request's body is larger than what is read of its kind."""
+
+
 class WrongMediaType(ManagerError):
     """The request's body is sent as something else than JSON."""
 

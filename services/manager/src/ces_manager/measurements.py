@@ -10,7 +10,9 @@ from typing import Any
 
 from ces_common.messages.api import FlowSample
 from ces_common.messages.reports import MAX_FLOWS, FlowUsage, Heartbeat, LinkUsage, Progress
+from ces_manager.progress_history import ProgressHistory
 from ces_manager.speed_meter import SpeedMeter
+from ces_manager.usage_history import UsageHistory
 
 KEEP = timedelta(hours=1)
 FLOWS_KEPT = timedelta(minutes=5)
@@ -80,7 +82,8 @@ class FlowHistory:
 
 class Measurements:
     """The last heartbeat of each node, the last progress of each allocation, the busiest second of each flow, what
-    flows carried in the last minutes, and how fast malleable jobs are."""
+    flows carried in the last minutes, nodes and links in the last hour, curves of progress, and how fast malleable jobs
+    are."""
 
     def __init__(self) -> None:
         self._beats: dict[str, tuple[datetime, Heartbeat]] = {}
@@ -89,11 +92,13 @@ class Measurements:
         self._progress: dict[str, dict[str, tuple[datetime, dict[str, Any]]]] = {}  # node -> allocation -> the last
         self._flows: dict[str, dict[int, tuple[datetime, FlowUsage]]] = {}  # node -> number -> the last
         self.history = FlowHistory()
+        self.usage, self.curves = UsageHistory(), ProgressHistory()
         self.speeds = SpeedMeter()
 
     def heard(self, beat: Heartbeat, now: datetime) -> None:
         self._beats[beat.node] = (now, beat)
         self.history.heard(beat, now)
+        self.usage.heard(beat, now)
         known = self._flows.setdefault(beat.node, {})
         for usage in beat.flows:
             kept = known.pop(usage.number, None)  # in the order in which they were measured last
@@ -126,6 +131,7 @@ class Measurements:
         known = self._progress.setdefault(progress.node, {})
         known.pop(progress.allocation, None)  # in the order in which they spoke last
         known[progress.allocation] = (now, progress.data)
+        self.curves.heard(progress.job, progress.task, progress.data, now)
         if len(known) > MAX_PROGRESS:
             del known[next(iter(known))]
 
@@ -137,7 +143,8 @@ class Measurements:
             self._flows[node] = {number: kept for number, kept in flows.items() if now - kept[0] < KEEP}
         self._contested = {node: at for node, at in self._contested.items() if now - at < CONTESTED}
         self._refused = {node: kept for node, kept in self._refused.items() if now - kept[0] < REFUSED}
-        self.history.forget_old(now)
+        for history in (self.history, self.usage, self.curves):
+            history.forget_old(now)
 
     def forget_node(self, node: str) -> None:
         self._beats.pop(node, None)
@@ -146,6 +153,7 @@ class Measurements:
         self._contested.pop(node, None)
         self._refused.pop(node, None)
         self.history.forget_node(node)
+        self.usage.forget_node(node)
         self.speeds.forget_node(node)
 
     def beat(self, node: str) -> tuple[datetime, Heartbeat] | None:

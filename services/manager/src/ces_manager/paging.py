@@ -9,6 +9,7 @@ from ces_manager.errors import Invalid
 _JOB = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")  # a ULID
 _NODE = re.compile(r"[A-Za-z0-9_-]{1,63}")
 _SECRET = re.compile(r"[a-z0-9-]{1,63}/[A-Za-z0-9._-]{1,63}")
+_EVENT = re.compile(r"[1-9][0-9]{0,17}")
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
@@ -34,6 +35,12 @@ def secret_cursor(cursor: str | None) -> tuple[str, str] | None:
 def cursor_number(cursor: str | None) -> int:
     """How many entries were seen. Raises Invalid."""
     return int(_checked(cursor, _NUMBER) or 0)
+
+
+def event_cursor(cursor: str | None) -> int | None:
+    """The number of the last event seen. Raises Invalid."""
+    checked = _checked(cursor, _EVENT)
+    return None if checked is None else int(checked)
 
 
 def _checked(cursor: str | None, pattern: re.Pattern[str]) -> str | None:

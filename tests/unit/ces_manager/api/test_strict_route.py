@@ -58,10 +58,12 @@ async def refused(http: httpx.AsyncClient, method: str, path: str, status: int, 
 @pytest.mark.parametrize(
     ("headers", "said"),
     [
-        ({"Content-Type": "text/plain"}, "the body is sent as text/plain; send JSON, with the header Content-Type: "),
+        (
+            {"Content-Type": "text/plain"},
+            "the body is sent as text/plain; send JSON or YAML, with the header Content-Type: ",
+        ),
         ({"Content-Type": "application/x-www-form-urlencoded"}, "the body is sent as application/x-www-form-urlenc"),
-        ({"Content-Type": "application/yaml"}, "the body is sent as application/yaml; send JSON"),
-        ({}, "the request does not say what its body is; send JSON"),
+        ({}, "the request does not say what its body is; send JSON or YAML"),
     ],
 )
 async def test_another_media_type_is_refused(http: httpx.AsyncClient, headers: dict[str, str], said: str) -> None:
@@ -80,6 +82,43 @@ async def test_json_is_taken_by_each_of_its_names(http: httpx.AsyncClient, kind:
 async def test_what_is_no_json_is_malformed(http: httpx.AsyncClient, body: bytes) -> None:
     problem = await refused(http, "POST", "/v1/jobs", 400, content=body, headers=JSON)
     assert problem["detail"].startswith("the body is no JSON: ")
+
+
+YAML = {"Content-Type": "application/yaml; charset=utf-8"}
+YAML_JOB = b"name: ring\ntasks:\n- name: w  # one worker\n  command: ['true']\n"
+
+
+@pytest.mark.parametrize("kind", sorted(strict_route.YAML))
+async def test_yaml_is_taken_as_the_same_job(http: httpx.AsyncClient, kind: str) -> None:
+    keyed = {"Content-Type": kind, "Idempotency-Key": "once"}
+    first = await http.post("/v1/jobs", content=YAML_JOB, headers=keyed)
+    assert first.status_code == 201
+    same = await http.post("/v1/jobs", content=JOB, headers=JSON | {"Idempotency-Key": "once"})
+    assert same.json()["id"] == first.json()["id"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (b"name: [", 400, "line 1: "),
+        (b"name: ring\n\tx: 1", 400, "line 2: "),
+        (b"name: \xff", 400, "the body is no YAML"),
+        (b"name: \0", 400, "the body is no YAML"),
+        (b"x: !!python/object/apply:os.getcwd []", 400, "line 1: "),
+        (b"a: &a [x]\nb: [*a, *a]", 400, "line 2: an alias"),
+        (b"name: ring\nname: other", 422, "given twice, on lines 1 and 2"),
+        (b"name: 3\ntasks: []", 422, "name"),
+        (b"x: " + b"[" * 1000 + b"]" * 1000, 400, "deep within each other"),
+        (b"#" * (strict_route.MAX_YAML + 1), 413, "send a larger one as JSON"),
+        (b"d: 2026-13-45", 400, "cannot be read"),
+    ],
+)
+async def test_yaml_that_cannot_be_taken_is_refused_with_its_place(
+    http: httpx.AsyncClient, world: World, body: bytes, status: int, said: str
+) -> None:
+    problem = await refused(http, "POST", "/v1/jobs", status, content=body, headers=YAML)
+    assert said in problem["detail"]
+    assert not world.snapshot().jobs
 
 
 async def test_a_key_given_twice_is_named_with_both_lines(http: httpx.AsyncClient, world: World) -> None:

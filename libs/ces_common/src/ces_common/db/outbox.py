@@ -67,6 +67,29 @@ def events_after(tx: ReadTx, sequence: int, which: EventFilter, limit: int) -> l
     return [StoredEvent(*row) for row in tx.session.execute(query.order_by(EventRow.sequence).limit(limit))]
 
 
+def events_before(
+    tx: ReadTx, sequence: int, which: EventFilter, kind: str, limit: int, far: int
+) -> tuple[list[StoredEvent], int]:
+    """The newest events numbered below ``sequence``, the newest first, whose type begins with ``kind``, of the last
+    ``far`` before it; and the number down to which there is no other."""
+    last = max(sequence - far, 1)
+    query = select(*_COLUMNS, JobRow.tenant).outerjoin(JobRow, JobRow.id == EventRow.job)
+    query = query.where(EventRow.sequence < sequence, EventRow.sequence >= last)
+    query = query.where(EventRow.type.startswith(kind, autoescape=True))
+    if which.job is not None:
+        query = query.where(EventRow.job == which.job)
+    if which.tenants is not None:
+        query = query.where(JobRow.tenant.in_(which.tenants))
+    rows = tx.session.execute(query.order_by(EventRow.sequence.desc()).limit(limit))
+    found = [StoredEvent(*row) for row in rows]
+    return found, found[-1].sequence if len(found) == limit else last
+
+
+def oldest_event(tx: ReadTx) -> int:
+    """The number of the oldest event that is kept; 0 where there is none."""
+    return tx.session.scalar(select(func.min(EventRow.sequence))) or 0
+
+
 def latest_event(tx: ReadTx) -> int:
     """The number of the last event; 0 where there is none."""
     return tx.session.scalar(select(func.max(EventRow.sequence))) or 0

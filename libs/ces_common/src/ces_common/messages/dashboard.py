@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -33,6 +34,37 @@ class HeldFlow(Message):
     measured: float | None = None
     enforced: bool = False
     shortfall: FlowShortfall | None = None
+
+
+class NumberedEvent(Message):
+    """``event``: the CloudEvent as streams tell it."""
+
+    number: int
+    event: dict[str, Any]
+
+
+class UsageSamples(Message):
+    """Means over ``every_s`` seconds each, beginning at ``at``, the oldest first: of a node its ``cpu`` in millicores
+    and ``memory`` in bytes, of a link what is ``used`` in bit/s. None where nothing was reported."""
+
+    every_s: int = 0
+    at: list[datetime] = []
+    values: dict[str, list[float | None]] = {}
+
+
+class ProgressCurve(Message):
+    """The numbers in a task's lines of progress, by field, and when they came."""
+
+    at: list[datetime] = []
+    values: dict[str, list[float | None]] = {}
+
+
+class JobProgress(Message):
+    """The curves of a job's tasks, over all its attempts."""
+
+    id: str
+    name: str
+    tasks: dict[str, ProgressCurve] = {}
 
 
 class Layout(Document):

@@ -9,23 +9,28 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Header, Query, Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
+from ces_common.db.outbox import EventFilter
 from ces_common.messages.api import Page
 from ces_common.messages.bounds import MAX_ID
-from ces_common.messages.dashboard import HeldFlow, Layout
+from ces_common.messages.dashboard import HeldFlow, JobProgress, Layout, NumberedEvent, UsageSamples
 from ces_manager.api.auth import OPERATOR, VIEWER, identity_of, still_admitted
 from ces_manager.api.context import context_of
+from ces_manager.api.jobs import EVENTS, VisibleJob
 from ces_manager.api.parameters import Cursor, Limit, QueryName
 from ces_manager.api.streams import PING_S
 from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Invalid
+from ces_manager.jobs.transitions import job_row
+from ces_manager.live import event_pages
 from ces_manager.network import held_flows, layout
 
 router = APIRouter(prefix="/v1", tags=["cluster"], route_class=StrictRoute)
 MAX_LINK = 2 * MAX_ID + 1
+Link = Annotated[str | None, Query(max_length=MAX_LINK, description="`SRC>DST`")]
 LastEventId = Annotated[str | None, Header(alias="Last-Event-ID", max_length=64, description="Go on after this frame")]
 
 
-@router.get("/live", dependencies=[VIEWER], response_class=EventSourceResponse)
+@router.get("/live", response_class=EventSourceResponse, responses=EVENTS, dependencies=[VIEWER])
 async def live(request: Request, last_event_id: LastEventId = None) -> EventSourceResponse:
     """Server-sent events: a `keyframe` with nodes, links, media, jobs that are not over and numbers of jobs by state,
     then every two seconds a `change` with the fields that changed; `null` for what is gone."""
@@ -45,13 +50,14 @@ async def live(request: Request, last_event_id: LastEventId = None) -> EventSour
 @router.get("/flows", dependencies=[VIEWER])
 async def flows(
     request: Request,
-    link: Annotated[str | None, Query(max_length=MAX_LINK, description="`SRC>DST`: flows that reserve it")] = None,
+    link: Link = None,
     node: QueryName = None,
-    state: Annotated[Literal["short"] | None, Query(description="whose link carries less than it should")] = None,
+    state: Literal["short"] | None = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Page[HeldFlow]:
-    """Flows of jobs that reserve bandwidth now: asked, given and carried, and which link falls short."""
+    """Flows of jobs that reserve bandwidth now, on a link or by way of a node if one is named: asked, given and
+    carried, and which link falls short. `state=short`: of those whose link carries less than it should."""
     context, tenants = context_of(request), identity_of(request).tenants
     ends, now = None if link is None else _ends(link), context.database.clock.now()
     return await context.database.read(
@@ -67,6 +73,41 @@ async def flows(
             tenants=tenants,
         )
     )
+
+
+@router.get("/events/page", dependencies=[VIEWER])
+async def events_page(
+    request: Request,
+    kind: Annotated[str, Query(max_length=MAX_ID, description="How their type begins: `ces.v1.job.`")] = "",
+    job: QueryName = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Page[NumberedEvent]:
+    """Events that are kept, the newest first, also of one job alone. Where few are of a kind, a page may be short, or
+    empty, and there is a next one all the same."""
+    which = EventFilter(job=job, tenants=identity_of(request).tenants)
+    return await context_of(request).database.read(
+        lambda tx: event_pages.events_page(tx, which, kind, cursor=cursor, limit=limit)
+    )
+
+
+@router.get("/samples", dependencies=[VIEWER])
+async def samples(request: Request, node: QueryName = None, link: Link = None) -> UsageSamples:
+    """What a node used, or a link carried, in the last hour: means of twenty seconds. Kept in memory: a manager that
+    has just started knows little."""
+    usage = context_of(request).measurements.usage
+    if (node is None) == (link is None):
+        raise Invalid("query", "name a node or a link, one of the two")
+    return usage.of_node(node) if node is not None else usage.of_link(*_ends(link or ""))
+
+
+@router.get("/jobs/{job}/progress", dependencies=[VIEWER])
+async def progress(request: Request, job: VisibleJob) -> JobProgress:
+    """The numbers in the lines of progress that a job's tasks printed, as curves: 200 points of each task at most,
+    spread over its whole run. Kept in memory, and for an hour after the last line."""
+    context = context_of(request)
+    name = await context.database.read(lambda tx: job_row(tx, job).name)
+    return JobProgress(id=job, name=name, tasks=context.measurements.curves.of_job(job))
 
 
 def _ends(link: str) -> tuple[str, str]:

@@ -24,6 +24,7 @@ from ces_manager.errors import (
     NoRole,
     NotFound,
     Overloaded,
+    TooLarge,
     Unavailable,
     WrongMediaType,
 )
@@ -50,6 +51,7 @@ _STATUS: dict[type[ManagerError], int] = {
     NoRole: 403,
     NotFound: 404,
     Conflict: 409,
+    TooLarge: 413,
     WrongMediaType: 415,
     Invalid: 422,
     Overloaded: 429,

@@ -28,15 +28,15 @@ class Picture:
 
 
 def shown(picture: Picture, tenants: Collection[str] | None) -> dict[str, Any]:
-    """All that somebody may see. ``tenants``: whose jobs; None for all."""
+    """All that somebody may see; fields that are None are left out. ``tenants``: whose jobs; None for all."""
     return {
         "at": picture.at,
         "version": picture.version,
-        "nodes": picture.nodes,
-        "links": picture.links,
+        "nodes": _said(picture.nodes),
+        "links": _said(picture.links),
         "media": picture.media,
-        "jobs": _of(picture.jobs, tenants),
-        "shortfalls": _of(picture.shortfalls, tenants),
+        "jobs": _said(_of(picture.jobs, tenants)),
+        "shortfalls": _said(_of(picture.shortfalls, tenants)),
         "counts": _counted(picture, tenants),
     }
 
@@ -69,6 +69,13 @@ def differing(before: Section, after: Section) -> dict[str, Record | None]:
 def _differing_values(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int | None]:
     news: dict[str, int | None] = {key: value for key, value in after.items() if before.get(key) != value}
     return news | {key: None for key in before if key not in after}
+
+
+def _said(section: Section) -> dict[str, Record]:
+    """Without what is None: of a large network that is half of it."""
+    return {
+        key: {name: value for name, value in record.items() if value is not None} for key, record in section.items()
+    }
 
 
 def _of(section: Section, tenants: Collection[str] | None) -> Section:

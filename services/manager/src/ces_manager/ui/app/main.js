@@ -103,7 +103,7 @@ function Body() {
     }
     first.current = false;
   }, [name, place]);
-  if (problem) return html`<${ProblemBox} problem=${t("This page cannot be loaded.")} again=${() => location.reload()} />`;
+  if (problem) return html`<${ProblemBox} problem=${{ title: t("This page cannot be loaded.") }} again=${() => location.reload()} />`;
   return Page && name === moduleName.value ? html`<${Page} key=${place} ...${here} />` : html`<p class="quiet">${t("Loading…")}</p>`;
 }
 
@@ -258,6 +258,13 @@ async function start() {
     signingIn.value = false;
   }
   effect(() => void open(moduleName.value));
+  let lost = false;
+  effect(() => {
+    const { state } = freshness.value;
+    // A browser may remember that a module could not be had: only loading everything anew asks for it again.
+    if (state === "live" && lost && opened.peek().problem) location.reload();
+    lost = state === "resuming" || state === "stale";
+  });
   beginLive();
 }
 

@@ -232,7 +232,7 @@ export function Head(/** @type {{title: string, children?: Children}} */ { title
 /** What was refused or failed, field by field. */
 export function ProblemBox(/** @type {{problem: any, again?: () => void}} */ { problem, again }) {
   if (!problem) return null;
-  const { title = t("Something went wrong"), detail = String(problem.message ?? problem), errors = [] } = problem;
+  const { title = t("Something went wrong"), detail = problem.message ?? "", errors = [] } = problem;
   return html`<div class="problem" role="alert">
     <strong><${State} state="failed" word=${title} /></strong>
     ${detail && html`<p>${plain(detail)}</p>`}

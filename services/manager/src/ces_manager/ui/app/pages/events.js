@@ -20,7 +20,7 @@ const isGap = (item) => "gap" in item;
 /** What it is about, as a link. @param {{event: Happened}} props */
 function Subject({ event }) {
   const job = jobOf(event);
-  if (job) return html`<${To} path=${["jobs", job]}>${event.data.name ?? job}<//> <a class="quiet" href=${withQuery({ job })} title=${t("Only this job")}>${t("only")}</a>`;
+  if (job) return html`<span class="about"><${To} path=${["jobs", job]}>${event.data.name ?? job}<//> <a class="quiet" href=${withQuery({ job })} title=${t("Only this job")}>${t("only")}</a></span>`;
   if (event.type === "node.changed") return html`<${To} path=${["nodes", event.subject]}>${event.subject}<//>`;
   if (event.type === "link.changed") return html`<${LinkTo} link=${event.data} />`;
   return html`<${Name}>${event.subject}<//>`;

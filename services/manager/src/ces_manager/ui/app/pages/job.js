@@ -79,7 +79,7 @@ export default function Job({ path: [, id] }) {
       <${ProblemBox} problem=${flowsProblem} />
       ${flows && html`<${Flows} view=${flows} />`}
     <//>
-    <${Part} title=${t("Plan")}><${Plan} id=${id} attempt=${`${job.attempt} ${placed}`} /><//>
+    <${Part} title=${t("Plan")}>${placed || job.attempt > 1 ? html`<${Plan} id=${id} attempt=${`${job.attempt} ${placed}`} />` : html`<p class="quiet">${t("There is no plan yet.")}</p>`}<//>
     <${Part} title=${t("History")}><${Timeline} id=${id} version=${states} /><//>
     <${Part} title=${t("Log")}><${Logs} id=${id} tasks=${job.placement} over=${over} /><//>
   `;

@@ -93,14 +93,14 @@ function Totals() {
   for (const link of links.value.values()) add(sum.bandwidth, [capacityOf(link), link.reserved, link.used]);
   const row = (/** @type {string} */ name, /** @type {string} */ place, /** @type {number[]} */ [whole, committed, used], /** @type {(n: number) => string} */ show, counted = true) =>
     whole > 0 && html`<tr>
-      <th scope="row"><a href=${place}>${name}</a></th>
+      <th scope="row"><a href=${place}>${name}</a> <small>${show(whole)}</small></th>
       <td class="bar"><${Bars} whole=${whole} committed=${committed} used=${counted ? used : null} /></td>
-      <td class="end">${percent(committed, whole)}</td><td class="end">${counted ? percent(used, whole) : ""}</td><td class="end">${show(whole)}</td>
+      <td class="end">${percent(committed, whole)}</td><td class="end">${counted ? percent(used, whole) : ""}</td>
     </tr>`;
   return html`<section class="panel capacity">
     <h2><a href=${href("nodes")}>${t("Capacity")}</a> <small>${tn(nodes.value.size, "1 node", "{n} nodes")}, ${tn(links.value.size, "1 link", "{n} links")}</small></h2>
     <table class="totals">
-      <thead><tr><th scope="col">${t("Resource")}</th><td></td><th scope="col" class="end">${t("Committed")}</th><th scope="col" class="end">${t("Used")}</th><th scope="col" class="end">${t("In all")}</th></tr></thead>
+      <thead><tr><th scope="col">${t("Resource")}</th><td></td><th scope="col" class="end">${t("Committed")}</th><th scope="col" class="end">${t("Used")}</th></tr></thead>
       <tbody>
         ${row(t("CPU"), `${href("nodes")}?sort=-cpu`, sum.cpu, cpu)}
         ${row(t("Memory"), `${href("nodes")}?sort=-memory`, sum.memory, memory)}

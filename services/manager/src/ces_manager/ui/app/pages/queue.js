@@ -2,7 +2,7 @@
 import { counts } from "../live.js";
 import { useAnswer } from "../parts/answers.js";
 import { Filter, matches, typedWords } from "../parts/filter.js";
-import { deadlineText, holderLinks, PARTS, signed, startText, whyText } from "../parts/reasons.js";
+import { deadlineText, figure, holderLinks, PARTS, signed, startText, whyText } from "../parts/reasons.js";
 import { Rows } from "../parts/rows.js";
 import { ScoreBar, ScoreLegend } from "../parts/score.js";
 import { DASH, Head, html, Name, plain, ProblemBox, since, State, t, To } from "../show.js";
@@ -22,7 +22,7 @@ function columnsOf(entries) {
     cell: (/** @type {Entry} */ entry) => (score(entry) ? signed(score(entry)[name]) : DASH),
   });
   return [
-    { id: "job", title: t("Job"), track: "minmax(9em, 1.2fr)", cell: (/** @type {Entry} */ entry) => html`<span class="place">${entry.position}</span> <${To} path=${["jobs", entry.id]}>${entry.name}<//>` },
+    { id: "job", title: t("Job"), track: "minmax(9em, 1.2fr)", cell: (/** @type {Entry} */ entry) => html`<span class="placed"><span class="quiet">${entry.position}</span><${To} path=${["jobs", entry.id]}>${entry.name}<//></span>` },
     { id: "tenant", title: t("Tenant"), track: "minmax(4.5em, .6fr)", cell: (/** @type {Entry} */ entry) => html`<${Name}>${entry.tenant}<//>` },
     { id: "priority", title: t("Priority"), track: "minmax(3.5em, .3fr)", end: true, cell: (/** @type {Entry} */ entry) => entry.priority },
     { id: "waits", title: t("Waits"), track: "minmax(4em, .4fr)", end: true, cell: (/** @type {Entry} */ entry) => since(entry.submitted_at) },
@@ -43,7 +43,7 @@ function columnsOf(entries) {
 function Score(/** @type {{status: any, largest: number}} */ { status: { score, overdue }, largest }) {
   return html`<div class="amount">
     <${ScoreBar} score=${score} largest=${largest} />
-    <span class="numbers">${overdue ? html`<${State} state="queued" word=${t("overdue")} />` : score.total.toFixed(2)}</span>
+    <span class="numbers">${overdue ? html`<${State} state="queued" word=${t("overdue")} />` : figure(score.total)}</span>
     <span class="parts quiet">${PARTS.map((part) => html`<span>${t(part)} ${signed(score[part])}</span> `)}<span>${t("scarce: {resource}", { resource: t(score.scarce) })}</span></span>
   </div>`;
 }

@@ -47,11 +47,11 @@ function Path({ flow, at, hops }) {
   if (!flow.path.length) return DASH;
   const short = flow.shortfall;
   if (!hops || flow.hops.length < 2) return html`<${PathName} path=${flow.path} />`;
-  return html`<table class="hops"><tbody>${flow.hops.map((/** @type {Hop} */ hop) => {
+  return html`<ul class="hops">${flow.hops.map((/** @type {Hop} */ hop) => {
     const [now, mean] = carried(hop.samples, at);
     const late = short && short.src === hop.src && short.dst === hop.dst;
-    return html`<tr class=${late ? "short" : ""}><th scope="row"><${LinkTo} link=${hop} />${late && html` <${State} state="slow" word=${t("carries less")} />`}</th><td class="end">${now}</td><td class="end quiet">${mean}</td><td><${Spark} samples=${hop.samples} top=${topOf(flow)} /></td></tr>`;
-  })}</tbody></table>`;
+    return html`<li><${LinkTo} link=${hop} />${late && html`<${State} state="slow" word=${t("carries less")} />`}<span>${t("now {now}, mean {mean}", { now, mean })}</span><${Spark} samples=${hop.samples} top=${topOf(flow)} /></li>`;
+  })}</ul>`;
 }
 
 /** Why a flow may carry nothing though its tasks talk. @param {any} view */
@@ -76,9 +76,9 @@ export function Flows({ view }) {
     { id: "rate", title: t("Rate"), track: "minmax(6em, .6fr)", end: true, by: (/** @type {Flow} */ flow) => flow.rate ?? -1, cell: (/** @type {Flow} */ flow) => html`${rate(flow.rate)}${flow.rate != null && !flow.enforced && html`<b class="wait">*</b>`}` },
     { id: "now", title: t("Now"), track: "minmax(6em, .6fr)", end: true, cell: now },
     { id: "mean", title: t("Mean"), track: "minmax(6em, .6fr)", end: true, cell: (/** @type {Flow} */ flow) => (flow.path.length === 1 ? DASH : carried(first(flow), at)[1]) },
-    { id: "minute", title: t("Last minute"), track: "130px", wide: true, cell: (/** @type {Flow} */ flow) => html`<${Spark} samples=${first(flow)} top=${topOf(flow)} />` },
-    { id: "path", title: t("Path"), full: true, track: hops ? "minmax(22em, 2fr)" : "minmax(12em, 2fr)", cell: (/** @type {Flow} */ flow) => html`<${Path} flow=${flow} at=${at} hops=${hops} />` },
-  ];
+    !hops && { id: "minute", title: t("Last minute"), track: "130px", wide: true, cell: (/** @type {Flow} */ flow) => html`<${Spark} samples=${first(flow)} top=${topOf(flow)} />` },
+    { id: "path", title: t("Path"), full: true, track: hops ? "minmax(15em, 4fr)" : "minmax(12em, 2fr)", cell: (/** @type {Flow} */ flow) => html`<${Path} flow=${flow} at=${at} hops=${hops} />` },
+  ].filter(Boolean);
   const note = silent(view);
   return html`
     ${flows.filter(({ shortfall }) => shortfall).map((/** @type {Flow} */ flow) => html`<p class="warning"><${State} state="slow" word=${t("warning")} /> <${FlowName} flow=${flow} /> <a href=${href("links", flow.shortfall.src, flow.shortfall.dst)}><bdi lang="en">${plain(flow.shortfall.text)}</bdi></a></p>`)}

@@ -1,7 +1,7 @@
 /** What is to be said of a job beside its tables, in the words of `ces describe job`. */
 import { brief, cpuQuantity, html, language, moment, Name, plain, since, span, t } from "../show.js";
 import { confinementText } from "./confinement.js";
-import { deadlineText, PARTS, signed, waitingText } from "./reasons.js";
+import { deadlineText, figure, PARTS, signed, waitingText } from "./reasons.js";
 
 /** @typedef {any} Job a JobView of the API */
 
@@ -41,7 +41,7 @@ function cpuText({ elastic, placement }) {
 
 /** @param {any} score @returns {string} */
 const scoreText = (score) =>
-  t("{total} ({parts}; scarce: {scarce})", { total: score.total.toFixed(2), parts: PARTS.map((part) => `${t(part)} ${signed(score[part])}`).join(", "), scarce: t(score.scarce) });
+  t("{total} ({parts}; scarce: {scarce})", { total: figure(score.total), parts: PARTS.map((part) => `${t(part)} ${signed(score[part])}`).join(", "), scarce: t(score.scarce) });
 
 /** What keeps the workers of placed tasks apart, in words; tasks of which the same holds share a line. @param {any[]} placement */
 function confined(placement) {

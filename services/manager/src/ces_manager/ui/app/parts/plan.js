@@ -47,7 +47,7 @@ const Policy = ({ policy, assignments }) => html`<table class="plain-table">
   <tbody>${Object.entries(policy.probabilities).map(([task, probability]) => html`<tr><th scope="row"><${Name}>${task}<//></th><td><${Name}>${assignments[task]}<//></td><td class="end">${Number(probability).toFixed(4)}</td></tr>`)}</tbody>
 </table>`;
 
-/** @param {{id: string, attempt: number}} props */
+/** @param {{id: string, attempt: string}} props `attempt`: it is asked for again when this changes */
 export function Plan({ id, attempt }) {
   const { data: plan, problem, again } = useAnswer(route`/v1/jobs/${id}/plan`, { version: attempt });
   if (problem?.status === 404) return html`<p class="quiet">${t("There is no plan yet.")}</p>`;

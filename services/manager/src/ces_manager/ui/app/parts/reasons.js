@@ -83,8 +83,11 @@ export function startText(status) {
   return Date.parse(status.start_at) > clock.value ? t("about {time}", { time: moment(status.start_at) }) : DASH;
 }
 
+/** @param {number} value @returns {string} */
+export const figure = (value) => value.toFixed(2).replace("-", "−");
+
 /** @param {number} value @returns {string} with its sign */
-export const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+export const signed = (value) => (value < 0 ? figure(value) : `+${figure(value)}`);
 
 /** What stands in the way of an entry of the queue, or else what counts most in its score. @param {any} entry */
 export function whyText({ state, reason, queue_status: status }) {
