@@ -5,8 +5,8 @@
     python deploy/vendor_ui.py --derive   fetch again, and compare with what lies there, bit for bit
     python deploy/vendor_ui.py --record   fetch, write, and record what came: after a version below was changed
 
-Fetching needs the address of an npm registry in NPM_CONFIG_REGISTRY. Browsers resolve relative imports only, and nothing
-is built when the dashboard is served, so bare imports are rewritten here.
+Fetching needs the address of an npm registry in NPM_CONFIG_REGISTRY. Browsers resolve relative imports only, and
+nothing is built when the dashboard is served, so bare imports are rewritten here.
 """
 
 from __future__ import annotations
@@ -159,7 +159,8 @@ def derived(registry: str, lock: Mapping[str, Any] | None) -> tuple[dict[str, An
     archives must agree; None to accept what comes. Raises Refused."""
     modules = {module: name for package in PACKAGES for module, name in package.modules.items()}
     recorded = {} if lock is None else {each["name"]: each for each in lock["packages"]}
-    packages, files = [], {}
+    packages: list[dict[str, Any]] = []
+    files: dict[str, bytes] = {}
     for package in PACKAGES:
         tarball = fetched(package, registry)
         found, known = integrity(tarball), recorded.get(package.name)

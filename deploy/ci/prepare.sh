@@ -3,8 +3,8 @@
 # Needs root. Safe to run again: what is there stays as it is.
 set -eu
 
-packages="ca-certificates debootstrap docker.io docker-compose git iperf3 iproute2 iptables make postgresql procps
-    python3 python3-pip python3-venv qemu-user-static tmux wireguard-go"
+packages="ca-certificates chromium debootstrap docker.io docker-compose fonts-dejavu-core fonts-noto-cjk git iperf3
+    iproute2 iptables make postgresql procps python3 python3-pip python3-venv qemu-user-static tmux wireguard-go"
 log=/var/log/dockerd.log
 engine_deadline_s=60
 

@@ -57,6 +57,8 @@ async def bridge(context: Context, trust: ssl.SSLContext | None, port: int) -> A
                 async with asyncio.TaskGroup() as both:
                     both.create_task(_passed_on(reader, beyond))
                     both.create_task(_passed_on(there, writer))
+            except asyncio.CancelledError:
+                pass  # the command ends, and asyncio's streams would show a task that was cancelled as an error
             finally:
                 beyond.close()
                 writer.close()

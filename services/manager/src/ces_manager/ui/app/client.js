@@ -98,7 +98,7 @@ export async function request(path, ask = {}) {
   if (answer.ok) return answer;
   const problem = await problemOf(answer);
   const ours = token && token === session.value?.token;
-  if (answer.status === 401 && ours) keep(null, t("Your session has ended. Sign in again."));
+  if (answer.status === 401 && ours) keep(null, `${t("Your session has ended.")} ${problem.message}`);
   throw problem;
 }
 
@@ -109,7 +109,13 @@ async function problemOf(answer) {
     const { title, detail, errors } = await answer.json();
     return new Problem(answer.status, String(title), String(detail ?? ""), errors ?? [], retryAfter);
   } catch {
-    return new Problem(answer.status, t("The manager answered with status {status}", { status: answer.status }), "", [], retryAfter);
+    return new Problem(
+      answer.status,
+      t("The manager answered with status {status}", { status: answer.status }),
+      "",
+      [],
+      retryAfter,
+    );
   }
 }
 

@@ -21,6 +21,8 @@ export const nodes = signal(new Map());
 export const links = signal(new Map());
 /** @type {Signal<Map<string, Item>>} by id: those that are not over, or still hold something */
 export const jobs = signal(new Map());
+/** @type {Signal<Map<string, Item>>} by number: flows whose link does not carry what they were given */
+export const shortfalls = signal(new Map());
 /** @type {Signal<Map<string, number>>} name -> bandwidth in bit/s */
 export const media = signal(new Map());
 /** @type {Signal<Map<string, number>>} state -> how many jobs, of all that are kept */
@@ -59,7 +61,10 @@ export const freshness = computed(() => {
  * @returns {AsyncGenerator<Heard>}
  */
 export async function* eventsOf(body) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  const decoder = /** @type {ReadableWritablePair<string, Uint8Array>} */ (
+    /** @type {unknown} */ (new TextDecoderStream())
+  );
+  const reader = body.pipeThrough(decoder).getReader();
   let rest = "";
   for (;;) {
     /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -67,7 +72,9 @@ export async function* eventsOf(body) {
     const silence = new Promise((_, fail) => {
       timer = setTimeout(() => fail(new Error("silence")), SILENCE_S * 1000);
     });
-    const { done, value } = await Promise.race([reader.read(), /** @type {Promise<never>} */ (silence)]).finally(() => clearTimeout(timer));
+    const { done, value } = await Promise.race([reader.read(), /** @type {Promise<never>} */ (silence)]).finally(() =>
+      clearTimeout(timer),
+    );
     if (done) return;
     const blocks = (rest + value).split(/\r\n\r\n|\n\n|\r\r/);
     rest = blocks.pop() ?? "";
@@ -170,6 +177,7 @@ function apply(frame) {
     take(nodes, data.nodes, whole);
     take(links, withEnds(data.links), whole);
     take(jobs, data.jobs, whole);
+    take(shortfalls, data.shortfalls, whole);
     take(media, data.media, whole);
     take(counts, data.counts, whole);
     pictureAt.value = data.at;
@@ -180,7 +188,11 @@ function apply(frame) {
 /** Say what matters most of a change: what went down or came back, and jobs that failed. @param {any} data */
 function announce(data) {
   const said = [];
-  const states = (/** @type {Record<string, any>} */ section, /** @type {Signal<Map<string, any>>} */ before, /** @type {string} */ joint) =>
+  const states = (
+    /** @type {Record<string, any>} */ section,
+    /** @type {Signal<Map<string, any>>} */ before,
+    /** @type {string} */ joint,
+  ) =>
     Object.entries(section ?? {})
       .filter(([key, record]) => record?.state && before.value.get(key)?.state !== record.state)
       .map(([key, record]) => `${key.replace(">", joint)} ${t(record.state)}`);
@@ -197,7 +209,7 @@ export function tell(text) {
   news.value = { number: news.value.number + 1, text };
 }
 
-/** @param {Item} link @returns {number} what it carries in bit/s: the lower of the configured and the measured capacity */
+/** @param {Item} link @returns {number} what it carries in bit/s: the lower of configured and measured capacity */
 export const capacityOf = (link) => (link.measured == null ? link.bandwidth : Math.min(link.bandwidth, link.measured));
 
 /** @param {Item} job @returns {boolean} whether it waits for the scheduler to say that there is room */
@@ -206,7 +218,8 @@ export const waits = (job) => job.state === "queued" || job.state === "suspended
 // When it is open -------------------------------------------------------------------------------------------------
 
 function settle() {
-  const wanted = Boolean(session.value) && holders.value === 0 && (document.visibilityState === "visible" || closeLive !== null);
+  const wanted =
+    Boolean(session.value) && holders.value === 0 && (document.visibilityState === "visible" || closeLive !== null);
   if (wanted && !closeLive) {
     state.value = "connecting";
     const told = (/** @type {string} */ now, /** @type {any} */ problem) => {
@@ -252,7 +265,7 @@ export function beginLive() {
       closeLive = null;
       lastId = "";
       batch(() => {
-        for (const section of [nodes, links, jobs, media, counts]) section.value = new Map();
+        for (const section of [nodes, links, jobs, shortfalls, media, counts]) section.value = new Map();
         pictureAt.value = "";
         heardAt.value = 0;
       });

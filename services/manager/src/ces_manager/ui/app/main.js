@@ -4,9 +4,9 @@
 import { render } from "../vendor/preact.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { computed, effect, signal } from "../vendor/signals.js";
-import { exchange, session, signOut } from "./client.js";
+import { exchange, session } from "./client.js";
 import { beginLive, freshness, links, news, nodes, pictureAt, reconnect, trouble } from "./live.js";
-import { DASH, href, html, language, moment, Name, preferredLanguage, ProblemBox, setLanguage, State, t, tn } from "./show.js";
+import { DASH, href, html, moment, Name, preferredLanguage, ProblemBox, setLanguage, State, t, tn } from "./show.js";
 
 // Addresses -------------------------------------------------------------------------------------------------------
 
@@ -28,7 +28,11 @@ function read() {
 /** Where we are. */
 export const address = signal(read());
 
-/** @param {Record<string, string | null>} changes null leaves a parameter out @returns {string} this page with others */
+/**
+ * This page's address with other parameters.
+ * @param {Record<string, string | null>} changes null leaves a parameter out
+ * @returns {string}
+ */
 export function withQuery(changes) {
   const query = new URLSearchParams(address.value.query);
   for (const [name, value] of Object.entries(changes)) {
@@ -50,6 +54,7 @@ export function setQuery(changes) {
 /** In the navigation's order: first part of the address, name, and the key after `g`. */
 export const PLACES = [
   ["", "Overview", "o"],
+  ["map", "Map", "m"],
   ["nodes", "Nodes", "n"],
   ["links", "Links", "l"],
   ["queue", "Queue", "q"],
@@ -59,6 +64,7 @@ export const PLACES = [
 /** First part of the address -> the module of the page, and of one thing on it. @type {Record<string, string[]>} */
 const MODULES = {
   "": ["overview"],
+  map: ["map"],
   nodes: ["nodes", "node"],
   links: ["links", "link"],
   queue: ["queue"],
@@ -103,8 +109,12 @@ function Body() {
     }
     first.current = false;
   }, [name, place]);
-  if (problem) return html`<${ProblemBox} problem=${{ title: t("This page cannot be loaded.") }} again=${() => location.reload()} />`;
-  return Page && name === moduleName.value ? html`<${Page} key=${place} ...${here} />` : html`<p class="quiet">${t("Loading…")}</p>`;
+  if (problem)
+    return html`<${ProblemBox} problem=${{ title: t("This page cannot be loaded.") }}
+      again=${() => location.reload()} />`;
+  return Page && name === moduleName.value
+    ? html`<${Page} key=${place} ...${here} />`
+    : html`<p class="quiet">${t("Loading…")}</p>`;
 }
 
 // The frame -------------------------------------------------------------------------------------------------------
@@ -120,7 +130,12 @@ function Navigation() {
     ${PLACES.map(([place, name]) => {
       const troubled = place === "nodes" || place === "links" ? ill[place].value : 0;
       return html`<a href=${href(place)} aria-current=${place === here ? "page" : undefined}
-        >${t(name)}${troubled > 0 && html` <span class="badge" title=${tn(troubled, "1 is not well", "{n} are not well")}>${troubled}<span class="unseen"> ${t("not well")}</span></span>`}</a
+        >${t(name)}${
+          troubled > 0 &&
+          html` <span class="badge"
+          title=${tn(troubled, "1 is not well", "{n} are not well")}>${troubled}<span class="unseen"> ${t("not well")}
+          </span></span>`
+        }</a
       >`;
     })}
   </nav>`;
@@ -137,60 +152,35 @@ function StaleBanner() {
   const { state, seconds } = freshness.value;
   if (state !== "stale" && !trouble.value) return null;
   const problem = trouble.value;
+  const time = pictureAt.value ? moment(pictureAt.value, true) : DASH;
   return html`<div class="banner">
     <span>
-      ${state === "stale" && t("No word from the manager for {n} s: values are as of {time}.", { n: seconds, time: pictureAt.value ? moment(pictureAt.value, true) : DASH })}
+      ${state === "stale" && t("No word from the manager for {n} s: values are as of {time}.", { n: seconds, time })}
       ${problem && ` ${problem.title}. ${problem.detail}`}
     </span>
     <button type="button" onClick=${reconnect}>${t("Try now")}</button>
   </div>`;
 }
 
-const THEMES = { "": "As the system", light: "Light", dark: "Dark" };
-/** @param {string} theme @param {boolean} [keep] */
-function setTheme(theme, keep = false) {
+/** @param {string} theme empty: as the system @param {boolean} [keep] whether to remember it in this browser */
+export function setTheme(theme, keep = false) {
   document.documentElement.dataset.theme = theme;
   if (keep) localStorage.setItem("ces.theme", theme);
 }
-const keysOn = signal(localStorage.getItem("ces.keys") !== "off");
+
+/** Whether single letters are keys: whoever speaks to a computer must be able to switch them off. */
+export const keysOn = signal(localStorage.getItem("ces.keys") !== "off");
 
 function Menu() {
-  const details = useRef(/** @type {HTMLDetailsElement | null} */ (null));
-  const [theme, choose] = useState(document.documentElement.dataset.theme ?? "");
-  useEffect(() => {
-    const away = (/** @type {Event} */ event) => {
-      const menu = details.current;
-      if (!menu?.open) return;
-      if (event instanceof KeyboardEvent && event.key === "Escape") menu.querySelector("summary")?.focus();
-      else if (event instanceof KeyboardEvent || menu.contains(/** @type {Node} */ (event.target))) return;
-      menu.open = false;
-    };
-    document.addEventListener("pointerdown", away);
-    document.addEventListener("keydown", away);
-    return () => {
-      document.removeEventListener("pointerdown", away);
-      document.removeEventListener("keydown", away);
-    };
-  }, []);
-  const identity = /** @type {import("./client.js").Session} */ (session.value).identity;
-  const value = (/** @type {Event} */ event) => /** @type {HTMLSelectElement} */ (event.target).value;
-  return html`<details class="menu" ref=${details}>
+  const [Content, setContent] = useState(/** @type {any} */ (null));
+  const load = async () => {
+    const { MenuContent } = await import("./parts/menu.js");
+    setContent(() => MenuContent);
+  };
+  const { identity } = /** @type {import("./client.js").Session} */ (session.value);
+  return html`<details class="menu" onToggle=${() => Content ?? load()}>
     <summary><${Name}>${identity.name}<//></summary>
-    <div>
-      <p>${t("Signed in as {role}", { role: t(identity.role) })}${identity.tenants && html`<br />${t("Tenants: {names}", { names: identity.tenants.join(", ") })}`}</p>
-      <label>${t("Language")}<select value=${language.value} onChange=${(/** @type {Event} */ event) => setLanguage(value(event), true)}>
-        <option value="en" lang="en">English</option><option value="zh" lang="zh-Hans">中文</option>
-      </select></label>
-      <label>${t("Colours")}<select value=${theme} onChange=${(/** @type {Event} */ event) => (choose(value(event)), setTheme(value(event), true))}>
-        ${Object.entries(THEMES).map(([key, name]) => html`<option value=${key}>${t(name)}</option>`)}
-      </select></label>
-      <label class="check"><input type="checkbox" checked=${keysOn.value} onChange=${() => {
-        keysOn.value = !keysOn.value;
-        localStorage.setItem("ces.keys", keysOn.value ? "on" : "off");
-      }} />${t("Keys for pages and filters")}</label>
-      <button type="button" onClick=${showKeys}>${t("Show the keys")}</button>
-      <button type="button" onClick=${signOut}>${t("Sign out")}</button>
-    </div>
+    ${Content && html`<${Content} />`}
   </details>`;
 }
 
@@ -217,14 +207,22 @@ function App() {
 // Keys ------------------------------------------------------------------------------------------------------------
 
 /** Open the list of keys. */
-async function showKeys() {
+export async function showKeys() {
   (await import("./parts/keys.js")).showKeys();
 }
 
 let going = 0; // when `g` was pressed
 function onKey(/** @type {KeyboardEvent} */ event) {
   const target = /** @type {HTMLElement} */ (event.target);
-  if (!keysOn.value || !session.value || event.ctrlKey || event.metaKey || event.altKey || target.closest("input, select, textarea, dialog")) return;
+  if (
+    !keysOn.value ||
+    !session.value ||
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    target.closest("input, select, textarea, dialog")
+  )
+    return;
   const place = event.timeStamp - going < 1500 && PLACES.find(([, , key]) => key === event.key);
   going = event.key === "g" ? event.timeStamp : -1e9;
   const filter = /** @type {HTMLInputElement | null} */ (document.querySelector("[data-filter]"));

@@ -96,11 +96,32 @@ function scaled(size, units, least) {
 
 /** @param {number | null | undefined} size in bytes @returns {string} such as `1.5 GiB` */
 export const memory = (size) =>
-  size == null ? DASH : scaled(size, [["TiB", 2 ** 40], ["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]], "B");
+  size == null
+    ? DASH
+    : scaled(
+        size,
+        [
+          ["TiB", 2 ** 40],
+          ["GiB", 2 ** 30],
+          ["MiB", 2 ** 20],
+          ["KiB", 2 ** 10],
+        ],
+        "B",
+      );
 
 /** @param {number | null | undefined} value in bit/s @returns {string} such as `47.6 Mbit/s` */
 export const rate = (value) =>
-  value == null ? DASH : scaled(value, [["Gbit/s", 1e9], ["Mbit/s", 1e6], ["kbit/s", 1e3]], "bit/s");
+  value == null
+    ? DASH
+    : scaled(
+        value,
+        [
+          ["Gbit/s", 1e9],
+          ["Mbit/s", 1e6],
+          ["kbit/s", 1e3],
+        ],
+        "bit/s",
+      );
 
 /** @param {number} low @param {number} high both in bit/s @returns {string} such as `10–50 Mbit/s` */
 export function rateRange(low, high) {
@@ -126,7 +147,12 @@ export const milliseconds = (seconds) => (seconds == null ? DASH : `${brief(seco
 /** @param {number} seconds @returns {string} the two largest units: `42s`, `3m07s`, `2h05m`, `4d03h` */
 export function span(seconds) {
   const whole = Math.max(0, Math.floor(seconds));
-  const [second, minute, hour, day] = [whole % 60, Math.floor(whole / 60) % 60, Math.floor(whole / 3600) % 24, Math.floor(whole / 86400)];
+  const [second, minute, hour, day] = [
+    whole % 60,
+    Math.floor(whole / 60) % 60,
+    Math.floor(whole / 3600) % 24,
+    Math.floor(whole / 86400),
+  ];
   const two = (/** @type {number} */ value) => String(value).padStart(2, "0");
   if (day) return `${day}d${two(hour)}h`;
   if (hour) return `${hour}h${two(minute)}m`;
@@ -149,7 +175,11 @@ export function moment(at, exact = false) {
   /** @type {Intl.DateTimeFormatOptions} */
   const day = days === 0 ? {} : Math.abs(days) < 7 ? { weekday: "short" } : { day: "numeric", month: "short" };
   if (then.getFullYear() !== today.getFullYear() && Math.abs(days) >= 7) day.year = "numeric";
-  const time = then.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", ...(exact && { second: "2-digit" }) });
+  const time = then.toLocaleTimeString("en-GB", {
+    hour: "2-digit",
+    minute: "2-digit",
+    ...(exact && { second: "2-digit" }),
+  });
   return days === 0 ? time : `${then.toLocaleDateString(locale, day)} ${time}`;
 }
 
@@ -169,7 +199,8 @@ export const plain = (text) =>
 export const href = (...path) => `#/${path.map((part) => encodeURIComponent(part ?? "")).join("/")}`;
 
 /** Somebody else's name or text: isolated, so that its direction reorders nothing beside it. */
-export const Name = (/** @type {{children: unknown}} */ { children }) => html`<bdi class="name">${plain(children)}</bdi>`;
+export const Name = (/** @type {{children: unknown}} */ { children }) =>
+  html`<bdi class="name">${plain(children)}</bdi>`;
 
 /** A link to a page by its name. */
 export const To = (/** @type {{path: string[], class?: string, children: unknown}} */ props) =>
@@ -188,31 +219,45 @@ const SHAPES = {
   diamond: "M6 .6 11.4 6 6 11.4.6 6z",
   arrows: "M1 3.2h6.2V1L11 4.1 7.2 7.2V5H1zM11 8.8H4.8V11L1 7.9l3.8-3.1v2.2H11z",
 };
-/** @type {Record<string, [keyof typeof SHAPES, string]>} state -> its shape and its tone */
-export const STATES = {
-  queued: ["ring", "wait"], planned: ["half", "busy"], preparing: ["half", "busy"], starting: ["half", "busy"],
-  pending: ["half", "busy"], running: ["disc", "good"], ready: ["disc", "good"], up: ["disc", "good"],
-  resizing: ["arrows", "wait"], rescheduling: ["arrows", "wait"], stopping: ["arrows", "wait"],
-  paused: ["bars", "still"], suspended: ["bars", "still"], succeeded: ["check", "good"], failed: ["cross", "bad"],
-  lost: ["cross", "bad"], down: ["triangle", "bad"], unreachable: ["triangle", "bad"], contested: ["triangle", "bad"],
-  cancelled: ["square", "over"], stopped: ["square", "over"], cordoned: ["barred", "wait"], reclaimed: ["diamond", "wait"],
-  slow: ["triangle", "wait"],
-  live: ["disc", "good"], resuming: ["half", "wait"], stale: ["triangle", "bad"], connecting: ["half", "busy"],
+/** @type {Record<string, string>} shape and tone -> the states that look like that */
+const LOOKS = {
+  "ring wait": "queued",
+  "half busy": "planned preparing starting pending connecting",
+  "half wait": "resuming",
+  "disc good": "running ready up live",
+  "arrows wait": "resizing rescheduling stopping",
+  "bars still": "paused suspended",
+  "check good": "succeeded",
+  "cross bad": "failed lost",
+  "triangle bad": "down unreachable contested stale",
+  "triangle wait": "slow",
+  "square over": "cancelled stopped",
+  "barred wait": "cordoned",
+  "diamond wait": "reclaimed",
 };
+/** State -> its shape and its tone. */
+export const STATES = /** @type {Record<string, [keyof typeof SHAPES, string]>} */ (
+  Object.fromEntries(
+    Object.entries(LOOKS).flatMap(([look, states]) => states.split(" ").map((state) => [state, look.split(" ")])),
+  )
+);
 
 /** A state by shape, colour and word. `word`: another one than the state's name. */
 export function State(/** @type {{state: string | null | undefined, word?: string}} */ { state, word }) {
   if (!state) return DASH;
   const [shape, tone] = STATES[state] ?? ["ring", "over"];
   return html`<span class="state ${tone}"
-    ><svg viewBox="0 0 12 12" aria-hidden="true"><path fill-rule="evenodd" d=${SHAPES[shape]} /></svg>${word ?? t(state)}</span
+    ><svg viewBox="0 0 12 12" aria-hidden="true"><path fill-rule="evenodd" d=${SHAPES[shape]} /></svg>
+      ${word ?? t(state)}</span
   >`;
 }
 
 /**
  * What is committed above what is used, of a whole. The numbers stand beside it as text, so readers skip it.
  */
-export function Bars(/** @type {{whole: number, committed: number, used?: number | null}} */ { whole, committed, used }) {
+export function Bars(
+  /** @type {{whole: number, committed: number, used?: number | null}} */ { whole, committed, used },
+) {
   const width = (/** @type {number} */ part) => `${whole > 0 ? Math.min(100, (100 * part) / whole) : 0}%`;
   const tone = whole > 0 && (used ?? 0) > whole * 0.95 ? "full" : "";
   return html`<span class="bars" aria-hidden="true"
@@ -236,7 +281,13 @@ export function ProblemBox(/** @type {{problem: any, again?: () => void}} */ { p
   return html`<div class="problem" role="alert">
     <strong><${State} state="failed" word=${title} /></strong>
     ${detail && html`<p>${plain(detail)}</p>`}
-    ${errors.length > 0 && html`<ul>${errors.map((/** @type {any} */ each) => html`<li><code>${plain(each.field)}</code>: ${plain(each.problem)}</li>`)}</ul>`}
+    ${
+      errors.length > 0 &&
+      html`<ul>${errors.map(
+        (/** @type {any} */ each) => html`<li><code>${plain(each.field)}
+      </code>: ${plain(each.problem)}</li>`,
+      )}</ul>`
+    }
     ${again && html`<button type="button" onClick=${again}>${t("Try again")}</button>`}
   </div>`;
 }

@@ -2,7 +2,8 @@
 import { links, nodes } from "../live.js";
 import { capacityText, nodeStates } from "../parts/network.js";
 import { cpu, memory, percent, plain, rate, t, tn } from "../show.js";
-import { vertexOf } from "./draw_marks.js";
+import { selectedVertex } from "./graph.js";
+import { neighboursOf } from "./steps.js";
 
 /** @typedef {import("./graph.js").Graph} Graph */
 /** @typedef {import("./view.js").View} View */
@@ -31,13 +32,13 @@ export function describe(selection, graph, view) {
   if (kind === "node") {
     const node = nodes.peek().get(key);
     const vertex = graph.vertices.get(key);
-    const count = vertex ? tn(new Set([...vertex.out.map(({ to }) => to), ...vertex.in.map(({ from }) => from)]).size, "1 neighbour", "{n} neighbours") : "";
+    const count = vertex ? tn(neighboursOf(vertex).size, "1 neighbour", "{n} neighbours") : "";
     if (!node) return [plain(key), t("not joined"), count];
     const amount = vertex?.kind === "switch" ? t("a switch, without capacity") : amountText(node, view.rings);
     return [plain(key), nodeStates(node).map((state) => t(state)).join(", "), amount, count].filter(Boolean);
   }
   if (kind === "group") {
-    const vertex = vertexOf(graph, selection);
+    const vertex = selectedVertex(graph, selection);
     const size = vertex?.members.length ?? graph.areas.get(key)?.members.length ?? 0;
     const said = [`${plain(view.by)} ${plain(key)}`, tn(size, "1 node", "{n} nodes")];
     if (vertex?.ill) said.push(tn(vertex.ill, "1 is not well", "{n} are not well"));

@@ -1,14 +1,15 @@
 /** What lies beneath nodes and links: hulls of shared media, and areas of nodes that share a label. */
+import { boundsOf } from "./camera.js";
 
 /** @typedef {import("./graph.js").Area} Area */
 /** @typedef {import("./graph.js").Medium} Medium */
 /** @typedef {import("./palette.js").Palette} Palette */
-/** @typedef {import("./draw_links.js").Sheet} Sheet */
+/** @typedef {import("./sheet.js").Sheet} Sheet */
 /** @typedef {CanvasRenderingContext2D} Context */
 /** @typedef {{x: number, y: number}} Point */
 
-/** How far a hull or an area reaches beyond its nodes. @param {number} k zoom */
-export const reach = (k) => Math.max(6, 34 * Math.min(k, 1.6));
+/** How far a hull or an area reaches beyond its nodes. @param {Sheet} sheet */
+export const reach = ({ s }) => Math.max(6, 34 * Math.min(s, 1.6));
 
 /**
  * The hull of a medium follows the links that share it, so that it never swallows a node which has no part in it.
@@ -23,8 +24,9 @@ function hullPath(ctx, { edges }, { k, ox, oy }) {
 }
 
 /** @param {Medium} medium @param {Sheet} sheet @returns {boolean} */
-function hullSeen({ edges }, { k, ox, oy, width, height }) {
-  const far = reach(k);
+function hullSeen({ edges }, sheet) {
+  const { k, ox, oy, width, height } = sheet;
+  const far = reach(sheet);
   return edges.some(({ from, to }) => {
     const [x1, y1, x2, y2] = [from.x * k + ox, from.y * k + oy, to.x * k + ox, to.y * k + oy];
     return Math.max(x1, x2) > -far && Math.min(x1, x2) < width + far && Math.max(y1, y2) > -far && Math.min(y1, y2) < height + far;
@@ -37,7 +39,7 @@ export function drawMedia(ctx, media, sheet, palette, selected) {
   ctx.lineJoin = "round";
   for (const medium of media) {
     if (!hullSeen(medium, sheet)) continue;
-    const width = reach(sheet.k) * 1.5;
+    const width = reach(sheet) * 1.5;
     // The wider stroke below shows as an outline around the narrower one.
     const edge = medium.name === selected ? 2.5 : 1;
     hullPath(ctx, medium, sheet);
@@ -86,7 +88,7 @@ export function drawAreas(ctx, areas, sheet, palette, selected) {
   const { k, ox, oy } = sheet;
   for (const { value, folded, members } of areas) {
     if (folded) continue;
-    const far = reach(k) * 1.25;
+    const far = reach(sheet) * 1.25;
     const corners = convexHull(members.map(({ x, y }) => ({ x: x * k + ox, y: y * k + oy })));
     if (corners.every(({ x, y }) => x < -far || x > sheet.width + far || y < -far || y > sheet.height + far) && corners.length < 3) continue;
     roundedPath(ctx, corners, far);
@@ -98,15 +100,12 @@ export function drawAreas(ctx, areas, sheet, palette, selected) {
   }
 }
 
-/** @param {Iterable<Point>} points @param {Sheet} sheet @returns {Point} above the highest of them, in pixels: where a title goes */
-export function titlePlace(points, { k, ox, oy }) {
-  let [left, right, top] = [Infinity, -Infinity, Infinity];
-  for (const { x, y } of points) {
-    left = Math.min(left, x);
-    right = Math.max(right, x);
-    top = Math.min(top, y);
-  }
-  return { x: ((left + right) / 2) * k + ox, y: top * k + oy - reach(k) };
+/** @param {Iterable<Point>} points @param {Sheet} sheet @returns {import("./draw_labels.js").Box} what they and their hull take, in pixels: a title goes beside it */
+export function extent(points, sheet) {
+  const { k, ox, oy } = sheet;
+  const { left, right, top, bottom } = boundsOf(points) ?? { left: 0, right: 0, top: 0, bottom: 0 };
+  const far = reach(sheet);
+  return { left: left * k + ox - far, right: right * k + ox + far, top: top * k + oy - far, bottom: bottom * k + oy + far };
 }
 
 /** @param {Medium} medium @returns {Set<import("./graph.js").Vertex>} the ends of its links */

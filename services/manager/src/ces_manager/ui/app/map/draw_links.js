@@ -11,30 +11,21 @@ import { gapOf, widthOf } from "./sizes.js";
 /** @typedef {import("./graph.js").Edge} Edge */
 /** @typedef {import("./palette.js").Palette} Palette */
 /** @typedef {CanvasRenderingContext2D} Context */
-/**
- * @typedef {object} Sheet a canvas, and where the map lies on it
- * @property {number} k zoom
- * @property {number} ox where the map's origin is
- * @property {number} oy
- * @property {number} width in CSS pixels
- * @property {number} height
- * @property {number} pixel size of one pixel of the screen
- * @property {boolean} near whether links are drawn as strokes with contents
- */
+/** @typedef {import("./sheet.js").Sheet} Sheet */
 /** @typedef {{edge: Edge, x1: number, y1: number, x2: number, y2: number, length: number, width: number}} Stroke */
 
 const FULL = 0.95; // used beyond this is worth a look
 
 /** @param {Edge} edge @param {Sheet} sheet @param {number} [shift] whether it lies beside its twin @returns {Stroke | null} null where it cannot be seen */
-export function strokeOf(edge, { k, ox, oy, width, height }, shift = 1) {
+export function strokeOf(edge, { k, w, ox, oy, width, height }, shift = 1) {
   let [x1, y1, x2, y2] = [edge.from.x * k + ox, edge.from.y * k + oy, edge.to.x * k + ox, edge.to.y * k + oy];
   if (Math.max(x1, x2) < -20 || Math.min(x1, x2) > width + 20 || Math.max(y1, y2) < -20 || Math.min(y1, y2) > height + 20) return null;
   const length = Math.hypot(x2 - x1, y2 - y1);
   if (length < 1) return null;
-  const thick = widthOf(edge.capacity, k);
+  const thick = widthOf(edge.capacity, w);
   if (edge.twin && shift) {
     const [nx, ny] = [-(y2 - y1) / length, (x2 - x1) / length];
-    const off = ((thick + gapOf(k)) / 2) * shift;
+    const off = ((thick + gapOf(w)) / 2) * shift;
     [x1, y1, x2, y2] = [x1 + nx * off, y1 + ny * off, x2 + nx * off, y2 + ny * off];
   }
   return { edge, x1, y1, x2, y2, length, width: thick };
@@ -86,16 +77,17 @@ export function drawStrokes(ctx, strokes, sheet, palette) {
   layer(ctx, whole, ({ width }) => width, palette.track);
   layer(ctx, whole, (stroke) => part(stroke, stroke.edge.reserved, 1), palette.committed);
   const full = (/** @type {Stroke} */ { edge }) => edge.used > FULL * edge.capacity;
-  const usedWidth = (/** @type {Stroke} */ stroke) => Math.min(part(stroke, stroke.edge.used, 1), stroke.width * 0.6);
+  // Half as wide as its share, so that what is reserved shows on both sides even where all of it is used.
+  const usedWidth = (/** @type {Stroke} */ stroke) => part(stroke, stroke.edge.used / 2, Math.min(1, stroke.width / 3));
   layer(ctx, whole.filter((stroke) => !full(stroke)), usedWidth, palette.used);
   layer(ctx, whole.filter(full), usedWidth, palette.bad);
-  if (sheet.k > 0.6) for (const stroke of whole) arrow(ctx, stroke, sheet, palette);
+  if (sheet.s > 0.6) for (const stroke of whole) arrow(ctx, stroke, sheet, palette);
   for (const stroke of strokes) if (stroke.edge.down) broken(ctx, stroke, palette);
 }
 
 /** Which way it leads. @param {Context} ctx @param {Stroke} stroke @param {Sheet} sheet @param {Palette} palette */
-function arrow(ctx, { x1, y1, x2, y2, length, width }, { k }, palette) {
-  if (length < 90 * Math.min(k, 1)) return;
+function arrow(ctx, { x1, y1, x2, y2, length, width }, { s }, palette) {
+  if (length < 90 * Math.min(s, 1)) return;
   const [dx, dy] = [(x2 - x1) / length, (y2 - y1) / length];
   const size = Math.max(4, width * 0.95);
   const at = 0.64; // behind the middle, so that those of both directions do not meet

@@ -1,8 +1,10 @@
 /** What is drawn above the sheet in every frame: what is selected, what the pointer is at, and a node that is carried. */
-import { toPicture } from "./camera.js";
 import { strokeOf } from "./draw_links.js";
 import { widthOfText } from "./draw_labels.js";
+import { selectedVertex } from "./graph.js";
+import { sheetOf } from "./sheet.js";
 import { radiusOf } from "./sizes.js";
+import { neighboursOf } from "./steps.js";
 
 /** @typedef {import("./graph.js").Vertex} Vertex */
 /** @typedef {import("./graph.js").Graph} Graph */
@@ -12,21 +14,13 @@ import { radiusOf } from "./sizes.js";
 
 const TIP = 12; // size of its letters
 
-/** @param {Graph} graph @param {Selection | null} selection @returns {Vertex | undefined} */
-export function vertexOf(graph, selection) {
-  if (selection?.kind === "node") return graph.vertexOf.get(selection.key);
-  if (selection?.kind === "group") return [...graph.vertices.values()].find(({ kind, name }) => kind === "group" && name === selection.key);
-  return undefined;
-}
-
 /** @param {Context} ctx @param {Picture} picture */
-export function drawMarks(ctx, { scene, hover, camera, size, pixels, palette, marked }) {
+export function drawMarks(ctx, { scene, hover, camera, size, grain, pixels, palette, marked }) {
   const { graph, selection } = scene;
-  const { k } = camera;
-  const sheet = { k, ox: size.width / 2 - camera.x * k, oy: size.height / 2 - camera.y * k, ...size, pixel: 1 / pixels, near: true };
+  const sheet = sheetOf(camera, size, grain, pixels);
   ctx.lineJoin = "round";
   for (const [chosen, colour, wide] of /** @type {[Selection | null, string, number][]} */ ([[hover, palette.edge, 1.5], [selection, palette.accent, 3]])) {
-    const vertex = vertexOf(graph, chosen);
+    const vertex = selectedVertex(graph, chosen);
     if (vertex) ring(ctx, vertex, sheet, palette.ground, colour, wide);
     const edge = chosen?.kind === "link" && graph.edges.get(chosen.key);
     const stroke = edge && strokeOf(edge, sheet);
@@ -36,9 +30,9 @@ export function drawMarks(ctx, { scene, hover, camera, size, pixels, palette, ma
   if (marked.tip) tip(ctx, marked.tip, size, palette);
 }
 
-/** @param {Context} ctx @param {Vertex} vertex @param {import("./draw_links.js").Sheet} sheet @param {string} ground @param {string} colour @param {number} wide */
-function ring(ctx, vertex, { k, ox, oy }, ground, colour, wide) {
-  const r = radiusOf(vertex, k) + 3 + wide / 2;
+/** @param {Context} ctx @param {Vertex} vertex @param {import("./sheet.js").Sheet} sheet @param {string} ground @param {string} colour @param {number} wide */
+function ring(ctx, vertex, { k, s, ox, oy }, ground, colour, wide) {
+  const r = radiusOf(vertex, s) + 3 + wide / 2;
   for (const [style, width] of /** @type {[string, number][]} */ ([[ground, wide + 3], [colour, wide]])) {
     ctx.strokeStyle = style;
     ctx.lineWidth = width;
@@ -63,8 +57,8 @@ function outline(ctx, { x1, y1, x2, y2, length, width }, colour, wide) {
   ctx.stroke();
 }
 
-/** A node on its way to another place, with its links. @param {Context} ctx @param {{key: string, x: number, y: number}} carried @param {Graph} graph @param {import("./draw_links.js").Sheet} sheet @param {import("./palette.js").Palette} palette */
-function carry(ctx, { key, x, y }, graph, { k, ox, oy }, palette) {
+/** A node on its way to another place, with its links. @param {Context} ctx @param {{key: string, x: number, y: number}} carried @param {Graph} graph @param {import("./sheet.js").Sheet} sheet @param {import("./palette.js").Palette} palette */
+function carry(ctx, { key, x, y }, graph, { k, s, ox, oy }, palette) {
   const vertex = graph.vertices.get(key);
   if (!vertex) return;
   const [px, py] = [x * k + ox, y * k + oy];
@@ -72,7 +66,7 @@ function carry(ctx, { key, x, y }, graph, { k, ox, oy }, palette) {
   ctx.lineWidth = 1.5;
   ctx.setLineDash([4, 4]);
   ctx.beginPath();
-  for (const other of new Set([...vertex.out.map(({ to }) => to), ...vertex.in.map(({ from }) => from)])) {
+  for (const other of neighboursOf(vertex)) {
     ctx.moveTo(px, py);
     ctx.lineTo(other.x * k + ox, other.y * k + oy);
   }
@@ -80,7 +74,7 @@ function carry(ctx, { key, x, y }, graph, { k, ox, oy }, palette) {
   ctx.setLineDash([]);
   ctx.fillStyle = palette.accent;
   ctx.beginPath();
-  ctx.arc(px, py, radiusOf(vertex, k), 0, 2 * Math.PI);
+  ctx.arc(px, py, radiusOf(vertex, s), 0, 2 * Math.PI);
   ctx.fill();
 }
 

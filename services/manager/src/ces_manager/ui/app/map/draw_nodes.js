@@ -4,7 +4,7 @@ import { radiusOf, RINGS_FROM } from "./sizes.js";
 
 /** @typedef {import("./graph.js").Vertex} Vertex */
 /** @typedef {import("./palette.js").Palette} Palette */
-/** @typedef {import("./draw_links.js").Sheet} Sheet */
+/** @typedef {import("./sheet.js").Sheet} Sheet */
 /** @typedef {CanvasRenderingContext2D} Context */
 /** @typedef {{vertex: Vertex, x: number, y: number, r: number}} Spot */
 
@@ -13,10 +13,10 @@ const TURN = 2 * Math.PI;
 const FULL = 0.95;
 
 /** @param {Iterable<Vertex>} vertices @param {Sheet} sheet @returns {Spot[]} those that can be seen */
-export function spotsOf(vertices, { k, ox, oy, width, height }) {
+export function spotsOf(vertices, { k, s, ox, oy, width, height }) {
   const found = [];
   for (const vertex of vertices) {
-    const [x, y, r] = [vertex.x * k + ox, vertex.y * k + oy, radiusOf(vertex, k)];
+    const [x, y, r] = [vertex.x * k + ox, vertex.y * k + oy, radiusOf(vertex, s)];
     if (x > -r - 40 && x < width + r + 40 && y > -r - 40 && y < height + r + 40) found.push({ vertex, x, y, r });
   }
   return found;
@@ -34,7 +34,7 @@ export function drawNodes(ctx, spots, palette) {
   rings(ctx, ringed, 1, palette.track, () => 1);
   rings(ctx, ringed, 1, palette.committed, ({ vertex }) => vertex.allocated ?? 0);
   const measured = ringed.filter(({ vertex }) => vertex.used !== null);
-  const usedBy = ({ vertex }) => vertex.used ?? 0;
+  const usedBy = (/** @type {Spot} */ { vertex }) => vertex.used ?? 0;
   rings(ctx, measured, 0.68, palette.track, () => 1);
   rings(ctx, measured.filter((spot) => usedBy(spot) <= FULL), 0.68, palette.used, usedBy);
   rings(ctx, measured.filter((spot) => usedBy(spot) > FULL), 0.68, palette.bad, usedBy);

@@ -44,10 +44,13 @@ import { isFolded } from "./view.js";
  * @property {Map<string, Edge>} edges
  * @property {Map<string, Medium>} media
  * @property {Map<string, Area>} areas by value; empty where nodes are not grouped
+ * @property {Map<string, Vertex[]>} sites nodes by their site, which name parts of a large map from afar
  * @property {Map<string, Vertex>} vertexOf by a node's name: its own vertex, or its group's
  */
 /** @typedef {{nodes: Map<string, Item>, links: Map<string, Item>, media: Map<string, number>}} Cluster */
 
+/** The label whose nodes are laid out near each other, and which names parts of a large map. */
+export const SITE = "site";
 // The worst first: what a sign can say of several states.
 const WORST = ["unreachable", "contested", "reclaimed", "cordoned"];
 
@@ -95,7 +98,7 @@ export function within(links, start, hops) {
 export function graphOf({ nodes, links, media }, places, view) {
   const seen = view.around ? within(links, view.around, view.hops) : namesOf({ nodes, links, media });
   /** @type {Graph} */
-  const graph = { vertices: new Map(), edges: new Map(), media: new Map(), areas: new Map(), vertexOf: new Map() };
+  const graph = { vertices: new Map(), edges: new Map(), media: new Map(), areas: new Map(), sites: new Map(), vertexOf: new Map() };
   for (const name of seen) {
     const place = places.get(name);
     if (place) addNode(graph, name, nodes.get(name), place, view);
@@ -127,6 +130,12 @@ function addNode(graph, name, node, [x, y], view) {
     // A group lies in the middle of its nodes.
     vertex.x += (x - vertex.x) / vertex.members.length;
     vertex.y += (y - vertex.y) / vertex.members.length;
+  }
+  const site = node?.labels?.[SITE];
+  if (!folded && site !== undefined) {
+    const known = graph.sites.get(site);
+    if (known) known.push(vertex);
+    else graph.sites.set(site, [vertex]);
   }
   if (value === undefined) return;
   const area = graph.areas.get(value);
@@ -186,6 +195,13 @@ function addLoads(graph, links, media) {
     medium.reserved += link.reserved;
     medium.used += link.used ?? 0;
   }
+}
+
+/** @param {Graph} graph @param {import("./view.js").Selection | null} selection @returns {Vertex | undefined} the selected node, or what it is drawn as */
+export function selectedVertex(graph, selection) {
+  if (selection?.kind === "node") return graph.vertexOf.get(selection.key);
+  if (selection?.kind === "group") return [...graph.vertices.values()].find(({ kind, name }) => kind === "group" && name === selection.key);
+  return undefined;
 }
 
 /** @param {Map<string, Item>} nodes @returns {{key: string, values: number}[]} labels by which nodes can be grouped, the most common first */

@@ -14,7 +14,7 @@ export class Grid {
     this.cells = new Map();
     this.graph = graph;
     const bounds = boundsOf(graph.vertices.values()) ?? { left: 0, right: 0, top: 0, bottom: 0 };
-    this.size = Math.max(LEAST_size, Math.max(bounds.right - bounds.left, bounds.bottom - bounds.top) / MOST_ACROSS);
+    this.size = Math.max(LEAST_CELL, Math.max(bounds.right - bounds.left, bounds.bottom - bounds.top) / MOST_ACROSS);
     for (const { key, x, y } of graph.vertices.values()) this.cell(Math.floor(x / this.size), Math.floor(y / this.size)).vertices.push(key);
     for (const edge of graph.edges.values()) this.addEdge(edge.key, edge.from.x, edge.from.y, edge.to.x, edge.to.y);
   }

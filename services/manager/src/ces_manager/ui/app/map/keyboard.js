@@ -1,6 +1,6 @@
 /** The map by keys, while it has the focus. */
 import { t } from "../show.js";
-import { vertexOf } from "./draw_marks.js";
+import { selectedVertex } from "./graph.js";
 import { nearestToMiddle, selectionOf } from "./hits.js";
 import { ARROWS, endToward, neighbourToward, nextLink } from "./steps.js";
 
@@ -37,7 +37,7 @@ export function onMapKey(event, picture, wishes) {
     picture.reveal(x, y);
     wishes.select("from" in found ? { kind: "link", key: found.key } : selectionOf(found));
   };
-  const vertex = vertexOf(graph, selection) ?? null;
+  const vertex = selectedVertex(graph, selection) ?? null;
   const edge = (selection?.kind === "link" && graph.edges.get(selection.key)) || null;
   const arrow = ARROWS[event.key];
   if (arrow) {

@@ -8,7 +8,7 @@ const ADDRESS = new URL("layout_worker.js", import.meta.url).href;
 /**
  * Compute places for all names that have none.
  * @param {string[]} names
- * @param {Iterable<{src: string, dst: string}>} links
+ * @param {Iterable<import("../live.js").Item>} links
  * @param {(name: string) => string | undefined} groupOf nodes of one group lie near each other
  * @param {Map<string, Place>} fixed
  * @param {object} options

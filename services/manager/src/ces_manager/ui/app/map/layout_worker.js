@@ -17,6 +17,7 @@ import { APART } from "./placement.js";
 /** @typedef {{x?: number, y?: number, vx: number, vy: number, fx?: number, fy?: number, group: number}} Body */
 
 const TICKS = 220;
+const TURNED = 110; // the tick after which the whole is turned
 const TOLD_EVERY_MS = 150;
 
 /** @param {number} strength @returns {{(alpha: number): void, initialize(bodies: Body[]): void}} a force toward the middle of the own group */
@@ -84,17 +85,18 @@ onmessage = ({ data: { nodes, links, groups, places, watched } }) => {
     .force("charge", forceManyBody().strength(-320).theta(1).distanceMax(1200))
     .force("collide", forceCollide(30))
     .force("group", forceGroup(0.12))
-    .force("x", forceX().strength(0.03))
-    .force("y", forceY().strength(0.045))
+    .force("x", forceX().strength(0.02))
+    .force("y", forceY().strength(0.06))
     .alphaDecay(1 - 0.001 ** (1 / TICKS))
     .stop();
+  const free = bodies.every(({ fx }) => fx === undefined);
   let told = performance.now();
   for (let tick = 0; tick < TICKS; tick++) {
     simulation.tick();
+    if (tick === TURNED && free) level(bodies);
     if (!watched || performance.now() - told < TOLD_EVERY_MS) continue;
     tell(bodies, false);
     told = performance.now();
   }
-  if (!bodies.some(({ fx }) => fx !== undefined)) level(bodies);
   tell(bodies, true);
 };

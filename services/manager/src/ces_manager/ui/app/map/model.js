@@ -30,7 +30,7 @@ function textOf(vertex) {
   return vertex.members
     .map((name) => {
       const node = nodes.peek().get(name);
-      return [name, ...(node ? nodeStates(node) : [vertex.kind === "absent" && "absent"]), ...Object.entries(node?.labels ?? {}).map((pair) => pair.join("=")), node?.arch, ...(node?.datasets ?? [])].join(" ");
+      return [name, ...(node ? nodeStates(node) : [vertex.kind === "absent" && "not joined"]), ...Object.entries(node?.labels ?? {}).map((pair) => pair.join("=")), node?.arch, ...(node?.datasets ?? [])].join(" ");
     })
     .join("\n");
 }

@@ -1,17 +1,17 @@
 /** Everything on the map that changes with the values only: painted onto a sheet, which is then moved about. */
 import { percent, plain, rate, t, tn } from "../show.js";
-import { drawAreas, drawMedia, endsOf, reach, titlePlace } from "./draw_areas.js";
+import { drawAreas, drawMedia, endsOf, extent } from "./draw_areas.js";
 import { drawLabels } from "./draw_labels.js";
 import { drawLinks, drawStrokes, strokeOf } from "./draw_links.js";
 import { drawNodes, spotsOf } from "./draw_nodes.js";
 import { selectionOf } from "./hits.js";
-import { RINGS_FROM } from "./sizes.js";
+import { NODE, RINGS_FROM } from "./sizes.js";
 
 /** @typedef {import("./graph.js").Graph} Graph */
 /** @typedef {import("./graph.js").Vertex} Vertex */
 /** @typedef {import("./graph.js").Edge} Edge */
 /** @typedef {import("./palette.js").Palette} Palette */
-/** @typedef {import("./draw_links.js").Sheet} Sheet */
+/** @typedef {import("./sheet.js").Sheet} Sheet */
 /** @typedef {import("./draw_labels.js").Label} Label */
 /** @typedef {import("./view.js").Selection} Selection */
 /** @typedef {{vertices: Set<Vertex>, edges: Map<Edge, boolean>}} Light what is lit; of links, whether they carry less than they should */
@@ -23,18 +23,10 @@ import { RINGS_FROM } from "./sizes.js";
  * @property {string} centre the node around which the map is drawn
  */
 
-const MANY = 2000; // links drawn with contents at once
-
-/** @param {Graph} graph @param {import("./camera.js").Bounds | null} bounds @returns {number} the zoom from which links are drawn with contents */
-export function nearFrom(graph, bounds) {
-  if (!bounds || graph.edges.size <= MANY) return 0.4;
-  const area = Math.max(1, (bounds.right - bounds.left) * (bounds.bottom - bounds.top));
-  // At this zoom a picture of usual size shows so many of them.
-  return Math.min(1.2, Math.max(0.4, Math.sqrt((graph.edges.size * 1e6) / (area * MANY))));
-}
-
-/** @param {CanvasRenderingContext2D} ctx @param {Scene} scene @param {Sheet} sheet @param {Palette} palette @returns {import("./draw_labels.js").Written[]} the names on it */
-export function paint(ctx, { graph, light, selection, centre }, sheet, palette) {
+const LONGEST = 32; // characters of a name
+const CROWDED = 150; // nodes of which, from afar, those alone are named by which others find their way
+/** @param {CanvasRenderingContext2D} ctx @param {Scene} scene @param {Sheet} sheet @param {import("./camera.js").Size} size of its middle, which is seen @param {Palette} palette @returns {import("./draw_labels.js").Written[]} the names on it */
+export function paint(ctx, { graph, light, selection, centre }, sheet, size, palette) {
   const selected = (/** @type {string} */ kind) => (selection?.kind === kind ? selection.key : undefined);
   ctx.fillStyle = palette.ground;
   ctx.fillRect(0, 0, sheet.width, sheet.height);
@@ -45,8 +37,15 @@ export function paint(ctx, { graph, light, selection, centre }, sheet, palette) 
   drawNodes(ctx, spots, palette);
   if (light) drawLight(ctx, light, sheet, palette);
   const shown = light ? spots.filter(({ vertex }) => light.vertices.has(vertex)) : spots;
-  const labels = [...nameLabels(shown, light, selection, centre, palette), ...(light ? [] : titles(graph, sheet, palette))];
-  return drawLabels(ctx, labels, light ? shown : spots, sheet, palette);
+  const crowded = graph.vertices.size > CROWDED && NODE * sheet.s < RINGS_FROM;
+  const labels = [...nameLabels(shown, light, selection, centre, crowded, palette), ...(light ? [] : titles(graph, sheet, crowded, palette))];
+  return drawLabels(ctx, labels, light ? shown : spots, sheet, size, palette);
+}
+
+/** @param {string} text @returns {string} as much of it as has room; the panel and the table have all of it */
+function short(text) {
+  const shown = plain(text);
+  return shown.length > LONGEST ? `${shown.slice(0, LONGEST - 1)}…` : shown;
 }
 
 /** Everything steps back, and what is lit is drawn again above it. @param {CanvasRenderingContext2D} ctx @param {Light} light @param {Sheet} sheet @param {Palette} palette */
@@ -55,7 +54,9 @@ function drawLight(ctx, { vertices, edges }, sheet, palette) {
   ctx.fillStyle = palette.ground;
   ctx.fillRect(0, 0, sheet.width, sheet.height);
   ctx.globalAlpha = 1;
-  const strokes = [...edges.keys()].map((edge) => strokeOf(edge, sheet)).filter((stroke) => stroke !== null);
+  // Those that carry less than they should come last, above the others.
+  const order = [...edges].sort(([, one], [, other]) => Number(one) - Number(other)).map(([edge]) => edge);
+  const strokes = order.map((edge) => strokeOf(edge, sheet)).filter((stroke) => stroke !== null);
   ctx.lineCap = "round";
   for (const { edge, x1, y1, x2, y2, width } of strokes) {
     ctx.strokeStyle = edges.get(edge) ? palette.bad : palette.accent;
@@ -65,34 +66,38 @@ function drawLight(ctx, { vertices, edges }, sheet, palette) {
     ctx.lineTo(x2, y2);
     ctx.stroke();
   }
-  drawStrokes(ctx, strokes.map((stroke) => ({ ...stroke, width: Math.max(stroke.width, 2) })), { ...sheet, k: Math.max(sheet.k, 0.7) }, palette);
+  drawStrokes(ctx, strokes.map((stroke) => ({ ...stroke, width: Math.max(stroke.width, 2) })), { ...sheet, s: Math.max(sheet.s, 0.7) }, palette);
   drawNodes(ctx, spotsOf(vertices, sheet), palette);
 }
 
-/** @param {import("./draw_nodes.js").Spot[]} spots @param {Light | null} light @param {Selection | null} selection @param {string} centre @param {Palette} palette @returns {Label[]} */
-function nameLabels(spots, light, selection, centre, palette) {
-  return spots.map(({ vertex, x, y, r }) => {
-    const { key, state, kind, members, ill } = vertex;
+/** @param {import("./draw_nodes.js").Spot[]} spots @param {Light | null} light @param {Selection | null} selection @param {string} centre @param {boolean} crowded @param {Palette} palette @returns {Label[]} */
+function nameLabels(spots, light, selection, centre, crowded, palette) {
+  const named = crowded && !light ? spots.filter(({ vertex: { kind, state, key } }) => kind !== "node" || state !== "ready" || key === centre || key === selection?.key) : spots;
+  return named.map(({ vertex, x, y, r }) => {
+    const { key, state, kind, ill } = vertex;
     const group = kind === "group";
     const chosen = key === centre || (selection?.kind === "node" && selection.key === key) || (group && selection?.kind === "group" && selection.key === vertex.name);
     // Otherwise those with most links first, since by them others find their way.
     const rank = chosen ? -2 : light?.vertices.has(vertex) || group ? -1 : state !== "ready" && state !== "absent" ? 0 : 1 + 1 / (1 + vertex.out.length);
-    const note = group ? tn(members.length, "1 node", "{n} nodes") : state === "ready" || r < RINGS_FROM ? undefined : state === "absent" ? t("not joined") : t(state);
-    return { text: plain(vertex.name), note, noteColour: group && !ill ? palette.muted : palette.state[state], x, y, r, rank, selects: selectionOf(vertex) };
+    const note = group ? (ill ? tn(ill, "1 is not well", "{n} are not well") : undefined) : state === "ready" || r < RINGS_FROM ? undefined : state === "absent" ? t("not joined") : t(state);
+    return { text: short(vertex.name), note, noteColour: palette.state[state], x, y, r: chosen ? r + 6 : r, rank, selects: selectionOf(vertex) };
   });
 }
 
-/** Names and loads of media, and names of areas. @param {Graph} graph @param {Sheet} sheet @param {Palette} palette @returns {Label[]} */
-function titles(graph, sheet, palette) {
+/** Names and loads of media, and names of areas; from afar of sites, too. @param {Graph} graph @param {Sheet} sheet @param {boolean} crowded @param {Palette} palette @returns {Label[]} */
+function titles(graph, sheet, crowded, palette) {
+  /** @type {Label[]} */
   const found = [];
-  for (const area of graph.areas.values()) {
-    if (area.folded) continue;
-    const place = titlePlace(area.members, sheet);
-    found.push({ ...place, y: place.y - reach(sheet.k) * 0.2, r: 0, rank: -1, title: true, text: plain(area.value), colour: palette.text, selects: /** @type {Selection} */ ({ kind: "group", key: area.value }) });
-  }
+  const add = (/** @type {Iterable<Vertex>} */ members, /** @type {Partial<Label> & {text: string}} */ label) => {
+    const around = extent(members, sheet);
+    found.push({ x: (around.left + around.right) / 2, y: around.top, r: 0, rank: -1, around, ...label });
+  };
+  if (crowded && !graph.areas.size) for (const [site, members] of graph.sites) add(members, { text: short(site), colour: palette.muted });
+  for (const { value, folded, members } of graph.areas.values()) if (!folded) add(members, { text: short(value), selects: { kind: "group", key: value } });
   for (const medium of graph.media.values()) {
     const { name, bandwidth, reserved } = medium;
-    found.push({ ...titlePlace(endsOf(medium), sheet), r: 0, rank: 0.5, title: true, colour: palette.medium, selects: /** @type {Selection} */ ({ kind: "medium", key: name }), text: t("{medium}: {reserved} of {bandwidth}", { medium: plain(name), reserved: percent(reserved, bandwidth), bandwidth: rate(bandwidth) }) });
+    const text = t("{medium}: {reserved} of {bandwidth} reserved", { medium: short(name), reserved: percent(reserved, bandwidth), bandwidth: rate(bandwidth) });
+    add(endsOf(medium), { text, rank: 0.5, colour: palette.medium, selects: { kind: "medium", key: name } });
   }
   return found;
 }

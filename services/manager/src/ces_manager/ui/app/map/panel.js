@@ -2,14 +2,17 @@
 import { capacityOf, jobs, links, nodes } from "../live.js";
 import { Amount, capacityText, LinkState, NodeState } from "../parts/network.js";
 import { cpu, DASH, href, html, memory, Name, percent, plain, rate, State, t, tn, To } from "../show.js";
-import { vertexOf } from "./draw_marks.js";
+import { selectedVertex } from "./graph.js";
 import { graph } from "./model.js";
+import { neighboursOf } from "./steps.js";
 import { foldingOther, isFolded, selecting, view, viewHref } from "./view.js";
 
 /** @typedef {import("../live.js").Item} Item */
 /** @typedef {import("./graph.js").Edge} Edge */
 /** @typedef {import("./graph.js").Vertex} Vertex */
 
+/** @returns {[string, string, (value: any) => string][]} what nodes have: its name, its field, and how it is written */
+const amounts = () => [[t("CPU"), "cpu", cpu], [t("Memory"), "memory", memory], [t("GPU"), "gpu", String]];
 const LISTED = 10; // of a list; the others are one click away
 
 /** An address on the map that selects something. @param {import("./view.js").Kind} kind @param {string} key */
@@ -30,8 +33,7 @@ const loadText = (edge) => (edge.down === edge.links.length ? "" : percent(edge.
 
 /** Neighbours of a vertex, with what is reserved on the way there. @param {{vertex: Vertex}} props */
 function Neighbours({ vertex }) {
-  const others = [...new Set([...vertex.out.map(({ to }) => to), ...vertex.in.map(({ from }) => from)])];
-  others.sort((one, other) => one.name.localeCompare(other.name, "en", { numeric: true }));
+  const others = [...neighboursOf(vertex)].sort((one, other) => one.name.localeCompare(other.name, "en", { numeric: true }));
   if (!others.length) return html`<p class="quiet">${t("No link leads to it.")}</p>`;
   const way = (/** @type {string} */ from, /** @type {string} */ to, /** @type {string} */ mark) => {
     const edge = graph.value.edges.get(`${from}>${to}`);
@@ -67,7 +69,7 @@ function NodePanel({ name }) {
     ${node?.warning && html`<p class="warning">${plain(node.warning)}</p>`}
     ${node && vertex?.kind === "switch" && html`<p>${t("A switch: it forwards, and has no capacity for tasks.")}</p>`}
     ${node && vertex?.kind !== "switch" && html`<table class="map-amounts"><tbody>
-      ${[[t("CPU"), "cpu", cpu], [t("Memory"), "memory", memory], [t("GPU"), "gpu", String]].map(([title, field, text]) => html`<tr><th scope="row">${title}</th><td><${Amount} whole=${node[field]} committed=${node[`${field}_allocated`]} used=${node[`${field}_used`]} show=${text} /></td></tr>`)}
+      ${amounts().map(([title, field, text]) => html`<tr><th scope="row">${title}</th><td><${Amount} whole=${node[field]} committed=${node[`${field}_allocated`]} used=${node[`${field}_used`]} show=${text} /></td></tr>`)}
     </tbody></table>`}
     <${JobsThere} name=${name} />
     ${vertex && html`<${Block} title=${t("Neighbours, and what is reserved")}><${Neighbours} vertex=${vertex} /><//>`}
@@ -112,7 +114,7 @@ function LinkPanel({ edgeKey }) {
     ${media.length > 0 && html`<p>${t("Medium")}: ${media.map((name) => html`<a href=${picking("medium", name)}><${Name}>${name}<//></a> `)}</p>`}
     <p>${t("Ends")}: ${[edge.from, edge.to].map((end) => html`<a href=${picking(end.kind === "group" ? "group" : "node", end.kind === "group" ? end.name : end.key)}><${Name}>${end.name}<//></a> `)}</p>
     ${single
-      ? html`<p>${ways.map((each) => html`<a href=${href("links", each.links[0].src, each.links[0].dst)}>${t("All about {link}", { link: `${each.from.name} › ${each.to.name}` })}</a><br />`)}</p>`
+      ? html`<ul>${ways.map((each) => html`<li><a href=${href("links", each.links[0].src, each.links[0].dst)}>${t("All about {link}", { link: `${each.from.name} › ${each.to.name}` })}</a></li>`)}</ul>`
       : html`<${Short} items=${edge.links}>${(/** @type {Item} */ link) => html`<a href=${href("links", link.src, link.dst)}>${plain(`${link.src} › ${link.dst}`)}</a> <${State} state=${link.state} /> ${percent(link.reserved, capacityOf(link))}`}<//>`}
   `;
 }
@@ -135,21 +137,24 @@ function MediumPanel({ name }) {
 function GroupPanel({ value }) {
   const now = view.value;
   const area = graph.value.areas.get(value);
-  const vertex = vertexOf(graph.value, { kind: "group", key: value });
+  const vertex = selectedVertex(graph.value, { kind: "group", key: value });
   const title = html`<h2><${Name}>${`${now.by}=${value}`}<//></h2>`;
   if (!area) return html`${title}<p>${t("There is no such group on the map.")}</p>`;
-  const names = vertex?.members ?? area.members.map(({ key }) => key);
-  const members = names.map((name) => [name, nodes.value.get(name)]).sort();
+  const names = vertex ? [...vertex.members] : area.members.map(({ key }) => key);
+  const members = names.sort().map((name) => /** @type {[string, Item | undefined]} */ ([name, nodes.value.get(name)]));
   const sum = (/** @type {string} */ field) => members.reduce((total, [, node]) => total + (node?.[field] ?? 0), 0);
   return html`${title}
     <p>${tn(members.length, "1 node", "{n} nodes")}. <a href=${viewHref(foldingOther(value, now))}>${isFolded(value, now) ? t("Unfold") : t("Fold to one sign")}</a></p>
     <table class="map-amounts"><tbody>
-      ${[[t("CPU"), "cpu", cpu], [t("Memory"), "memory", memory], [t("GPU"), "gpu", String]].map(([name, field, text]) => html`<tr><th scope="row">${name}</th><td><${Amount} whole=${sum(field)} committed=${sum(`${field}_allocated`)} used=${field === "gpu" ? null : sum(`${field}_used`)} show=${text} /></td></tr>`)}
+      ${amounts().map(([name, field, text]) => html`<tr><th scope="row">${name}</th><td><${Amount} whole=${sum(field)} committed=${sum(`${field}_allocated`)} used=${field === "gpu" ? null : sum(`${field}_used`)} show=${text} /></td></tr>`)}
     </tbody></table>
     <${Block} title=${t("Nodes")}><${Short} items=${members}>${(/** @type {[string, Item | undefined]} */ [name, node]) => html`<a href=${picking("node", name)}><${Name}>${name}<//></a> ${node && html`<${NodeState} node=${node} />`}`}<//><//>
     ${vertex && html`<${Block} title=${t("Neighbours, and what is reserved")}><${Neighbours} vertex=${vertex} /><//>`}
   `;
 }
+
+/** The link that closes the panel goes with it; the focus does not. */
+const backToMap = () => /** @type {HTMLElement | null} */ (document.querySelector(".map-picture canvas"))?.focus();
 
 /** What is selected, or nothing. */
 export function Panel() {
@@ -157,7 +162,7 @@ export function Panel() {
   if (!selection) return null;
   const { kind, key } = selection;
   return html`<aside class="map-panel" aria-label=${t("What is selected")}>
-    <a class="map-close" href=${viewHref(selecting(null))} aria-label=${t("Select nothing")} title=${t("Select nothing")}>×</a>
+    <a class="map-close" href=${viewHref(selecting(null))} onClick=${backToMap} aria-label=${t("Select nothing")} title=${t("Select nothing")}>×</a>
     ${kind === "node" && html`<${NodePanel} name=${key} />`}
     ${kind === "link" && html`<${LinkPanel} edgeKey=${key} />`}
     ${kind === "medium" && html`<${MediumPanel} name=${key} />`}

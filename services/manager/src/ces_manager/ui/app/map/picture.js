@@ -8,8 +8,9 @@ import { boundsOf, fitted, panned, seen, toMap, toPicture, zoomed } from "./came
 import { drawMarks } from "./draw_marks.js";
 import { Grid } from "./grid.js";
 import { hitAt, nameAt } from "./hits.js";
-import { nearFrom, paint } from "./paint.js";
+import { paint } from "./paint.js";
 import { readPalette, watchColours } from "./palette.js";
+import { grainOf, sheetOf } from "./sheet.js";
 import { clamp } from "./sizes.js";
 
 /** @typedef {import("./paint.js").Scene} Scene */
@@ -21,9 +22,10 @@ const MOST_PIXELS = 9e6; // of the sheet
 const REST_MS = 90; // after which a zoom has come to rest
 const QUICK_MS = 9; // a sheet painted as fast as this is painted for every frame
 const GLIDE_MS = 220;
+const FIRST = "map-drawn"; // marks the first picture for whoever measures
 
 export class Picture {
-  /** @param {HTMLCanvasElement} canvas @param {() => void} moved told when another part is seen */
+  /** @param {HTMLCanvasElement} canvas @param {(picture: Picture) => void} moved told when another part is seen */
   constructor(canvas, moved) {
     this.canvas = canvas;
     this.moved = moved;
@@ -31,7 +33,7 @@ export class Picture {
     this.sheet = document.createElement("canvas");
     this.sheetCtx = /** @type {CanvasRenderingContext2D} */ (this.sheet.getContext("2d", { alpha: false }));
     /** @type {Scene} */
-    this.scene = { graph: { vertices: new Map(), edges: new Map(), media: new Map(), areas: new Map(), vertexOf: new Map() }, light: null, selection: null, centre: "" };
+    this.scene = { graph: { vertices: new Map(), edges: new Map(), media: new Map(), areas: new Map(), sites: new Map(), vertexOf: new Map() }, light: null, selection: null, centre: "" };
     /** @type {Camera} */
     this.camera = { x: 0, y: 0, k: 1 };
     this.size = { width: 0, height: 0 };
@@ -45,14 +47,15 @@ export class Picture {
     this.painted = { x: 0, y: 0, k: 0, width: 0, height: 0 };
     this.stale = true; // the sheet
     this.cost = 0;
-    this.frames = 0; // painted sheets and drawn frames, for whoever measures
-    this.sheets = 0;
+    this.opening = true; // nothing was drawn so far
     /** @type {Grid | null} */
     this.grid = null;
     this.turning = ""; // the node whose links are gone through by keys
     this.whole = true;
+    this.covered = 0; // pixels on the right that lie below what is written about the selection
     /** @type {import("./camera.js").Bounds | null} */
     this.bounds = null;
+    this.grain = grainOf(this.scene.graph);
     /** @type {{from: Camera, to: Camera, start: number} | null} */
     this.glide = null;
     this.asked = 0;
@@ -92,10 +95,12 @@ export class Picture {
   show(changes) {
     Object.assign(this.scene, changes);
     if (changes.graph) {
+      const before = JSON.stringify(this.bounds);
       this.bounds = boundsOf(changes.graph.vertices.values());
+      this.grain = grainOf(changes.graph);
       if (this.grid && !this.grid.fits(changes.graph)) this.grid = null;
       // Until somebody moves it, the picture shows everything.
-      if (this.whole) this.fit(false);
+      if (this.whole && JSON.stringify(this.bounds) !== before) this.fit(false);
     }
     this.change();
   }
@@ -121,7 +126,7 @@ export class Picture {
     this.whole = whole;
     this.glide = null;
     this.camera = camera;
-    this.moved();
+    this.moved(this);
     this.redraw();
   }
 
@@ -135,7 +140,9 @@ export class Picture {
 
   /** Show everything. @param {boolean} smoothly */
   fit(smoothly) {
-    if (this.size.width) this.go(fitted(this.bounds, this.size), smoothly, true);
+    if (!this.size.width) return;
+    const { x, y, k } = fitted(this.bounds, { ...this.size, width: this.size.width - this.covered });
+    this.go({ x: x + this.covered / 2 / k, y, k }, smoothly, true);
   }
 
   /** @param {number} dx @param {number} dy */
@@ -151,9 +158,10 @@ export class Picture {
   /** Move so that a place can be seen, if it cannot. @param {number} x @param {number} y */
   reveal(x, y) {
     const { left, right, top, bottom } = seen(this.camera, this.size);
-    const margin = 40 / this.camera.k;
-    if (x > left + margin && x < right - margin && y > top + margin && y < bottom - margin) return;
-    this.go({ ...this.camera, x, y }, true);
+    const { k } = this.camera;
+    const [margin, covered] = [40 / k, this.covered / k];
+    if (x > left + margin && x < right - covered - margin && y > top + margin && y < bottom - margin) return;
+    this.go({ k, x: x + covered / 2, y }, true);
   }
 
   // Finding -------------------------------------------------------------------------------------------------------
@@ -163,7 +171,7 @@ export class Picture {
     this.grid ??= new Grid(this.scene.graph);
     const { painted, size, camera } = this;
     const [x, y] = toMap(camera, size, px, py);
-    return hitAt(this.scene.graph, this.grid, x, y, camera.k) ?? nameAt(this.names, ...toPicture(painted, painted, x, y));
+    return hitAt(this.scene.graph, this.grid, x, y, camera.k, this.grain) ?? nameAt(this.names, ...toPicture(painted, painted, x, y));
   }
 
   /** @param {number} px @param {number} py @returns {[number, number]} in units of the map */
@@ -196,7 +204,10 @@ export class Picture {
     }
     ctx.setTransform(pixels, 0, 0, pixels, 0, 0);
     drawMarks(ctx, this);
-    this.frames++;
+    if (this.opening && this.scene.graph.vertices.size) {
+      this.opening = false;
+      performance.mark(FIRST, { detail: { nodes: this.scene.graph.vertexOf.size } });
+    }
   }
 
   /** @returns {boolean} whether the sheet has to be painted before the next frame */
@@ -227,11 +238,8 @@ export class Picture {
     }
     this.painted = { ...camera, width, height };
     this.sheetCtx.setTransform(pixels, 0, 0, pixels, 0, 0);
-    const near = camera.k >= nearFrom(this.scene.graph, this.bounds);
-    const sheet = { k: camera.k, ox: width / 2 - camera.x * camera.k, oy: height / 2 - camera.y * camera.k, width, height, pixel: 1 / pixels, near };
-    this.names = paint(this.sheetCtx, this.scene, sheet, this.palette);
+    this.names = paint(this.sheetCtx, this.scene, sheetOf(camera, { width, height }, this.grain, pixels), size, this.palette);
     this.stale = false;
-    this.sheets++;
     this.cost = performance.now() - start;
   }
 
@@ -244,7 +252,7 @@ export class Picture {
     const k = part === 1 ? to.k : from.k * (to.k / from.k) ** eased;
     this.camera = { k, x: from.x + (to.x - from.x) * eased, y: from.y + (to.y - from.y) * eased };
     if (part === 1) this.glide = null;
-    this.moved();
+    this.moved(this);
     this.redraw();
   }
 }

@@ -61,7 +61,7 @@ function freeAround(taken, [x, y], from, toward) {
 /**
  * Places for names that have none.
  * @param {Iterable<string>} names
- * @param {Iterable<{src: string, dst: string}>} links
+ * @param {Iterable<import("../live.js").Item>} links
  * @param {Map<string, Place>} known
  * @returns {Map<string, Place>}
  */

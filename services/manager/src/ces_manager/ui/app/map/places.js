@@ -5,7 +5,7 @@
 import { batch, effect, signal } from "../../vendor/signals.js";
 import { call } from "../client.js";
 import { links, nodes } from "../live.js";
-import { namesOf } from "./graph.js";
+import { namesOf, SITE } from "./graph.js";
 import { computePlaces } from "./layout.js";
 import { newcomers } from "./placement.js";
 
@@ -16,7 +16,7 @@ import { newcomers } from "./placement.js";
 const KEPT = "ces.map";
 const MOST_KEPT = 5000; // nodes whose places this browser keeps
 const AT_ONCE = 10000; // places in one request
-const NEAREST = "site"; // the label whose nodes are laid out near each other
+const FRESH_MS = 5000;
 
 /** @type {Signal<Places>} of every node that can be drawn */
 export const places = signal(new Map());
@@ -32,6 +32,7 @@ export const placesProblem = signal(/** @type {any} */ (null));
 /** @type {Places} in this browser */
 let computed = new Map();
 let giveUp = () => {};
+let asked = -Infinity;
 
 /** @param {Place} place @returns {Place} */
 const rounded = ([x, y]) => [Math.round(x * 10) / 10, Math.round(y * 10) / 10];
@@ -61,8 +62,10 @@ function keep() {
   }
 }
 
-/** @returns {Promise<void>} */
-async function askSaved() {
+/** Ask the manager for the places that it keeps, unless that was just done. @returns {Promise<void>} */
+export async function askPlaces() {
+  if (performance.now() - asked < FRESH_MS) return;
+  asked = performance.now();
   try {
     const { positions } = await call("/v1/layout");
     saved.value = new Map(Object.entries(positions));
@@ -101,7 +104,7 @@ function settle() {
 function compute(names, fixed, take) {
   settling.value = true;
   giveUp();
-  giveUp = computePlaces(names, links.peek().values(), (name) => nodes.peek().get(name)?.labels?.[NEAREST], fixed, {
+  giveUp = computePlaces(names, links.peek().values(), (name) => nodes.peek().get(name)?.labels?.[SITE], fixed, {
     watched: !matchMedia("(prefers-reduced-motion: reduce)").matches,
     found: (found, done) => {
       if (!done) return void (places.value = found);
@@ -124,7 +127,7 @@ function compute(names, fixed, take) {
 /** Follow nodes and links from now on. @returns {() => void} ends it */
 export function beginPlaces() {
   remember();
-  askSaved();
+  askPlaces();
   const end = effect(settle);
   return () => {
     end();

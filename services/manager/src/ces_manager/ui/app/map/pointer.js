@@ -18,6 +18,7 @@ export function followPointer(picture, wishes) {
   const { canvas, marked } = picture;
   /** @type {Map<number, {x: number, y: number}>} */
   const down = new Map();
+  let last = /** @type {Selection | null} */ (null); // what was clicked
   let [dragging, start, carried] = [false, { x: 0, y: 0 }, /** @type {string | null} */ (null)];
   const at = (/** @type {MouseEvent} */ event) => {
     const { left, top } = canvas.getBoundingClientRect();
@@ -80,15 +81,16 @@ export function followPointer(picture, wishes) {
       picture.redraw();
     } else if (!dragging && event.type === "pointerup") {
       const { x, y } = at(event);
-      wishes.select(picture.at(x, y));
+      last = picture.at(x, y);
+      wishes.select(last);
     }
     carried = null;
   };
 
   const twice = (/** @type {MouseEvent} */ event) => {
     const { x, y } = at(event);
-    const hit = picture.at(x, y);
-    if (hit) wishes.open(hit);
+    // The first click may have moved the map.
+    if (last) wishes.open(last);
     else picture.zoom(1.8, x, y);
   };
 

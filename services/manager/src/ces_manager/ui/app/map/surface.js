@@ -4,7 +4,7 @@ import { useEffect, useRef } from "../../vendor/preact-hooks.js";
 import { tell } from "../live.js";
 import { href, html, t } from "../show.js";
 import { canvasName, describe } from "./describe.js";
-import { vertexOf } from "./draw_marks.js";
+import { selectedVertex } from "./graph.js";
 import { mapKeys, onMapKey } from "./keyboard.js";
 import { graph, light } from "./model.js";
 import { Picture } from "./picture.js";
@@ -38,15 +38,15 @@ function begin(picture) {
   const kept = seenNow.peek();
   const { selection } = view.peek();
   const edge = selection?.kind === "link" ? graph.peek().edges.get(selection.key) : undefined;
-  const vertex = vertexOf(graph.peek(), selection) ?? edge?.from;
+  const vertex = selectedVertex(graph.peek(), selection) ?? edge?.from;
   if (kept && kept.of === structure.peek()) picture.look(kept.camera, kept.whole);
   else if (vertex && picture.camera.k < READABLE / 2) picture.look({ x: vertex.x, y: vertex.y, k: READABLE });
 }
 
 /** @param {{current: Picture | null}} held @param {HTMLCanvasElement} canvas @param {{current: boolean}} arranging @returns {() => void} */
 function begun(held, canvas, arranging) {
-  const picture = new Picture(canvas, () => {
-    seenNow.value = { camera: picture.camera, size: picture.size, whole: picture.whole, of: structure.peek() };
+  const picture = new Picture(canvas, ({ camera, size, whole }) => {
+    seenNow.value = { camera, size, whole, of: structure.peek() };
   });
   held.current = picture;
   let shape = structure.peek();
@@ -54,11 +54,11 @@ function begun(held, canvas, arranging) {
   const ends = [
     effect(() => {
       const now = graph.value;
-      const same = structure.peek() === shape;
+      const kept = structure.peek() === shape;
       shape = structure.peek();
-      if (!same) picture.whole = false; // moved there below instead of at once
+      if (!kept) picture.whole = false; // moved there below instead of at once
       picture.show({ graph: now, centre: view.peek().around });
-      if (!same) picture.fit(true);
+      if (!kept) picture.fit(true);
       if (empty && now.vertices.size) {
         empty = false;
         begin(picture);

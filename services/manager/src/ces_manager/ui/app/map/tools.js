@@ -50,13 +50,13 @@ export function Tools(/** @type {{picture: {current: Picture | null}, arranging:
     <${Choice} label=${t("Rings")} value=${rings} choices=${Object.entries(RINGS).map(([key, { name }]) => [key, name()])} choose=${(/** @type {string} */ key) => show({ rings: key === "cpu" ? null : key })} />
     ${keys.length > 0 && html`<${Choice} label=${t("Group by")} value=${by} choices=${[["", t("nothing")], ...keys.map(({ key }) => [key, plain(key)])]} choose=${group} />`}
     <span class="map-modes">
-      <button type="button" aria-pressed=${arranging} onClick=${() => setArranging(!arranging)}>${t("Arrange")}</button>
+      ${!table && html`<button type="button" aria-pressed=${arranging} onClick=${() => setArranging(!arranging)}>${t("Arrange")}</button>`}
       <button type="button" aria-pressed=${table} onClick=${() => show({ as: table ? null : "table" })}>${t("As a table")}</button>
     </span>
   </div>`;
 }
 
-/** What the address narrows the map to, and how to see more again. @param {{picture: {current: Picture | null}}} props */
+/** What the address narrows the map to, and how to see more again. */
 export function Narrowed() {
   const { around, hops, by, folded } = view.value;
   if (around) {

@@ -21,7 +21,8 @@ function actionsOf(job) {
   if (!may("submitter") || OVER.includes(job.state)) return [];
   const post = (/** @type {string} */ word) => () => call(`${route`/v1/jobs/${job.id}`}/${word}`, { method: "POST" });
   const cancel = async () => {
-    const content = html`<p>${t("Its workers are stopped, and all that it holds is released. This cannot be taken back.")}</p>`;
+    const content = html`<p>
+      ${t("Its workers are stopped, and all that it holds is released. This cannot be taken back.")}</p>`;
     const sure = await confirmed(t("Cancel {job}?", { job: plain(job.name) }), content, t("Cancel the job"));
     return sure ? call(route`/v1/jobs/${job.id}`, { method: "DELETE" }) : undefined;
   };
@@ -61,12 +62,22 @@ export default function Job({ path: [, id] }) {
   const version = `${live?.state} ${live?.attempt} ${live?.restarts} ${live?.reason} ${live?.size}`;
   const { data: job, problem, again } = useAnswer(route`/v1/jobs/${id}`, { every: live ? EVERY_S : 0, version });
   const placed = Boolean(job?.placement.some((/** @type {any} */ task) => task.node));
-  const { data: flows, problem: flowsProblem } = useAnswer(job ? route`/v1/jobs/${id}/flows` : null, { every: job?.state === "running" ? EVERY_S : 0, version });
-  if (!job) return html`<${Head} title=${live?.name ?? id} />${problem ? html`<${ProblemBox} problem=${problem} again=${again} />` : html`<p class="quiet">${t("Loading…")}</p>`}`;
+  const { data: flows, problem: flowsProblem } = useAnswer(job ? route`/v1/jobs/${id}/flows` : null, {
+    every: job?.state === "running" ? EVERY_S : 0,
+    version,
+  });
+  if (!job)
+    return html`<${Head} title=${live?.name ?? id} />${
+      problem
+        ? html`<${ProblemBox} problem=${problem}
+      again=${again} />`
+        : html`<p class="quiet">${t("Loading…")}</p>`
+    }`;
   const over = OVER.includes(job.state);
   const states = `${version} ${job.placement.map((/** @type {any} */ task) => task.state).join()}`;
   return html`
-    <${Head} title=${job.name}><${State} state=${job.state} /> <span class="quiet">${ageText(job)}</span> <code class="quiet">${plain(job.id)}</code><//>
+    <${Head} title=${job.name}><${State} state=${job.state} /> <span class="quiet">${ageText(job)}
+      </span> <code class="quiet">${plain(job.id)}</code><//>
     <${ProblemBox} problem=${problem} again=${again} />
     <${Why} job=${job} />
     <${Actions} actions=${actionsOf(job)} done=${again} />
@@ -79,7 +90,12 @@ export default function Job({ path: [, id] }) {
       <${ProblemBox} problem=${flowsProblem} />
       ${flows && html`<${Flows} view=${flows} />`}
     <//>
-    <${Part} title=${t("Plan")}>${placed || job.attempt > 1 ? html`<${Plan} id=${id} attempt=${`${job.attempt} ${placed}`} />` : html`<p class="quiet">${t("There is no plan yet.")}</p>`}<//>
+    <${Part} title=${t("Plan")}>${
+      placed || job.attempt > 1
+        ? html`<${Plan} id=${id}
+      attempt=${`${job.attempt} ${placed}`} />`
+        : html`<p class="quiet">${t("There is no plan yet.")}</p>`
+    }<//>
     <${Part} title=${t("History")}><${Timeline} id=${id} version=${states} /><//>
     <${Part} title=${t("Log")}><${Logs} id=${id} tasks=${job.placement} over=${over} /><//>
   `;

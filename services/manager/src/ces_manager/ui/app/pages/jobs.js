@@ -10,32 +10,105 @@ import { DASH, Head, html, Name, plain, ProblemBox, since, State, t, tn, To, tx 
 
 /** @typedef {any} Job a JobSummary of the API */
 
-const STATES = ["queued", "planned", "preparing", "starting", "running", "resizing", "paused", "suspended", "rescheduling"];
+const STATES = [
+  "queued",
+  "planned",
+  "preparing",
+  "starting",
+  "running",
+  "resizing",
+  "paused",
+  "suspended",
+  "rescheduling",
+];
 const OVER = ["succeeded", "failed", "cancelled"];
 const ALL = "all";
 
 /** @param {Job} job @returns {string} all that the filter looks at */
 const textOf = ({ name, id, state, tenant, nodes, reason }) => [name, id, state, tenant, ...nodes, reason].join(" ");
 
-/** @param {Job[]} shown */
+/** @param {Job[]} shown @returns {(import("../parts/rows.js").Column<Job> | false)[]} */
 function columnsOf(shown) {
   return [
-    { id: "name", title: t("Job"), track: "minmax(10em, 1.3fr)", by: (/** @type {Job} */ job) => job.name, cell: (/** @type {Job} */ job) => html`<${To} path=${["jobs", job.id]}>${job.name}<//>` },
     {
-      id: "state", title: t("State"), track: "minmax(8.5em, .9fr)", by: (/** @type {Job} */ job) => job.state, moves: true,
-      cell: (/** @type {Job} */ job) => html`<${State} state=${job.state} />${job.restarts > 0 && html` <span class="wait">(${tn(job.restarts, "1 restart", "{n} restarts")})</span>`}`,
+      id: "name",
+      title: t("Job"),
+      track: "minmax(10em, 1.3fr)",
+      by: (job) => job.name,
+      cell: (job) => html`<${To} path=${["jobs", job.id]}>${job.name}<//>`,
     },
-    { id: "tenant", title: t("Tenant"), track: "minmax(5em, .6fr)", by: (/** @type {Job} */ job) => job.tenant, cell: (/** @type {Job} */ job) => html`<${Name}>${job.tenant}<//>` },
-    { id: "priority", title: t("Priority"), track: "minmax(4.5em, .4fr)", end: true, by: (/** @type {Job} */ job) => job.priority, cell: (/** @type {Job} */ job) => job.priority },
-    { id: "tasks", title: t("Tasks"), track: "minmax(4em, .4fr)", end: true, by: (/** @type {Job} */ job) => job.tasks, cell: (/** @type {Job} */ job) => job.tasks },
-    { id: "age", title: t("Age"), track: "minmax(5em, .4fr)", end: true, by: (/** @type {Job} */ job) => -Date.parse(job.submitted_at), cell: (/** @type {Job} */ job) => since(job.submitted_at) },
-    shown.some((job) => job.deadline_at) && { id: "deadline", title: t("Deadline"), track: "minmax(8em, .9fr)", by: (/** @type {Job} */ job) => job.deadline_at ?? "9", cell: deadlineText },
     {
-      id: "nodes", title: t("Nodes"), full: true, track: "minmax(12em, 2.4fr)",
-      cell: (/** @type {Job} */ job) => (job.nodes.length ? html`<${Names} names=${job.nodes} place="nodes" />` : job.reason ? html`<bdi lang="en">${plain(job.reason)}</bdi>` : DASH),
+      id: "state",
+      title: t("State"),
+      track: "minmax(8.5em, .9fr)",
+      by: (job) => job.state,
+      moves: true,
+      cell: (job) =>
+        html`<${State} state=${job.state} />${
+          job.restarts > 0 &&
+          html` <span
+          class="wait">(${tn(job.restarts, "1 restart", "{n} restarts")})</span>`
+        }`,
     },
-    { id: "id", title: t("Id"), full: true, track: "minmax(16.5em, .8fr)", wide: true, cell: (/** @type {Job} */ job) => html`<code>${plain(job.id)}</code>` },
-  ].filter(Boolean);
+    {
+      id: "tenant",
+      title: t("Tenant"),
+      track: "minmax(5em, .6fr)",
+      by: (job) => job.tenant,
+      cell: (job) => html`<${Name}>${job.tenant}<//>`,
+    },
+    {
+      id: "priority",
+      title: t("Priority"),
+      track: "minmax(4.5em, .4fr)",
+      end: true,
+      by: (job) => job.priority,
+      cell: (job) => job.priority,
+    },
+    {
+      id: "tasks",
+      title: t("Tasks"),
+      track: "minmax(4em, .4fr)",
+      end: true,
+      by: (job) => job.tasks,
+      cell: (job) => job.tasks,
+    },
+    {
+      id: "age",
+      title: t("Age"),
+      track: "minmax(5em, .4fr)",
+      end: true,
+      by: (job) => -Date.parse(job.submitted_at),
+      cell: (job) => since(job.submitted_at),
+    },
+    shown.some((job) => job.deadline_at) && {
+      id: "deadline",
+      title: t("Deadline"),
+      track: "minmax(8em, .9fr)",
+      by: (job) => job.deadline_at ?? "9",
+      cell: deadlineText,
+    },
+    {
+      id: "nodes",
+      title: t("Nodes"),
+      full: true,
+      track: "minmax(12em, 2.4fr)",
+      cell: (job) =>
+        job.nodes.length
+          ? html`<${Names} names=${job.nodes} place="nodes" />`
+          : job.reason
+            ? html`<bdi lang="en">${plain(job.reason)}</bdi>`
+            : DASH,
+    },
+    {
+      id: "id",
+      title: t("Id"),
+      full: true,
+      track: "minmax(16.5em, .8fr)",
+      wide: true,
+      cell: (job) => html`<code>${plain(job.id)}</code>`,
+    },
+  ];
 }
 
 export default function Jobs() {
@@ -43,14 +116,23 @@ export default function Jobs() {
   const stored = OVER.includes(state) || state === ALL;
   const pages = usePages(stored ? `/v1/jobs?limit=200${state === ALL ? "" : `&state=${state}`}` : null);
   const words = typedWords();
+  /** @type {Job[]} */
   const all = stored
     ? pages.items.map((job) => ({ ...job, ...jobs.value.get(job.id) }))
-    : [...jobs.value].map(([id, job]) => ({ ...job, id })).filter((job) => (state ? job.state === state : !OVER.includes(job.state)));
+    : [...jobs.value]
+        .map(([id, job]) => /** @type {Job} */ ({ ...job, id }))
+        .filter((job) => (state ? job.state === state : !OVER.includes(job.state)));
   const found = all.filter((job) => matches(words, job, textOf));
   const many = (/** @type {string} */ value) => counts.value.get(value) ?? 0;
   const choices = [
-    ...[...STATES, ...OVER].filter((value) => many(value) || value === state).map((value) => ({ value, text: html`<${State} state=${value} />`, count: many(value) })),
-    { value: ALL, text: t("all that are kept"), count: [...counts.value.values()].reduce((sum, number) => sum + number, 0) },
+    ...[...STATES, ...OVER]
+      .filter((value) => many(value) || value === state)
+      .map((value) => ({ value, text: html`<${State} state=${value} />`, count: many(value) })),
+    {
+      value: ALL,
+      text: t("all that are kept"),
+      count: [...counts.value.values()].reduce((sum, number) => sum + number, 0),
+    },
   ];
   const empty = pages.busy
     ? t("Loading…")
@@ -63,6 +145,12 @@ export default function Jobs() {
       <${Chips} name="state" label=${t("State")} choices=${choices} />
     </div>
     <${ProblemBox} problem=${pages.problem} again=${pages.next} />
-    <${Rows} caption=${t("Jobs")} columns=${columnsOf(found)} items=${found} keyOf=${(/** @type {Job} */ job) => job.id} usual="age" empty=${empty} />
-    ${pages.more && html`<p><button type="button" aria-disabled=${pages.busy} onClick=${() => pages.busy || pages.next()}>${pages.busy ? t("Loading…") : t("Load older jobs")}</button></p>`}`;
+    <${Rows} caption=${t("Jobs")} columns=${columnsOf(found)} items=${found} keyOf=${(/** @type {Job} */ job) => job.id}
+      usual="age" empty=${empty} />
+    ${
+      pages.more &&
+      html`<p><button type="button" aria-disabled=${pages.busy} onClick=${() => pages.busy || pages.next()}>
+      ${pages.busy ? t("Loading…") : t("Load older jobs")}
+    </button></p>`
+    }`;
 }

@@ -4,9 +4,25 @@ import { call, may, route } from "../client.js";
 import { capacityOf, links, media } from "../live.js";
 import { useAnswer } from "../parts/answers.js";
 import { Actions, Facts, Part } from "../parts/facts.js";
-import { linkColumns, LinkState, LinkTo, PathName } from "../parts/network.js";
+import { LinkFlows } from "../parts/link_flows.js";
+import { linkColumns, LinkState, LinkTo } from "../parts/network.js";
 import { Rows } from "../parts/rows.js";
-import { Bars, DASH, Head, html, language, milliseconds, moment, Name, percent, plain, rate, since, t, To } from "../show.js";
+import {
+  Bars,
+  DASH,
+  Head,
+  html,
+  language,
+  milliseconds,
+  moment,
+  Name,
+  percent,
+  plain,
+  rate,
+  since,
+  t,
+  To,
+} from "../show.js";
 
 /** @typedef {import("../live.js").Item} Item */
 
@@ -16,7 +32,10 @@ import { Bars, DASH, Head, html, language, milliseconds, moment, Name, percent, 
  * @param {Item | undefined} link
  */
 function useTimes(link) {
-  const place = link && [...links.value.values()].filter((each) => each.src < link.src || (each.src === link.src && each.dst < link.dst)).length;
+  const place =
+    link &&
+    [...links.value.values()].filter((each) => each.src < link.src || (each.src === link.src && each.dst < link.dst))
+      .length;
   const path = link ? `/v1/links?limit=1&cursor=${place}` : null;
   const { data } = useAnswer(path, { version: link && `${link.state} ${link.measured}` });
   const found = data?.items[0];
@@ -26,27 +45,47 @@ function useTimes(link) {
 /** What a probe has just found. @param {{found: any}} props */
 const Probe = ({ found }) => html`<${Part} title=${t("Probe")}>
   <table class="plain-table">
-    <thead><tr>${[t("Configured"), t("Sent"), t("Received"), t("Measured"), t("Round trip")].map((name) => html`<th scope="col" class="end">${name}</th>`)}</tr></thead>
+    <thead><tr>${[t("Configured"), t("Sent"), t("Received"), t("Measured"), t("Round trip")].map(
+      (name) => html`<th
+      scope="col" class="end">${name}</th>`,
+    )}</tr></thead>
     <tbody><tr>
-      <td class="end">${rate(found.bandwidth)}</td><td class="end">${rate(found.sent)}</td><td class="end">${rate(found.received)}</td>
-      <td class="end">${found.measured == null ? t("at least {rate}", { rate: rate(found.received) }) : rate(found.measured)}</td><td class="end">${milliseconds(found.round_trip_s)}</td>
+      <td class="end">${rate(found.bandwidth)}</td><td class="end">${rate(found.sent)}</td><td class="end">
+        ${rate(found.received)}</td>
+      <td class="end">
+        ${found.measured == null ? t("at least {rate}", { rate: rate(found.received) }) : rate(found.measured)}</td>
+        <td class="end">${milliseconds(found.round_trip_s)}</td>
     </tr></tbody>
   </table>
-  ${found.measured == null && html`<p class="quiet">${t("The sending node could not fill the link, so it carries no less than was received.")}</p>`}
+  ${
+    found.measured == null &&
+    html`<p class="quiet">
+    ${t("The sending node could not fill the link, so it carries no less than was received.")}</p>`
+  }
 <//>`;
 
 /** Bars of one scale, one below the other, with their numbers. */
 function Scale(/** @type {{link: Item}} */ { link }) {
   const whole = Math.max(link.bandwidth, link.measured ?? 0);
   const rows = [
-    [t("Configured"), link.bandwidth], [t("Measured"), link.measured], [t("Reserved"), link.reserved], [t("Used"), link.used],
+    [t("Configured"), link.bandwidth],
+    [t("Measured"), link.measured],
+    [t("Reserved"), link.reserved],
+    [t("Used"), link.used],
   ];
   return html`<table class="scale">
-    <tbody>${rows.map(([name, value], index) => html`<tr>
+    <tbody>${rows.map(
+      ([name, value], index) => html`<tr>
       <th scope="row">${name}</th>
-      <td class="bar">${value != null && html`<${Bars} whole=${whole} committed=${index === 3 ? 0 : value} used=${index === 3 ? value : null} />`}</td>
-      <td class="end">${rate(value)}</td><td class="end quiet">${index > 1 && value != null ? percent(value, capacityOf(link)) : ""}</td>
-    </tr>`)}</tbody>
+      <td class="bar">${
+        value != null &&
+        html`<${Bars} whole=${whole} committed=${index === 3 ? 0 : value}
+        used=${index === 3 ? value : null} />`
+      }</td>
+      <td class="end">${rate(value)}</td><td class="end quiet">
+        ${index > 1 && value != null ? percent(value, capacityOf(link)) : ""}</td>
+    </tr>`,
+    )}</tbody>
   </table>`;
 }
 
@@ -56,7 +95,8 @@ export default function Link({ path: [, src, dst = ""] }) {
   const link = links.value.get(`${src}>${dst}`);
   const times = useTimes(link);
   const title = `${src} › ${dst}`;
-  if (!link) return html`<${Head} title=${title} /><p>${links.value.size ? t("There is no such link.") : t("Loading…")}</p>`;
+  if (!link)
+    return html`<${Head} title=${title} /><p>${links.value.size ? t("There is no such link.") : t("Loading…")}</p>`;
   const probe = async () => {
     const found = await call(route`/v1/links/${src}/${dst}/probe`, { method: "POST" });
     setProbed(found);
@@ -74,7 +114,10 @@ export default function Link({ path: [, src, dst = ""] }) {
       items=${[
         [t("Ends"), html`<${To} path=${["nodes", src]}>${src}<//> › <${To} path=${["nodes", dst]}>${dst}<//>`],
         back && [t("The way back"), html`<${LinkTo} link=${back} /> <${LinkState} link=${back} />`],
-        times.state_since && [t("In this state"), t("for {span}, since {time}", { span: since(times.state_since), time: moment(times.state_since) })],
+        times.state_since && [
+          t("In this state"),
+          t("for {span}, since {time}", { span: since(times.state_since), time: moment(times.state_since) }),
+        ],
         link.state !== "up" && [t("Why"), link.reason ? html`<bdi lang="en">${plain(link.reason)}</bdi>` : DASH],
         times.measured_at && [t("Measured"), t("{span} ago", { span: since(times.measured_at) })],
         [t("Dropped packets"), count(link.drops)],
@@ -84,8 +127,13 @@ export default function Link({ path: [, src, dst = ""] }) {
         link.medium && [t("Medium"), html`<${Name}>${link.medium}<//>, ${rate(media.value.get(link.medium))}`],
       ]}
     />
-    ${sharing.length > 0 && html`<${Part} title=${t("Links that share this medium")} note=${sharing.length}>
-      <${Rows} caption=${t("Links that share this medium")} columns=${linkColumns()} items=${sharing} keyOf=${(/** @type {Item} */ each) => `${each.src}>${each.dst}`} usual="link" empty="" />
-    <//>`}
+    <${Part} title=${t("Flows that reserve it")}><${LinkFlows} src=${src} dst=${dst} /><//>
+    ${
+      sharing.length > 0 &&
+      html`<${Part} title=${t("Links that share this medium")} note=${sharing.length}>
+      <${Rows} caption=${t("Links that share this medium")} columns=${linkColumns()} items=${sharing}
+        keyOf=${(/** @type {Item} */ each) => `${each.src}>${each.dst}`} usual="link" empty="" />
+    <//>`
+    }
   `;
 }

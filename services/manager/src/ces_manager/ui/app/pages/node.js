@@ -17,7 +17,10 @@ import { cpu, DASH, Head, html, memory, Name, plain, ProblemBox, since, State, t
  * @param {string} name
  */
 function useLastHeard(name) {
-  const before = [...nodes.value.keys()].filter((each) => each < name).sort().pop();
+  const before = [...nodes.value.keys()]
+    .filter((each) => each < name)
+    .sort()
+    .pop();
   const path = nodes.value.has(name) ? `/v1/nodes?limit=1${before ? route`&cursor=${before}` : ""}` : null;
   const { data } = useAnswer(path, { every: 10 });
   const found = data?.items[0];
@@ -27,9 +30,21 @@ function useLastHeard(name) {
 /** Which jobs a drain would move, named before it is done. @param {string} name @returns {Promise<any>} */
 async function drain(name) {
   const hit = [...jobs.value].filter(([, job]) => job.nodes.includes(name));
+  const whom = tn(
+    hit.length,
+    "1 job has tasks there and is placed elsewhere, as a whole gang:",
+    "{n} jobs have tasks there and are placed elsewhere, each as a whole gang:",
+  );
+  const weight = (/** @type {Item} */ job) =>
+    `${t("priority {n}", { n: job.priority })}, ${tn(job.tasks, "1 task", "{n} tasks")}`;
   const content = hit.length
-    ? html`<p>${tn(hit.length, "1 job has tasks there and is placed elsewhere, as a whole gang:", "{n} jobs have tasks there and are placed elsewhere, each as a whole gang:")}</p>
-        <ul class="hit">${hit.map(([id, job]) => html`<li><${To} path=${["jobs", id]}>${job.name}<//> <${State} state=${job.state} /> <span class="quiet">${t("priority {n}", { n: job.priority })}, ${tn(job.tasks, "1 task", "{n} tasks")}</span></li>`)}</ul>
+    ? html`<p>${whom}</p>
+        <ul class="hit">${hit.map(
+          ([id, job]) => html`<li>
+          <${To} path=${["jobs", id]}>${job.name}<//> <${State} state=${job.state} />
+          ${" "}<span class="quiet">${weight(job)}</span>
+        </li>`,
+        )}</ul>
         <p>${t("Malleable jobs go on from their newest checkpoint, all others begin again.")}</p>`
     : html`<p>${t("No job has tasks there. The node is cordoned and takes no new ones.")}</p>`;
   const sure = await confirmed(t("Drain {node}?", { node: plain(name) }), content, t("Drain"));
@@ -52,7 +67,8 @@ export default function Node({ path: [, name] }) {
   const node = nodes.value.get(name);
   const heard = useLastHeard(name);
   if (!node) {
-    return html`<${Head} title=${name} /><p>${nodes.value.size ? t("There is no node of this name, or it was forgotten.") : t("Loading…")}</p>`;
+    return html`<${Head} title=${name} /><p>
+      ${nodes.value.size ? t("There is no node of this name, or it was forgotten.") : t("Loading…")}</p>`;
   }
   const ours = [...links.value.values()].filter((link) => link.src === name || link.dst === name);
   const key = (/** @type {Item} */ link) => `${link.src}>${link.dst}`;
@@ -62,8 +78,15 @@ export default function Node({ path: [, name] }) {
     <${Actions} actions=${actionsOf(name, node)} />
     <${Facts}
       items=${[
-        [t("CPU"), html`<${Amount} whole=${node.cpu} committed=${node.cpu_allocated} used=${node.cpu_used} show=${cpu} />`],
-        [t("Memory"), html`<${Amount} whole=${node.memory} committed=${node.memory_allocated} used=${node.memory_used} show=${memory} />`],
+        [
+          t("CPU"),
+          html`<${Amount} whole=${node.cpu} committed=${node.cpu_allocated} used=${node.cpu_used} show=${cpu} />`,
+        ],
+        [
+          t("Memory"),
+          html`<${Amount} whole=${node.memory} committed=${node.memory_allocated} used=${node.memory_used}
+            show=${memory} />`,
+        ],
         [t("GPU"), html`<${Amount} whole=${node.gpu} committed=${node.gpu_allocated} show=${String} />`],
         [t("Architecture"), node.arch || DASH],
         [t("Labels"), html`<${Labels} labels=${node.labels} />`],
@@ -72,13 +95,28 @@ export default function Node({ path: [, name] }) {
         [t("Network"), node.network === "none" ? t("none (nothing is enforced)") : node.network],
         [t("Address"), t("{host}, workers in {subnet}", { host: node.host_address, subnet: node.subnet || DASH })],
         [t("Last heard"), heard ? t("{span} ago", { span: since(heard) }) : DASH],
-        [t("Datasets"), node.datasets?.length ? html`<span class="labels">${node.datasets.map((/** @type {string} */ each) => html`<${Name}>${each}<//> `)}</span>` : DASH],
-        node.calendar && [t("Owner"), t("usually needs it {times} ({zone})", { times: plain(node.calendar.times), zone: plain(node.calendar.zone) })],
+        [
+          t("Datasets"),
+          node.datasets?.length
+            ? html`<span class="labels">${node.datasets.map(
+                (/** @type {string} */ each) => html`<${Name}>${each}
+              <//> `,
+              )}</span>`
+            : DASH,
+        ],
+        node.calendar && [
+          t("Owner"),
+          t("usually needs it {times} ({zone})", {
+            times: plain(node.calendar.times),
+            zone: plain(node.calendar.zone),
+          }),
+        ],
       ]}
     />
     <${Part} title=${t("Workers")}><${NodeWorkers} name=${name} /><//>
     <${Part} title=${t("Links")} note=${ours.length}>
-      <${Rows} caption=${t("Links")} columns=${linkColumns()} items=${ours} keyOf=${key} usual="link" empty=${t("No link leads to it.")} />
+      <${Rows} caption=${t("Links")} columns=${linkColumns()} items=${ours} keyOf=${key} usual="link"
+        empty=${t("No link leads to it.")} />
     <//>
   `;
 }

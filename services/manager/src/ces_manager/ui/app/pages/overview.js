@@ -1,29 +1,79 @@
 /** The whole cluster at a glance: every figure leads to its cause. It needs no other module, as the first page. */
 import { useEffect, useRef, useState } from "../../vendor/preact-hooks.js";
 import { call } from "../client.js";
-import { capacityOf, counts, jobs, links, nodes, waits } from "../live.js";
-import { Bars, clock, cpu, DASH, Head, href, html, memory, Name, percent, plain, rate, since, State, STATES, t, tn, To, tx } from "../show.js";
+import { capacityOf, counts, jobs, links, nodes, shortfalls, waits } from "../live.js";
+import {
+  Bars,
+  clock,
+  cpu,
+  DASH,
+  Head,
+  href,
+  html,
+  memory,
+  Name,
+  percent,
+  plain,
+  rate,
+  since,
+  State,
+  STATES,
+  t,
+  tn,
+  To,
+  tx,
+} from "../show.js";
 
 /** @typedef {import("../live.js").Item} Item */
 
 const SHOWN = 8; // of what is busiest, and of names in a group
 const STEADY_MS = 10000; // for which the busiest keep their places
-const ORDER = Object.keys(STATES).slice(0, 16);
+const ORDER = [
+  "queued",
+  "planned",
+  "preparing",
+  "starting",
+  "running",
+  "resizing",
+  "rescheduling",
+  "paused",
+  "suspended",
+];
+
+/** @param {string} state @returns {number} where it stands; those that are over come last */
+const placeOf = (state) => (ORDER.includes(state) ? ORDER.indexOf(state) : ORDER.length);
 
 /** Jobs by state. */
 function Jobs() {
   const found = [...counts.value].filter(([, number]) => number > 0);
-  found.sort(([one], [other]) => ORDER.indexOf(one) - ORDER.indexOf(other));
-  const now = found.filter(([state]) => !["succeeded", "failed", "cancelled"].includes(state));
+  found.sort(([one], [other]) => placeOf(one) - placeOf(other));
+  const now = found.filter(([state]) => ORDER.includes(state));
   const total = now.reduce((sum, [, number]) => sum + number, 0);
   const list = (/** @type {[string, number][]} */ some) =>
-    some.map(([state, number]) => html`<li><a href=${`${href("jobs")}?state=${state}`}><${State} state=${state} /> <b>${number}</b></a></li>`);
+    some.map(
+      ([state, number]) =>
+        html`<li><a href=${`${href("jobs")}?state=${state}`}><${State} state=${state} /> <b>${number}</b></a></li>`,
+    );
   return html`<section class="panel jobs">
     <h2><a href=${href("jobs")}>${t("Jobs")}</a> <small>${tn(total, "1 is not over", "{n} are not over")}</small></h2>
-    ${total > 0 && html`<div class="stack" aria-hidden="true">${now.map(([state, number]) => html`<i class=${STATES[state]?.[1]} style=${{ flexGrow: number }}></i>`)}</div>`}
+    ${
+      total > 0 &&
+      html`<div class="stack" aria-hidden="true">${now.map(
+        ([state, number]) => html`<i
+      class=${STATES[state]?.[1]} style=${{ flexGrow: number }}></i>`,
+      )}</div>`
+    }
     <ul class="figures">${list(now)}</ul>
-    ${found.length > now.length && html`<ul class="figures quiet">${list(found.filter(([state]) => !now.some(([each]) => each === state)))}</ul>`}
-    ${found.length === 0 && html`<p class="quiet">${tx("No jobs yet. {command} submits one.", { command: html`<code>ces submit FILE</code>` })}</p>`}
+    ${
+      found.length > now.length &&
+      html`<ul class="figures quiet">
+      ${list(found.slice(now.length))}</ul>`
+    }
+    ${
+      found.length === 0 &&
+      html`<p class="quiet">
+      ${tx("No jobs yet. {command} submits one.", { command: html`<code>ces submit FILE</code>` })}</p>`
+    }
     <${Oldest} />
   </section>`;
 }
@@ -32,7 +82,8 @@ function Jobs() {
 function Oldest() {
   let oldest = "";
   for (const [id, job] of jobs.value) {
-    if (waits(job) && (!oldest || job.submitted_at < /** @type {Item} */ (jobs.value.get(oldest)).submitted_at)) oldest = id;
+    if (waits(job) && (!oldest || job.submitted_at < /** @type {Item} */ (jobs.value.get(oldest)).submitted_at))
+      oldest = id;
   }
   const [told, setTold] = useState({ id: "", reason: "" });
   useEffect(() => {
@@ -44,63 +95,106 @@ function Oldest() {
   const job = jobs.value.get(oldest);
   if (!job) return null;
   return html`<p class="oldest">
-    ${t("Waits longest:")} <${To} path=${["jobs", oldest]}>${job.name}<//> <span class="quiet">${t("since {span}", { span: since(job.submitted_at) })}</span>
-    ${told.id === oldest && told.reason && html`<br />${tx("waits: {reason}", { reason: html`<bdi lang="en">${plain(told.reason)}</bdi>` })}`}
+    ${t("Waits longest:")} <${To} path=${["jobs", oldest]}>${job.name}<//> <span class="quiet">
+      ${t("since {span}", { span: since(job.submitted_at) })}</span>
+    ${
+      told.id === oldest &&
+      told.reason &&
+      html`<br />${tx("waits: {reason}", {
+        reason: html`<bdi lang="en">
+      ${plain(told.reason)}</bdi>`,
+      })}`
+    }
     <br /><a href=${href("queue")}>${t("The queue")}</a>
   </p>`;
 }
 
 /** Things that are in the same trouble: named as far as there is space, the rest one step away. */
-function Group(/** @type {{state: string, word: string, names: any[], to: string}} */ { state, word, names, to }) {
+function Group(/** @type {[string, string, any[], string]} */ [state, word, names, to]) {
   if (!names.length) return null;
   return html`<li>
     <a href=${to}><${State} state=${state} word=${word} /> <b>${names.length}</b></a>
-    <p>${names.slice(0, SHOWN).map((name, index) => [index > 0 && ", ", name])}${names.length > SHOWN && html`, <a href=${to}>${t("and {n} more", { n: names.length - SHOWN })}</a>`}</p>
+    <p>${names.slice(0, SHOWN).map((name, index) => [index > 0 && ", ", name])}
+      ${names.length > SHOWN && html`, <a href=${to}>${t("and {n} more", { n: names.length - SHOWN })}</a>`}</p>
   </li>`;
 }
 
 /** What somebody should look at. */
 function Attention() {
-  const some = (/** @type {(node: Item) => boolean} */ which) => [...nodes.value].filter(([, node]) => which(node)).map(([name]) => html`<${To} path=${["nodes", name]}>${name}<//>`);
-  const wires = (/** @type {(link: Item) => boolean} */ which) => [...links.value.values()].filter(which).map((link) => html`<${LinkName} link=${link} />`);
+  const some = (/** @type {(node: Item) => boolean} */ which) =>
+    [...nodes.value]
+      .filter(([, node]) => which(node))
+      .map(([name]) => html`<${To} path=${["nodes", name]}>${name}<//>`);
+  const wires = (/** @type {(link: Item) => boolean} */ which) =>
+    [...links.value.values()].filter(which).map((link) => html`<${LinkName} link=${link} />`);
+  const short = [...shortfalls.value.values()].map(
+    (flow) => html`<${To} path=${["jobs", flow.job]}>${`${flow.name}: ${flow.src} → ${flow.dst}`}<//>`,
+  );
+  const node = href("nodes");
+  const link = href("links");
+  /** @type {[string, string, any[], string][]} state, what it is called, what is in it, and where all of it is */
   const groups = [
-    { state: "unreachable", word: t("Nodes unreachable"), names: some((node) => node.state !== "ready"), to: `${href("nodes")}?state=unreachable` },
-    { state: "contested", word: t("Nodes contested"), names: some((node) => Boolean(node.warning)), to: `${href("nodes")}?state=contested` },
-    { state: "down", word: t("Links down"), names: wires((link) => link.state !== "up"), to: `${href("links")}?state=down` },
-    { state: "slow", word: t("Links slower than configured"), names: wires((link) => capacityOf(link) < link.bandwidth), to: `${href("links")}?state=slow` },
-    { state: "cordoned", word: t("Nodes cordoned"), names: some((node) => node.cordoned), to: `${href("nodes")}?state=cordoned` },
-    { state: "reclaimed", word: t("Nodes reclaimed by their owners"), names: some((node) => node.reclaimed), to: `${href("nodes")}?state=reclaimed` },
+    ["unreachable", t("Nodes unreachable"), some((each) => each.state !== "ready"), `${node}?state=unreachable`],
+    ["contested", t("Nodes contested"), some((each) => Boolean(each.warning)), `${node}?state=contested`],
+    ["down", t("Links down"), wires((each) => each.state !== "up"), `${link}?state=down`],
+    ["slow", t("Flows carried at less than was given"), short, `${link}?state=short`],
+    [
+      "slow",
+      t("Links slower than configured"),
+      wires((each) => capacityOf(each) < each.bandwidth),
+      `${link}?state=slow`,
+    ],
+    ["cordoned", t("Nodes cordoned"), some((each) => each.cordoned), `${node}?state=cordoned`],
+    ["reclaimed", t("Nodes reclaimed by their owners"), some((each) => each.reclaimed), `${node}?state=reclaimed`],
   ];
-  const quiet = groups.every(({ names }) => !names.length);
+  const well = nodes.value.size
+    ? html`<${State} state="succeeded" word=${t("All nodes are ready and take work, all links are up.")} />`
+    : t("No node has joined yet.");
+  const quiet = groups.every(([, , names]) => !names.length);
   return html`<section class="panel attention">
     <h2>${t("Attention")}</h2>
-    ${quiet ? html`<p><${State} state="succeeded" word=${t("All nodes are ready and take work, all links are up.")} /></p>` : html`<ul class="groups">${groups.map((group) => html`<${Group} ...${group} />`)}</ul>`}
+    ${
+      quiet
+        ? html`<p>${well}</p>`
+        : html`<ul class="groups">${groups.map(Group)}</ul>`
+    }
   </section>`;
 }
 
 /** @param {{link: Item}} props */
-const LinkName = ({ link }) => html`<a href=${href("links", link.src, link.dst)}><${Name}>${link.src}<//> › <${Name}>${link.dst}<//></a>`;
+const LinkName = ({ link }) =>
+  html`<a href=${href("links", link.src, link.dst)}><${Name}>${link.src}<//> › <${Name}>${link.dst}<//></a>`;
 
 /** What there is in all, what is committed of it and what is used. */
 function Totals() {
   const sum = { cpu: [0, 0, 0], memory: [0, 0, 0], gpu: [0, 0, 0], bandwidth: [0, 0, 0] };
-  const add = (/** @type {number[]} */ to, /** @type {number[]} */ amounts) => amounts.forEach((amount, index) => (to[index] += amount ?? 0));
+  const add = (/** @type {number[]} */ to, /** @type {number[]} */ amounts) =>
+    amounts.forEach((amount, index) => (to[index] += amount ?? 0));
   for (const node of nodes.value.values()) {
     add(sum.cpu, [node.cpu, node.cpu_allocated, node.cpu_used]);
     add(sum.memory, [node.memory, node.memory_allocated, node.memory_used]);
     add(sum.gpu, [node.gpu, node.gpu_allocated]);
   }
   for (const link of links.value.values()) add(sum.bandwidth, [capacityOf(link), link.reserved, link.used]);
-  const row = (/** @type {string} */ name, /** @type {string} */ place, /** @type {number[]} */ [whole, committed, used], /** @type {(n: number) => string} */ show, counted = true) =>
-    whole > 0 && html`<tr>
+  const row = (
+    /** @type {string} */ name,
+    /** @type {string} */ place,
+    /** @type {number[]} */ [whole, committed, used],
+    /** @type {(n: number) => string} */ show,
+    counted = true,
+  ) =>
+    whole > 0 &&
+    html`<tr>
       <th scope="row"><a href=${place}>${name}</a> <small>${show(whole)}</small></th>
       <td class="bar"><${Bars} whole=${whole} committed=${committed} used=${counted ? used : null} /></td>
       <td class="end">${percent(committed, whole)}</td><td class="end">${counted ? percent(used, whole) : ""}</td>
     </tr>`;
   return html`<section class="panel capacity">
-    <h2><a href=${href("nodes")}>${t("Capacity")}</a> <small>${tn(nodes.value.size, "1 node", "{n} nodes")}, ${tn(links.value.size, "1 link", "{n} links")}</small></h2>
-    <table class="totals">
-      <thead><tr><th scope="col">${t("Resource")}</th><td></td><th scope="col" class="end">${t("Committed")}</th><th scope="col" class="end">${t("Used")}</th></tr></thead>
+    <h2><a href=${href("nodes")}>${t("Capacity")}</a> <small>
+      ${tn(nodes.value.size, "1 node", "{n} nodes")}, ${tn(links.value.size, "1 link", "{n} links")}</small></h2>
+    <table class="totals" hidden=${!nodes.value.size && !links.value.size}>
+      <thead><tr><th scope="col">${t("Resource")}</th><td></td><th scope="col" class="end">${t("Committed")}</th>
+        <th scope="col" class="end">${t("Used")}</th></tr></thead>
       <tbody>
         ${row(t("CPU"), `${href("nodes")}?sort=-cpu`, sum.cpu, cpu)}
         ${row(t("Memory"), `${href("nodes")}?sort=-memory`, sum.memory, memory)}
@@ -108,7 +202,8 @@ function Totals() {
         ${row(t("Links"), `${href("links")}?sort=-reserved`, sum.bandwidth, rate)}
       </tbody>
     </table>
-    <p class="legend quiet"><i class="committed"></i>${t("allocated or reserved")} <i class="used"></i>${t("used now")}</p>
+    <p class="legend quiet"><i class="committed"></i>${t("allocated or reserved")} <i class="used"></i>${t("used now")}
+      </p>
   </section>`;
 }
 
@@ -117,29 +212,38 @@ function Totals() {
  * @param {Map<string, Item>} all @param {(item: Item) => number} busy
  */
 function useBusiest(all, busy) {
-  const kept = useRef({ at: -STEADY_MS, keys: /** @type {string[]} */ ([]) });
-  if (clock.value - kept.current.at >= STEADY_MS || kept.current.keys.some((key) => !all.has(key)) || kept.current.keys.length < Math.min(SHOWN, all.size)) {
-    const found = [...all].map(([key, item]) => /** @type {const} */ ([key, busy(item)])).filter(([, share]) => share > 0);
+  const kept = useRef({ at: 0, size: 0, keys: /** @type {string[]} */ ([]) });
+  const { at, size } = kept.current;
+  if (clock.value - at >= STEADY_MS || size !== all.size || kept.current.keys.some((key) => !all.has(key))) {
+    const found = [...all]
+      .map(([key, item]) => /** @type {const} */ ([key, busy(item)]))
+      .filter(([, share]) => share > 0);
     found.sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1));
-    kept.current = { at: clock.value, keys: found.slice(0, SHOWN).map(([key]) => key) };
+    kept.current = { at: clock.value, size: all.size, keys: found.slice(0, SHOWN).map(([key]) => key) };
   }
   return kept.current.keys;
 }
 
-const share = (/** @type {number | null | undefined} */ part, /** @type {number} */ whole) => (whole > 0 ? (part ?? 0) / whole : 0);
+const share = (/** @type {number | null | undefined} */ part, /** @type {number} */ whole) =>
+  whole > 0 ? (part ?? 0) / whole : 0;
 
 function BusiestLinks() {
-  const keys = useBusiest(links.value, (link) => Math.max(share(link.reserved, capacityOf(link)), share(link.used, capacityOf(link))));
+  const keys = useBusiest(links.value, (link) =>
+    Math.max(share(link.reserved, capacityOf(link)), share(link.used, capacityOf(link))),
+  );
   return html`<section class="panel links">
     <h2><a href=${`${href("links")}?sort=-reserved`}>${t("Busiest links")}</a></h2>
-    <table class="busiest">
-      <thead><tr><th scope="col">${t("Link")}</th><td></td><th scope="col" class="end">${t("Reserved")}</th><th scope="col" class="end">${t("Used")}</th></tr></thead>
+    <table class="busiest" hidden=${!keys.length}>
+      <thead><tr><th scope="col">${t("Link")}</th><td></td><th scope="col" class="end">${t("Reserved")}</th>
+        <th scope="col" class="end">${t("Used")}</th></tr></thead>
       <tbody>${keys.map((key) => {
         const link = /** @type {Item} */ (links.value.get(key));
         const whole = capacityOf(link);
         return html`<tr key=${key}>
-          <th scope="row"><${LinkName} link=${link} /></th><td class="bar"><${Bars} whole=${whole} committed=${link.reserved} used=${link.used} /></td>
-          <td class="end" title=${rate(link.reserved)}>${percent(link.reserved, whole)}</td><td class="end" title=${rate(link.used)}>${link.used == null ? DASH : percent(link.used, whole)}</td>
+          <th scope="row"><${LinkName} link=${link} /></th><td class="bar">
+            <${Bars} whole=${whole} committed=${link.reserved} used=${link.used} /></td>
+          <td class="end" title=${rate(link.reserved)}>${percent(link.reserved, whole)}</td>
+            <td class="end" title=${rate(link.used)}>${link.used == null ? DASH : percent(link.used, whole)}</td>
         </tr>`;
       })}</tbody>
     </table>
@@ -149,15 +253,26 @@ function BusiestLinks() {
 
 function BusiestNodes() {
   const kinds = /** @type {const} */ (["cpu", "memory", "gpu"]);
-  const keys = useBusiest(nodes.value, (node) => Math.max(...kinds.map((kind) => share(node[`${kind}_allocated`], node[kind]))) + share(node.cpu_used, node.cpu) / 1000);
+  const keys = useBusiest(
+    nodes.value,
+    (node) =>
+      Math.max(...kinds.map((kind) => share(node[`${kind}_allocated`], node[kind]))) +
+      share(node.cpu_used, node.cpu) / 1000,
+  );
   return html`<section class="panel nodes">
     <h2><a href=${`${href("nodes")}?sort=-cpu`}>${t("Busiest nodes")}</a></h2>
-    <table class="busiest">
-      <thead><tr><th scope="col">${t("Node")}</th>${[t("CPU"), t("Memory")].map((name) => html`<td></td><th scope="col" class="end">${name}</th>`)}<th scope="col" class="end">${t("GPU")}</th></tr></thead>
+    <table class="busiest" hidden=${!keys.length}>
+      <thead><tr><th scope="col">${t("Node")}</th>${[t("CPU"), t("Memory")].map(
+        (name) => html`<td></td>
+        <th scope="col" class="end">${name}</th>`,
+      )}<th scope="col" class="end">${t("GPU")}</th></tr></thead>
       <tbody>${keys.map((key) => {
         const node = /** @type {Item} */ (nodes.value.get(key));
-        const cells = (/** @type {string} */ kind) => html`<td class="bar"><${Bars} whole=${node[kind]} committed=${node[`${kind}_allocated`]} used=${node[`${kind}_used`]} /></td><td class="end">${percent(node[`${kind}_allocated`], node[kind])}</td>`;
-        return html`<tr key=${key}><th scope="row"><${To} path=${["nodes", key]}>${key}<//></th>${cells("cpu")}${cells("memory")}<td class="end">${node.gpu ? `${node.gpu_allocated}/${node.gpu}` : DASH}</td></tr>`;
+        const cells = (/** @type {string} */ kind) =>
+          html`<td class="bar"><${Bars} whole=${node[kind]} committed=${node[`${kind}_allocated`]}
+            used=${node[`${kind}_used`]} /></td><td class="end">${percent(node[`${kind}_allocated`], node[kind])}</td>`;
+        return html`<tr key=${key}><th scope="row"><${To} path=${["nodes", key]}>${key}<//></th>${cells("cpu")}
+          ${cells("memory")}<td class="end">${node.gpu ? `${node.gpu_allocated}/${node.gpu}` : DASH}</td></tr>`;
       })}</tbody>
     </table>
     ${!keys.length && html`<p class="quiet">${t("Nothing is allocated.")}</p>`}

@@ -10,7 +10,9 @@ import { call } from "../client.js";
  * @returns {{data: any, problem: any, again: () => void}}
  */
 export function useAnswer(path, { every = 0, version = "" } = {}) {
-  const [answer, setAnswer] = useState(/** @type {{path: string | null, data: any, problem: any}} */ ({ path: null, data: null, problem: null }));
+  const [answer, setAnswer] = useState(
+    /** @type {{path: string | null, data: any, problem: any}} */ ({ path: null, data: null, problem: null }),
+  );
   const [asked, ask] = useState(0);
   const again = useRef(() => ask((n) => n + 1));
   useEffect(() => {
@@ -46,10 +48,21 @@ export function useAnswer(path, { every = 0, version = "" } = {}) {
  * @returns {{items: any[], more: boolean, busy: boolean, problem: any, next: () => void}}
  */
 export function usePages(path) {
-  const empty = { path, items: /** @type {any[]} */ ([]), cursor: /** @type {string | null} */ (null), problem: null, busy: false };
+  const empty = {
+    path,
+    items: /** @type {any[]} */ ([]),
+    cursor: /** @type {string | null} */ (null),
+    problem: null,
+    busy: false,
+  };
   const [held, setHeld] = useState(empty);
-  const address = (/** @type {string | null} */ cursor) => `${path}${cursor ? `${path?.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(cursor)}` : ""}`;
-  const load = async (/** @type {string | null} */ cursor, /** @type {any[]} */ before, /** @type {AbortSignal | undefined} */ signal) => {
+  const address = (/** @type {string | null} */ cursor) =>
+    `${path}${cursor ? `${path?.includes("?") ? "&" : "?"}cursor=${encodeURIComponent(cursor)}` : ""}`;
+  const load = async (
+    /** @type {string | null} */ cursor,
+    /** @type {any[]} */ before,
+    /** @type {AbortSignal | undefined} */ signal,
+  ) => {
     setHeld((now) => ({ ...(now.path === path ? now : empty), busy: true }));
     try {
       const answer = await call(address(cursor), { signal });

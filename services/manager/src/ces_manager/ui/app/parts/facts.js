@@ -18,7 +18,9 @@ export const Part = (/** @type {{title: string, note?: any, children?: any}} */ 
  * @param {{actions: (Action | false)[], done?: () => void}} props
  */
 export function Actions({ actions, done = () => {} }) {
-  const [state, setState] = useState(/** @type {{busy: string, problem: any, remark: string}} */ ({ busy: "", problem: null, remark: "" }));
+  const [state, setState] = useState(
+    /** @type {{busy: string, problem: any, remark: string}} */ ({ busy: "", problem: null, remark: "" }),
+  );
   const bare = (/** @type {string} */ text) => text.replace(/…$/, ""); // which says that a question follows
   const run = async (/** @type {Action} */ { text, act }) => {
     setState({ busy: text, problem: null, remark: "" });
@@ -35,7 +37,11 @@ export function Actions({ actions, done = () => {} }) {
   const offered = actions.filter((action) => action !== false);
   if (!offered.length) return null;
   return html`<div class="actions">
-    ${offered.map((action) => html`<button type="button" class=${action.danger ? "danger" : ""} aria-disabled=${state.busy !== ""} onClick=${() => state.busy || run(action)}>${state.busy === action.text ? t("{action}…", { action: bare(action.text) }) : action.text}</button>`)}
+    ${offered.map(
+      (action) => html`<button type="button" class=${action.danger ? "danger" : ""}
+      aria-disabled=${state.busy !== ""} onClick=${() => state.busy || run(action)}>
+      ${state.busy === action.text ? t("{action}…", { action: bare(action.text) }) : action.text}</button>`,
+    )}
     ${state.remark && html`<span class="quiet">${plain(state.remark)}</span>`}
     <${ProblemBox} problem=${state.problem} />
   </div>`;

@@ -28,21 +28,25 @@ export function Filter(/** @type {{label: string, shown: number, total: number}}
     timer.current = setTimeout(() => setQuery({ q: value }), 120);
   };
   return html`<div class="filter">
-    <input type="search" data-filter aria-label=${label} placeholder=${label} value=${address.value.query.get("q") ?? ""} onInput=${type} spellcheck="false" autocomplete="off" />
-    <span class="quiet" role="status">${shown === total ? tn(total, "1 in all", "{n} in all") : t("{shown} of {total}", { shown, total })}</span>
+    <input type="search" data-filter aria-label=${label} placeholder=${label}
+      value=${address.value.query.get("q") ?? ""} onInput=${type} spellcheck="false" autocomplete="off" />
+    <span class="quiet" role="status">
+      ${shown === total ? tn(total, "1 in all", "{n} in all") : t("{shown} of {total}", { shown, total })}</span>
   </div>`;
 }
 
 /**
  * Choices of one kind, as links; the one that is chosen leads back to all.
- * @param {{name: string, label: string, choices: {value: string, text: any, count?: number}[]}} props `name`: in the address
+ * @param {{name: string, label: string, choices: {value: string, text: any, count?: number}[]}} props
+ * `name`: in the address
  */
 export function Chips({ name, label, choices }) {
   const chosen = address.value.query.get(name) ?? "";
   return html`<div class="chips" role="group" aria-label=${label}>
     ${choices.map(({ value, text, count }) => {
       const on = value === chosen;
-      return html`<a href=${withQuery({ [name]: on ? null : value })} aria-current=${on ? "true" : undefined}>${text}${count != null && html` <b>${count}</b>`}</a>`;
+      return html`<a href=${withQuery({ [name]: on ? null : value })} aria-current=${on ? "true" : undefined}>${text}
+        ${count != null && html` <b>${count}</b>`}</a>`;
     })}
   </div>`;
 }

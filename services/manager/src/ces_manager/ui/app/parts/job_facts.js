@@ -8,12 +8,19 @@ import { deadlineText, figure, PARTS, signed, waitingText } from "./reasons.js";
 const MOST_SIZES = 8; // of those measured that are shown: the ones measured last
 
 /** @param {any} elastic @returns {string} which sizes it may have */
-const sizesText = ({ workers, sizes }) => (workers ? t("{min} to {max}", { min: workers.min, max: workers.max }) : sizes.join(", "));
+const sizesText = ({ workers, sizes }) =>
+  workers ? t("{min} to {max}", { min: workers.min, max: workers.max }) : sizes.join(", ");
 
-/** @param {Record<string, number>} rates by size @param {string} unit @returns {string} such as `3.6 steps/s with 1, 5.7 with 2` */
+/**
+ * @param {Record<string, number>} rates by size
+ * @param {string} unit
+ * @returns {string} such as `3.6 steps/s with 1, 5.7 with 2`
+ */
 const ratesText = (rates, unit) =>
   Object.entries(rates)
-    .map(([size, rate], index) => t(index ? "{rate} with {size}" : "{rate} {unit}/s with {size}", { rate: brief(rate, 3), size, unit }))
+    .map(([size, rate], index) =>
+      t(index ? "{rate} with {size}" : "{rate} {unit}/s with {size}", { rate: brief(rate, 3), size, unit }),
+    )
     .join(", ");
 
 /** @param {Job} job @returns {[string, string][]} how far a malleable job is, and how fast at which size */
@@ -23,9 +30,14 @@ function speedFacts({ speeds, predicted, elastic }) {
   const facts = [];
   if (speeds) {
     const amount = (/** @type {number} */ n) => n.toLocaleString(language.value);
-    facts.push([t("Done"), `${total == null ? amount(speeds.step) : t("{n} of {all}", { n: amount(speeds.step), all: amount(total) })} ${plain(unit)}`]);
-    const newest = Object.entries(speeds.sizes ?? {}).sort(([, one], [, other]) => (one.at < other.at ? -1 : 1)).slice(-MOST_SIZES);
-    if (newest.length) facts.push([t("Measured"), ratesText(Object.fromEntries(newest.map(([size, { rate }]) => [size, rate])), unit)]);
+    const done =
+      total == null ? amount(speeds.step) : t("{n} of {all}", { n: amount(speeds.step), all: amount(total) });
+    facts.push([t("Done"), `${done} ${plain(unit)}`]);
+    const newest = Object.entries(speeds.sizes ?? {})
+      .sort(([, one], [, other]) => (one.at < other.at ? -1 : 1))
+      .slice(-MOST_SIZES);
+    if (newest.length)
+      facts.push([t("Measured"), ratesText(Object.fromEntries(newest.map(([size, { rate }]) => [size, rate])), unit)]);
   }
   if (Object.keys(predicted ?? {}).length) facts.push([t("Expected"), ratesText(predicted, unit)]);
   return facts;
@@ -33,17 +45,28 @@ function speedFacts({ speeds, predicted, elastic }) {
 
 /** @param {Job} job @returns {string} what CPU each worker of its elastic group has */
 function cpuText({ elastic, placement }) {
-  const group = placement.filter(({ name }) => new RegExp(`^${elastic.group}-\\d+$`).test(name));
-  const now = [...new Set(group.map((/** @type {any} */ task) => task.cpu_desired ?? task.cpu))].sort((one, other) => one - other);
+  const group = placement.filter((/** @type {any} */ { name }) => new RegExp(`^${elastic.group}-\\d+$`).test(name));
+  const now = [...new Set(group.map((/** @type {any} */ task) => task.cpu_desired ?? task.cpu))].sort(
+    (one, other) => one - other,
+  );
   const quantity = (/** @type {any} */ value) => (typeof value === "number" ? cpuQuantity(value) : plain(value));
-  return t("{now} for each {group}, of {min} to {max}", { now: now.map(quantity).join(", "), group: elastic.group, min: quantity(elastic.cpu.min), max: quantity(elastic.cpu.max) });
+  return t("{now} for each {group}, of {min} to {max}", {
+    now: now.map(quantity).join(", "),
+    group: elastic.group,
+    min: quantity(elastic.cpu.min),
+    max: quantity(elastic.cpu.max),
+  });
 }
 
 /** @param {any} score @returns {string} */
 const scoreText = (score) =>
-  t("{total} ({parts}; scarce: {scarce})", { total: figure(score.total), parts: PARTS.map((part) => `${t(part)} ${signed(score[part])}`).join(", "), scarce: t(score.scarce) });
+  t("{total} ({parts}; scarce: {scarce})", {
+    total: figure(score.total),
+    parts: PARTS.map((part) => `${t(part)} ${signed(score[part])}`).join(", "),
+    scarce: t(score.scarce),
+  });
 
-/** What keeps the workers of placed tasks apart, in words; tasks of which the same holds share a line. @param {any[]} placement */
+/** What keeps workers apart, in words; tasks of which the same holds share a line. @param {any[]} placement */
 function confined(placement) {
   const alike = new Map();
   for (const { runtime, network, confinement } of placement) {
@@ -56,21 +79,31 @@ function confined(placement) {
 
 /** @param {Job} job @returns {([string, any] | false)[]} */
 export function jobFacts(job) {
-  const commands = [...new Set(job.placement.map((/** @type {any} */ task) => task.command?.join(" ") ?? ""))].filter(Boolean).sort();
+  const commands = [...new Set(job.placement.map((/** @type {any} */ task) => task.command?.join(" ") ?? ""))]
+    .filter(Boolean)
+    .sort();
   const images = [...new Set(job.placement.map((/** @type {any} */ task) => task.image ?? ""))].filter(Boolean).sort();
   const { elastic, queue_status: status, waiting } = job;
-  const ago = (/** @type {string} */ at) => html`${t("{span} ago", { span: since(at) })} <span class="quiet">(${moment(at, true)})</span>`;
+  const ago = (/** @type {string} */ at) =>
+    html`${t("{span} ago", { span: since(at) })} <span class="quiet">(${moment(at, true)})</span>`;
   const said = status && JSON.stringify(waitingText(waiting, status)).includes(waiting?.text ?? "");
   const policy = job.deadline?.policy === "refuse" ? t("or it is refused") : t("or it runs late");
   return [
     [t("Tenant"), html`<${Name}>${job.tenant}<//>`],
     [t("Priority"), job.priority],
-    elastic && [t("Size"), t("{size} {group}, of {sizes}", { size: job.size ?? "–", group: elastic.group, sizes: sizesText(elastic) })],
+    elastic && [
+      t("Size"),
+      t("{size} {group}, of {sizes}", { size: job.size ?? "–", group: elastic.group, sizes: sizesText(elastic) }),
+    ],
     elastic?.cpu && [t("CPU"), cpuText(job)],
     ...(elastic ? speedFacts(job) : []),
     job.deadline_at && [t("Deadline"), `${deadlineText(job)} (${policy})`],
     job.expected_s != null && [t("Says it runs"), span(job.expected_s)],
-    status && [t("In the queue"), html`<a href="#/queue">${t("number {n}", { n: status.position })}</a>, ${t("score {score}", { score: scoreText(status.score) })}`],
+    status && [
+      t("In the queue"),
+      html`<a href="#/queue">${t("number {n}", { n: status.position })}
+        </a>, ${t("score {score}", { score: scoreText(status.score) })}`,
+    ],
     waiting && status && !said && [t("Has no place"), html`<bdi lang="en">${plain(waiting.text)}</bdi>`],
     [t("Submitted"), ago(job.submitted_at)],
     job.started_at && [t("Started"), ago(job.started_at)],

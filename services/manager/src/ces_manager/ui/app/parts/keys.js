@@ -14,7 +14,13 @@ export function showKeys() {
   return openDialog(
     t("Keys"),
     (close) => html`<table class="keys">
-        <tbody>${rows.map(([keys, text]) => html`<tr><th scope="row">${keys.split(" ").map((key) => html`<kbd>${key}</kbd> `)}</th><td>${text}</td></tr>`)}</tbody>
+        <tbody>${rows.map(
+          ([keys, text]) =>
+            html`<tr><th scope="row">${keys.split(" ").map(
+              (key) => html`<kbd>${key}
+          </kbd> `,
+            )}</th><td>${text}</td></tr>`,
+        )}</tbody>
       </table>
       <p class="buttons"><button type="button" onClick=${() => close("")}>${t("Close")}</button></p>`,
   );

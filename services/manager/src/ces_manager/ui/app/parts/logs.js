@@ -11,7 +11,8 @@ const AGAIN_MS = 3000;
 export function Logs({ id, tasks, over }) {
   const started = tasks.filter((task) => task.allocation);
   const asked = address.value.query.get("task") ?? "";
-  const chosen = started.find(({ name }) => name === asked) ?? started.find(({ state }) => state === "failed") ?? started[0];
+  const chosen =
+    started.find(({ name }) => name === asked) ?? started.find(({ state }) => state === "failed") ?? started[0];
   const [tail, setTail] = useState(TAILS[0]);
   const [follows, setFollows] = useState(false);
   const [shown, setShown] = useState({ text: "", problem: /** @type {any} */ (null), of: "" });
@@ -25,7 +26,9 @@ export function Logs({ id, tasks, over }) {
     let timer;
     const look = async () => {
       try {
-        const answer = await request(`${route`/v1/jobs/${id}/logs?task=${name}`}&tail=${tail}`, { signal: aborter.signal });
+        const answer = await request(`${route`/v1/jobs/${id}/logs?task=${name}`}&tail=${tail}`, {
+          signal: aborter.signal,
+        });
         setShown({ text: await answer.text(), problem: null, of: name });
       } catch (problem) {
         if (!aborter.signal.aborted) setShown((before) => ({ ...before, problem, of: name }));
@@ -50,12 +53,21 @@ export function Logs({ id, tasks, over }) {
   const text = shown.of === name ? shown.text : "";
   return html`<div class="logs" ref=${section}>
     <p class="tools">
-      <label>${t("Worker")}<select value=${name} onChange=${(/** @type {Event} */ event) => setQuery({ task: value(event) })}>${started.map((task) => html`<option value=${task.name}>${plain(task.name)}</option>`)}</select></label>
-      <label>${t("Last lines")}<select value=${tail} onChange=${(/** @type {Event} */ event) => setTail(value(event))}>${TAILS.map((lines) => html`<option value=${lines}>${lines}</option>`)}</select></label>
-      ${!over && html`<label class="check"><input type="checkbox" checked=${follows} onChange=${() => setFollows(!follows)} />${t("Follow")}</label>`}
+      <label>${t("Worker")}<select value=${name}
+        onChange=${(/** @type {Event} */ event) => setQuery({ task: value(event) })}>
+        ${started.map((task) => html`<option value=${task.name}>${plain(task.name)}</option>`)}</select></label>
+      <label>${t("Last lines")}<select value=${tail} onChange=${(/** @type {Event} */ event) => setTail(value(event))}>
+        ${TAILS.map((lines) => html`<option value=${lines}>${lines}</option>`)}</select></label>
+      ${
+        !over &&
+        html`<label class="check"><input type="checkbox" checked=${follows}
+        onChange=${() => setFollows(!follows)} />${t("Follow")}</label>`
+      }
     </p>
     <${ProblemBox} problem=${shown.problem} />
-    <pre ref=${box} tabindex="0" aria-label=${t("Log of {task}", { task: name })}>${text ? plain(text) : t("Nothing was printed yet.")}</pre>
-    <p class="quiet">${tx("The whole log: {command}", { command: html`<code>ces logs ${id} ${plain(name)}</code>` })}</p>
+    <pre ref=${box} tabindex="0" aria-label=${t("Log of {task}", { task: name })}>
+      ${text ? plain(text) : t("Nothing was printed yet.")}</pre>
+    <p class="quiet">${tx("The whole log: {command}", { command: html`<code>ces logs ${id} ${plain(name)}</code>` })}
+      </p>
   </div>`;
 }

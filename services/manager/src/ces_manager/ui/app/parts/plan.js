@@ -5,9 +5,16 @@ import { useAnswer } from "./answers.js";
 import { Names } from "./names.js";
 
 /** @type {Record<string, string>} */
-const METRICS = { composite: "quality (composite)", load_imbalance: "load imbalance (0 is even)", bandwidth_satisfaction: "bandwidth satisfaction" };
+const METRICS = {
+  composite: "quality (composite)",
+  load_imbalance: "load imbalance (0 is even)",
+  bandwidth_satisfaction: "bandwidth satisfaction",
+};
 
-/** Tasks, nodes, why not: tasks with the same refusals share a row, and nodes with the same reason. @param {{refused: Record<string, Record<string, string>>}} props */
+/**
+ * Tasks, nodes, why not: tasks with the same refusals share a row, and nodes with the same reason.
+ * @param {{refused: Record<string, Record<string, string>>}} props
+ */
 export function Refused({ refused }) {
   /** @type {Map<string, {tasks: string[], reasons: Map<string, string[]>}>} */
   const alike = new Map();
@@ -24,27 +31,42 @@ export function Refused({ refused }) {
   }
   return html`<table class="plain-table refused">
     <caption>${t("Nodes that were refused")}</caption>
-    <thead><tr><th scope="col">${t("Tasks")}</th><th scope="col">${t("Nodes")}</th><th scope="col">${t("Why not")}</th></tr></thead>
+    <thead><tr><th scope="col">${t("Tasks")}</th><th scope="col">${t("Nodes")}</th><th scope="col">${t("Why not")}</th>
+      </tr></thead>
     <tbody>${[...alike.values()].flatMap(({ tasks, reasons }) =>
-      [...reasons].map(([why, nodes], index) => html`<tr>
+      [...reasons].map(
+        ([why, nodes], index) => html`<tr>
         ${index === 0 && html`<th scope="rowgroup" rowspan=${reasons.size}><${Names} names=${tasks} /></th>`}
         <td><${Names} names=${nodes} place="nodes" /></td><td><bdi lang="en">${plain(why)}</bdi></td>
-      </tr>`),
+      </tr>`,
+      ),
     )}</tbody>
   </table>`;
 }
 
 /** What else was considered, as it is kept. @param {{value: any}} props */
 function Tree({ value }) {
-  if (value === null || typeof value !== "object") return html`<${Name}>${typeof value === "number" ? brief(value) : value}<//>`;
-  return html`<ul>${Object.entries(value).map(([key, inner]) => html`<li><${Name}>${key}<//>: <${Tree} value=${inner} /></li>`)}</ul>`;
+  if (value === null || typeof value !== "object")
+    return html`<${Name}>${typeof value === "number" ? brief(value) : value}<//>`;
+  return html`<ul>${Object.entries(value).map(
+    ([key, inner]) => html`<li><${Name}>${key}<//>: <${Tree} value=${inner} />
+    </li>`,
+  )}</ul>`;
 }
 
-/** How sure the learned policy was of each task's node. @param {{policy: any, assignments: Record<string, string>}} props */
+/**
+ * How sure the learned policy was of each task's node.
+ * @param {{policy: any, assignments: Record<string, string>}} props
+ */
 const Policy = ({ policy, assignments }) => html`<table class="plain-table">
   <caption>${t("Policy {version}", { version: plain(policy.version) })}</caption>
-  <thead><tr><th scope="col">${t("Task")}</th><th scope="col">${t("Node")}</th><th scope="col" class="end">${t("Probability")}</th></tr></thead>
-  <tbody>${Object.entries(policy.probabilities).map(([task, probability]) => html`<tr><th scope="row"><${Name}>${task}<//></th><td><${Name}>${assignments[task]}<//></td><td class="end">${Number(probability).toFixed(4)}</td></tr>`)}</tbody>
+  <thead><tr><th scope="col">${t("Task")}</th><th scope="col">${t("Node")}</th><th scope="col" class="end">
+    ${t("Probability")}</th></tr></thead>
+  <tbody>${Object.entries(policy.probabilities).map(
+    ([task, probability]) => html`<tr><th scope="row"><${Name}>${task}
+    <//></th><td><${Name}>${assignments[task]}<//></td><td class="end">${Number(probability).toFixed(4)}</td></tr>`,
+  )}
+    </tbody>
 </table>`;
 
 /** @param {{id: string, attempt: string}} props `attempt`: it is asked for again when this changes */
@@ -53,22 +75,52 @@ export function Plan({ id, attempt }) {
   if (problem?.status === 404) return html`<p class="quiet">${t("There is no plan yet.")}</p>`;
   if (problem) return html`<${ProblemBox} problem=${problem} again=${again} />`;
   if (!plan) return html`<p class="quiet">${t("Loading…")}</p>`;
-  const { decision_ms: took, refused, bound, fallback, policy, sparing, seed, time_limit_s: limit, ...rest } = plan.considered;
+  const {
+    decision_ms: took,
+    refused,
+    bound,
+    fallback,
+    policy,
+    sparing,
+    seed,
+    time_limit_s: limit,
+    ...rest
+  } = plan.considered;
   const metrics = Object.entries(plan.metrics).map(([name, value]) => {
-    const most = name === "composite" && typeof bound === "number" ? ` ${t("of at most {n}", { n: brief(bound) })}` : "";
+    const most =
+      name === "composite" && typeof bound === "number" ? ` ${t("of at most {n}", { n: brief(bound) })}` : "";
     return html`<li>${t(METRICS[name] ?? name.replaceAll("_", " "))} <b>${brief(Number(value))}</b>${most}</li>`;
   });
+  const solver = plain(plan.solver);
+  const decided =
+    typeof took === "number"
+      ? t("decided by {solver} in {ms} ms", { solver, ms: took.toFixed(1) })
+      : t("decided by {solver}", { solver });
+  const committed = t("committed {span} ago (attempt {n}, for version {version} of the cluster)", {
+    span: since(plan.committed_at),
+    n: plan.attempt,
+    version: plan.version,
+  });
   return html`
-    <p>
-      ${typeof took === "number" ? t("decided by {solver} in {ms} ms", { solver: plain(plan.solver), ms: took.toFixed(1) }) : t("decided by {solver}", { solver: plain(plan.solver) })},
-      ${" "}${t("committed {span} ago (attempt {n}, for version {version} of the cluster)", { span: since(plan.committed_at), n: plan.attempt, version: plan.version })}
-    </p>
+    <p>${decided}, ${committed}</p>
     <ul class="metrics">${metrics}</ul>
-    ${sparing === true && html`<p>${t("the cluster was crowded: the place was chosen to leave free capacity for later jobs")}</p>`}
+    ${
+      sparing === true &&
+      html`<p>
+      ${t("the cluster was crowded: the place was chosen to leave free capacity for later jobs")}</p>`
+    }
     ${fallback && html`<p class="warning"><bdi lang="en">${plain(fallback)}</bdi></p>`}
     ${policy && html`<${Policy} policy=${policy} assignments=${plan.assignments} />`}
     ${refused && Object.keys(refused).length > 0 && html`<${Refused} refused=${refused} />`}
-    ${seed != null && html`<p class="quiet">${limit != null && t("stopped after {n} s at the latest; ", { n: limit })}${t("seed {n}: the same seed gives the same plan", { n: seed })}</p>`}
-    ${Object.values(rest).some((value) => value != null) && html`<details><summary>${t("other details")}</summary><${Tree} value=${rest} /></details>`}
+    ${
+      seed != null &&
+      html`<p class="quiet">${limit != null && t("stopped after {n} s at the latest; ", { n: limit })}
+      ${t("seed {n}: the same seed gives the same plan", { n: seed })}</p>`
+    }
+    ${
+      Object.values(rest).some((value) => value != null) &&
+      html`<details><summary>${t("other details")}</summary>
+      <${Tree} value=${rest} /></details>`
+    }
   `;
 }

@@ -1,7 +1,15 @@
 /** Why a job waits, in the sentences of `ces describe job` and `ces get queue`, with links to what they name. */
 import { clock, cpu, DASH, html, memory, moment, plain, rate, State, t, To, tx } from "../show.js";
 
-/** @typedef {{code: string, text: string, resource?: string | null, needed?: number | null, where?: string | null, forever?: boolean}} Reason */
+/**
+ * @typedef {object} Reason
+ * @property {string} code
+ * @property {string} text
+ * @property {string | null} [resource] tells the unit of `needed`
+ * @property {number | null} [needed]
+ * @property {string | null} [where]
+ * @property {boolean} [forever]
+ */
 /** @typedef {{id: string, name: string}} Holder */
 /**
  * @typedef {object} QueueStatus
@@ -25,7 +33,8 @@ const said = (/** @type {string} */ text) => html`<bdi lang="en">${plain(text)}<
 export function reasonText(reason) {
   if (!reason.forever) return said(reason.text);
   const share = reason.code.startsWith("bandwidth-") ? ` ${t("(plans may reserve 95 % of a link)")}` : "";
-  return html`${said(reason.text)}${share}<strong class="wait">${t("; no job's end can change that, only other nodes or links, or another job")}</strong>`;
+  return html`${said(reason.text)}${share}<strong class="wait">
+    ${t("; no job's end can change that, only other nodes or links, or another job")}</strong>`;
 }
 
 /** @param {string} resource @param {number} value @returns {string} */
@@ -40,10 +49,13 @@ function amount(resource, value) {
 function wanted({ resource, needed, code, where }) {
   if (resource == null || needed == null) return null;
   const missing = amount(resource, needed);
-  if (code === "bandwidth-per-flow") return where ? t("{amount} on {where}", { amount: missing, where: plain(where) }) : missing;
+  if (code === "bandwidth-per-flow")
+    return where ? t("{amount} on {where}", { amount: missing, where: plain(where) }) : missing;
   if (code.endsWith("-per-node")) return t("{amount} on one node", { amount: missing });
   if (code.endsWith("-total")) return missing;
-  return code === "quota" ? t("{amount} within the quota of tenant {where}", { amount: missing, where: plain(where) }) : null;
+  return code === "quota"
+    ? t("{amount} within the quota of tenant {where}", { amount: missing, where: plain(where) })
+    : null;
 }
 
 /** @param {Holder[]} holders @returns {any} their names as links; all of them, for nobody else names them */
@@ -56,7 +68,11 @@ export function holderLinks(holders, most = Infinity) {
   ];
 }
 
-/** What a job waits for, who holds it, and until when about. @param {Reason | null | undefined} reason @param {QueueStatus | null | undefined} status */
+/**
+ * What a job waits for, who holds it, and until when about.
+ * @param {Reason | null | undefined} reason
+ * @param {QueueStatus | null | undefined} status
+ */
 export function waitingText(reason, status) {
   if (reason && (!status || reason.forever)) return tx("waits: {reason}", { reason: reasonText(reason) });
   const missing = reason && wanted(reason);
@@ -69,9 +85,15 @@ export function waitingText(reason, status) {
   const { holders = [], reserved, overdue, start_at: start } = status;
   return [
     what,
-    holders.length > 0 && tx(holders.length === 1 ? ", held by job {jobs}" : ", held by jobs {jobs}", { jobs: holderLinks(holders, NAMED) }),
+    holders.length > 0 &&
+      tx(holders.length === 1 ? ", held by job {jobs}" : ", held by jobs {jobs}", {
+        jobs: holderLinks(holders, NAMED),
+      }),
     !reserved && start && Date.parse(start) > clock.value && t(" until about {time}", { time: moment(start) }),
-    reserved && (start ? t(". It has a reservation: it starts no later than {time}", { time: moment(start) }) : t(". It has a reservation")),
+    reserved &&
+      (start
+        ? t(". It has a reservation: it starts no later than {time}", { time: moment(start) })
+        : t(". It has a reservation")),
     !reserved && overdue && t(". It is overdue: the oldest overdue job goes first"),
   ];
 }
@@ -94,16 +116,22 @@ export function whyText({ state, reason, queue_status: status }) {
   if (state === "suspended") return [html`<${State} state=${state} />`, reason && ": ", reason && reasonText(reason)];
   if (reason) return reasonText(reason);
   if (!status) return html`<span class="quiet">${t("not tried yet")}</span>`;
-  const part = PARTS.reduce((most, each) => (Math.abs(status.score[each]) > Math.abs(status.score[most]) ? each : most));
-  return html`<span class="quiet">${t("not its turn yet: {part} {value}", { part: t(part), value: signed(status.score[part]) })}</span>`;
+  const part = PARTS.reduce((most, each) =>
+    Math.abs(status.score[each]) > Math.abs(status.score[most]) ? each : most,
+  );
+  return html`<span class="quiet">
+    ${t("not its turn yet: {part} {value}", { part: t(part), value: signed(status.score[part]) })}</span>`;
 }
 
 /** A job's deadline, and whether it is kept. @param {any} job @returns {string} */
 export function deadlineText({ deadline_at: due, state, finished_at: finished, expected_end_at: end }) {
   if (!due) return DASH;
   const time = moment(due);
-  if (state === "succeeded" && finished) return finished <= due ? t("{time}, kept", { time }) : t("{time}, missed", { time });
+  if (state === "succeeded" && finished)
+    return finished <= due ? t("{time}, kept", { time }) : t("{time}, missed", { time });
   if (finished || !end) return time;
   const values = { time, end: moment(end) };
-  return Date.parse(end) > Date.parse(due) ? t("{time}, late: ends about {end}", values) : t("{time}, ends about {end}", values);
+  return Date.parse(end) > Date.parse(due)
+    ? t("{time}, late: ends about {end}", values)
+    : t("{time}, ends about {end}", values);
 }

@@ -21,12 +21,14 @@ const GUESS_PX = 34;
  * @property {boolean} [moves] whether that changes by itself
  * @property {boolean} [full] whether it takes a line of its own where rows are blocks
  * @property {boolean} [end] whether it is aligned at its end, as numbers are
- * @property {boolean | "wider"} [wide] shown on wide windows and where rows are blocks; `wider`: on very wide windows only
+ * @property {boolean | "wider"} [wide] shown on wide windows and where rows are blocks; `wider`: on very wide ones only
  */
 
 /** @param {string | number} one @param {string | number} other */
 const compare = (one, other) =>
-  typeof one === "number" && typeof other === "number" ? one - other : String(one).localeCompare(String(other), "en", { numeric: true });
+  typeof one === "number" && typeof other === "number"
+    ? one - other
+    : String(one).localeCompare(String(other), "en", { numeric: true });
 
 /**
  * The items in the address's order. Their order is made again only where the order asked for, or which items there
@@ -46,7 +48,8 @@ function useOrder(items, keyOf, columns, usual, param) {
   const [, redraw] = useState(0);
   const known = kept.current;
   if (!column) return { items, order: "", at: 0, again: () => {} };
-  const same = known.order === order && known.places.size === items.length && items.every((item) => known.places.has(keyOf(item)));
+  const same =
+    known.order === order && known.places.size === items.length && items.every((item) => known.places.has(keyOf(item)));
   if (!same) {
     const by = /** @type {(item: T) => string | number} */ (column.by);
     const sign = descending ? -1 : 1;
@@ -141,19 +144,37 @@ function move(event) {
 
 /**
  * @template T
- * @param {{caption: string, columns: Column<T>[], items: T[], keyOf: (item: T) => string, usual?: string, empty: any, param?: string}} props
- * `usual`: the order where the address names none in `param`
+ * @param {object} props
+ * @param {string} props.caption
+ * @param {(Column<T> | false)[]} props.columns those that are false are left out
+ * @param {T[]} props.items
+ * @param {(item: T) => string} props.keyOf
+ * @param {string} [props.usual] the order where the address names none
+ * @param {any} props.empty what is said where there are no items
+ * @param {string} [props.param] which parameter of the address names the order
  */
-export function Rows({ caption, columns, items: given, keyOf, usual = "", empty, param = "sort" }) {
+export function Rows({ caption, columns: offered, items: given, keyOf, usual = "", empty, param = "sort" }) {
+  const columns = /** @type {Column<T>[]} */ (offered.filter(Boolean));
   const body = useRef(/** @type {HTMLElement | null} */ (null));
   const { items, order, at, again } = useOrder(given, keyOf, columns, usual, param);
   const { start, end, above, below } = useSeen(items.map(keyOf), body);
   const tracks = (/** @type {Column<T>[]} */ shown) => shown.map(({ track }) => track).join(" ");
-  const style = { "--tracks": tracks(columns.filter(({ wide }) => !wide)), "--tracks-wide": tracks(columns.filter(({ wide }) => wide !== "wider")), "--tracks-wider": tracks(columns) };
-  const look = (/** @type {Column<T>} */ { end: right, wide, full }) => [right && "end", wide === true ? "wide" : wide, full && "full"].filter(Boolean).join(" ");
+  const style = {
+    "--tracks": tracks(columns.filter(({ wide }) => !wide)),
+    "--tracks-wide": tracks(columns.filter(({ wide }) => wide !== "wider")),
+    "--tracks-wider": tracks(columns),
+  };
+  const look = (/** @type {Column<T>} */ { end: right, wide, full }) =>
+    [right && "end", wide === true ? "wide" : wide, full && "full"].filter(Boolean).join(" ");
   if (!items.length) return html`<div class="empty">${empty}</div>`;
   return html`
-    ${at > 0 && clock.value - at > 10000 && html`<p class="quiet order">${t("Order as of {time}", { time: moment(at, true) })} <button type="button" class="plain" onClick=${again}>${t("Sort again")}</button></p>`}
+    ${
+      at > 0 &&
+      clock.value - at > 10000 &&
+      html`<p class="quiet order">
+      ${t("Order as of {time}", { time: moment(at, true) })} <button type="button" class="plain" onClick=${again}>
+      ${t("Sort again")}</button></p>`
+    }
     <table class="rows" role="table" aria-label=${caption} aria-rowcount=${items.length + 1} style=${style}>
       <thead role="rowgroup">
         <tr role="row" aria-rowindex="1">
@@ -163,12 +184,18 @@ export function Rows({ caption, columns, items: given, keyOf, usual = "", empty,
             // Numbers are mostly wanted largest first.
             const next = way === (right ? "descending" : "ascending") ? (right ? id : `-${id}`) : right ? `-${id}` : id;
             return html`<th role="columnheader" scope="col" class=${look(column)} aria-sort=${way}>
-              ${by ? html`<button type="button" onClick=${() => setQuery({ [param]: next })}>${title}${way && html`<i aria-hidden="true">${way === "ascending" ? "↑" : "↓"}</i>`}</button>` : title}
+              ${
+                by
+                  ? html`<button type="button" onClick=${() => setQuery({ [param]: next })}>${title}
+                ${way && html`<i aria-hidden="true">${way === "ascending" ? "↑" : "↓"}</i>`}</button>`
+                  : title
+              }
             </th>`;
           })}
         </tr>
       </thead>
-      <tbody role="rowgroup" ref=${body} onKeyDown=${move} style=${{ paddingTop: `${above}px`, paddingBottom: `${below}px` }}>
+      <tbody role="rowgroup" ref=${body} onKeyDown=${move}
+        style=${{ paddingTop: `${above}px`, paddingBottom: `${below}px` }}>
         ${items.slice(start, end).map((item, index) => {
           const key = keyOf(item);
           return html`<tr key=${key} data-key=${key} role="row" aria-rowindex=${start + index + 2}>

@@ -1,99 +1,132 @@
-/** The end of the event log as it grows. */
+/** The end of the event log as it grows, and what came before it page by page. */
 import { useEffect, useRef, useState } from "../../vendor/preact-hooks.js";
 import { call, route, session } from "../client.js";
 import { follow, heardElsewhere, holdLive } from "../live.js";
-import { happenedIn } from "./event_text.js";
-import { eventsSoFar } from "./timeline.js";
+import { happened, happenedIn } from "./event_text.js";
 
 /** @typedef {import("./event_text.js").Happened} Happened */
 /** @typedef {{gap: [number, number]}} Gap numbers that never came */
 
-const KEPT = 2000; // events on the page; older ones are one reload away
+const PAGE = 200; // events
+const KEPT = 5000; // on the page
 const TOGETHER_MS = 250; // what comes within this is drawn once
-const QUIET_MS = 1000; // after which a log that has sent nothing has nothing
+const MOST_EMPTY = 20; // pages without an event in a row, where few are of a kind
 
 /**
- * The number after which to begin: that of the first event of a job some way back, since the log does not say where
- * it ends. 0 where there are fewer jobs.
- * @param {number} depth jobs back
- * @param {AbortSignal} aborted
+ * A page of events, the newest first.
+ * @param {string} path
+ * @param {string | null} cursor
+ * @param {AbortSignal} signal
+ * @returns {Promise<{events: Happened[], next: string | null}>}
  */
-async function beginning(depth, aborted) {
-  const { items } = await call(`/v1/jobs?limit=${depth}`, { signal: aborted });
-  if (items.length < depth) return 0;
-  const [first] = await eventsSoFar(route`/v1/jobs/${items[items.length - 1].id}/events`, 0, aborted, 1);
-  return first ? first.id - 1 : 0; // its events are kept no more: few have come since
+async function older(path, cursor, signal) {
+  for (let tries = 0; ; tries++) {
+    const { items, next } = await call(`${path}${cursor ? `&cursor=${cursor}` : ""}`, { signal });
+    if (items.length || !next || tries === MOST_EMPTY) {
+      return { events: items.map((/** @type {any} */ item) => happened(item.number, item.event)), next };
+    }
+    cursor = next;
+  }
 }
 
+/** @param {Happened[]} events the newest first @returns {(Happened | Gap)[]} with what is missing between them */
+const withGaps = (events) =>
+  events.flatMap((event, place) => {
+    const after = events[place + 1];
+    return after && after.id < event.id - 1
+      ? [event, { gap: /** @type {[number, number]} */ ([after.id + 1, event.id - 1]) }]
+      : [event];
+  });
+
 /**
- * Events, the newest first, with gaps where numbers are missing. The live stream rests meanwhile.
- * @param {string | null} job of which alone; null for all
- * @param {number | null} after number to begin after; null: some way back
- * @param {number} depth how far, in jobs; 0 for all that are kept
- * @returns {{events: (Happened | Gap)[], problem: any, loading: boolean}}
+ * Events, the newest first, with gaps where numbers are missing. While it follows them, the live stream rests.
+ * @param {{job: string | null, kind: string | null, from: number | null}} which
+ *   `job`, `kind`: of which alone; `from`: the newest that is shown, and nothing is followed; null: up to now, and on
+ * @returns {{events: (Happened | Gap)[], problem: any, loading: boolean, more: (() => void) | null}} `more`: loads what
+ *   came before
  */
-export function useTail(job, after, depth) {
-  const held = useRef(/** @type {(Happened | Gap)[]} */ ([]));
+export function useTail({ job, kind, from }) {
+  const held = useRef(/** @type {Happened[]} */ ([]));
   const [, redraw] = useState(0);
-  const [problem, setProblem] = useState(/** @type {any} */ (null));
-  const [loading, setLoading] = useState(true);
+  const [state, setState] = useState({
+    problem: /** @type {any} */ (null),
+    loading: true,
+    next: /** @type {string | null} */ (null),
+  });
+  const only = [job && route`&job=${job}`, kind && route`&kind=${`ces.v1.${kind}.`}`].filter(Boolean);
+  const path = `/v1/events/page?limit=${PAGE}${only.join("")}`;
+  const load = async (/** @type {string | null} */ cursor, /** @type {AbortSignal} */ signal) => {
+    const { events, next } = await older(path, cursor, signal);
+    held.current = [...held.current, ...events];
+    setState({ problem: null, loading: false, next });
+  };
+  const aborter = useRef(new AbortController());
   useEffect(() => {
-    const aborter = new AbortController();
-    const letLive = holdLive();
-    let last = 0;
+    aborter.current = new AbortController();
+    const { signal } = aborter.current;
+    const letLive = from === null ? holdLive() : () => {};
     let drawing = 0;
-    let quiet = 0;
+    let last = 0;
     let stop = () => {};
     held.current = [];
-    setLoading(true);
-    // Whoever sees some tenants only is not sent the others' events, so a missing number means nothing to them.
-    const seesAll = !job && !session.value?.identity.tenants;
+    setState({ problem: null, loading: true, next: null });
     const draw = () => {
       drawing = 0;
-      setLoading(false);
       redraw((n) => n + 1);
     };
     const heard = (/** @type {import("../live.js").Heard} */ frame) => {
       heardElsewhere(true);
       const event = happenedIn(frame);
       if (!event) return;
-      if (seesAll && last && event.id > last + 1) held.current.unshift({ gap: [last + 1, event.id - 1] });
       last = event.id;
+      if (kind && !event.type.startsWith(`${kind}.`)) return;
       held.current.unshift(event);
       if (held.current.length > KEPT) held.current.length = KEPT;
       drawing ||= setTimeout(draw, TOGETHER_MS);
     };
-    const begin = async () => {
-      const from = after ?? (job || !depth ? 0 : await beginning(depth, aborter.signal));
-      if (aborter.signal.aborted) return;
-      last = from;
-      const open = () => {
-        stop = follow(job ? route`/v1/jobs/${job}/events` : "/v1/events", {
-          last: last ? String(last) : "",
-          heard,
-          told: (state, failed) => {
-            heardElsewhere(state === "open");
-            setProblem(failed ?? null);
-            if (state === "open") quiet = setTimeout(() => setLoading(false), QUIET_MS);
-          },
-        });
-      };
-      const seen = () => {
-        stop();
-        if (document.visibilityState === "visible") open();
-      };
-      document.addEventListener("visibilitychange", seen);
-      aborter.signal.addEventListener("abort", () => document.removeEventListener("visibilitychange", seen));
-      open();
+    const told = (/** @type {string} */ now, /** @type {any} */ problem) => {
+      heardElsewhere(now === "open");
+      if (problem || now === "open") setState((before) => ({ ...before, problem: problem ?? null }));
     };
-    begin().catch((failed) => aborter.signal.aborted || setProblem(failed));
+    const open = () => {
+      stop = follow(job ? route`/v1/jobs/${job}/events` : "/v1/events", {
+        last: last ? String(last) : "",
+        heard,
+        told,
+      });
+    };
+    const seen = () => {
+      stop();
+      if (document.visibilityState === "visible") open();
+    };
+    load(from === null ? null : String(from + 1), signal)
+      .then(() => {
+        const [newest] = held.current;
+        last = newest?.id ?? 0;
+        if (from !== null || signal.aborted) return;
+        document.addEventListener("visibilitychange", seen);
+        signal.addEventListener("abort", () => document.removeEventListener("visibilitychange", seen));
+        open();
+      })
+      .catch((problem) => signal.aborted || setState({ problem, loading: false, next: null }));
     return () => {
-      aborter.abort();
+      aborter.current.abort();
       stop();
       clearTimeout(drawing);
-      clearTimeout(quiet);
       letLive();
     };
-  }, [job, after, depth]);
-  return { events: held.current, problem, loading };
+  }, [job, kind, from]);
+  const more = () => {
+    const { next } = state;
+    setState((before) => ({ ...before, loading: true, next: null }));
+    load(next, aborter.current.signal).catch((problem) => setState({ problem, loading: false, next }));
+  };
+  // Whoever is sent some events only has numbers missing that mean nothing.
+  const seesAll = !job && !kind && !session.value?.identity.tenants;
+  return {
+    events: seesAll ? withGaps(held.current) : held.current,
+    problem: state.problem,
+    loading: state.loading,
+    more: state.next ? more : null,
+  };
 }

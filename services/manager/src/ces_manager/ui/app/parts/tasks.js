@@ -9,17 +9,42 @@ const LARGEST = 1e15;
 const SIGNALLED = 128; // a process that a signal ended has this exit code plus the signal's number
 /** @type {Record<number, string>} */
 const SIGNALS = {
-  1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL",
-  10: "SIGUSR1", 11: "SIGSEGV", 12: "SIGUSR2", 13: "SIGPIPE", 14: "SIGALRM", 15: "SIGTERM", 24: "SIGXCPU", 25: "SIGXFSZ", 31: "SIGSYS",
+  1: "SIGHUP",
+  2: "SIGINT",
+  3: "SIGQUIT",
+  4: "SIGILL",
+  5: "SIGTRAP",
+  6: "SIGABRT",
+  7: "SIGBUS",
+  8: "SIGFPE",
+  9: "SIGKILL",
+  10: "SIGUSR1",
+  11: "SIGSEGV",
+  12: "SIGUSR2",
+  13: "SIGPIPE",
+  14: "SIGALRM",
+  15: "SIGTERM",
+  24: "SIGXCPU",
+  25: "SIGXFSZ",
+  31: "SIGSYS",
 };
 
 /** A number that somebody else wrote. @param {unknown} value @returns {number | null} */
 const number = (value) => (typeof value === "number" && Math.abs(value) <= LARGEST ? value : null);
 
 /**
+ * @typedef {object} Progress
+ * @property {number | null} round
+ * @property {number | null} rounds
+ * @property {number | null} loss
+ * @property {number | null} accuracy a fraction
+ * @property {[string, unknown][]} more what it says beyond that
+ */
+
+/**
  * What a worker's last line of progress says: `{"progress": {...}}`, a final `{"result": {...}}`, or the fields alone.
  * @param {any} line
- * @returns {{round: number | null, rounds: number | null, loss: number | null, accuracy: number | null, more: [string, unknown][]}}
+ * @returns {Progress}
  */
 export function progressOf(line) {
   const content = line?.result || (line?.progress ?? line) || {};
@@ -36,10 +61,15 @@ export function progressOf(line) {
 }
 
 /** @param {unknown} value @returns {string} */
-const short = (value) => (typeof value === "number" ? brief(value) : typeof value === "object" ? JSON.stringify(value) : String(value));
+const short = (value) =>
+  typeof value === "number" ? brief(value) : typeof value === "object" ? JSON.stringify(value) : String(value);
 
 /** @param {[string, unknown][]} more @returns {string} such as `step 12, throughput 3.5` */
-const ownKeys = (more) => more.slice(0, MOST_KEYS).map(([key, value]) => `${key} ${short(value)}`).join(", ") + (more.length > MOST_KEYS ? ", …" : "");
+const ownKeys = (more) =>
+  more
+    .slice(0, MOST_KEYS)
+    .map(([key, value]) => `${key} ${short(value)}`)
+    .join(", ") + (more.length > MOST_KEYS ? ", …" : "");
 
 /** @param {any} line @returns {string} progress in a few words */
 export function progressText(line) {
@@ -58,35 +88,103 @@ export const exitText = (code) => SIGNALS[code - SIGNALLED] ?? t("exit {code}", 
 
 /** @param {{task: any}} props */
 function TaskState({ task }) {
-  return html`<${State} state=${task.state} />${task.exit_code ? ` (${exitText(task.exit_code)})` : ""}${task.reason && html`<span class="why"><bdi lang="en">${plain(task.reason)}</bdi></span>`}`;
+  return html`<${State} state=${task.state} />${task.exit_code ? ` (${exitText(task.exit_code)})` : ""}
+    ${task.reason && html`<span class="why"><bdi lang="en">${plain(task.reason)}</bdi></span>`}`;
 }
 
 /** @param {{task: any}} props */
-function Progress({ task }) {
+function ProgressBar({ task }) {
   const { round, rounds } = progressOf(task.progress);
   const done = task.state === "succeeded" ? 1 : rounds ? Math.min(1, (round ?? 0) / rounds) : 0;
   if (round == null && !done) return DASH;
-  return html`<div class="amount"><span class="bars one" aria-hidden="true"><i class="used" style=${{ width: `${100 * done}%` }}></i></span><span class="numbers">${round == null ? "" : t("round {n} of {all}", { n: round, all: rounds ?? "?" })}</span></div>`;
+  return html`<div class="amount"><span class="bars one" aria-hidden="true">
+    <i class="used" style=${{ width: `${100 * done}%` }}></i></span><span class="numbers">
+    ${round == null ? "" : t("round {n} of {all}", { n: round, all: rounds ?? "?" })}</span></div>`;
 }
 
 /** @param {{tasks: any[]}} props */
 export function Tasks({ tasks }) {
   const progresses = new Map(tasks.map((task) => [task.name, progressOf(task.progress)]));
-  const of = (/** @type {any} */ task) => /** @type {ReturnType<typeof progressOf>} */ (progresses.get(task.name));
-  const any = (/** @type {(progress: ReturnType<typeof progressOf>) => boolean} */ which) => [...progresses.values()].some(which);
+  const of = (/** @type {any} */ task) => /** @type {Progress} */ (progresses.get(task.name));
+  const any = (/** @type {(progress: Progress) => boolean} */ which) => [...progresses.values()].some(which);
+  /** @type {(import("./rows.js").Column<any> | false)[]} */
   const columns = [
-    { id: "name", title: t("Task"), track: "minmax(8em, 1fr)", by: (/** @type {any} */ task) => task.rank, cell: (/** @type {any} */ task) => html`<${Name}>${task.name}<//>` },
-    { id: "node", title: t("Node"), track: "minmax(8em, 1fr)", by: (/** @type {any} */ task) => task.node ?? "", cell: (/** @type {any} */ task) => (task.node ? html`<${To} path=${["nodes", task.node]}>${task.node}<//>` : DASH) },
-    { id: "state", title: t("State"), track: "minmax(8em, 1.4fr)", by: (/** @type {any} */ task) => task.state ?? "", cell: (/** @type {any} */ task) => html`<${TaskState} task=${task} />` },
-    { id: "progress", title: t("Progress"), track: "minmax(9em, 1.2fr)", by: (/** @type {any} */ task) => of(task).round ?? -1, end: false, cell: (/** @type {any} */ task) => html`<${Progress} task=${task} />` },
-    any(({ loss }) => loss != null) && { id: "loss", title: t("Loss"), track: "minmax(5em, .5fr)", end: true, cell: (/** @type {any} */ task) => of(task).loss?.toFixed(4) ?? DASH },
-    any(({ accuracy }) => accuracy != null) && { id: "accuracy", title: t("Accuracy"), track: "minmax(5em, .5fr)", end: true, cell: (/** @type {any} */ task) => { const { accuracy } = of(task); return accuracy == null ? DASH : `${(100 * accuracy).toFixed(1)} %`; } },
-    any(({ more }) => more.length > 0) && { id: "more", title: t("More"), full: true, track: "minmax(8em, 1fr)", wide: true, cell: (/** @type {any} */ task) => html`<${Name}>${ownKeys(of(task).more)}<//>` },
     {
-      id: "asks", title: t("Asks for"), full: true, track: "minmax(9em, 1fr)", wide: true,
-      cell: (/** @type {any} */ task) => [cpu(task.cpu), memory(task.memory), task.gpu && t("{n} GPU", { n: task.gpu }), task.cpu_desired != null && t("has {cpu} now", { cpu: cpuQuantity(task.cpu_desired) })].filter(Boolean).join(", "),
+      id: "name",
+      title: t("Task"),
+      track: "minmax(8em, 1fr)",
+      by: (task) => task.rank,
+      cell: (task) => html`<${Name}>${task.name}<//>`,
     },
-    { id: "log", title: t("Log"), track: "minmax(3em, .3fr)", cell: (/** @type {any} */ task) => (task.allocation ? html`<a href=${withQuery({ task: task.name })}>${t("log")}</a>` : DASH) },
-  ].filter(Boolean);
-  return html`<${Rows} caption=${t("Tasks")} param="tasks" columns=${columns} items=${tasks} keyOf=${(/** @type {any} */ task) => task.name} empty=${t("The job has no tasks.")} />`;
+    {
+      id: "node",
+      title: t("Node"),
+      track: "minmax(8em, 1fr)",
+      by: (task) => task.node ?? "",
+      cell: (task) => (task.node ? html`<${To} path=${["nodes", task.node]}>${task.node}<//>` : DASH),
+    },
+    {
+      id: "state",
+      title: t("State"),
+      track: "minmax(8em, 1.4fr)",
+      by: (task) => task.state ?? "",
+      cell: (task) => html`<${TaskState} task=${task} />`,
+    },
+    {
+      id: "progress",
+      title: t("Progress"),
+      track: "minmax(9em, 1.2fr)",
+      by: (task) => of(task).round ?? -1,
+      cell: (task) => html`<${ProgressBar} task=${task} />`,
+    },
+    any(({ loss }) => loss != null) && {
+      id: "loss",
+      title: t("Loss"),
+      track: "minmax(5em, .5fr)",
+      end: true,
+      cell: (task) => of(task).loss?.toFixed(4) ?? DASH,
+    },
+    any(({ accuracy }) => accuracy != null) && {
+      id: "accuracy",
+      title: t("Accuracy"),
+      track: "minmax(5em, .5fr)",
+      end: true,
+      cell: (task) => {
+        const { accuracy } = of(task);
+        return accuracy == null ? DASH : `${(100 * accuracy).toFixed(1)} %`;
+      },
+    },
+    any(({ more }) => more.length > 0) && {
+      id: "more",
+      title: t("More"),
+      full: true,
+      track: "minmax(8em, 1fr)",
+      wide: true,
+      cell: (task) => html`<${Name}>${ownKeys(of(task).more)}<//>`,
+    },
+    {
+      id: "asks",
+      title: t("Asks for"),
+      full: true,
+      track: "minmax(9em, 1fr)",
+      wide: true,
+      cell: (task) =>
+        [
+          cpu(task.cpu),
+          memory(task.memory),
+          task.gpu && t("{n} GPU", { n: task.gpu }),
+          task.cpu_desired != null && t("has {cpu} now", { cpu: cpuQuantity(task.cpu_desired) }),
+        ]
+          .filter(Boolean)
+          .join(", "),
+    },
+    {
+      id: "log",
+      title: t("Log"),
+      track: "minmax(3em, .3fr)",
+      cell: (task) => (task.allocation ? html`<a href=${withQuery({ task: task.name })}>${t("log")}</a>` : DASH),
+    },
+  ];
+  return html`<${Rows} caption=${t("Tasks")} param="tasks" columns=${columns} items=${tasks}
+    keyOf=${(/** @type {any} */ task) => task.name} empty=${t("The job has no tasks.")} />`;
 }

@@ -1,9 +1,11 @@
 /** Chinese words, by the English sentences that stand in the code: the frame, the overview, nodes and links. */
 import jobs from "./zh_jobs.js";
+import map from "./zh_map.js";
 
 /** @type {Record<string, string>} */
 export default {
   ...jobs,
+  ...map,
 
   // States, and words for things
   queued: "排队中", planned: "已规划", preparing: "准备中", starting: "启动中", pending: "待启动", running: "运行中", ready: "就绪", up: "正常",
@@ -18,16 +20,16 @@ export default {
   "No connection": "没有连接",
   "The manager does not answer.": "管理服务没有应答。",
   "The manager answered with status {status}": "管理服务返回状态码 {status}",
-  "Your session has ended. Sign in again.": "会话已结束，请重新登录。",
+  "Your session has ended.": "会话已结束。",
   "Something went wrong": "出错了",
   "Try again": "重试",
   "Try now": "立即重试",
   "Loading…": "加载中…",
   "This page cannot be loaded.": "无法加载此页面。",
   "There is no such page": "没有这个页面",
-  "Go to the overview": "前往总览",
+  "Go to the overview": "前往概览",
   Pages: "页面",
-  "CES, overview": "CES，总览",
+  "CES, overview": "CES，概览",
   "Skip to the content": "跳到正文",
   "stale {span}": "已过时 {span}",
   "Values as of {time}": "数值截至 {time}",
@@ -48,7 +50,8 @@ export default {
   "Sign in": "登录",
   "Run {command} on your own machine: it opens this page and signs you in.": "在自己的机器上运行 {command}：它会打开此页面并完成登录。",
   "Or paste an access token": "或粘贴访问令牌",
-  "The token itself is not kept. The session ends when you sign out or close this tab, and after twelve hours at the latest.": "令牌本身不会被保存。退出登录或关闭此标签页后会话结束，最长十二小时。",
+  "The token itself is not kept.": "令牌本身不会被保存。",
+  "The session ends when you sign out or close this tab, and after twelve hours at the latest.": "退出登录或关闭此标签页后会话结束，最长十二小时。",
   Keys: "快捷键",
   Close: "关闭",
   "Go to the filter of this page": "转到本页的筛选框",
@@ -69,7 +72,7 @@ export default {
   State: "状态",
 
   // Overview
-  Overview: "总览",
+  Overview: "概览",
   Jobs: "作业",
   "{n} are not over": "{n} 个未结束",
   "No jobs yet. {command} submits one.": "还没有作业。用 {command} 提交。",
@@ -81,8 +84,11 @@ export default {
   "Nodes contested": "身份冲突的节点",
   "Links down": "断开的链路",
   "Links slower than configured": "低于配置容量的链路",
+  "Flows carried at less than was given": "传输低于分配速率的数据流",
+  "carries less than was given": "传输低于分配速率",
   "Nodes cordoned": "停止接收任务的节点",
   "Nodes reclaimed by their owners": "被主人收回的节点",
+  "No node has joined yet.": "还没有节点加入。",
   "All nodes are ready and take work, all links are up.": "所有节点就绪并接收任务，所有链路正常。",
   Capacity: "容量",
   "{n} nodes": "{n} 个节点",

@@ -1,0 +1,202 @@
+"""Journeys through the dashboard in a real browser, against real services on emulated hosts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+from dashboard_page import Tab, browser, dashboard, tab
+from fault_cluster import FaultCluster, recorded_job
+from playwright.sync_api import Browser
+from resized_jobs import rigid
+
+from ces_common.roles import Role
+from ces_testbed.services import MANAGER
+
+pytestmark = [pytest.mark.needs("browser"), pytest.mark.timeout(600)]
+
+PLACES = ("", "nodes", "links", "queue", "jobs", "events", "map")
+ODD = "<script>alert(1)</script> \u202eevil"  # a program, and text that runs from right to left
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser() as started:
+        yield started
+
+
+class Open(Protocol):
+    def __call__(self, token: str | None = None, **options: Any) -> AbstractContextManager[Tab]: ...
+
+
+@pytest.fixture
+def opened(cluster: FaultCluster, chromium: Browser) -> Open:
+    """Opens the page as ``ces dashboard`` does, with the first token or another one."""
+
+    @contextmanager
+    def open_page(token: str | None = None, **options: Any) -> Iterator[Tab]:
+        environment = {"CES_URL": cluster.cluster.url, "CES_TOKEN": token or cluster.cluster.token}
+        with dashboard(environment) as address, tab(chromium, address, **options) as made:
+            made.heading("Overview")
+            yield made
+
+    return open_page
+
+
+def aside(call: Callable[[], None]) -> None:
+    """In a thread of its own: playwright's loop runs in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(call).result()
+
+
+def test_a_job_is_followed_from_the_list_to_its_flows_and_cancelled(
+    cluster: FaultCluster, opened: Open, open_folder: Path
+) -> None:
+    job = cluster.submit(rigid("followed", open_folder / "hold", 3))
+    view = cluster.await_state(job, "running")
+    with opened() as seen:
+        assert "code" not in seen.page.url
+        seen.go("jobs")
+        seen.heading("Jobs")
+        seen.page.get_by_role("link", name="followed").click()
+        seen.heading("followed")
+        for task in view.placement:
+            seen.text(task.name)
+            seen.text(str(task.node))
+        seen.text(re.compile(r"10 Mbit/s"))  # given to each flow
+        seen.page.get_by_role("button", name="Cancel…").click()
+        seen.page.get_by_role("dialog").get_by_role("button", name="Cancel the job").click()
+        seen.text(re.compile("^cancelled$"))
+    assert cluster.client.jobs.get(job).state == "cancelled"
+
+
+def test_why_a_job_waits_and_for_whom_is_said_as_in_the_terminal(
+    cluster: FaultCluster, opened: Open, open_folder: Path
+) -> None:
+    holder = cluster.submit(rigid("holder", open_folder / "hold", 8))
+    cluster.await_state(holder, "running")
+    job = cluster.submit(rigid("waiter", open_folder / "hold2", 3))
+    with opened() as seen:
+        seen.go("queue")
+        seen.page.locator("main").get_by_role("link", name="waiter").first.wait_for()
+        seen.page.locator("main").get_by_role("link", name="holder").first.wait_for()
+        seen.page.get_by_role("link", name="waiter").first.click()
+        seen.heading("waiter")
+        seen.text(re.compile(r"waits for"))
+        seen.page.get_by_role("link", name="holder").first.click()
+        seen.heading("holder")
+    for each in (job, holder):
+        cluster.client.jobs.cancel(each)
+
+
+def test_what_goes_down_is_shown_and_leads_to_its_cause(cluster: FaultCluster, opened: Open) -> None:
+    hosts = cluster.cluster.hosts
+    with opened() as seen:
+        aside(lambda: hosts.cut("n1", "s1"))
+        try:
+            seen.page.get_by_role("link", name=re.compile("n1 . s1")).first.click()
+            seen.heading("n1")
+            seen.text(re.compile(r"\bdown\b"))
+        finally:
+            aside(lambda: hosts.mend("n1", "s1"))
+        seen.text(re.compile(r"\bup\b"))
+
+
+def test_a_manager_that_starts_again_is_followed_again_and_nothing_is_lost(cluster: FaultCluster, opened: Open) -> None:
+    with opened() as seen:
+        seen.excused = "Failed to load resource|ERR_|Load failed"
+        seen.go("events")
+        seen.heading("Events")
+        before = cluster.submit(recorded_job("before", 0))
+        seen.page.get_by_text("before").first.wait_for()
+        cluster.finish(before)
+        cluster.cluster.restart(MANAGER, {})
+        after = cluster.submit(recorded_job("after", 0))
+        cluster.finish(after)
+        seen.page.get_by_text("after").first.wait_for()
+        numbers = [
+            int(each)
+            for each in seen.page.locator("main [data-number]").evaluate_all("n => n.map(e => e.dataset.number)")
+        ]
+        assert len(numbers) == len(set(numbers)) > 0
+        seen.go("")
+        seen.page.get_by_text("live", exact=True).wait_for()
+
+
+def test_a_token_that_is_revoked_ends_the_session(cluster: FaultCluster, opened: Open) -> None:
+    made = cluster.client.tokens.create("leaver", Role.VIEWER, tenants=["default"])
+    with opened(made.token) as seen:
+        seen.excused = "401"
+        assert seen.page.get_by_role("button", name="Cordon").count() == 0
+        cluster.client.tokens.revoke("leaver")
+        seen.heading("Sign in")
+        seen.text(re.compile("revoked"))
+
+
+def test_text_of_others_is_text(cluster: FaultCluster, opened: Open) -> None:
+    job = recorded_job("odd", 0, replicas=1)
+    job["tasks"][0] = {
+        **{key: job["tasks"][0][key] for key in ("name", "replicas", "resources", "image")},
+        "command": ["python", "-c", f"print({ODD!r})"],
+    }
+    del job["flows"]
+    submitted = cluster.submit(job)
+    cluster.finish(submitted)
+    with opened() as seen:
+        seen.go(f"jobs/{submitted}")
+        seen.heading("odd")
+        seen.text("<script>alert(1)</script>")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_can_be_used_by_everybody(
+    cluster: FaultCluster, opened: Open, open_folder: Path, scheme: str
+) -> None:
+    running, waiting = (
+        cluster.submit(rigid(f"{name}-{scheme}", open_folder / name, count))
+        for name, count in (("runs", 6), ("waits", 4))
+    )
+    cluster.await_state(running, "running")
+    found: list[str] = []
+    with opened(color_scheme=scheme) as seen:
+        places = [*PLACES, f"jobs/{running}", f"jobs/{waiting}", "nodes/n1", "links/n1/s1"]
+        for place in places:
+            seen.go(place)
+            seen.page.locator("main h1").first.wait_for()
+            seen.page.wait_for_function("!document.querySelector('main').textContent.includes('Loading…')")
+            found += seen.axe()
+    for each in (running, waiting):
+        cluster.client.jobs.cancel(each)
+    assert found == []
+
+
+def test_by_keyboard_alone_and_in_chinese(cluster: FaultCluster, opened: Open, open_folder: Path) -> None:
+    job = cluster.submit(rigid("by-key", open_folder / "hold", 2))
+    cluster.await_state(job, "running")
+    with opened(locale="en-GB") as seen:
+        keyboard = seen.page.keyboard
+        keyboard.press("g")
+        keyboard.press("j")
+        seen.heading("Jobs")
+        keyboard.press("/")
+        keyboard.type("by-key")
+        seen.page.get_by_role("link", name="by-key").wait_for()
+        for _ in range(60):
+            keyboard.press("Tab")
+            if seen.page.evaluate("document.activeElement.textContent") == "by-key":
+                break
+        keyboard.press("Enter")
+        seen.heading("by-key")
+    cluster.client.jobs.cancel(job)
+
+
+def test_in_chinese(opened: Open, chromium: Browser, cluster: FaultCluster) -> None:
+    environment = {"CES_URL": cluster.cluster.url, "CES_TOKEN": cluster.cluster.token}
+    with dashboard(environment) as address, tab(chromium, address, locale="zh-CN") as seen:
+        seen.heading("概览")
+        assert seen.page.evaluate("document.documentElement.lang").startswith("zh")

@@ -1,0 +1,117 @@
+"""The dashboard in a real browser, and what must hold on each of its pages: no error, no breach of its policy, and no
+request to anybody but the manager."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+
+PATIENCE_MS = 20_000
+SERIOUS = ("serious", "critical")
+VIOLATIONS = """
+window.cesViolations = [];
+addEventListener("securitypolicyviolation", (event) => {
+  window.cesViolations.push(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}:${event.lineNumber}`);
+});
+"""
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as play:
+        started = play.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@contextmanager
+def dashboard(environment: Mapping[str, str]) -> Iterator[str]:
+    """``ces dashboard`` as a user runs it; gives the address that it prints, which is good once."""
+    command = [str(Path(sys.executable).with_name("ces")), "dashboard", "--no-browser", "--port", "0"]
+    env = {**os.environ, **environment, "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        line = running.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+/ui/#code=\S+", line)
+        try:
+            assert found is not None, line
+            yield found[0]
+        finally:
+            running.send_signal(signal.SIGINT)
+        assert running.wait(60) == 0
+
+
+@dataclass
+class Tab:
+    """A page of the dashboard, and everything that went wrong on it. ``excused``: messages that a test brings about,
+    such as those of requests to a manager that was killed."""
+
+    page: Page
+    origin: str
+    problems: list[str] = field(default_factory=list)
+    excused: str = r"(?!)"
+
+    def go(self, place: str) -> None:
+        self.page.goto(f"{self.origin}/ui/#/{place}")
+
+    def heading(self, name: str) -> None:
+        """Wait until the page of this name is shown."""
+        self.page.get_by_role("heading", level=1).filter(has_text=name).wait_for(timeout=PATIENCE_MS)
+
+    def text(self, text: str | re.Pattern[str]) -> None:
+        """Wait until the page says this."""
+        self.page.locator("main").get_by_text(text).first.wait_for(timeout=PATIENCE_MS)
+
+    def axe(self) -> list[str]:
+        """What people with assistive technology could not use."""
+        found = Axe().run(self.page).response["violations"]
+        return [
+            f"{self.page.url}: {each['id']}: {node['target']} {node['failureSummary']}"
+            for each in found
+            if each["impact"] in SERIOUS
+            for node in each["nodes"]
+        ]
+
+    def check(self) -> None:
+        violations = self.page.evaluate("window.cesViolations")
+        assert [*violations, *(each for each in self.problems if not re.search(self.excused, each))] == []
+
+
+@contextmanager
+def tab(browser: Browser, address: str, **options: object) -> Iterator[Tab]:
+    """A browser of its own, led to an address; after the block nothing may have gone wrong."""
+    parts = urlsplit(address)
+    context = browser.new_context(**options)  # type: ignore[arg-type]
+    context.add_init_script(VIOLATIONS)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    made = Tab(page, f"{parts.scheme}://{parts.netloc}")
+
+    def said(message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            made.problems.append(f"console: {message.text} {message.location.get('url')}")
+
+    def asked(request: Request) -> None:
+        if not request.url.startswith((made.origin + "/", "data:", "blob:" + made.origin)):
+            made.problems.append(f"foreign request: {request.url}")
+
+    page.on("console", said)
+    page.on("request", asked)
+    page.on("pageerror", lambda error: made.problems.append(f"error: {error}"))
+    page.goto(address)
+    try:
+        yield made
+        made.check()
+    finally:
+        context.close()
