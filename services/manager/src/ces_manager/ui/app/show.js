@@ -253,13 +253,15 @@ export function State(/** @type {{state: string | null | undefined, word?: strin
 }
 
 /**
- * What is committed above what is used, of a whole. The numbers stand beside it as text, so readers skip it.
+ * What is committed above what is used, of a whole. The numbers stand beside it as text, so readers skip it. A device
+ * may use more than the whole, of which it offers a part only: that is no alarm.
  */
 export function Bars(
   /** @type {{whole: number, committed: number, used?: number | null}} */ { whole, committed, used },
 ) {
   const width = (/** @type {number} */ part) => `${whole > 0 ? Math.min(100, (100 * part) / whole) : 0}%`;
-  const tone = whole > 0 && (used ?? 0) > whole * 0.95 ? "full" : "";
+  const share = whole > 0 ? (used ?? 0) / whole : 0;
+  const tone = share > 0.95 && share < 1.05 ? "full" : "";
   return html`<span class="bars" aria-hidden="true"
     ><i class="committed" style=${{ width: width(committed) }}></i
     >${used != null && html`<i class="used ${tone}" style=${{ width: width(used) }}></i>`}</span

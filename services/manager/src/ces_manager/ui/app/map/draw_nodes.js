@@ -36,8 +36,10 @@ export function drawNodes(ctx, spots, palette) {
   const measured = ringed.filter(({ vertex }) => vertex.used !== null);
   const usedBy = (/** @type {Spot} */ { vertex }) => vertex.used ?? 0;
   rings(ctx, measured, 0.68, palette.track, () => 1);
-  rings(ctx, measured.filter((spot) => usedBy(spot) <= FULL), 0.68, palette.used, usedBy);
-  rings(ctx, measured.filter((spot) => usedBy(spot) > FULL), 0.68, palette.bad, usedBy);
+  // A device may use more than the part of it that it offers: that is no alarm.
+  const full = (/** @type {Spot} */ spot) => usedBy(spot) > FULL && usedBy(spot) < 2 - FULL;
+  rings(ctx, measured.filter((spot) => !full(spot)), 0.68, palette.used, usedBy);
+  rings(ctx, measured.filter(full), 0.68, palette.bad, usedBy);
   // Without capacity of this kind, such as nodes without GPUs.
   ctx.strokeStyle = palette.edge;
   ctx.lineWidth = 1;
