@@ -69,7 +69,7 @@ const columnsOf = (names) => [
   {
     id: "type",
     title: t("Type"),
-    track: "minmax(10.5em, .6fr)",
+    track: "minmax(13.5em, .6fr)",
     cell: (item) =>
       isGap(item) ? html`<${State} state="slow" word=${t("gap")} />` : html`<code>${plain(item.type)}</code>`,
   },

@@ -11,7 +11,7 @@ import { Plan } from "../parts/plan.js";
 import { waitingText } from "../parts/reasons.js";
 import { Tasks } from "../parts/tasks.js";
 import { Timeline } from "../parts/timeline.js";
-import { clock, Head, html, plain, ProblemBox, span, State, t, tn } from "../show.js";
+import { clock, Head, href, html, plain, ProblemBox, span, State, t, tn } from "../show.js";
 
 const EVERY_S = 5;
 const OVER = ["succeeded", "failed", "cancelled"];
@@ -77,7 +77,8 @@ export default function Job({ path: [, id] }) {
   const states = `${version} ${job.placement.map((/** @type {any} */ task) => task.state).join()}`;
   return html`
     <${Head} title=${job.name}><${State} state=${job.state} /> <span class="quiet">${ageText(job)}
-      </span> <code class="quiet">${plain(job.id)}</code><//>
+      </span> <code class="quiet">${plain(job.id)}</code>
+      ${placed && !over && html`<a href=${`${href("map")}?job=${job.id}`}>${t("on the map")}</a>`}<//>
     <${ProblemBox} problem=${problem} again=${again} />
     <${Why} job=${job} />
     <${Actions} actions=${actionsOf(job)} done=${again} />

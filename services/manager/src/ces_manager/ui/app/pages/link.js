@@ -11,6 +11,7 @@ import {
   Bars,
   DASH,
   Head,
+  href,
   html,
   language,
   milliseconds,
@@ -106,7 +107,7 @@ export default function Link({ path: [, src, dst = ""] }) {
   const sharing = link.medium ? [...links.value.values()].filter((each) => each.medium === link.medium) : [];
   const count = (/** @type {number | null} */ value) => (value == null ? DASH : value.toLocaleString(language.value));
   return html`
-    <${Head} title=${title}><${LinkState} link=${link} /><//>
+    <${Head} title=${title}><${LinkState} link=${link} /> <a href=${`${href("map")}?link=${encodeURIComponent(`${src}>${dst}`)}`}>${t("on the map")}</a><//>
     <${Actions} actions=${[may("operator") && { text: t("Probe"), act: probe }]} />
     ${probed && html`<${Probe} found=${probed} />`}
     <${Scale} link=${link} />

@@ -8,7 +8,7 @@ import { Actions, Facts, Part } from "../parts/facts.js";
 import { Amount, Labels, linkColumns, NodeState } from "../parts/network.js";
 import { Rows } from "../parts/rows.js";
 import { NodeWorkers } from "../parts/workers.js";
-import { cpu, DASH, Head, html, memory, Name, plain, ProblemBox, since, State, t, tn, To } from "../show.js";
+import { cpu, DASH, Head, href, html, memory, Name, plain, ProblemBox, since, State, t, tn, To } from "../show.js";
 
 /** @typedef {import("../live.js").Item} Item */
 
@@ -73,7 +73,7 @@ export default function Node({ path: [, name] }) {
   const ours = [...links.value.values()].filter((link) => link.src === name || link.dst === name);
   const key = (/** @type {Item} */ link) => `${link.src}>${link.dst}`;
   return html`
-    <${Head} title=${name}><${NodeState} node=${node} /><//>
+    <${Head} title=${name}><${NodeState} node=${node} /> <a href=${`${href("map")}?node=${encodeURIComponent(name)}`}>${t("on the map")}</a><//>
     ${node.warning && html`<${ProblemBox} problem=${{ title: t("contested"), detail: node.warning }} />`}
     <${Actions} actions=${actionsOf(name, node)} />
     <${Facts}

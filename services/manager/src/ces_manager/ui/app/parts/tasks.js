@@ -158,7 +158,7 @@ export function Tasks({ tasks }) {
       id: "more",
       title: t("More"),
       full: true,
-      track: "minmax(8em, 1fr)",
+      track: "minmax(14em, 2.6fr)",
       wide: true,
       cell: (task) => html`<${Name}>${ownKeys(of(task).more)}<//>`,
     },
