@@ -84,6 +84,8 @@ export default {
   "There is no such medium on the map.": "图上没有这个介质。",
   "There is no such group on the map.": "图上没有这个分组。",
 
+  "on the map": "在图上",
+
   // A job on the map
   "The job on the map": "图上的作业",
   "Show no job": "不显示作业",
