@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
 
-PATIENCE_MS = 20_000
+PATIENCE_MS = 60_000
 SERIOUS = ("serious", "critical")
 VIOLATIONS = """
 window.cesViolations = [];

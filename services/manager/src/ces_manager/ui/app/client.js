@@ -63,6 +63,7 @@ export class Problem extends Error {
  * @typedef {object} Ask
  * @property {string} [method]
  * @property {unknown} [body] sent as JSON
+ * @property {{type: string, text: string}} [document] sent as it is, instead of a body
  * @property {Record<string, string>} [headers]
  * @property {AbortSignal} [signal]
  * @property {string | null} [token] instead of the session's; null for none
@@ -78,8 +79,9 @@ export async function request(path, ask = {}) {
   const token = ask.token === undefined ? session.value?.token : ask.token;
   const headers = new Headers(ask.headers);
   if (token) headers.set("Authorization", `Bearer ${token}`);
-  if (ask.body !== undefined) headers.set("Content-Type", "application/json");
-  const body = ask.body === undefined ? undefined : JSON.stringify(ask.body);
+  const type = ask.document?.type ?? (ask.body === undefined ? "" : "application/json");
+  if (type) headers.set("Content-Type", type);
+  const body = ask.document?.text ?? (ask.body === undefined ? undefined : JSON.stringify(ask.body));
   let answer;
   try {
     answer = await fetch(path, {

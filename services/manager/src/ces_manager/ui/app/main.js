@@ -4,7 +4,7 @@
 import { render } from "../vendor/preact.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { computed, effect, signal } from "../vendor/signals.js";
-import { exchange, session } from "./client.js";
+import { exchange, may, session } from "./client.js";
 import { beginLive, freshness, links, news, nodes, pictureAt, reconnect, trouble } from "./live.js";
 import { DASH, href, html, moment, Name, preferredLanguage, ProblemBox, setLanguage, State, t, tn } from "./show.js";
 
@@ -51,16 +51,19 @@ export function setQuery(changes) {
 
 // Pages -----------------------------------------------------------------------------------------------------------
 
-/** In the navigation's order: first part of the address, name, and the key after `g`. */
-export const PLACES = [
+/** In the navigation's order: first part of the address, name, the key after `g`, and the role that has it. */
+const PLACES = [
   ["", "Overview", "o"],
   ["map", "Map", "m"],
   ["nodes", "Nodes", "n"],
   ["links", "Links", "l"],
   ["queue", "Queue", "q"],
   ["jobs", "Jobs", "j"],
+  ["submit", "Submit", "s", "submitter"],
   ["events", "Events", "e"],
 ];
+/** @returns {string[][]} those that the one who is signed in has */
+export const places = () => PLACES.filter(([, , , role = "viewer"]) => may(role));
 /** First part of the address -> the module of the page, and of one thing on it. @type {Record<string, string[]>} */
 const MODULES = {
   "": ["overview"],
@@ -69,6 +72,7 @@ const MODULES = {
   links: ["links", "link"],
   queue: ["queue"],
   jobs: ["jobs", "job"],
+  submit: ["submit"],
   events: ["events"],
 };
 
@@ -127,7 +131,7 @@ const ill = {
 function Navigation() {
   const here = address.value.path[0];
   return html`<nav aria-label=${t("Pages")}>
-    ${PLACES.map(([place, name]) => {
+    ${places().map(([place, name]) => {
       const troubled = place === "nodes" || place === "links" ? ill[place].value : 0;
       return html`<a href=${href(place)} aria-current=${place === here ? "page" : undefined}
         >${t(name)}${
@@ -223,7 +227,7 @@ function onKey(/** @type {KeyboardEvent} */ event) {
     target.closest("input, select, textarea, dialog")
   )
     return;
-  const place = event.timeStamp - going < 1500 && PLACES.find(([, , key]) => key === event.key);
+  const place = event.timeStamp - going < 1500 && places().find(([, , key]) => key === event.key);
   going = event.key === "g" ? event.timeStamp : -1e9;
   const filter = /** @type {HTMLInputElement | null} */ (document.querySelector("[data-filter]"));
   if (place) location.hash = href(place[0]);

@@ -11,6 +11,7 @@ import { Plan } from "../parts/plan.js";
 import { waitingText } from "../parts/reasons.js";
 import { Tasks } from "../parts/tasks.js";
 import { Timeline } from "../parts/timeline.js";
+import { Training } from "../parts/training.js";
 import { clock, Head, href, html, plain, ProblemBox, span, State, t, tn } from "../show.js";
 
 const EVERY_S = 5;
@@ -87,6 +88,7 @@ export default function Job({ path: [, id] }) {
       ${!placed && html`<p class="quiet">${t("not placed yet")}</p>`}
       <${Tasks} tasks=${job.placement} />
     <//>
+    ${(placed || job.attempt > 1 || job.started_at) && html`<${Training} id=${id} state=${job.state} over=${over} />`}
     <${Part} title=${t("Flows")} note=${job.flows.length}>
       <${ProblemBox} problem=${flowsProblem} />
       ${flows && html`<${Flows} view=${flows} />`}

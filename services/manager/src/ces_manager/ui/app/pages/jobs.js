@@ -1,4 +1,5 @@
 /** Jobs: those that are not over from the live picture, the others page by page. Filters stand in the address. */
+import { may } from "../client.js";
 import { counts, jobs } from "../live.js";
 import { address } from "../main.js";
 import { usePages } from "../parts/answers.js";
@@ -6,7 +7,7 @@ import { Chips, Filter, matches, typedWords } from "../parts/filter.js";
 import { Names } from "../parts/names.js";
 import { deadlineText } from "../parts/reasons.js";
 import { Rows } from "../parts/rows.js";
-import { DASH, Head, html, Name, plain, ProblemBox, since, State, t, tn, To, tx } from "../show.js";
+import { DASH, Head, href, html, Name, plain, ProblemBox, since, State, t, tn, To, tx } from "../show.js";
 
 /** @typedef {any} Job a JobSummary of the API */
 
@@ -139,7 +140,7 @@ export default function Jobs() {
     : all.length || state
       ? t("No job fits the filter.")
       : tx("No job is under way. {command} submits one.", { command: html`<code>ces submit FILE</code>` });
-  return html`<${Head} title=${t("Jobs")} />
+  return html`<${Head} title=${t("Jobs")}>${may("submitter") && html`<a href=${href("submit")}>${t("Submit a job")}</a>`}<//>
     <div class="tools">
       <${Filter} label=${t("Filter by name, id, tenant or node")} shown=${found.length} total=${all.length} />
       <${Chips} name="state" label=${t("State")} choices=${choices} />

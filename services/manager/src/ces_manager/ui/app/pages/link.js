@@ -4,6 +4,7 @@ import { call, may, route } from "../client.js";
 import { capacityOf, links, media } from "../live.js";
 import { useAnswer } from "../parts/answers.js";
 import { Actions, Facts, Part } from "../parts/facts.js";
+import { LinkHour } from "../parts/history.js";
 import { LinkFlows } from "../parts/link_flows.js";
 import { linkColumns, LinkState, LinkTo } from "../parts/network.js";
 import { Rows } from "../parts/rows.js";
@@ -128,6 +129,7 @@ export default function Link({ path: [, src, dst = ""] }) {
         link.medium && [t("Medium"), html`<${Name}>${link.medium}<//>, ${rate(media.value.get(link.medium))}`],
       ]}
     />
+    <${LinkHour} link=${link} />
     <${Part} title=${t("Flows that reserve it")}><${LinkFlows} src=${src} dst=${dst} /><//>
     ${
       sharing.length > 0 &&

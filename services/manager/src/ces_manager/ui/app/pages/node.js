@@ -5,6 +5,7 @@ import { useAnswer } from "../parts/answers.js";
 import { confinementText } from "../parts/confinement.js";
 import { confirmed } from "../parts/dialog.js";
 import { Actions, Facts, Part } from "../parts/facts.js";
+import { NodeHour } from "../parts/history.js";
 import { Amount, Labels, linkColumns, NodeState } from "../parts/network.js";
 import { Rows } from "../parts/rows.js";
 import { NodeWorkers } from "../parts/workers.js";
@@ -113,6 +114,7 @@ export default function Node({ path: [, name] }) {
         ],
       ]}
     />
+    <${NodeHour} name=${name} node=${node} />
     <${Part} title=${t("Workers")}><${NodeWorkers} name=${name} /><//>
     <${Part} title=${t("Links")} note=${ours.length}>
       <${Rows} caption=${t("Links")} columns=${linkColumns()} items=${ours} keyOf=${key} usual="link"

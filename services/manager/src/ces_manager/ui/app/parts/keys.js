@@ -1,5 +1,5 @@
 /** The list of keys, as a dialog. */
-import { PLACES } from "../main.js";
+import { places } from "../main.js";
 import { html, t } from "../show.js";
 import { openDialog } from "./dialog.js";
 
@@ -7,7 +7,7 @@ import { openDialog } from "./dialog.js";
 export function showKeys() {
   const rows = [
     ["/", t("Go to the filter of this page")],
-    ...PLACES.map(([, name, key]) => [`g ${key}`, t("Go to: {page}", { page: t(name) })]),
+    ...places().map(([, name, key]) => [`g ${key}`, t("Go to: {page}", { page: t(name) })]),
     ["↑ ↓", t("In a table: the row above or below")],
     ["?", t("Show the keys")],
   ];

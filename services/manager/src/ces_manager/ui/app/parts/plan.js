@@ -58,7 +58,7 @@ function Tree({ value }) {
  * How sure the learned policy was of each task's node.
  * @param {{policy: any, assignments: Record<string, string>}} props
  */
-const Policy = ({ policy, assignments }) => html`<table class="plain-table">
+export const Policy = ({ policy, assignments }) => html`<table class="plain-table">
   <caption>${t("Policy {version}", { version: plain(policy.version) })}</caption>
   <thead><tr><th scope="col">${t("Task")}</th><th scope="col">${t("Node")}</th><th scope="col" class="end">
     ${t("Probability")}</th></tr></thead>
@@ -68,6 +68,17 @@ const Policy = ({ policy, assignments }) => html`<table class="plain-table">
   )}
     </tbody>
 </table>`;
+
+/**
+ * How good a plan is.
+ * @param {{metrics: Record<string, number>, bound?: number | null}} props `bound`: no plan has a higher composite
+ */
+export const Metrics = ({ metrics, bound }) =>
+  html`<ul class="metrics">${Object.entries(metrics).map(([name, value]) => {
+    const most =
+      name === "composite" && typeof bound === "number" ? ` ${t("of at most {n}", { n: brief(bound) })}` : "";
+    return html`<li>${t(METRICS[name] ?? name.replaceAll("_", " "))} <b>${brief(Number(value))}</b>${most}</li>`;
+  })}</ul>`;
 
 /** @param {{id: string, attempt: string}} props `attempt`: it is asked for again when this changes */
 export function Plan({ id, attempt }) {
@@ -86,11 +97,6 @@ export function Plan({ id, attempt }) {
     time_limit_s: limit,
     ...rest
   } = plan.considered;
-  const metrics = Object.entries(plan.metrics).map(([name, value]) => {
-    const most =
-      name === "composite" && typeof bound === "number" ? ` ${t("of at most {n}", { n: brief(bound) })}` : "";
-    return html`<li>${t(METRICS[name] ?? name.replaceAll("_", " "))} <b>${brief(Number(value))}</b>${most}</li>`;
-  });
   const solver = plain(plan.solver);
   const decided =
     typeof took === "number"
@@ -103,7 +109,7 @@ export function Plan({ id, attempt }) {
   });
   return html`
     <p>${decided}, ${committed}</p>
-    <ul class="metrics">${metrics}</ul>
+    <${Metrics} metrics=${plan.metrics} bound=${bound} />
     ${
       sparing === true &&
       html`<p>

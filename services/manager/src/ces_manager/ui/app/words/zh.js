@@ -1,11 +1,13 @@
 /** Chinese words, by the English sentences that stand in the code: the frame, the overview, nodes and links. */
 import jobs from "./zh_jobs.js";
 import map from "./zh_map.js";
+import submit from "./zh_submit.js";
 
 /** @type {Record<string, string>} */
 export default {
   ...jobs,
   ...map,
+  ...submit,
 
   // States, and words for things
   queued: "排队中", planned: "已规划", preparing: "准备中", starting: "启动中", pending: "待启动", running: "运行中", ready: "就绪", up: "正常",
