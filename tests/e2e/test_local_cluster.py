@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+import httpx
 import psutil
 import pytest
 from waiting import wait_for
@@ -106,6 +107,10 @@ def test_the_demonstration_trains_measures_and_leaves_nothing(env: dict[str, str
     demo.wait_for_output("digits-ring running")
     cluster = demo.cluster()
     assert len([name for name in namespaces(cluster) if name.endswith("-dp")]) == 7
+    page = re.search(r"(http://127\.0\.0\.1:\d+)/ui/#code=(\S+)", demo.output)
+    assert page is not None, demo.output
+    signed_in = httpx.post(f"{page[1]}/v1/sessions", json={"code": page[2]}, trust_env=False, timeout=60)
+    assert signed_in.status_code == 201, "the page that it names cannot be signed in to"
     assert demo.process.wait(120) == 0, demo.output
     demo.ended_clean(cluster)
     assert "bandwidth is enforced" in demo.output

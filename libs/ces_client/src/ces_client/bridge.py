@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -72,6 +74,34 @@ async def bridge(context: Context, trust: ssl.SSLContext | None, port: int) -> A
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
+
+
+@contextmanager
+def bridge_beside(context: Context) -> Iterator[int]:
+    """``bridge`` in a thread of its own, on any port that is free. Raises BadInput, Unreachable."""
+    bound: Future[int] = Future()
+    end = threading.Event()
+
+    async def serve() -> None:
+        async with bridge(context, trust_of(context), 0) as port:
+            bound.set_result(port)
+            await asyncio.to_thread(end.wait)
+
+    def run() -> None:
+        try:
+            asyncio.run(serve())
+        except BaseException as error:
+            if bound.done():
+                raise
+            bound.set_exception(error)
+
+    thread = threading.Thread(target=run, name="bridge", daemon=True)
+    thread.start()
+    try:
+        yield bound.result()
+    finally:
+        end.set()
+        thread.join()
 
 
 async def _passed_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -12,7 +12,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ces_client import Client, load_job
+from ces_client import Client, Context, load_job
+from ces_client.bridge import HERE, bridge_beside
 from ces_client.cli.output import console
 from ces_client.errors import bad_field
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
@@ -119,8 +120,11 @@ def _perform(background: Background, files: Files, screen: Console) -> str | Non
     ready = show_progress(background.news(), screen)
     if ready.kind != "ready":
         return ready.text or "the cluster ended by itself"
-    screen.print()
-    with Client(ready.text, files.token.read_text().strip()) as client:
+    context = Context(ready.text, files.token.read_text().strip())
+    with Client.from_context(context) as client, bridge_beside(context) as port:
+        code = client.dashboard_code().code
+        screen.print(Text("watch it in a browser, too; the address is good once, and for a minute:"))
+        screen.print(Text(f"  http://{HERE}:{port}/ui/#code={code}\n", style="cyan"), soft_wrap=True)
         view, observed = run_job(client, screen)
     screen.print()
     if any(flow.enforced for flow in view.flows):

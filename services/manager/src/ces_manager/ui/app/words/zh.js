@@ -1,10 +1,12 @@
 /** Chinese words, by the English sentences that stand in the code: the frame, the overview, nodes and links. */
+import curves from "./zh_curves.js";
 import jobs from "./zh_jobs.js";
 import map from "./zh_map.js";
 import submit from "./zh_submit.js";
 
 /** @type {Record<string, string>} */
 export default {
+  ...curves,
   ...jobs,
   ...map,
   ...submit,
