@@ -82,7 +82,7 @@ def test_a_resize_outlives(resizing: FaultCluster, open_folder: Path, service: s
 
 
 @pytest.mark.needs("root")
-@pytest.mark.timeout(120 + 60 * RESIZES)
+@pytest.mark.timeout(120 + 90 * RESIZES)
 def test_random_resizes_while_things_die(resizing: FaultCluster, open_folder: Path) -> None:
     """A job gives way to others of random sizes and grows again, over and over."""
     print(f"drawn again by: CES_SEED={SEED} CES_RESIZES={RESIZES} pytest {__file__}")
