@@ -41,7 +41,11 @@ BODIES: dict[str, Any] = {
     "/v1/nodes/{node}/calendar": {"times": "Mon-Fri 08:00-18:00"},
 }
 SCORE = Score(fit=1.0, priority=0.0, waiting=0.0, share=0.0, total=1.0, scarce="cpu")
-LACKS = {"/v1/tokens/{token}", "/v1/links/{src}/{dst}/probe"}  # there is no such token, or link
+LACKS = {
+    "/v1/tokens/{token}",
+    "/v1/sessions/{session}",
+    "/v1/links/{src}/{dst}/probe",
+}  # there is no such token, or link
 ENDLESS = ("/events", "/logs", "/live")
 FINAL = "forget"
 
@@ -117,7 +121,9 @@ async def test_every_route_for_every_role_and_tenant(shop: Shop, role: Role, ten
 
 async def check(shop: Shop, method: str, path: str, needed: Role, role: Role, tenant: str) -> None:
     """One cell of the matrix."""
-    where = path.format(job=shop.jobs[tenant], node="n1", src="n1", dst="n1", token="nobody", secret="hub")
+    where = path.format(
+        job=shop.jobs[tenant], node="n1", src="n1", dst="n1", token="nobody", secret="hub", session="none"
+    )
     where += f"?tenant={tenant}" if "{secret}" in path else "?node=n1" if path == "/v1/samples" else ""
     body = {**JOB, "tenant": tenant} if path == "/v1/jobs" else BODIES.get(path)
     async with (

@@ -44,9 +44,9 @@ def test_only_numbers_are_drawn_and_not_too_many() -> None:
 
 def test_a_field_that_comes_later_or_is_missing_has_gaps() -> None:
     history = ProgressHistory()
-    for at, data in enumerate(({"loss": 2.0}, {"loss": 1.0, "accuracy": 0.5}, {"accuracy": 0.6})):
+    for at, data in enumerate(({"loss": 2.0}, {"loss": 1.0, "accuracy": 0.5}, {"accuracy": 0.75})):
         history.heard("job", "w-0", data, START + timedelta(seconds=at))
-    assert history.of_job("job")["w-0"].values == {"loss": [2.0, 1.0, None], "accuracy": [None, 0.5, 0.6]}
+    assert history.of_job("job")["w-0"].values == {"loss": [2.0, 1.0, None], "accuracy": [None, 0.5, 0.75]}
 
 
 def test_curves_end_by_age_and_by_number(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -327,6 +327,11 @@ class Client(_Resource):
         """What begins a session of the dashboard, once and within a minute, with the rights of this token."""
         return self._read(SessionCode, self._http.request("POST", "sessions/codes"))
 
+    def end_session(self, code: SessionCode) -> None:
+        """Have the session that began with this code, or the code, refused from now on. Raises ApiError where it has
+        ended already."""
+        self._http.request("DELETE", _path("sessions", code.code.split("_")[2]))
+
     def queue(self, *, on_remark: Callable[[str], None] | None = None) -> Iterator[QueueEntry]:
         """Waiting jobs, the next one first. ``on_remark`` is told why the order is not the scheduler's own, if it is
         not."""

@@ -61,7 +61,8 @@ def read_yaml(text: str, *, aliases: bool = True) -> Any:
     what strangers send takes none. Raises yaml.YAMLError, DuplicateKey among them."""
     try:
         return yaml.load(text, _Loader if aliases else _NoAliases)  # noqa: S506
-    except ValueError as error:  # thousands of digits, a thirteenth month
+    # Thousands of digits, a thirteenth month, `!!bool foo`: the reader's own code fails in many ways.
+    except (ValueError, LookupError, ArithmeticError, AttributeError, TypeError) as error:
         raise yaml.MarkedYAMLError(problem=f"a value cannot be read: {error}") from error
 
 

@@ -13,7 +13,7 @@ from ces_common.messages.dashboard import ProgressCurve
 
 MAX_POINTS: Final = 200  # of one task
 MAX_FIELDS: Final = 8
-MAX_CURVES: Final = 20_000  # tasks: those that said something last
+MAX_CURVES: Final = 4_000  # tasks: those that said something last
 LONGEST_FIELD: Final = 64  # characters
 KEEP: Final = timedelta(hours=1)
 
@@ -21,7 +21,7 @@ KEEP: Final = timedelta(hours=1)
 class _Curve:
     def __init__(self) -> None:
         self.at = array("d")
-        self.values: dict[str, array[float]] = {}
+        self.values: dict[str, array[float]] = {}  # of single precision: they are drawn
         self._step = 1  # of so many lines one is kept
         self._skipped = 0
 
@@ -32,7 +32,7 @@ class _Curve:
         self._skipped = 0
         for name in numbers:
             if name not in self.values and len(self.values) < MAX_FIELDS:
-                self.values[name] = array("d", [math.nan] * len(self.at))
+                self.values[name] = array("f", [math.nan] * len(self.at))
         self.at.append(at)
         for name, series in self.values.items():
             series.append(numbers.get(name, math.nan))
@@ -78,4 +78,4 @@ def _drawn(name: str, value: Any) -> bool:
     """Whether it is a number that a curve may have."""
     if len(name) > LONGEST_FIELD or isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
-    return abs(value) < 1e300  # an integer may be too large for a double
+    return abs(value) < 1e30  # an integer may be too large for any float

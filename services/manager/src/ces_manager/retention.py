@@ -21,11 +21,13 @@ class Cutoffs:
     jobs: datetime
     messages: datetime
     removals: datetime
+    sessions: datetime
 
 
 def cutoffs(now: datetime, timeouts: Timeouts) -> Cutoffs:
     ages_s = (timeouts.keep_jobs_s, timeouts.keep_messages_s, timeouts.keep_removals_s)
-    return Cutoffs(*(now - timedelta(seconds=age_s) for age_s in ages_s))
+    jobs, messages, removals = (now - timedelta(seconds=age_s) for age_s in ages_s)
+    return Cutoffs(jobs, messages, removals, sessions=now)
 
 
 def has_aged(tx: ReadTx, cut: Cutoffs) -> bool:
@@ -95,5 +97,5 @@ def _simple(cut: Cutoffs) -> list[tuple[Any, Any, Select[Any]]]:
         ),
         (InboxRow, InboxRow.id, select(InboxRow.id).where(InboxRow.consumed_at < cut.messages)),
         (JoinTokenRow, JoinTokenRow.hash, select(JoinTokenRow.hash).where(JoinTokenRow.expires_at < cut.messages)),
-        (SessionRow, SessionRow.id, select(SessionRow.id).where(SessionRow.expires_at < cut.messages)),
+        (SessionRow, SessionRow.id, select(SessionRow.id).where(SessionRow.expires_at < cut.sessions)),
     ]

@@ -52,6 +52,7 @@ def test_the_browser_is_led_to_the_page_by_a_file_that_nobody_else_reads(connect
     assert not Path(unquote(urlsplit(url).path)).exists()  # gone with the command
     assert CODE["code"] not in shown.stdout
     assert "is closed" in shown.stdout
+    assert len(connected.sent("DELETE", "sessions/1")) == 1
 
 
 def test_without_a_browser_the_address_is_shown(connected, closed, monkeypatch):

@@ -60,10 +60,10 @@ async def refused(http: httpx.AsyncClient, method: str, path: str, status: int, 
     [
         (
             {"Content-Type": "text/plain"},
-            "the body is sent as text/plain; send JSON or YAML, with the header Content-Type: ",
+            "the body is sent as text/plain; send JSON, with the header Content-Type: ",
         ),
         ({"Content-Type": "application/x-www-form-urlencoded"}, "the body is sent as application/x-www-form-urlenc"),
-        ({}, "the request does not say what its body is; send JSON or YAML"),
+        ({}, "the request does not say what its body is; send JSON"),
     ],
 )
 async def test_another_media_type_is_refused(http: httpx.AsyncClient, headers: dict[str, str], said: str) -> None:
@@ -111,6 +111,11 @@ async def test_yaml_is_taken_as_the_same_job(http: httpx.AsyncClient, kind: str)
         (b"x: " + b"[" * 1000 + b"]" * 1000, 400, "deep within each other"),
         (b"#" * (strict_route.MAX_YAML + 1), 413, "send a larger one as JSON"),
         (b"d: 2026-13-45", 400, "cannot be read"),
+        *(
+            (f"x: {odd}".encode(), 400, "cannot be read")
+            for odd in ("!!int ''", "!!bool foo", "!!timestamp x", "!!float ''")
+        ),
+        (b"x: " + b":".join([b"1"] * 300) + b".5", 400, "cannot be read"),
     ],
 )
 async def test_yaml_that_cannot_be_taken_is_refused_with_its_place(
@@ -119,6 +124,12 @@ async def test_yaml_that_cannot_be_taken_is_refused_with_its_place(
     problem = await refused(http, "POST", "/v1/jobs", status, content=body, headers=YAML)
     assert said in problem["detail"]
     assert not world.snapshot().jobs
+
+
+@pytest.mark.parametrize("path", ["/v1/sessions", "/v1/nodes/join", "/v1/nodes/renew", "/v1/tokens"])
+async def test_yaml_is_taken_where_files_are_sent_alone(http: httpx.AsyncClient, path: str) -> None:
+    problem = await refused(http, "POST", path, 415, content=b"code: x", headers=YAML)
+    assert "YAML" not in problem["detail"]
 
 
 async def test_a_key_given_twice_is_named_with_both_lines(http: httpx.AsyncClient, world: World) -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from ces_manager.live.feed import KEPT, Frame, LiveFeed
+from ces_manager.live.feed import KEPT, LINGER, Frame, LiveFeed
 from ces_manager.live.picture import Picture
 
 PATIENCE_S = 30.0
@@ -66,17 +66,55 @@ async def test_all_who_may_see_the_same_get_the_same_text(world: World) -> None:
     assert "blue" not in "".join(by_number.values())
 
 
-async def test_nobody_looks_where_nobody_follows(world: World) -> None:
+async def test_looks_end_a_while_after_the_last_follower_has_left(world: World) -> None:
     feed = LiveFeed(world.look, every_s=0.001)
     frames = feed.follow(None)
     await got(frames, 2)
     await frames.aclose()
+    looking = feed._looking
+    assert looking is not None
     looks = world.looks
-    await asyncio.sleep(0.05)  # that nothing happens has no condition to wait for
-    assert world.looks <= looks + 1  # the look that was under way
+    async with asyncio.timeout(PATIENCE_S):
+        await looking
+    assert LINGER <= world.looks - looks <= LINGER + 2
     again = feed.follow(None)
     assert (await got(again, 1))[0].kind == "keyframe"
     await again.aclose()
+
+
+async def test_coming_and_going_makes_no_look_of_its_own_and_one_alone_resumes(world: World) -> None:
+    feed = LiveFeed(world.look, every_s=0.02)
+    frames = feed.follow(None)
+    (last,) = await got(frames, 1)
+    await frames.aclose()
+    for _ in range(LINGER // 3):
+        looks = world.looks
+        stream = feed.follow(None, feed.id_of(last))
+        first = await anext(stream)
+        last = first or last
+        assert first is None or first.kind == "change"
+        await stream.aclose()
+        assert world.looks == looks
+        await asyncio.sleep(0.02)
+
+
+async def test_a_look_that_fails_is_followed_by_another(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed = LiveFeed(world.look, every_s=0.001)
+    frames = feed.follow(None)
+    await got(frames, 1)
+    calls = 0
+
+    async def failing() -> Picture:
+        nonlocal calls
+        calls += 1
+        if calls < 3:
+            raise IndexError("of nobody's making")
+        return await world.look()
+
+    monkeypatch.setattr(feed, "_look", failing)
+    await got(frames, 2)
+    assert calls >= 3
+    await frames.aclose()
 
 
 async def test_a_stream_goes_on_after_the_last_frame_that_was_seen(world: World) -> None:

@@ -7,7 +7,7 @@ import os
 import tempfile
 import webbrowser
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from html import escape
 from pathlib import Path
 from typing import Annotated
@@ -18,22 +18,29 @@ from ces_client.bridge import HERE, bridge, trust_of
 from ces_client.cli import session
 from ces_client.cli.output import say
 from ces_client.context import Context
+from ces_client.errors import CesError
 
-PORT = 8643  # always the same where it is free: browsers keep a page's settings by its address
+CODE_LASTS_S = 60
+PATIENCE_S = 2.0  # with a manager that is gone by the end
 
 
 def dashboard(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="of this machine; 0: any that is free")] = PORT,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="of this machine; 0: any that is free")] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="open it in a browser")] = True,
 ) -> None:
-    """Open the cluster's dashboard in a browser, signed in with the token of this command, until you press Ctrl-C."""
+    """Open the cluster's dashboard in a browser, signed in with the token of this command, until you press Ctrl-C,
+    which ends the session as well."""
     context = session.context()
     with session.connect() as client:
-        code = client.dashboard_code().code
+        code = client.dashboard_code()
     try:
-        asyncio.run(_show(context, code, port, browser))
+        asyncio.run(_show(context, code.code, port, browser))
     except KeyboardInterrupt:
-        say("the dashboard is closed")
+        pass
+    finally:  # or whoever gets the port next would hear of the page, which goes on asking there
+        with suppress(CesError), session.connect(patience_s=PATIENCE_S) as client:
+            client.end_session(code)
+    say("the dashboard is closed, and the session has ended")
 
 
 async def _show(context: Context, code: str, port: int, browser: bool) -> None:
@@ -42,7 +49,9 @@ async def _show(context: Context, code: str, port: int, browser: bool) -> None:
         page = f"http://{HERE}:{bound}/ui/"
         with _signing_in(f"{page}#code={code}") as file:
             if browser and await asyncio.to_thread(webbrowser.open, file.as_uri()):
+                asyncio.get_running_loop().call_later(CODE_LASTS_S, lambda: file.unlink(missing_ok=True))
                 say(f"the dashboard of {context.url} is open at {page}; Ctrl-C closes it")
+                say("no page? a browser that may not read files here needs the address: --no-browser")
             else:
                 say(f"open this within a minute, once: {page}#code={code}")
                 say("Ctrl-C closes it")

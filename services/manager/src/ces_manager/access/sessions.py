@@ -8,26 +8,35 @@ import re
 import secrets
 from datetime import datetime, timedelta
 
+from sqlalchemy import delete, func, select
 from ulid import ULID
 
 from ces_common.db.access_tables import AccessTokenRow, SessionRow
 from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.identities import Identity, NewSession, SessionCode
 from ces_common.roles import Role
+from ces_manager.access.grants import OF_PROVIDER
 from ces_manager.access.tokens import ROOT, check_good, hash_of
-from ces_manager.errors import Conflict, Forbidden
+from ces_manager.errors import Conflict, Forbidden, NotFound, Overloaded
 
 CODE_LASTS = timedelta(minutes=1)
 LASTS = timedelta(hours=12)
+MAX_SESSIONS = 64  # of one holder, with codes that were not used yet
+MINE = "mine"
 _REST = r"_([0-7][0-9A-HJKMNP-TV-Z]{25})_([A-Za-z0-9_-]{43})"
 SESSION = re.compile("ces_session" + _REST)
 CODE = re.compile("ces_code" + _REST)
 
 
 def make_code(tx: WriteTx, identity: Identity, root_hash: str) -> SessionCode:
-    """A code for whoever asks with a token. Raises Conflict where a session asks: it would go on without end."""
+    """A code for whoever asks with a token. Raises Conflict where a session asks: it would go on without end;
+    Overloaded."""
     if identity.session is not None:
         raise Conflict("a session begins no other one: ask with an access token")
+    mine = SessionRow.holder == identity.name
+    tx.session.execute(delete(SessionRow).where(mine, SessionRow.expires_at <= tx.now))
+    if (tx.session.scalar(select(func.count()).select_from(SessionRow).where(mine)) or 0) >= MAX_SESSIONS:
+        raise Overloaded(f"{MAX_SESSIONS} sessions and codes of {identity.name} are good now: sign out of some")
     session, secret = str(ULID.from_datetime(tx.now)), secrets.token_urlsafe(32)
     expires_at = _sooner(tx.now + CODE_LASTS, identity.expires_at)
     row = SessionRow(
@@ -62,11 +71,14 @@ def open_session(tx: WriteTx, code: str) -> NewSession:
     return NewSession(token=token, expires_at=row.expires_at, identity=_identity(row))
 
 
-def end_session(tx: WriteTx, identity: Identity) -> None:
-    """Refuse the session from now on. Raises Conflict where it is a token that asks."""
-    row = None if identity.session is None else tx.session.get(SessionRow, identity.session)
-    if row is None:
+def end_session(tx: WriteTx, identity: Identity, session: str) -> None:
+    """Refuse a session, or a code, from now on: ``MINE`` or, by its id, any of the same holder. Raises NotFound,
+    Conflict."""
+    if session == MINE and identity.session is None:
         raise Conflict("this token is no session of the dashboard, so there is nothing to end")
+    row = tx.session.get(SessionRow, identity.session if session == MINE else session)
+    if row is None or row.holder != identity.name:
+        raise NotFound(f"{identity.name} has no session {session}")
     tx.session.delete(row)
 
 
@@ -80,7 +92,10 @@ def identity_of(tx: ReadTx, token: str, now: datetime, root_hash: str) -> Identi
     if row.root_hash is not None:
         if not hmac.compare_digest(row.root_hash, root_hash):
             raise Forbidden("the token in CES_ADMIN_TOKEN_FILE is another one by now; sign in again")
-    elif (holder := tx.session.get(AccessTokenRow, row.holder)) is not None:
+    elif not row.holder.startswith(OF_PROVIDER):  # whose tokens end soon, and the session with them
+        holder = tx.session.get(AccessTokenRow, row.holder)
+        if holder is None:
+            raise Forbidden("the token that this session came from is not known here")
         check_good(holder, now)
     return _identity(row)
 

@@ -32,7 +32,8 @@ from ces_manager.errors import Forbidden, NoRole, Unavailable
 log = structlog.get_logger()
 IDENTITY = "identity"
 
-PROVEN = frozenset({"/v1/nodes/join", "/v1/nodes/renew", "/v1/sessions"})  # by what the request itself brings
+SESSIONS = "/v1/sessions"
+PROVEN = frozenset({"/v1/nodes/join", "/v1/nodes/renew", SESSIONS})  # by what the request itself brings
 UNTOLD = frozenset({"/healthz", "/readyz", "/metrics"})  # open, and asked so often that the access log leaves them out
 PAGES = frozenset({"/", "/ui"})  # which lead to the dashboard
 UI = "/ui/"

@@ -9,11 +9,11 @@ from typing import Final
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ces_manager.api.auth import PROVEN
+from ces_manager.api.auth import PROVEN, SESSIONS
 from ces_manager.api.failure_counts import BURST, FAILURES_PER_S, FailureCounts, network_of
 from ces_manager.api.problems import problem
 
-FAILURES: Final = frozenset({400, 403, 413, 415, 422})
+FAILURES: Final = frozenset({400, 403, 413, 415, 422, 500})
 
 
 class FailedAttempts:
@@ -28,7 +28,8 @@ class FailedAttempts:
         if scope["type"] != "http" or scope["path"] not in PROVEN:
             await self._app(scope, receive, send)
             return
-        address = network_of(scope["client"][0]) if scope.get("client") else ""
+        # Whoever guesses codes keeps no agent behind the same address from joining.
+        address = f"{scope['path'] == SESSIONS} {network_of(scope['client'][0]) if scope.get('client') else ''}"
         wait_s = self._counts.wait_s(address, time.monotonic())
         if wait_s > 0:
             text = "too many attempts from this address have failed, or are under way"

@@ -8,6 +8,7 @@ from ces_common.messages.identities import NewSession, SessionCode, SessionReque
 from ces_manager.access import sessions
 from ces_manager.api.auth import VIEWER, identity_of
 from ces_manager.api.context import context_of
+from ces_manager.api.parameters import PathName
 from ces_manager.api.strict_route import StrictRoute
 
 ANYBODY = "whoever has a code"  # in whose name a session is written down
@@ -31,9 +32,10 @@ async def open_session(request: Request, body: SessionRequest) -> NewSession:
     return await context.database.requested_write(lambda tx: sessions.open_session(tx, body.code), ANYBODY)
 
 
-@router.delete("/sessions/mine", status_code=204, dependencies=[VIEWER])
-async def end_session(request: Request) -> None:
-    """Sign out: the session that asks is refused from now on, by other managers within five seconds."""
+@router.delete("/sessions/{session}", status_code=204, dependencies=[VIEWER])
+async def end_session(request: Request, session: PathName) -> None:
+    """Sign out: a session is refused from now on, by other managers within five seconds. `mine` is the one that asks;
+    by its id, which is a part of its code, its holder's token ends it as well."""
     context, identity = context_of(request), identity_of(request)
-    await context.database.requested_write(lambda tx: sessions.end_session(tx, identity), identity.name)
+    await context.database.requested_write(lambda tx: sessions.end_session(tx, identity, session), identity.name)
     context.identities.forget(identity.name)

@@ -1,5 +1,6 @@
-"""Routes that refuse unknown query parameters, bodies that are neither JSON nor YAML, and keys given twice. Bodies are
-read in threads, a few at a time: a large one takes a while, and leases are renewed meanwhile."""
+"""Routes that refuse unknown query parameters, bodies that are not JSON (or YAML, where people send their files), and
+keys given twice. Bodies are read in threads, a few at a time: a large one takes a while, and leases are renewed
+meanwhile."""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from ces_common.documents import DuplicateKey, read_json, read_yaml
 from ces_manager.errors import Invalid, Malformed, TooLarge, WrongMediaType
 
 AT_ONCE = 2  # bodies that are read
+FILES = frozenset({"/v1/jobs", "/v1/plans"})  # what is written in files is sent there
 MAX_YAML = 64 * 1024  # bytes; its reader takes a hundred times as long as that of JSON
 YAML = frozenset({"application/yaml", "application/x-yaml", "text/yaml"})
 
@@ -74,12 +76,14 @@ def _media(request: Request) -> str:
     if encoding != "identity":
         raise WrongMediaType(f"the body is sent as {encoding}; send it as it is, without Content-Encoding")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind in YAML or kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
+    takes_files = request.url.path in FILES
+    if kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json")):
+        return kind
+    if kind in YAML and takes_files:
         return kind
     sent = f"the body is sent as {kind}" if kind else "the request does not say what its body is"
-    raise WrongMediaType(
-        f"{sent}; send JSON or YAML, with the header Content-Type: application/json or application/yaml"
-    )
+    remedy = "send JSON, with the header Content-Type: application/json"
+    raise WrongMediaType(f"{sent}; {remedy}{', or a file of YAML as application/yaml' if takes_files else ''}")
 
 
 def _parsed(body: bytes) -> Any:

@@ -11,6 +11,7 @@ from ces_manager.api.auth import ADMIN, VIEWER, identity_of
 from ces_manager.api.context import context_of
 from ces_manager.api.parameters import Cursor, Limit, PathName
 from ces_manager.api.strict_route import StrictRoute
+from ces_manager.errors import Forbidden
 
 router = APIRouter(prefix="/v1", tags=["access"], route_class=StrictRoute)
 
@@ -25,6 +26,8 @@ async def whoami(request: Request) -> Identity:
 async def create_token(request: Request, body: AccessTokenRequest) -> NewAccessToken:
     """An access token. Its secret is shown only here."""
     context, by = context_of(request), identity_of(request).name
+    if identity_of(request).session is not None:
+        raise Forbidden("a session of the dashboard makes no access token, which would outlive it: ask with a token")
     made = await context.database.requested_write(lambda tx: tokens.create_token(tx, body, context.queue, by), by)
     return made.model_copy(update={"token": context.pinned(made.token)})
 

@@ -19,6 +19,9 @@ from ces_manager.live.picture import Picture, changed, shown
 log = structlog.get_logger()
 EVERY_S: Final = 2.0
 KEPT: Final = 30  # changes that a client may resume after
+LINGER: Final = (
+    15  # looks after the last follower has left: a hidden tab comes back, and nobody makes looks by coming and going
+)
 Look = Callable[[], Awaitable[Picture]]
 
 
@@ -37,12 +40,13 @@ class _Audience:
 
     tenants: frozenset[str] | None
     followers: int = 0
+    idle: int = 0  # looks since somebody followed
     frames: deque[Frame] = field(default_factory=lambda: deque(maxlen=KEPT))
     whole: Frame | None = None
 
 
 class LiveFeed:
-    """Looks every two seconds while somebody follows, and not at all otherwise. A follower who is slow, or resumes
+    """Looks every two seconds while somebody follows, and a while longer. A follower who is slow, or resumes
     after what is no longer kept, gets the whole picture anew."""
 
     def __init__(self, look: Look, every_s: float = EVERY_S) -> None:
@@ -74,7 +78,6 @@ class LiveFeed:
                 await self._wait(seen)
         finally:
             audience.followers -= 1
-            self._rest()
 
     def wake(self) -> None:
         """Have all streams look whether there is anything new, or whether they are to end."""
@@ -106,34 +109,34 @@ class LiveFeed:
                     await self._tick.wait()
 
     async def _run(self) -> None:
-        while True:
+        """One look after the other, until nobody has followed for a while."""
+        while self._audiences:
             try:
                 picture = await self._look()
             except UNAVAILABLE as error:
                 log.info("the live picture is not renewed: the database does not answer", error=cause_of(error))
+            except Exception:  # of a look; everybody who follows waits for the next one
+                log.exception("the live picture cannot be made")
             else:
-                await self._take(picture)
+                self._take(picture)
             await asyncio.sleep(self._every_s)
+            for key, audience in list(self._audiences.items()):
+                audience.idle = 0 if audience.followers else audience.idle + 1
+                if audience.idle > LINGER:
+                    del self._audiences[key]
+        # What is known would be old when somebody follows again.
+        self._looking, self._picture = None, None
+        self._number += 1
 
-    async def _take(self, picture: Picture) -> None:
+    def _take(self, picture: Picture) -> None:
         before, self._picture = self._picture, picture
         self._number += 1
-        for key, audience in list(self._audiences.items()):
+        for audience in self._audiences.values():
             audience.whole = None
-            if not audience.followers:
-                del self._audiences[key]
-            elif before is not None:
+            if before is not None:
                 data = _encoded(changed(before, picture, audience.tenants))
                 audience.frames.append(Frame(self._number, "change", data))
         self.wake()
-
-    def _rest(self) -> None:
-        """Nobody follows any more: what is known would be old when somebody does again."""
-        if self._looking is not None and not any(each.followers for each in self._audiences.values()):
-            self._looking.cancel()
-            self._looking, self._picture = None, None
-            self._audiences.clear()
-            self._number += 1
 
 
 def _encoded(document: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from sqlalchemy.orm import undefer_group
 from ces_common.db.tables import EXPANDED, JobRow, LinkRow, MediumRow, NodeRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.api import NodeView
+from ces_common.messages.reports import Heartbeat
 from ces_manager.jobs.job_views import job_summary
 from ces_manager.jobs.transitions import allocations_of
 from ces_manager.live.picture import Picture, Record
@@ -22,7 +23,8 @@ from ces_manager.nodes.node_views import warning_of
 from ces_manager.plans.residual import held_on_links, held_on_nodes
 
 SHORTFALLS_EVERY = timedelta(seconds=10)
-MOST_SHORTFALLS = 200
+MOST_SHORTFALLS = 100  # of one tenant
+FRESH = timedelta(seconds=10)  # for so long what an agent measured counts as of now
 JOBS_AT_ONCE = 500  # whose rows are read together
 _NODE_COLUMNS = [column for name, column in NodeRow.__table__.columns.items() if name in NodeView.model_fields]
 _LINK_FIELDS = ("bandwidth", "kind", "medium", "state", "measured")
@@ -36,27 +38,36 @@ class Looker:
     def __init__(self, measurements: Measurements) -> None:
         self._measurements = measurements
         self._jobs: dict[str, tuple[int, Record]] = {}  # job -> its version, and how it was shown
+        self._epoch = ""
         self._shortfalls: Mapping[str, Record] = {}
         self._shortfalls_at: datetime | None = None
 
     def look(self, tx: ReadTx, now: datetime) -> Picture:
+        cluster = tx.cluster()
+        if cluster.epoch != self._epoch:  # in another one, versions are used again
+            self._jobs, self._epoch = {}, cluster.epoch
         return Picture(
-            version=tx.cluster().version,
+            version=cluster.version,
             at=_ANY.dump_python(now, mode="json"),
-            nodes=self._node_records(tx),
-            links=self._link_records(tx),
+            nodes=self._node_records(tx, now),
+            links=self._link_records(tx, now),
             media={row.name: row.bandwidth for row in tx.session.execute(_MEDIA)},
             jobs=self._job_records(tx),
             shortfalls=self._shortfall_records(tx, now),
             counts=_counts(tx),
         )
 
-    def _node_records(self, tx: ReadTx) -> dict[str, Record]:
+    def _fresh_beat(self, node: str, now: datetime) -> tuple[datetime, Heartbeat] | None:
+        """Its last heartbeat, unless it has been silent since."""
+        beat = self._measurements.beat(node)
+        return beat if beat is not None and now - beat[0] <= FRESH else None
+
+    def _node_records(self, tx: ReadTx, now: datetime) -> dict[str, Record]:
         held = held_on_nodes(tx)
         found: dict[str, Record] = {}
         for row in tx.session.execute(_NODES):
             known = _plain(row._mapping)
-            name, beat = known.pop("name"), self._measurements.beat(row.name)
+            name, beat = known.pop("name"), self._fresh_beat(row.name, now)
             cpu, memory, gpu = held.get(name, (0, 0, 0))
             found[name] = known | {
                 "cpu_allocated": cpu,
@@ -68,12 +79,12 @@ class Looker:
             }
         return found
 
-    def _link_records(self, tx: ReadTx) -> dict[str, Record]:
+    def _link_records(self, tx: ReadTx, now: datetime) -> dict[str, Record]:
         rows = tx.session.execute(_LINKS).all()
         reserved = held_on_links(tx, {row.src for row in rows})
         found: dict[str, Record] = {}
         for row in rows:
-            usage = self._measurements.link(row.src, row.dst)
+            usage = self._measurements.link(row.src, row.dst) if self._fresh_beat(row.src, now) else None
             trip_s = usage.round_trip_s if usage else None
             if trip_s is None and row.round_trip_us is not None:
                 trip_s = row.round_trip_us / 1e6
@@ -89,7 +100,7 @@ class Looker:
 
     def _shortfall_records(self, tx: ReadTx, now: datetime) -> Mapping[str, Record]:
         """Not at every look: reports of several heartbeats tell whether a link falls short."""
-        if self._shortfalls_at is None or now - self._shortfalls_at >= SHORTFALLS_EVERY:
+        if self._shortfalls_at is None or abs(now - self._shortfalls_at) >= SHORTFALLS_EVERY:
             flows = short_flows(tx, self._measurements, now, MOST_SHORTFALLS)
             fields = {"job", "name", "tenant", "src", "dst", "rate", "shortfall"}
             self._shortfalls = {str(flow.number): flow.model_dump(mode="json", include=fields) for flow in flows}

@@ -48,7 +48,7 @@ def shortfall_of(history: FlowHistory, number: int, path: Sequence[str], since: 
     hops = list(pairwise(path))
     lately = [history.samples(src, number, since)[-SAMPLES:] for src, _ in hops]
     short = short_hop(lately)
-    if short is None:
+    if short is None or not lately[short]:  # a node on the way that reports nothing leaves it open what it was given
         return None
     (src, dst), around = hops[short], lately[short : short + 2]  # the node behind it sends the flow on
     carried = min(fmean(sample.measured for sample in samples) for samples in around if samples)

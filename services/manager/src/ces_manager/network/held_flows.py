@@ -3,7 +3,8 @@ given."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -69,9 +70,15 @@ def list_flows(
     return Page[HeldFlow](items=page[:limit], next=str(page[limit - 1].number) if len(page) > limit else None)
 
 
-def short_flows(tx: ReadTx, measurements: Measurements, now: datetime, most: int) -> Sequence[HeldFlow]:
-    """The first flows whose link carries less than it should."""
-    return list_flows(tx, measurements, now, cursor=None, limit=most, short=True).items
+def short_flows(tx: ReadTx, measurements: Measurements, now: datetime, most: int) -> list[HeldFlow]:
+    """Flows whose link carries less than it should: the first ``most`` of each tenant."""
+    counts: Counter[str] = Counter()
+    found = []
+    for flow in _views(tx, _FLOWS, 0, measurements, now):
+        if flow.shortfall is not None and counts[flow.tenant] < most:
+            counts[flow.tenant] += 1
+            found.append(flow)
+    return found
 
 
 def _views(

@@ -242,12 +242,13 @@ function onKey(/** @type {KeyboardEvent} */ event) {
 // The start -------------------------------------------------------------------------------------------------------
 
 async function start() {
-  const code = /^#code=(.+)$/.exec(location.hash)?.[1];
-  if (code) {
+  const given = /^#code=(.+)$/.exec(location.hash)?.[1];
+  const code = session.value ? undefined : given; // nobody is made somebody else by a link
+  if (given) {
     history.replaceState(null, "", `${location.pathname}#/`); // a code in an address could be copied with it
     address.value = read();
-    signingIn.value = true;
   }
+  signingIn.value = Boolean(code);
   setTheme(localStorage.getItem("ces.theme") ?? "");
   await setLanguage(preferredLanguage()).catch(() => {}); // without its words, English
   addEventListener("hashchange", () => (address.value = read()));

@@ -84,7 +84,7 @@ function Said({ text, run, goTo }) {
   const state = !said || old ? "" : refused ? "failed" : said.problem ? "" : said.answer.feasible ? "ready" : "queued";
   return html`<section class="said-now ${old ? "old" : ""}" aria-labelledby="dry-run" aria-busy=${busy || old}>
     <h2 id="dry-run">${t("What would happen now")}</h2>
-    <p role="status" class=${state ? "verdict" : "quiet"}>
+    <p id="dry-run-said" role="status" class=${state ? "verdict" : "quiet"}>
       ${state ? html`<${State} state=${state} word=${summary} />` : summary}</p>
     ${
       said?.problem &&
@@ -149,7 +149,8 @@ function Editor() {
       <p id="job-text-note" class="quiet">
         ${t("It is checked while you write, and kept in this tab only. A file can be dropped here.")}</p>
       <div class="actions">
-        <button type="submit" class="main" aria-disabled=${!ready}>${busy ? t("Submitting…") : t("Submit")}</button>
+        <button type="submit" class="main" aria-disabled=${!ready} aria-describedby="dry-run-said">
+          ${busy ? t("Submitting…") : t("Submit")}</button>
         ${failed && html`<${Refusal} problem=${failed.problem} text=${failed.text} goTo=${goTo} />`}
       </div>
     </div>

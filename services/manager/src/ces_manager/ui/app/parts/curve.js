@@ -22,7 +22,10 @@ import { CurveTable } from "./curve_table.js";
 
 const NAMED = 8; // workers whose values are told one by one
 
-/** The picture itself: drawn anew when its lines, the words or the colours change. @param {Props & {hovered: (place: number | null) => void, says: string}} props */
+/**
+ * The picture itself: drawn anew when its lines, the words or the colours change.
+ * @param {Props & {hovered: (place: number | null) => void, says: string}} props
+ */
 function Picture({ at, lines, limits = [], show, binary = false, ground = false, hovered, says }) {
   const place = useRef(/** @type {HTMLElement | null} */ (null));
   const plot = useRef(/** @type {ReturnType<typeof drawPlot> | null} */ (null));
@@ -67,21 +70,22 @@ const Sample = ({ kind, dashes = [] }) =>
     ><line x1="0" x2="22" y1="4" y2="4" stroke-dasharray=${dashes.join(" ") || undefined} /></svg>`;
 
 /**
- * Values at one time. Of many workers, their lowest and highest.
- * @param {{lines: Line[], place: number, show: (value: number) => string}} props
+ * Values at one time, or the last ones. Of many workers, their lowest and highest.
+ * @param {{lines: Line[], place: number | null, show: (value: number) => string}} props
  */
 function Readings({ lines, place, show }) {
   const told = (/** @type {number | null | undefined} */ value) => (value == null ? DASH : show(value));
+  const of = (/** @type {Line} */ { values }) => values[place ?? lastOf(values)];
   const means = lines.filter((line) => line.mean);
   const each = lines.filter((line) => !line.mean);
-  const known = each.map((line) => line.values[place]).filter((value) => value != null);
+  const known = each.map(of).filter((value) => value != null);
   const few = each.length <= NAMED;
   return html`${means.map(
-    (line) => html`<li><${Sample} kind="mean" /> <${Name}>${line.name}<//> <b>${told(line.values[place])}</b></li>`,
+    (line) => html`<li><${Sample} kind="mean" /> <${Name}>${line.name}<//> <b>${told(of(line))}</b></li>`,
   )}${
     few
       ? each.map(
-          (line) => html`<li><${Sample} kind="each" /> <${Name}>${line.name}<//> <b>${told(line.values[place])}</b></li>`,
+          (line) => html`<li><${Sample} kind="each" /> <${Name}>${line.name}<//> <b>${told(of(line))}</b></li>`,
         )
       : html`<li><${Sample} kind="each" /> ${t("lowest")} <b>${told(known.length ? Math.min(...known) : null)}</b></li>
         <li>${t("highest")} <b>${told(known.length ? Math.max(...known) : null)}</b></li>`
@@ -94,8 +98,11 @@ export function Curve(props) {
   const [pointed, hovered] = useState(/** @type {number | null} */ (null));
   const main = lines[lines.length - 1];
   const newest = Math.max(...lines.map((line) => lastOf(line.values)));
-  const place = pointed !== null && pointed < at.length ? pointed : newest;
-  const top = ground ? topOf(lines.map((line) => line.values), limits.map((limit) => limit.value)) : Number.POSITIVE_INFINITY;
+  const place = pointed !== null && pointed < at.length ? pointed : null;
+  const time = at[place ?? newest];
+  const values = lines.map((line) => line.values);
+  const heights = limits.map((limit) => limit.value);
+  const top = ground ? topOf(values, heights) : Number.POSITIVE_INFINITY;
   const [first, last] = [main.values.findIndex((value) => value !== null), lastOf(main.values)];
   const says =
     last < 0
@@ -112,10 +119,11 @@ export function Curve(props) {
     <h3>${title}</h3>
     <${Picture} ...${props} hovered=${hovered} says=${says} />
     <ul class="curve-key">
-      ${place >= 0 && html`<li class="quiet">${moment(at[place] * 1000, true)}</li>`}
-      ${place >= 0 && html`<${Readings} lines=${lines} place=${place} show=${show} />`}
+      ${newest >= 0 && html`<li class="quiet">${moment(time * 1000, true)}</li>`}
+      ${newest >= 0 && html`<${Readings} lines=${lines} place=${place} show=${show} />`}
       ${limits.map(
-        ({ name, value, look }) => html`<li><${Sample} kind="limit" dashes=${DASHES[look]} /> ${name} <b>${show(value)}</b>
+        ({ name, value, look }) => html`<li><${Sample} kind="limit" dashes=${DASHES[look]} /> ${name}
+          ${" "}<b>${show(value)}</b>
           ${value > top && html` <span class="quiet">${t("(above the picture)")}</span>`}</li>`,
       )}
     </ul>

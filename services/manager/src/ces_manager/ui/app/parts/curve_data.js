@@ -1,9 +1,9 @@
-/** Curves as numbers: workers' lines on one time axis, their mean, gaps in what was sampled, and how high a scale goes. */
+/** Curves as numbers: workers' lines on one time axis, their mean, holes in samples, and how high a scale goes. */
 
 /** @typedef {(number | null)[]} Values */
 /** @typedef {{at: number[], values: Record<string, Values>}} Series times in seconds, and what there was at them */
 /** @typedef {{name: string, values: Values, mean?: boolean}} Line of a picture; `mean`: the thick one */
-/** @typedef {{name: string, value: number, look: number}} Limit a straight line beside them; `look`: which dashes */
+/** @typedef {{name: string, value: number, look: number}} Limit a straight line; `look`: which dashes */
 
 const MOST_TIMES = 400; // of one picture
 const REACH = 10; // times the highest value, up to which a limit is in the picture
@@ -133,7 +133,7 @@ export function withHoles({ at, values }, every) {
 export const lastOf = (values) => values.findLastIndex((value) => value !== null);
 
 /**
- * How high a scale that begins at nothing goes. A limit far above all values is left out, where it would press them flat.
+ * How high a scale that begins at nothing goes. A limit far above all values is left out: it would press them flat.
  * @param {Values[]} each
  * @param {number[]} limits
  * @returns {number}

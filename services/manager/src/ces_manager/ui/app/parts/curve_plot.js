@@ -81,7 +81,7 @@ function drawLimits(plot, limits, colour) {
   ctx.strokeStyle = colour;
   ctx.lineWidth = 1.5 * devicePixelRatio;
   for (const { value, look } of limits) {
-    if (value < scales.y.min || value > scales.y.max) continue;
+    if (value <= 0 || value < scales.y.min || value > scales.y.max) continue;
     const height = plot.valToPos(value, "y", true);
     ctx.setLineDash(DASHES[look].map((part) => part * devicePixelRatio));
     ctx.beginPath();
@@ -111,9 +111,9 @@ export function drawPlot(Plot, place, curves, view) {
     {
       width: Math.max(120, place.clientWidth),
       height: HEIGHT,
-      padding: [10, 8, 0, 0],
+      padding: [10, 18, 0, 0],
       legend: { show: false },
-      cursor: { y: false, drag: { x: false, y: false }, points: { show: curves.lines.length <= 9, size: 7 } },
+      cursor: { y: false, drag: { x: false, y: false }, points: curves.lines.length <= 9 ? { size: 7 } : { show: false } },
       scales: {
         x: {
           range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [
@@ -157,7 +157,9 @@ export function drawPlot(Plot, place, curves, view) {
       ],
       hooks: {
         draw: [(/** @type {any} */ drawn) => drawLimits(drawn, view().limits, colours.limit)],
-        setCursor: [(/** @type {any} */ hovered) => view().hovered(hovered.cursor.left < 0 ? null : hovered.cursor.idx)],
+        setCursor: [
+          (/** @type {any} */ { cursor }) => view().hovered(cursor.left < 0 ? null : cursor.idx),
+        ],
       },
     },
     dataOf(curves),

@@ -9,7 +9,15 @@ import { Part } from "./facts.js";
 
 /** @typedef {import("../live.js").Item} Item */
 /** @typedef {import("./curve_data.js").Limit} Limit */
-/** @typedef {{name: string, title: string, label: string, show: (value: number) => string, binary?: boolean, limits: Limit[]}} Kind */
+/**
+ * @typedef {object} Kind of samples
+ * @property {string} name
+ * @property {string} title
+ * @property {string} label
+ * @property {(value: number) => string} show
+ * @property {boolean} [binary]
+ * @property {Limit[]} limits
+ */
 
 const EVERY_S = 20; // as the manager takes means
 

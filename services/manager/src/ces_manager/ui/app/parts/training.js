@@ -19,7 +19,8 @@ function FieldCurve({ tasks, field }) {
   if (!lines.length) return null;
   const drawn = lines.length - 1;
   const title = html`<${Name}>${field}<//>${
-    workers > MOST_LINES && html` <small>${t("{n} of {m} workers, and the mean of all", { n: drawn, m: workers })}</small>`
+    workers > MOST_LINES &&
+    html` <small>${t("{n} of {m} workers, and the mean of all", { n: drawn, m: workers })}</small>`
   }`;
   const label = t("{field} of {workers}", { field: plain(field), workers: tn(workers, "1 worker", "{n} workers") });
   return html`<${Curve} title=${title} label=${label} at=${at} lines=${lines} show=${number} />`;
@@ -48,8 +49,8 @@ export function Training({ id, state, over }) {
       !first.length &&
       html`<p class="quiet">${
         over
-          ? t("No curves are kept of it: it printed no numbers, or more than an hour ago.")
-          : t("No worker has printed numbers of its progress yet.")
+          ? t("No curves are kept of it: it printed no numbers, or more than an hour ago, or before the manager started.")
+          : t("No worker has printed numbers of its progress since the manager started.")
       }</p>`
     }
     <div class="curves">${(all ? [...first, ...others] : first).map(

@@ -9,9 +9,11 @@ export default {
   "{field} of {workers}": "{workers}的 {field}",
   "{n} of {m} workers, and the mean of all": "{m} 个工作进程中的 {n} 个，以及全部的平均",
   "{label}: {name} went from {from} at {begin} to {to} at {end}": "{label}：{name}从 {begin} 的 {from} 变为 {end} 的 {to}",
-  "No worker has printed numbers of its progress yet.": "还没有工作进程输出过进度数值。",
-  "No curves are kept of it: it printed no numbers, or more than an hour ago.": "没有保留曲线：它没有输出数值，或已超过一小时。",
+  "No worker has printed numbers of its progress since the manager started.": "自管理服务启动以来，还没有工作进程输出过进度数值。",
+  "No curves are kept of it: it printed no numbers, or more than an hour ago, or before the manager started.":
+    "没有保留曲线：它没有输出数值，或已超过一小时，或输出在管理服务启动之前。",
   "{n} more curves": "另外 {n} 条曲线",
+  "{n} workers": "{n} 个工作进程",
   Fewer: "收起",
 
   "The last hour": "最近一小时",
