@@ -20,7 +20,7 @@ from ces_testbed.services import MANAGER
 
 pytestmark = [pytest.mark.needs("browser"), pytest.mark.timeout(600)]
 
-PLACES = ("", "nodes", "links", "queue", "jobs", "events", "map")
+PLACES = ("", "map", "nodes", "links", "queue", "jobs", "submit", "events")
 ODD = "<script>alert(1)</script> \u202eevil"  # a program, and text that runs from right to left
 
 
@@ -194,6 +194,22 @@ def test_by_keyboard_alone(cluster: FaultCluster, opened: Open, open_folder: Pat
         keyboard.press("Enter")
         seen.heading("by-key")
     cluster.client.jobs.cancel(job)
+
+
+def test_a_job_is_submitted_after_a_dry_run_and_runs_where_that_said(cluster: FaultCluster, opened: Open) -> None:
+    with opened() as seen:
+        seen.excused = "422"  # what is refused while it is typed, in the browser's own words
+        seen.go("submit")
+        seen.heading("Submit")
+        text = seen.page.get_by_role("textbox").first
+        text.fill("name: typed\ntasks:\n- name: w\n  command: [sleep, '1']\n  resources: {cpu: lots}\n")
+        seen.text(re.compile("lots"))
+        text.fill("name: typed\ntasks:\n- name: w\n  command: [sleep, '1']\n  resources: {cpu: 500m, memory: 64Mi}\n")
+        seen.page.locator("main").get_by_role("link", name=re.compile(r"^n\d$")).first.wait_for()
+        seen.page.get_by_role("button", name="Submit", exact=True).click()
+        seen.heading("typed")
+        job = seen.page.url.rpartition("/")[2]
+    assert cluster.finish(job).name == "typed"
 
 
 def test_in_chinese(opened: Open, chromium: Browser, cluster: FaultCluster) -> None:
