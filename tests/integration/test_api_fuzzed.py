@@ -144,6 +144,7 @@ async def town(api: Api) -> Town:
     await answers(api, "plan", PlanAnswer(feasible=False, version=1, solver="search", held_by=jobs))
     api.stopping.set()
     known = {"job": jobs, "node": ["n1"], "src": ["n1"], "dst": ["n1"], "token": ["spare"], "secret": ["hush"]}
+    known["session"] = ["none"]
     return Town(api, known)
 
 

@@ -15,6 +15,8 @@ MAX_POSITIONS = 16384  # of one request
 FARTHEST = 1e6
 Coordinate = Annotated[float, Field(ge=-FARTHEST, le=FARTHEST, allow_inf_nan=False)]
 
+Position = Annotated[list[Coordinate], Field(min_length=2, max_length=2)]  # to the right, and down
+
 
 class HeldFlow(Message):
     """A flow that reserves bandwidth: asked (``min``, ``max``), given (``rate``, on ``path``) and carried
@@ -70,4 +72,4 @@ class JobProgress(Message):
 class Layout(Document):
     """Where nodes lie on the map of the cluster, in units of the map."""
 
-    positions: Annotated[dict[NodeName, tuple[Coordinate, Coordinate]], Field(max_length=MAX_POSITIONS)] = {}
+    positions: Annotated[dict[NodeName, Position], Field(max_length=MAX_POSITIONS)] = {}

@@ -11,7 +11,7 @@ from ces_common.messages.dashboard import Layout
 
 def layout(tx: ReadTx) -> Layout:
     rows = tx.session.execute(select(PositionRow.node, PositionRow.x, PositionRow.y).order_by(PositionRow.node))
-    return Layout(positions={node: (x, y) for node, x, y in rows})
+    return Layout(positions={node: [x, y] for node, x, y in rows})
 
 
 def put_layout(tx: WriteTx, asked: Layout) -> None:
