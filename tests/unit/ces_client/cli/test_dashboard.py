@@ -44,6 +44,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, closed: None) -> list[tuple[str, str
 
 def test_the_browser_is_led_to_the_page_by_a_file_that_nobody_else_reads(connected, opened):
     connected.on("POST", "sessions/codes", CODE, status=201)
+    connected.on("DELETE", "sessions/1", {})
     shown = ces("dashboard", "--port", "0")
     [(url, text, mode)] = opened
     assert CODE["code"] not in url
@@ -51,7 +52,7 @@ def test_the_browser_is_led_to_the_page_by_a_file_that_nobody_else_reads(connect
     assert mode == 0o600
     assert not Path(unquote(urlsplit(url).path)).exists()  # gone with the command
     assert CODE["code"] not in shown.stdout
-    assert "is closed" in shown.stdout
+    assert "the session has ended" in shown.stdout
     assert len(connected.sent("DELETE", "sessions/1")) == 1
 
 
@@ -60,3 +61,13 @@ def test_without_a_browser_the_address_is_shown(connected, closed, monkeypatch):
     assert f"/ui/#code={CODE['code']}" in ces("dashboard", "--port", "0", "--no-browser").stdout
     monkeypatch.setattr(webbrowser, "open", lambda _: False)
     assert f"/ui/#code={CODE['code']}" in ces("dashboard", "--port", "0").stdout
+
+
+@pytest.mark.parametrize(("status", "ended"), [(404, True), (401, False), (500, False)])
+def test_a_session_that_could_not_be_ended_is_not_said_to_have_ended(connected, closed, status, ended):
+    refused = {"title": "Refused", "status": status}
+    connected.on("POST", "sessions/codes", CODE, status=201)
+    connected.on("DELETE", "sessions/1", refused, status=status)
+    shown = ces("dashboard", "--port", "0", "--no-browser")
+    assert ("the session has ended" in shown.stdout) is ended
+    assert ("up to twelve hours" in shown.stderr) is not ended

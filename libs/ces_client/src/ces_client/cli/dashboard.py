@@ -7,7 +7,7 @@ import os
 import tempfile
 import webbrowser
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from html import escape
 from pathlib import Path
 from typing import Annotated
@@ -19,8 +19,10 @@ from ces_client.cli import session
 from ces_client.cli.output import say
 from ces_client.context import Context
 from ces_client.errors import CesError
+from ces_common.messages.identities import SessionCode
 
 CODE_LASTS_S = 60
+GONE = 404  # whoever has signed out on the page
 PATIENCE_S = 2.0  # with a manager that is gone by the end
 
 
@@ -38,8 +40,17 @@ def dashboard(
     except KeyboardInterrupt:
         pass
     finally:  # or whoever gets the port next would hear of the page, which goes on asking there
-        with suppress(CesError), session.connect(patience_s=PATIENCE_S) as client:
+        _end(code)
+
+
+def _end(code: SessionCode) -> None:
+    try:
+        with session.connect(patience_s=PATIENCE_S) as client:
             client.end_session(code)
+    except CesError as error:
+        if error.problem.status != GONE:
+            say(f"the dashboard is closed; its session may last for up to twelve hours: {error}", stderr=True)
+            return
     say("the dashboard is closed, and the session has ended")
 
 
