@@ -212,6 +212,10 @@ export function tell(text) {
 /** @param {Item} link @returns {number} what it carries in bit/s: the lower of configured and measured capacity */
 export const capacityOf = (link) => (link.measured == null ? link.bandwidth : Math.min(link.bandwidth, link.measured));
 
+/** States of jobs in their usual order: of those under way, and of those that are over. */
+export const UNDER_WAY = "queued planned preparing starting running resizing rescheduling paused suspended".split(" ");
+export const OVER = ["succeeded", "failed", "cancelled"];
+
 /** @param {Item} job @returns {boolean} whether it waits for the scheduler to say that there is room */
 export const waits = (job) => job.state === "queued" || job.state === "suspended";
 

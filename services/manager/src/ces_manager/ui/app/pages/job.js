@@ -1,6 +1,6 @@
 /** One job: what becomes of it and why, its tasks and flows, its plan, its history and what its workers print. */
 import { call, may, route } from "../client.js";
-import { jobs, waits } from "../live.js";
+import { jobs, OVER, waits } from "../live.js";
 import { useAnswer } from "../parts/answers.js";
 import { confirmed } from "../parts/dialog.js";
 import { Actions, Facts, Part } from "../parts/facts.js";
@@ -15,7 +15,6 @@ import { Training } from "../parts/training.js";
 import { clock, Head, href, html, plain, ProblemBox, span, State, t, tn } from "../show.js";
 
 const EVERY_S = 5;
-const OVER = ["succeeded", "failed", "cancelled"];
 
 /** @param {any} job @returns {any[]} */
 function actionsOf(job) {

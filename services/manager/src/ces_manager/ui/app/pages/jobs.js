@@ -1,6 +1,6 @@
 /** Jobs: those that are not over from the live picture, the others page by page. Filters stand in the address. */
 import { may } from "../client.js";
-import { counts, jobs } from "../live.js";
+import { counts, jobs, OVER, UNDER_WAY } from "../live.js";
 import { address } from "../main.js";
 import { usePages } from "../parts/answers.js";
 import { Chips, Filter, matches, typedWords } from "../parts/filter.js";
@@ -11,18 +11,6 @@ import { DASH, Head, href, html, Name, plain, ProblemBox, since, State, t, tn, T
 
 /** @typedef {any} Job a JobSummary of the API */
 
-const STATES = [
-  "queued",
-  "planned",
-  "preparing",
-  "starting",
-  "running",
-  "resizing",
-  "paused",
-  "suspended",
-  "rescheduling",
-];
-const OVER = ["succeeded", "failed", "cancelled"];
 const ALL = "all";
 
 /** @param {Job} job @returns {string} all that the filter looks at */
@@ -126,7 +114,7 @@ export default function Jobs() {
   const found = all.filter((job) => matches(words, job, textOf));
   const many = (/** @type {string} */ value) => counts.value.get(value) ?? 0;
   const choices = [
-    ...[...STATES, ...OVER]
+    ...[...UNDER_WAY, ...OVER]
       .filter((value) => many(value) || value === state)
       .map((value) => ({ value, text: html`<${State} state=${value} />`, count: many(value) })),
     {

@@ -1,7 +1,7 @@
 /** The whole cluster at a glance: every figure leads to its cause. It needs no other module, as the first page. */
 import { useEffect, useRef, useState } from "../../vendor/preact-hooks.js";
 import { call } from "../client.js";
-import { capacityOf, counts, jobs, links, nodes, shortfalls, waits } from "../live.js";
+import { capacityOf, counts, jobs, links, nodes, shortfalls, UNDER_WAY, waits } from "../live.js";
 import {
   Bars,
   clock,
@@ -28,26 +28,15 @@ import {
 
 const SHOWN = 8; // of what is busiest, and of names in a group
 const STEADY_MS = 10000; // for which the busiest keep their places
-const ORDER = [
-  "queued",
-  "planned",
-  "preparing",
-  "starting",
-  "running",
-  "resizing",
-  "rescheduling",
-  "paused",
-  "suspended",
-];
 
 /** @param {string} state @returns {number} where it stands; those that are over come last */
-const placeOf = (state) => (ORDER.includes(state) ? ORDER.indexOf(state) : ORDER.length);
+const placeOf = (state) => (UNDER_WAY.includes(state) ? UNDER_WAY.indexOf(state) : UNDER_WAY.length);
 
 /** Jobs by state. */
 function Jobs() {
   const found = [...counts.value].filter(([, number]) => number > 0);
   found.sort(([one], [other]) => placeOf(one) - placeOf(other));
-  const now = found.filter(([state]) => ORDER.includes(state));
+  const now = found.filter(([state]) => UNDER_WAY.includes(state));
   const total = now.reduce((sum, [, number]) => sum + number, 0);
   const list = (/** @type {[string, number][]} */ some) =>
     some.map(
