@@ -19,9 +19,8 @@ from ces_manager.live.picture import Picture, changed, shown
 log = structlog.get_logger()
 EVERY_S: Final = 2.0
 KEPT: Final = 30  # changes that a client may resume after
-LINGER: Final = (
-    15  # looks after the last follower has left: a hidden tab comes back, and nobody makes looks by coming and going
-)
+# Looks after the last follower has left: a hidden tab comes back, and nobody makes looks by coming and going.
+LINGER: Final = 15
 Look = Callable[[], Awaitable[Picture]]
 
 
