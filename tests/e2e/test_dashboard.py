@@ -20,7 +20,7 @@ from ces_testbed.services import MANAGER
 
 pytestmark = [pytest.mark.needs("browser"), pytest.mark.timeout(600)]
 
-PLACES = ("", "map", "nodes", "links", "queue", "jobs", "submit", "events")
+PLACES = ("", "map", "nodes", "links", "queue", "jobs", "submit", "events", "replay")
 ODD = "<script>alert(1)</script> \u202eevil"  # a program, and text that runs from right to left
 
 
@@ -108,6 +108,42 @@ def test_what_goes_down_is_shown_and_leads_to_its_cause(cluster: FaultCluster, o
         finally:
             aside(hosts.up)
         seen.text("All nodes are ready and take work, all links are up.")
+
+
+def test_a_wire_that_was_torn_is_seen_whole_again_in_the_past(
+    cluster: FaultCluster, opened: Open, open_folder: Path
+) -> None:
+    hosts, job = cluster.cluster.hosts, cluster.submit(rigid("watched", open_folder / "hold", 3))
+    cluster.await_state(job, "running")
+    (used, *_) = (flow for flow in cluster.client.jobs.flows(job).flows if len(flow.path) > 1)
+    src, dst = used.path[:2]
+    with opened() as seen:
+        seen.go(f"links/{src}/{dst}")
+        seen.heading(src)
+        seen.text(re.compile(r"^\s*up"))
+        try:
+            aside(lambda: hosts.tear(src, dst))
+            seen.text(re.compile(r"^\s*down"))
+            seen.go("events")
+            torn = seen.page.locator(".rows tbody tr").filter(has_text="link.changed").filter(has_text=src).last
+            torn.locator("[data-number]").click()
+            seen.heading("Replay")
+            seen.text(re.compile(r"In the past"))
+            seen.page.get_by_text("past", exact=True).wait_for()
+            seen.go(f"{seen.page.url.partition('#/')[2]}&link={src}%3E{dst}")
+            panel = seen.page.get_by_role("complementary", name="What is selected")
+            panel.get_by_role("row", name="State").get_by_text("down").first.wait_for(timeout=PATIENCE_MS)
+            seen.page.get_by_role("button", name="One event back").click()
+            panel.get_by_role("row", name="State").get_by_text("up").first.wait_for(timeout=PATIENCE_MS)
+            expect(panel.get_by_role("row", name="Reserved")).to_contain_text("bit/s (")
+            seen.page.get_by_role("link", name="Jobs").last.click()
+            seen.page.get_by_role("row").filter(has_text="watched").get_by_text("running").wait_for()
+            seen.page.get_by_role("link", name="Back to now").click()
+            seen.page.get_by_text("live", exact=True).wait_for()
+        finally:
+            aside(hosts.up)
+        seen.text("All nodes are ready and take work, all links are up.")
+    cluster.client.jobs.cancel(job)
 
 
 def test_a_manager_that_starts_again_is_followed_again_and_nothing_is_lost(cluster: FaultCluster, opened: Open) -> None:

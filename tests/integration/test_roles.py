@@ -45,7 +45,8 @@ LACKS = {
     "/v1/tokens/{token}",
     "/v1/sessions/{session}",
     "/v1/links/{src}/{dst}/probe",
-}  # there is no such token, or link
+    "/v1/state",
+}  # there is no such token, or link; and no history is kept yet
 ENDLESS = ("/events", "/logs", "/live")
 FINAL = "forget"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +53,7 @@ from ces_manager.nodes.credentials import Issuer
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.revocation import Revoker
 from ces_manager.queue.live import LiveQueue
+from ces_manager.replay.keyframes import Kept, keep_if_due
 from ces_manager.timeouts import Timeouts
 
 PATIENCE_S = 60.0
@@ -82,12 +83,14 @@ class FakeClaims:
 
 @dataclass
 class Api:
-    """``stopping``: once it is set, streams end with what there is."""
+    """``stopping``: once it is set, streams end with what there is. ``keep_history``: keeps a keyframe if one is
+    due."""
 
     http: httpx.AsyncClient
     bus: Bus
     claims: FakeClaims
     stopping: asyncio.Event
+    keep_history: Callable[[], Awaitable[Kept | None]]
 
     async def submit(self, **changes: Any) -> dict[str, Any]:
         answer = await self.http.post("/v1/jobs", json={**JOB, **changes})
@@ -168,7 +171,7 @@ async def running_api(
     async with serve_http(make_app(context, lambda: None), "127.0.0.1", 0) as port:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as http:
-            yield Api(http, bus, claims, context.stopping)
+            yield Api(http, bus, claims, context.stopping, lambda: keep_if_due(database, None))
         context.stop()
     stop.set()
     await loops

@@ -46,6 +46,7 @@ from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.hearing import HearingClock
 from ces_manager.nodes.revocation import Revoker
 from ces_manager.queue.live import LiveQueue
+from ces_manager.replay.keyframes import keep_repeatedly
 from ces_manager.retention import cutoffs, has_aged, prune
 from ces_manager.settings import ManagerSettings
 from ces_manager.timeouts import DAY_S, Timeouts
@@ -161,6 +162,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
                 expire_repeatedly(database, timeouts, failure_detector, measurements, duties, settings.tick_s),
                 revoker.run(),
                 note_repeatedly(database, measurements.speeds, duties),
+                keep_repeatedly(database, duties),
                 *([certificates.run()] if certificates is not None else []),
             )
         finally:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Select, delete, insert, select
 
 from ces_common.db.access_tables import JoinTokenRow, SessionRow
+from ces_common.db.history_tables import KeyframeRow
 from ces_common.db.tables import JOB, NODE, EventRow, InboxRow, JobRow, RemovalRow
 from ces_common.db.uow import ReadTx, UnitOfWork
 from ces_manager.timeouts import Timeouts
@@ -22,12 +23,14 @@ class Cutoffs:
     messages: datetime
     removals: datetime
     sessions: datetime
+    replays: datetime
 
 
 def cutoffs(now: datetime, timeouts: Timeouts) -> Cutoffs:
     ages_s = (timeouts.keep_jobs_s, timeouts.keep_messages_s, timeouts.keep_removals_s)
     jobs, messages, removals = (now - timedelta(seconds=age_s) for age_s in ages_s)
-    return Cutoffs(jobs, messages, removals, sessions=now)
+    # A replay needs the events since its keyframe, and the jobs that they are about.
+    return Cutoffs(jobs, messages, removals, sessions=now, replays=max(jobs, messages))
 
 
 def has_aged(tx: ReadTx, cut: Cutoffs) -> bool:
@@ -95,6 +98,7 @@ def _simple(cut: Cutoffs) -> list[tuple[Any, Any, Select[Any]]]:
             EventRow.sequence,
             select(EventRow.sequence).where(EventRow.time < cut.messages, EventRow.published),
         ),
+        (KeyframeRow, KeyframeRow.sequence, select(KeyframeRow.sequence).where(KeyframeRow.time < cut.replays)),
         (InboxRow, InboxRow.id, select(InboxRow.id).where(InboxRow.consumed_at < cut.messages)),
         (JoinTokenRow, JoinTokenRow.hash, select(JoinTokenRow.hash).where(JoinTokenRow.expires_at < cut.messages)),
         (SessionRow, SessionRow.id, select(SessionRow.id).where(SessionRow.expires_at < cut.sessions)),

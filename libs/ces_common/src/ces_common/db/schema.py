@@ -3,5 +3,8 @@
 from __future__ import annotations
 
 from ces_common.db.access_tables import AccessTokenRow
+from ces_common.db.history_tables import KeyframeRow
 
-METADATA = AccessTokenRow.metadata  # of this module's tables, and of those that it stands on
+# Of these modules' tables, and of those that they stand on.
+METADATA = AccessTokenRow.metadata
+assert KeyframeRow.metadata is METADATA

@@ -38,6 +38,44 @@ class HeldFlow(Message):
     shortfall: FlowShortfall | None = None
 
 
+class PastFlow(Message):
+    """What a flow was given then: ``rate`` in bit/s, on ``path``."""
+
+    job: str
+    number: int
+    src: str
+    dst: str
+    min: int
+    max: int
+    rate: int
+    path: list[str]
+
+
+class Instant(Message):
+    """An event, and when it happened."""
+
+    event: int
+    at: datetime
+
+
+class PastState(Message):
+    """The cluster after ``event``, with fields as the live picture has them, without what is not known, such as what
+    was used. ``jobs``: those that were not over, or still held something. ``before``: the last event of the commit
+    before; None where it cannot be seen. ``oldest``, ``newest``: between which instants the cluster can be seen."""
+
+    event: int
+    at: datetime
+    before: int | None = None
+    oldest: Instant
+    newest: Instant
+    nodes: dict[str, dict[str, Any]] = {}
+    links: dict[str, dict[str, Any]] = {}
+    media: dict[str, int] = {}
+    jobs: dict[str, dict[str, Any]] = {}
+    counts: dict[str, int] = {}
+    flows: list[PastFlow] = []
+
+
 class NumberedEvent(Message):
     """``event``: the CloudEvent as streams tell it."""
 

@@ -26,6 +26,7 @@ from ces_manager.nodes.credentials import RENEWAL_BURST, RENEWALS_PER_S, Issuer
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.nodes.revocation import Revoker
 from ces_manager.queue.live import LiveQueue
+from ces_manager.replay.state import Replays
 from ces_manager.timeouts import Timeouts
 
 
@@ -50,6 +51,7 @@ class Context:
     renewals: SenderRate = field(default_factory=lambda: SenderRate(RENEWALS_PER_S, RENEWAL_BURST))  # over REST, by key
     events: EventTail = field(init=False)
     live: LiveFeed = field(init=False)
+    replays: Replays = field(init=False)
 
     def __post_init__(self) -> None:
         database = self.database
@@ -58,6 +60,7 @@ class Context:
             lambda: database.read(latest_event),
             self.broadcast,
         )
+        self.replays = Replays(database)
         looker = Looker(self.measurements)
         self.live = LiveFeed(lambda: database.read(lambda tx: looker.look(tx, database.clock.now())))
 

@@ -6,17 +6,18 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Header, Query, Request, Response
+from pydantic import AwareDatetime
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from ces_common.db.outbox import EventFilter
 from ces_common.messages.api import Page
 from ces_common.messages.bounds import MAX_ID
-from ces_common.messages.dashboard import HeldFlow, JobProgress, Layout, NumberedEvent, UsageSamples
+from ces_common.messages.dashboard import HeldFlow, JobProgress, Layout, NumberedEvent, PastState, UsageSamples
 from ces_manager.api.auth import OPERATOR, VIEWER, identity_of, still_admitted
 from ces_manager.api.context import context_of
 from ces_manager.api.jobs import EVENTS, VisibleJob
-from ces_manager.api.parameters import Cursor, Limit, QueryName
+from ces_manager.api.parameters import Cursor, EventNumber, Limit, QueryName
 from ces_manager.api.streams import PING_S
 from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Invalid
@@ -89,6 +90,20 @@ async def events_page(
     return await context_of(request).database.read(
         lambda tx: event_pages.events_page(tx, which, kind, cursor=cursor, limit=limit)
     )
+
+
+@router.get("/state", dependencies=[VIEWER], response_model=PastState)
+async def state(
+    request: Request,
+    at: Annotated[AwareDatetime | None, Query(description="An instant with its zone: `2026-11-27T09:30:00Z`")] = None,
+    event: EventNumber = None,
+) -> Response:
+    """The cluster as it was at an instant of the last days, or after an event and all that was committed with it:
+    exactly what was allocated, reserved and waited for. Without either: as of the last event."""
+    if at is not None and event is not None:
+        raise Invalid("query", "name an instant or an event, not both")
+    told = await context_of(request).replays.state(identity_of(request).tenants, at, event)
+    return Response(told, media_type="application/json")
 
 
 @router.get("/samples", dependencies=[VIEWER])

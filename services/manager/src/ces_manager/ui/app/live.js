@@ -3,17 +3,16 @@
  * hidden, and resumed where it ended.
  */
 import { batch, computed, signal } from "../vendor/signals.js";
-import { request, session } from "./client.js";
+import { session } from "./client.js";
 import { clock, t, tn } from "./show.js";
+import { follow, SILENCE_S } from "./stream.js";
 
 /** @typedef {Record<string, any>} Item a record of the API's models, as docs/api.md has them */
-/** @typedef {{id: string, type: string, data: string}} Heard */
+/** @typedef {import("./stream.js").Heard} Heard */
 /** @template T @typedef {import("../vendor/signals.js").Signal<T>} Signal */
 
 const HIDDEN_S = 5; // for which a hidden tab keeps its stream
-const SILENCE_S = 20; // after which a connection counts as dead; comments come every 15 s at least
 const STALE_S = 10;
-const LONGEST_PAUSE_S = 10;
 
 /** @type {Signal<Map<string, Item>>} by name */
 export const nodes = signal(new Map());
@@ -32,6 +31,9 @@ export const pictureAt = signal("");
 /** What somebody who does not see the page should be told; the number makes repetitions differ. */
 export const news = signal({ number: 0, text: "" });
 
+/** The instant that is shown instead of now; empty while the picture is live. */
+export const past = signal("");
+
 /** Why the stream cannot be had, if the manager says why. */
 export const trouble = signal(/** @type {any} */ (null));
 
@@ -44,103 +46,15 @@ let skewMs = 0; // of the manager's clock against this device's
 let closeLive = null;
 let lastId = "";
 
-/** How fresh the picture is: `live`, `resuming`, `stale` or, before the first one, `connecting`. */
+/** How fresh the picture is: `live`, `resuming`, `stale`, before the first one `connecting`, or `past`. */
 export const freshness = computed(() => {
   ticks.value;
+  if (past.value) return { state: "past", seconds: 0 };
   if (!heardAt.value) return { state: "connecting", seconds: 0 };
   const seconds = Math.floor((performance.now() - heardAt.value) / 1000);
   if (seconds >= (holders.value ? SILENCE_S : STALE_S)) return { state: "stale", seconds };
   return { state: state.value === "open" ? "live" : "resuming", seconds };
 });
-
-// Reading a stream ------------------------------------------------------------------------------------------------
-
-/**
- * Server-sent events of a body as they come. Comments come as events without type, as a sign of life.
- * @param {ReadableStream<Uint8Array>} body
- * @returns {AsyncGenerator<Heard>}
- */
-export async function* eventsOf(body) {
-  const decoder = /** @type {ReadableWritablePair<string, Uint8Array>} */ (
-    /** @type {unknown} */ (new TextDecoderStream())
-  );
-  const reader = body.pipeThrough(decoder).getReader();
-  let rest = "";
-  for (;;) {
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    let timer;
-    const silence = new Promise((_, fail) => {
-      timer = setTimeout(() => fail(new Error("silence")), SILENCE_S * 1000);
-    });
-    const { done, value } = await Promise.race([reader.read(), /** @type {Promise<never>} */ (silence)]).finally(() =>
-      clearTimeout(timer),
-    );
-    if (done) return;
-    const blocks = (rest + value).split(/\r\n\r\n|\n\n|\r\r/);
-    rest = blocks.pop() ?? "";
-    for (const block of blocks) yield heardIn(block);
-  }
-}
-
-/** @param {string} block @returns {Heard} */
-function heardIn(block) {
-  const heard = { id: "", type: "", data: "" };
-  const data = [];
-  for (const line of block.split(/\r\n|\n|\r/)) {
-    const [, name, value] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
-    if (name === "id") heard.id = value;
-    else if (name === "event") heard.type = value;
-    else if (name === "data") data.push(value);
-  }
-  if (data.length && !heard.type) heard.type = "message";
-  return { ...heard, data: data.join("\n") };
-}
-
-/**
- * Follow a stream until it is closed: again after every break, from the last numbered event on.
- * @param {string} path
- * @param {object} options
- * @param {string} [options.last] id after which to begin
- * @param {(heard: Heard) => void} options.heard called for each event, and for comments with an empty type
- * @param {(state: "connecting" | "open" | "waiting", problem?: any) => void} [options.told]
- * @returns {() => void} closes it
- */
-export function follow(path, { last = "", heard, told = () => {} }) {
-  const aborter = new AbortController();
-  const { signal: aborted } = aborter;
-  const run = async () => {
-    for (let failures = 0; !aborted.aborted; failures++) {
-      let retryAfter = 0;
-      const attempt = new AbortController();
-      const end = () => attempt.abort();
-      aborted.addEventListener("abort", end);
-      try {
-        /** @type {Record<string, string>} */
-        const headers = last ? { "Last-Event-ID": last } : {};
-        const answer = await request(path, { headers, signal: attempt.signal });
-        told("open");
-        for await (const event of eventsOf(/** @type {ReadableStream<Uint8Array>} */ (answer.body))) {
-          failures = 0;
-          if (event.id) last = event.id;
-          heard(event);
-        }
-      } catch (/** @type {any} */ problem) {
-        if (aborted.aborted || problem.status === 401) return;
-        if (!aborted.aborted) told("waiting", problem);
-        retryAfter = problem.retryAfter ?? 0;
-      } finally {
-        end(); // whatever ended it, the connection is not left open
-        aborted.removeEventListener("abort", end);
-      }
-      if (aborted.aborted) return;
-      told("waiting");
-      const pause = Math.max(retryAfter, Math.min(LONGEST_PAUSE_S, 0.5 * 2 ** failures) * (0.75 + Math.random() / 2));
-      await new Promise((go) => setTimeout(go, pause * 1000));
-    }
-  };
-  run();
-  return () => aborter.abort();
-}
 
 // The picture -----------------------------------------------------------------------------------------------------
 
@@ -173,6 +87,12 @@ function apply(frame) {
   lastId = frame.id || lastId;
   const whole = frame.type === "keyframe";
   if (!whole) announce(data);
+  takeAll(data, whole);
+  skewMs = Date.parse(data.at) - Date.now();
+}
+
+/** @param {any} data @param {boolean} whole */
+function takeAll(data, whole) {
   batch(() => {
     take(nodes, data.nodes, whole);
     take(links, withEnds(data.links), whole);
@@ -181,8 +101,35 @@ function apply(frame) {
     take(media, data.media, whole);
     take(counts, data.counts, whole);
     pictureAt.value = data.at;
-    skewMs = Date.parse(data.at) - Date.now();
   });
+}
+
+/** Nothing is known any more. */
+function forget() {
+  lastId = "";
+  batch(() => {
+    for (const section of [nodes, links, jobs, shortfalls, media, counts]) section.value = new Map();
+    pictureAt.value = past.value = "";
+    heardAt.value = 0;
+  });
+}
+
+/**
+ * Show the cluster as it was, on every page that is drawn from the picture, and count ages by that instant.
+ * @param {any} state a PastState of the API
+ */
+export function showPast(state) {
+  batch(() => {
+    takeAll(state, true);
+    past.value = state.at;
+    clock.value = Date.parse(state.at);
+  });
+}
+
+/** The picture is to be live again. */
+export function leavePast() {
+  forget();
+  clock.value = Date.now() + skewMs;
 }
 
 /** Say what matters most of a change: what went down or came back, and jobs that failed. @param {any} data */
@@ -267,12 +214,7 @@ export function beginLive() {
     if (!now) {
       closeLive?.();
       closeLive = null;
-      lastId = "";
-      batch(() => {
-        for (const section of [nodes, links, jobs, shortfalls, media, counts]) section.value = new Map();
-        pictureAt.value = "";
-        heardAt.value = 0;
-      });
+      forget();
     }
     settle();
   });
@@ -290,6 +232,6 @@ export function beginLive() {
   setInterval(() => {
     if (document.visibilityState !== "visible") return;
     ticks.value++;
-    clock.value = Date.now() + skewMs;
+    if (!past.value) clock.value = Date.now() + skewMs;
   }, 1000);
 }

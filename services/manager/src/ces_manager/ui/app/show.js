@@ -221,7 +221,7 @@ const SHAPES = {
 };
 /** @type {Record<string, string>} shape and tone -> the states that look like that */
 const LOOKS = {
-  "ring wait": "queued",
+  "ring wait": "queued past",
   "half busy": "planned preparing starting pending connecting",
   "half wait": "resuming",
   "disc good": "running ready up live",

@@ -51,6 +51,9 @@ export const structure = computed(() => {
   return JSON.stringify([around, around && hops, by, by && [...folded].sort(), rings]);
 });
 
+/** Where the map is: on its own page, or in a replay. */
+const page = () => (address.value.path[0] === "replay" ? "replay" : "map");
+
 /** @param {Record<string, string | string[] | null>} changes null leaves a parameter out @returns {string} an address */
 export function viewHref(changes) {
   const query = new URLSearchParams(address.value.query);
@@ -58,7 +61,7 @@ export function viewHref(changes) {
     query.delete(name);
     for (const each of value === null ? [] : [value].flat()) query.append(name, each);
   }
-  return `#/map?${query}`.replace(/\?$/, "");
+  return `#/${page()}?${query}`.replace(/\?$/, "");
 }
 
 /** Show something else, without a step in the history. @param {Record<string, string | string[] | null>} changes */

@@ -58,7 +58,11 @@ const columnsOf = (names) => [
     title: t("Number"),
     track: "minmax(5em, .3fr)",
     end: true,
-    cell: (item) => (isGap(item) ? "…" : html`<span data-number=${item.id}>${item.id}</span>`),
+    cell: (item) =>
+      isGap(item)
+        ? "…"
+        : html`<a data-number=${item.id} href=${`#/replay?event=${item.id}`}
+        title=${t("The cluster after this event")}>${item.id}</a>`,
   },
   {
     id: "time",

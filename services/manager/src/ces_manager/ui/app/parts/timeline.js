@@ -1,7 +1,7 @@
 /** What happened to a job, in order, and how long each of its states lasted. */
 import { useEffect, useRef, useState } from "../../vendor/preact-hooks.js";
 import { request, route } from "../client.js";
-import { eventsOf } from "../live.js";
+import { eventsOf } from "../stream.js";
 import { clock, html, moment, plain, ProblemBox, span, State, STATES, t, tn } from "../show.js";
 import { eventText, happenedIn } from "./event_text.js";
 

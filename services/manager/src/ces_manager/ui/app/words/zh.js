@@ -2,6 +2,7 @@
 import curves from "./zh_curves.js";
 import jobs from "./zh_jobs.js";
 import map from "./zh_map.js";
+import replay from "./zh_replay.js";
 import submit from "./zh_submit.js";
 
 /** @type {Record<string, string>} */
@@ -9,6 +10,7 @@ export default {
   ...curves,
   ...jobs,
   ...map,
+  ...replay,
   ...submit,
 
   // States, and words for things

@@ -1,0 +1,82 @@
+"""The cluster as it was, as the REST API tells it to those who may see all of it or some tenants' jobs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+
+from ces_common.db.outbox import latest_event
+from ces_common.db.tables import EventRow
+from ces_common.db.uow import ReadTx
+from ces_common.messages.dashboard import Instant, PastFlow, PastState
+from ces_manager.database import Database
+from ces_manager.live.picture import shown
+from ces_manager.replay.keyframes import oldest_kept
+from ces_manager.replay.past import Past, flows_of, picture_of
+from ces_manager.replay.replay import commit_before, past_at
+
+_OF_OTHERS = ("held_by", "holders")
+
+
+class Replays:
+    """One at a time: a replay keeps a core busy for as long as it takes, and whoever drags a slider asks for many."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._turn = asyncio.Lock()
+
+    async def state(self, tenants: Collection[str] | None, at: datetime | None, event: int | None) -> bytes:
+        """A PastState in JSON. ``tenants``: whose jobs; None for all. Raises NotFound."""
+        now = self._database.clock.now()
+
+        def look(tx: ReadTx) -> bytes:
+            past = past_at(tx, now, at=at, event=event)
+            return _told(tx, past, tenants, now).encode()
+
+        async with self._turn:
+            return await self._database.tell(look)
+
+
+def _told(tx: ReadTx, past: Past, tenants: Collection[str] | None, now: datetime) -> PastState:
+    oldest, latest = oldest_kept(tx), latest_event(tx)
+    assert oldest is not None  # or there would be no past
+    time = tx.session.scalar(select(EventRow.time).where(EventRow.sequence == latest))
+    before = commit_before(tx, past.sequence)
+    told = shown(picture_of(past), tenants)
+    if tenants is not None:
+        told["jobs"] = {name: _without_others(job) for name, job in told["jobs"].items()}
+    flows = [
+        PastFlow(
+            job=job,
+            number=number,
+            src=flow.src,
+            dst=flow.dst,
+            min=flow.min,
+            max=flow.max,
+            rate=flow.rate,
+            path=flow.path,
+        )
+        for job, number, flow in flows_of(past)
+        if job in told["jobs"]
+    ]
+    return PastState(
+        event=past.sequence,
+        before=before if before is not None and before >= oldest.sequence else None,
+        oldest=Instant(event=oldest.sequence, at=oldest.time),
+        newest=Instant(event=latest, at=time or now),
+        flows=flows,
+        **{name: told[name] for name in ("at", "nodes", "links", "media", "jobs", "counts")},
+    )
+
+
+def _without_others(job: dict[str, Any]) -> dict[str, Any]:
+    """Without the jobs that it waited for: they may be of other tenants."""
+    status = (job.get("waiting") or {}).get("queue_status")
+    if not status:
+        return job
+    own = {name: value for name, value in status.items() if name not in _OF_OTHERS}
+    return job | {"waiting": job["waiting"] | {"queue_status": own}}

@@ -1,0 +1,32 @@
+/** Chinese words of the replay, by the English sentences that stand in the code. */
+
+/** @type {Record<string, string>} */
+export default {
+  Replay: "回放",
+  past: "过去",
+  "In the past": "过去的状态",
+  "In the past: {time}, {ago} ago, after event {event}": "过去的状态：{time}（{ago}前），事件 {event} 之后",
+  "events {first} to {last}, since {time}": "事件 {first} 至 {last}，自 {time} 起",
+  "event {event}, {time}": "事件 {event}，{time}",
+  "One event back": "后退一个事件",
+  "One event on": "前进一个事件",
+  Play: "播放",
+  Pause: "暂停",
+  Event: "事件",
+  At: "时间",
+  "Back to now": "回到现在",
+  "What is shown": "显示内容",
+  "Events around it": "前后的事件",
+  "Show as a map": "以地图显示",
+  "Show as a table": "以表格显示",
+  "There was no node and no link.": "当时没有节点，也没有链路。",
+  "Jobs then": "当时的作业",
+  "Queue then": "当时的队列",
+  "No job was under way.": "当时没有进行中的作业。",
+  "No job waited.": "当时没有等待的作业。",
+  Position: "位置",
+  "It was not there, or over.": "当时不存在，或已结束。",
+  "It had no bandwidth then.": "当时没有带宽。",
+  "{rate} of {range}": "{rate}（请求 {range}）",
+  "The cluster after this event": "此事件之后的集群",
+};

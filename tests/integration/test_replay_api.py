@@ -1,0 +1,67 @@
+"""The cluster as it was, over the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_api import Api, join
+
+TOPOLOGY = {"links": [{"src": "n1", "dst": "n2", "bandwidth": "100Mbit"}]}
+
+
+async def past(api: Api, **when: Any) -> dict[str, Any]:
+    answer = await api.http.get("/v1/state", params=when)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+async def test_any_instant_since_history_began_can_be_seen(api_on_either: Api) -> None:
+    api = api_on_either
+    before = await api.refused("GET", "/v1/state", 404)
+    assert "no history is kept yet" in before["detail"]
+    assert (await api.http.put("/v1/topology", json=TOPOLOGY)).status_code == 200
+    kept = await api.keep_history()
+    assert kept is not None
+    job = await api.submit(name="first")
+    submitted = await past(api)
+    assert (await api.http.delete(f"/v1/jobs/{job['id']}")).status_code == 202
+    token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+    assert (await join(api, token)).status_code == 200
+
+    now = await past(api)
+    assert (await past(api, event=now["before"]))["nodes"] == {}
+    assert "before" not in await past(api, event=kept.sequence)
+    assert (now["jobs"], set(now["nodes"]), set(now["links"])) == ({}, {"n1"}, {"n1>n2", "n2>n1"})
+    assert now["oldest"]["event"] == kept.sequence
+    assert now["event"] == now["newest"]["event"] > submitted["event"]
+    for when in ({"event": submitted["event"]}, {"at": submitted["newest"]["at"]}):
+        then = await past(api, **when)
+        assert {name: each["state"] for name, each in then["jobs"].items()} == {job["id"]: "queued"}
+        assert (then["counts"], then["nodes"]) == ({"queued": 1}, {})
+        assert then["links"]["n1>n2"]["reserved"] == 0
+
+
+async def test_an_instant_that_is_none_is_refused_by_its_field(api: Api) -> None:
+    await api.submit()
+    await api.keep_history()
+    for when, what in (
+        ({"at": "yesterday"}, "query.at"),
+        ({"at": "2026-11-27T09:30:00"}, "query.at"),
+        ({"event": -1}, "query.event"),
+        ({"event": 1, "at": "2026-11-27T09:30:00Z"}, "not both"),
+    ):
+        assert what in (await api.refused("GET", "/v1/state", 422, params=when))["detail"]
+    assert "no event 4711" in (await api.refused("GET", "/v1/state", 404, params={"event": 4711}))["detail"]
+    long_ago = {"at": "2020-01-01T00:00:00Z"}
+    assert "history begins" in (await api.refused("GET", "/v1/state", 404, params=long_ago))["detail"]
+
+
+async def test_a_tenant_sees_its_own_jobs_in_the_past_alone(api: Api) -> None:
+    await api.keep_history()
+    jobs = {tenant: (await api.submit(name=tenant, tenant=tenant))["id"] for tenant in ("red", "blue")}
+    asked = {"name": "eve", "role": "viewer", "tenants": ["red"]}
+    token = (await api.http.post("/v1/tokens", json=asked)).json()["token"]
+    mine = (await api.http.get("/v1/state", headers={"Authorization": f"Bearer {token}"})).json()
+    assert (set(mine["jobs"]), mine["counts"]) == ({jobs["red"]}, {"queued": 1})
+    assert set((await past(api))["jobs"]) == set(jobs.values())

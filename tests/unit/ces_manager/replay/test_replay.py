@@ -1,0 +1,157 @@
+"""The cluster as it was at an instant, from keyframes and events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from history_actors import malleable
+from manager_world import World, full_mesh, ring, sqlite_url
+
+from ces_common.db.history_tables import KeyframeRow
+from ces_common.db.outbox import latest_event
+from ces_manager.errors import NotFound
+from ces_manager.replay.keyframes import EVENTS, Kept, is_due, past_of
+from ces_manager.replay.past import Past, held_on_links, held_on_nodes, packed, picture_of, unpacked
+from ces_manager.replay.replay import past_at
+
+NODES = ["a", "b", "c"]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    made = World(sqlite_url(tmp_path))
+    made.add_nodes(*NODES, cpu=1500)
+    made.put_topology(full_mesh(NODES, "100Mbit"))
+    yield made
+    made.close()
+
+
+def keep(world: World) -> int:
+    with world.uow.read() as tx:
+        past = past_of(tx, world.now)
+    with world.uow.bare_write() as session:
+        session.merge(KeyframeRow(sequence=past.sequence, time=world.now, body=packed(past)))
+    return past.sequence
+
+
+def then(world: World, **when: object) -> Past:
+    with world.uow.read() as tx:
+        return past_at(tx, world.now, **when)  # type: ignore[arg-type]
+
+
+def last(world: World) -> int:
+    with world.uow.read() as tx:
+        return latest_event(tx)
+
+
+def test_an_earlier_instant_is_as_it_was(world: World) -> None:
+    keep(world)
+    first = world.submit(ring("first"))
+    world.run(first, NODES)
+    world.wait(10)
+    running, at = last(world), world.now
+    world.wait(10)
+    world.cancel(first)
+    for now in (then(world, at=at), then(world, event=running)):
+        assert [job.state for job in now.jobs.values()] == ["running"]
+        assert set(held_on_links(now).values()) == {10_000_000}
+        assert now.sequence == running
+    assert [job.state for job in then(world).jobs.values()] == ["cancelled"]
+
+
+def test_a_size_that_was_given_up_holds_nothing_more(world: World) -> None:
+    job = world.submit(malleable(low=2))
+    world.run(job, ["a", "b"])
+    keep(world)
+    assert world.resize(job, 3, ["a", "b", "c"]) is None
+    assert held_on_nodes(then(world))["c", "cpu"] == 500
+    world.cancel(job)
+    now = then(world)
+    assert (now.jobs[job].coming, held_on_nodes(now)["c", "cpu"]) == (None, 0)
+    assert held_on_nodes(now)["a", "cpu"] == 500, "its workers have not ended yet"
+
+
+def test_links_that_came_later_are_known_between_two_keyframes(world: World) -> None:
+    world.put_topology(full_mesh(["a", "b"]))
+    keep(world)
+    world.wait(1)
+    world.put_topology(full_mesh(NODES, "25Mbit"))
+    changed = last(world)
+    world.wait(1)
+    world.submit(ring())
+    keep(world)
+    world.wait(1)
+    world.put_topology(full_mesh(["a", "c"]))
+    now = then(world, event=changed)
+    assert {key: (link["bandwidth"], link["state"]) for key, link in now.links.items()} == {
+        f"{src}>{dst}": (25_000_000, "up") for src in NODES for dst in NODES if src != dst
+    }
+    assert set(then(world).links) == {"a>c", "c>a"}
+
+
+def test_what_one_transaction_did_is_shown_together(world: World) -> None:
+    keep(world)
+    world.wait(1)
+    job = world.submit(ring())
+    world.wait(1)
+    assert world.commit(world.propose(job, NODES)) is None
+    end = last(world)
+    world.wait(1)
+    world.submit(ring("later"))
+    with world.uow.read() as tx:
+        shown = {past_at(tx, world.now, event=number).sequence for number in range(end - 3, end + 1)}
+    assert shown == {end}
+
+
+def test_what_is_not_kept_is_refused_with_where_history_begins(world: World) -> None:
+    with pytest.raises(NotFound, match="no history is kept yet"):
+        then(world)
+    world.wait(1)
+    world.submit(ring())
+    begun = keep(world)
+    with pytest.raises(NotFound, match=f"history begins with event {begun}, 2030-01-01 00:00:01 UTC"):
+        then(world, event=1)
+    with pytest.raises(NotFound, match="history begins"):
+        then(world, at=world.now - timedelta(days=1))
+    with pytest.raises(NotFound, match=f"no event 4711; the last one is {begun}"):
+        then(world, event=4711)
+
+
+def test_jobs_that_are_over_and_hold_nothing_are_not_shown(world: World) -> None:
+    keep(world)
+    job = world.submit(ring(tasks=1))
+    assert set(then(world).jobs) == {job}
+    world.cancel(job)
+    assert then(world).jobs == {}
+
+
+def test_bytes_are_the_same_past(world: World) -> None:
+    job = world.submit(malleable(low=2))
+    world.run(job, ["a", "b"])
+    assert world.resize(job, 3, ["a", "b", "c"]) is None
+    with world.uow.read() as tx:
+        past = past_of(tx, world.now)
+    assert unpacked(packed(past)) == past
+    assert picture_of(past).jobs[job]["nodes"] == ["a", "b"]
+
+
+def test_a_keyframe_is_due_when_much_has_happened_or_links_were_replaced(world: World) -> None:
+    def due(kept: Kept | None) -> bool:
+        with world.uow.read() as tx:
+            return is_due(tx, kept, world.now)
+
+    minute = timedelta(minutes=1)
+    number = last(world)
+    assert due(None)
+    assert not due(Kept(number, world.now - 100 * minute)), "nothing has happened since"
+    world.submit(ring())
+    assert not due(Kept(number, world.now - minute))
+    assert due(Kept(number, world.now - 60 * minute))
+    assert due(Kept(number + 1 - EVENTS, world.now - minute))
+    assert not due(Kept(number + 1 - EVENTS, world.now)), "one was kept just now"
+    number = last(world)
+    world.put_topology(full_mesh(NODES))
+    assert due(Kept(number, world.now - minute))

@@ -1,0 +1,101 @@
+"""Random histories are replayed: what a replay says of now is what the tables say."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+from fresh_histories import BACKEND
+from history_actors import NODES, Actors
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant, precondition, rule
+from long_histories import play
+
+from ces_common.db.history_tables import KeyframeRow
+from ces_common.db.uow import ReadTx
+from ces_manager.plans.residual import held_on_links, held_on_nodes
+from ces_manager.replay.keyframes import past_of
+from ces_manager.replay.past import Past, flows_of, packed, picture_of
+from ces_manager.replay.replay import past_at
+
+UNTOLD = {"size", "restarts", "expected_end_at", "tasks", "started_at", "finished_at", "deadline_at"}
+
+
+def plain(facts: Any, leaving_out: set[str] = frozenset()) -> dict[str, Any]:
+    return {name: value for name, value in facts.items() if value is not None and name not in leaving_out}
+
+
+class ReplayedHistories(Actors):
+    kept = 0
+
+    @initialize()
+    def build(self) -> None:
+        super().build()
+        self.keep()
+
+    @rule(really=st.sampled_from([True, False, False, False]))
+    def keep_one(self, really: bool) -> None:
+        if really:
+            self.keep()
+
+    def keep(self) -> None:
+        with self.world.uow.read() as tx:
+            past = past_of(tx, self.world.now)
+        with self.world.uow.bare_write() as session:
+            session.merge(KeyframeRow(sequence=past.sequence, time=self.world.now, body=packed(past)))
+        self.kept += 1
+
+    @precondition(lambda self: self.kept)
+    @invariant()
+    def replay_tells_what_is(self) -> None:
+        with self.world.uow.read() as tx:
+            past, present = past_at(tx, self.world.now), past_of(tx, self.world.now)
+            self.holds(tx, past)
+        assert past.sequence == present.sequence
+        then, now = picture_of(past), picture_of(present)
+        for section in ("nodes", "links"):
+            assert {key: plain(facts) for key, facts in getattr(then, section).items()} == {
+                key: plain(facts) for key, facts in getattr(now, section).items()
+            }
+        assert (then.media, then.counts) == (now.media, now.counts)
+        assert {key: plain(facts, UNTOLD) for key, facts in then.jobs.items()} == {
+            key: plain(facts, UNTOLD) for key, facts in now.jobs.items()
+        }
+        assert sorted(flows_of(past), key=str) == sorted(flows_of(present), key=str)
+
+    def holds(self, tx: ReadTx, past: Past) -> None:
+        """Exactly what the tables hold."""
+        shown = picture_of(past)
+        nodes, links = held_on_nodes(tx), held_on_links(tx, NODES)
+        for name, facts in shown.nodes.items():
+            allocated = tuple(facts[f"{resource}_allocated"] for resource in ("cpu", "memory", "gpu"))
+            assert allocated == nodes.get(name, (0, 0, 0)), name
+        for key, facts in shown.links.items():
+            src, dst = key.split(">")
+            assert facts["reserved"] == links.get((src, dst), 0), key
+
+
+TestReplayedHistories = ReplayedHistories.TestCase
+TestReplayedHistories.settings = settings(
+    backend=BACKEND,
+    max_examples=60,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_long_histories(seed: int) -> None:
+    """From a keyframe that is kept at their beginning, and from others."""
+    machine = ReplayedHistories()
+    steps = count(1)
+
+    def after_each() -> None:
+        machine.replay_tells_what_is()
+        if next(steps) % 60 == 0:
+            machine.keep()
+
+    play(machine, seed, after_each)
