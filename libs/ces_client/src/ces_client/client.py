@@ -19,6 +19,8 @@ from ces_client import stream
 from ces_client.context import Context, load_context
 from ces_client.errors import UnexpectedAnswer
 from ces_client.http import ANSWER_S, PATIENCE_S, Http, host_of
+from ces_client.notebook import shown, tables
+from ces_client.notebook.shown import ClusterMap, Listing
 from ces_client.stream import StreamEvent, newline_split
 from ces_client.trust import check_encrypted, says_insecure
 from ces_client.watch import ended, watch
@@ -41,6 +43,7 @@ from ces_common.messages.api import (
     TopologyFile,
     TopologyView,
 )
+from ces_common.messages.dashboard import HeldFlow, Layout, UsageSamples
 from ces_common.messages.identities import MAX_PRIORITY, USUAL_S, AccessTokenView, Identity, NewAccessToken, SessionCode
 from ces_common.messages.secrets import SecretView
 from ces_common.roles import Role
@@ -84,14 +87,14 @@ class Jobs(_Resource):
         """Submits a job. A lost answer is requested again under the same key, so that only one job is made."""
         body = _body(job) if isinstance(job, JobFile) else dict(job)
         headers = {"Idempotency-Key": idempotency_key or str(uuid.uuid4())}
-        return self._read(JobView, self._http.request("POST", "jobs", body=body, headers=headers))
+        return self._read(shown.JobView, self._http.request("POST", "jobs", body=body, headers=headers))
 
     def get(self, job: str) -> JobView:
-        return self._read(JobView, self._http.request("GET", _path("jobs", job)))
+        return self._read(shown.JobView, self._http.request("GET", _path("jobs", job)))
 
     def list(self, *, name: str | None = None) -> Iterator[JobSummary]:
         """All jobs, or those of a name; pages are fetched as they are needed."""
-        return self._items(JobSummary, "jobs", {"name": name} if name else None)
+        return Listing(lambda: self._items(JobSummary, "jobs", {"name": name} if name else None), tables.jobs)
 
     def latest(self, name: str) -> JobSummary | None:
         """The job of this name that was submitted last."""
@@ -99,22 +102,22 @@ class Jobs(_Resource):
 
     def plan(self, job: str) -> PlanView:
         """The committed plan; ApiError 404 while there is none."""
-        return self._read(PlanView, self._http.request("GET", _path("jobs", job, "plan")))
+        return self._read(shown.PlanView, self._http.request("GET", _path("jobs", job, "plan")))
 
     def flows(self, job: str, *, since: datetime | None = None) -> JobFlowsView:
         """What the job's flows asked for, were given and carried, link by link: in the last minute, or from ``since``
         on (with a time zone; the manager remembers five minutes)."""
         params = {"since": since.isoformat()} if since else None
-        return self._read(JobFlowsView, self._http.request("GET", _path("jobs", job, "flows"), params=params))
+        return self._read(shown.JobFlowsView, self._http.request("GET", _path("jobs", job, "flows"), params=params))
 
     def cancel(self, job: str) -> JobView:
-        return self._read(JobView, self._http.request("DELETE", _path("jobs", job)))
+        return self._read(shown.JobView, self._http.request("DELETE", _path("jobs", job)))
 
     def pause(self, job: str) -> JobView:
-        return self._read(JobView, self._http.request("POST", _path("jobs", job, "pause")))
+        return self._read(shown.JobView, self._http.request("POST", _path("jobs", job, "pause")))
 
     def resume(self, job: str) -> JobView:
-        return self._read(JobView, self._http.request("POST", _path("jobs", job, "resume")))
+        return self._read(shown.JobView, self._http.request("POST", _path("jobs", job, "resume")))
 
     def logs(
         self, job: str, task: str | None = None, *, follow: bool = False, tail: int | None = None
@@ -171,39 +174,44 @@ class Jobs(_Resource):
 
 class Nodes(_Resource):
     def list(self) -> Iterator[NodeView]:
-        return self._items(NodeView, "nodes")
+        return Listing(lambda: self._items(shown.NodeView, "nodes"), tables.nodes)
+
+    def samples(self, node: str) -> UsageSamples:
+        """The ``cpu`` and ``memory`` that it used in the last hour, as means of some seconds each. The manager keeps
+        them in memory: one that has just started knows little."""
+        return self._read(UsageSamples, self._http.request("GET", "samples", params={"node": node}))
 
     def cordon(self, node: str) -> NodeView:
         """No new tasks go there; those that run stay."""
-        return self._read(NodeView, self._http.request("POST", _path("nodes", node, "cordon")))
+        return self._read(shown.NodeView, self._http.request("POST", _path("nodes", node, "cordon")))
 
     def uncordon(self, node: str) -> NodeView:
-        return self._read(NodeView, self._http.request("POST", _path("nodes", node, "uncordon")))
+        return self._read(shown.NodeView, self._http.request("POST", _path("nodes", node, "uncordon")))
 
     def drain(self, node: str) -> NodeView:
         """Cordon it, and have its jobs rescheduled elsewhere."""
-        return self._read(NodeView, self._http.request("POST", _path("nodes", node, "drain")))
+        return self._read(shown.NodeView, self._http.request("POST", _path("nodes", node, "drain")))
 
     def reclaim(self, node: str) -> NodeView:
         """Have the device of a lent node given back to its owner, until it is lent again."""
-        return self._read(NodeView, self._http.request("POST", _path("nodes", node, "reclaim")))
+        return self._read(shown.NodeView, self._http.request("POST", _path("nodes", node, "reclaim")))
 
     def lend(self, node: str) -> NodeView:
         """Have it lent again, now."""
-        return self._read(NodeView, self._http.request("POST", _path("nodes", node, "lend")))
+        return self._read(shown.NodeView, self._http.request("POST", _path("nodes", node, "lend")))
 
     def set_calendar(self, node: str, times: str, *, zone: str = "UTC") -> NodeView:
         """Say when its owner usually needs it, like ``Mon-Fri 08:00-18:00``, by the clocks of that time zone."""
         body = {"times": times, "zone": zone}
-        return self._read(NodeView, self._http.request("PUT", _path("nodes", node, "calendar"), body=body))
+        return self._read(shown.NodeView, self._http.request("PUT", _path("nodes", node, "calendar"), body=body))
 
     def clear_calendar(self, node: str) -> NodeView:
         """Forget when its owner usually needs it."""
-        return self._read(NodeView, self._http.request("DELETE", _path("nodes", node, "calendar")))
+        return self._read(shown.NodeView, self._http.request("DELETE", _path("nodes", node, "calendar")))
 
     def rotate_key(self, node: str) -> NodeView:
         """Have it replace the key by which its links are encrypted, without losing a connection."""
-        return self._read(NodeView, self._http.request("POST", _path("nodes", node, "rotate-key")))
+        return self._read(shown.NodeView, self._http.request("POST", _path("nodes", node, "rotate-key")))
 
     def forget(self, node: str) -> ForgottenNode:
         """Remove a node that is lost, or drained and empty, for good."""
@@ -220,14 +228,26 @@ class Nodes(_Resource):
 
 class Topology(_Resource):
     def get(self) -> TopologyView:
-        return self._read(TopologyView, self._http.request("GET", "topology"))
+        return self._read(shown.TopologyView, self._http.request("GET", "topology"))
 
     def put(self, topology: TopologyFile) -> TopologyView:
         """Replaces all links and media."""
-        return self._read(TopologyView, self._http.request("PUT", "topology", body=_body(topology)))
+        return self._read(shown.TopologyView, self._http.request("PUT", "topology", body=_body(topology)))
+
+    def layout(self) -> Layout:
+        """Where operators put nodes on the map."""
+        return self._read(Layout, self._http.request("GET", "layout"))
+
+    def map(self) -> ClusterMap:
+        """The topology with what operators said of where its nodes lie, for a notebook to draw."""
+        return ClusterMap(self.get(), self.layout())
 
     def links(self) -> Iterator[LinkView]:
-        return self._items(LinkView, "links")
+        return Listing(lambda: self._items(LinkView, "links"), tables.links)
+
+    def samples(self, src: str, dst: str) -> UsageSamples:
+        """What of a link was ``used`` in the last hour, in bit/s (see ``Nodes.samples``)."""
+        return self._read(UsageSamples, self._http.request("GET", "samples", params={"link": f"{src}>{dst}"}))
 
     def probe(self, src: str, dst: str, *, seconds: float = 1.0) -> LinkProbeView:
         """Fills the idle part of a link for a moment (0.2 to 5 s), to measure what it carries."""
@@ -342,7 +362,16 @@ class Client(_Resource):
 
     def plan(self, job: JobFile) -> PlanForecast:
         """A dry run: the plan that a job would get now, or why there is none."""
-        return self._read(PlanForecast, self._http.request("POST", "plans", body=_body(job)))
+        return self._read(shown.PlanForecast, self._http.request("POST", "plans", body=_body(job))).about(job)
+
+    def flows(
+        self, *, link: tuple[str, str] | None = None, node: str | None = None, short: bool = False
+    ) -> Iterator[HeldFlow]:
+        """Flows of all jobs that reserve bandwidth now: asked, given and carried. ``link``: over this one (source,
+        destination); ``node``: by way of it; ``short``: only those whose link carries less than it should."""
+        asked = {"link": None if link is None else ">".join(link), "node": node, "state": "short" if short else None}
+        query = {key: value for key, value in asked.items() if value is not None} | {"limit": MOST}
+        return Listing(lambda: self._items(HeldFlow, "flows", query), tables.flows)
 
     def events(self, *, after: int = 0) -> Iterator[StreamEvent]:
         """Everybody's events later than number ``after``, then those to come, without end."""

@@ -27,6 +27,7 @@ from ces_client.cli import app, output
 from ces_client.view import audit, flows, job, lists, plan, queue_status, tokens
 from ces_common.jobfile import JobFile
 from ces_common.messages import api, identities
+from ces_common.messages.dashboard import HeldFlow
 from ces_common.messages.events import QueueStatusView, Reason
 from ces_common.states import AllocationState, JobState
 
@@ -79,6 +80,7 @@ VERDICT = Verdict(
 PICTURES: dict[Any, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     audit.verdict_view: [((VERDICT,), {})],
     flows.job_flows: [((hostile(api.JobFlowsView),), {"hops": True})],
+    flows.held_table: [(([hostile(HeldFlow)],), {})],
     job.job_live: [((view, NOW), {}) for view in jobs()],
     job.job_line: [((view, NOW), {}) for view in jobs()],
     job.worker_table: [((view,), {}) for view in jobs()],

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -18,6 +17,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from ces_client.errors import bad_field
+from ces_client.view.formats import local_now as local_now
 from ces_client.view.plain import plain, plain_json, plain_text
 from ces_common.messages.api import Problem
 
@@ -47,11 +47,6 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
     return PlainConsole(stderr=stderr, markup=False, emoji=False, highlight=False, width=width)
-
-
-def local_now() -> datetime:
-    """In the time zone of whoever looks."""
-    return datetime.now(UTC).astimezone()
 
 
 def show(renderable: RenderableType) -> None:

@@ -10,10 +10,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ces_client.view.formats import DASH, path_text, rate, state_text
+from ces_client.view.formats import DASH, path_text, rate, rate_range, state_text
 from ces_client.view.plan import unenforced_note
 from ces_client.view.tables import plain_table
 from ces_common.messages.api import FlowRates, FlowSample, JobFlowsView
+from ces_common.messages.dashboard import HeldFlow
 from ces_common.shares import RETURN
 from ces_common.states import JobState
 
@@ -54,6 +55,21 @@ def _silence_note(view: JobFlowsView) -> Text | None:
     )
 
 
+def held_table(flows: Sequence[HeldFlow]) -> Table:
+    """Flows of all jobs that reserve bandwidth: asked, given and carried."""
+    numbers = ("ASKED", "RATE", "MEASURED")
+    table = plain_table("JOB", "FLOW", "PATH", *numbers, "FALLS SHORT", right=numbers, wrapped=("PATH", "FALLS SHORT"))
+    for flow in flows:
+        given = Text(rate(flow.rate))
+        if not flow.enforced:
+            given.append("*", style="yellow")
+        measured = Text(rate(flow.measured), style="yellow" if flow.shortfall else "")
+        why = Text(flow.shortfall.text if flow.shortfall else "", style="yellow")
+        asked = rate_range(flow.min, flow.max)
+        table.add_row(flow.name, f"{flow.src} → {flow.dst}", path_text(flow.path), asked, given, measured, why)
+    return table
+
+
 def sparkline(rates: Sequence[float], top: float) -> str:
     """A bar for each rate; the highest bar stands for ``top`` and above."""
     if top <= 0:
@@ -78,8 +94,8 @@ def _table(view: JobFlowsView, hops: bool) -> Table:
     return table
 
 
-def _carried(samples: Sequence[FlowSample], flow: FlowRates, at: datetime) -> tuple[str, str, str]:
-    """Now, mean, and over time; bars of all links of a flow have one scale."""
+def _carried(samples: Sequence[FlowSample], flow: FlowRates, at: datetime) -> tuple[str | Text, str, str]:
+    """Now, mean, and over time; bars of all links of a flow have one scale, and what falls short a colour."""
     if len(flow.path) == 1:
         return "no link", DASH, ""
     if not samples:
@@ -87,4 +103,5 @@ def _carried(samples: Sequence[FlowSample], flow: FlowRates, at: datetime) -> tu
     rates = [sample.measured for sample in samples]
     most = max(sample.measured for hop in flow.hops for sample in hop.samples)
     now = rate(rates[-1]) if at - samples[-1].at <= LATE else DASH
-    return now, rate(fmean(rates)), sparkline(rates, max(most, flow.rate or 0))
+    told = Text(now, style="yellow" if flow.shortfall is not None else "")
+    return told, rate(fmean(rates)), sparkline(rates, max(most, flow.rate or 0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from signal import Signals
 
 from rich.text import Text
@@ -42,6 +42,11 @@ def number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not -LARGEST <= value <= LARGEST:
         return None
     return float(value)
+
+
+def local_now() -> datetime:
+    """In the time zone of whoever looks."""
+    return datetime.now(UTC).astimezone()
 
 
 def state_text(state: str | None) -> Text:

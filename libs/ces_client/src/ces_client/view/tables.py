@@ -79,10 +79,18 @@ def _cell(cell: RenderableType | None) -> RenderableType | None:
     return plain_text(cell) if isinstance(cell, Text) else cell
 
 
-def fact_list(facts: Sequence[tuple[str, str]]) -> RenderableType:
+class FactList(Group):
     """Names and values, a pair a line; values stay whole, so that they can be copied."""
-    width = max(len(name) for name, _ in facts) + GAP
-    return Group(*(Text.assemble((name.ljust(width), "bold"), plain(value)) for name, value in facts))
+
+    def __init__(self, facts: Sequence[tuple[str, str]]) -> None:
+        self.facts = facts
+        width = max(len(name) for name, _ in facts) + GAP
+        super().__init__(*(Text.assemble((name.ljust(width), "bold"), plain(value)) for name, value in facts))
+
+
+def fact_list(facts: Sequence[tuple[str, str]]) -> RenderableType:
+    """Some, at least one."""
+    return FactList(facts)
 
 
 def _least_width(column: Column, console: Console, unbounded: ConsoleOptions) -> int:
