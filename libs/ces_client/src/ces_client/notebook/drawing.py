@@ -16,7 +16,7 @@ from ces_common.quantities import show_bandwidth, show_cpu
 MOST_NODES = 40  # that are drawn
 CROWDED = 20  # more nodes bear their names alone, and wires no figures
 WIDTH, MARGIN = 720.0, 64.0
-TALLEST, FLATTEST = 520.0, 180.0
+FLATTEST, TALLEST, TALLEST_CROWDED = 180.0, 520.0, 680.0
 RADIUS, TRACK = 9.0, 7.0
 LETTERS = 14  # of a name that are written
 RESERVED = "#2f7fd1"
@@ -41,8 +41,9 @@ def draw(cluster: TopologyView, kept: Mapping[str, Sequence[float]]) -> Picture:
     for a, b in wires.keys() - inside.keys():
         for end in drawn & {a, b}:
             hidden[end] += 1
-    points, height = _fitted(place([node.name for node in nodes], inside, kept))
     crowded = len(nodes) > CROWDED
+    tallest = TALLEST_CROWDED if crowded else TALLEST
+    points, height = _fitted(place([node.name for node in nodes], inside, kept), tallest)
     lines = [
         _wire(points[a], points[b], links, None if crowded else _slant(index))
         for index, ((a, b), links) in enumerate(inside.items())
@@ -76,14 +77,14 @@ def _chosen(nodes: Sequence[NodeView], wires: Iterable[tuple[str, str]]) -> list
     return sorted(first[:MOST_NODES], key=lambda node: node.name)
 
 
-def _fitted(points: Mapping[str, Point]) -> tuple[dict[str, Point], float]:
+def _fitted(points: Mapping[str, Point], tallest: float) -> tuple[dict[str, Point], float]:
     """The points on the sheet, and how tall that is: both directions keep their proportion."""
     if not points:
         return {}, FLATTEST
     left, top = (min(point[axis] for point in points.values()) for axis in (0, 1))
     wide, tall = (max(point[axis] for point in points.values()) - least for axis, least in ((0, left), (1, top)))
-    scale = min((WIDTH - 2 * MARGIN) / (wide or 1), (TALLEST - 2 * MARGIN) / (tall or 1))
-    height = min(max(tall * scale + 2 * MARGIN, FLATTEST), TALLEST)
+    scale = min((WIDTH - 2 * MARGIN) / (wide or 1), (tallest - 2 * MARGIN) / (tall or 1))
+    height = min(max(tall * scale + 2 * MARGIN, FLATTEST), tallest)
     across, down = (WIDTH - wide * scale) / 2, (height - tall * scale) / 2
     return {name: (across + (x - left) * scale, down + (y - top) * scale) for name, (x, y) in points.items()}, height
 
@@ -142,7 +143,8 @@ def _node(node: NodeView, at: Point, hidden: int, crowded: bool) -> str:
         else f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{RADIUS:g}" {looks}/>'
     )
     parts = [f"<g><title>{_text(about, 500)}</title>{mark}"]
-    parts.append(_label(x, y + 24, node.name, 'font-size="12" font-weight="600" fill="currentColor"'))
+    size = 'font-size="10"' if crowded else 'font-size="12" font-weight="600"'
+    parts.append(_label(x, y + (20 if crowded else 24), node.name, f'{size} fill="currentColor"'))
     second = states[1:] if node.state == "ready" else states
     if second:
         parts.append(_label(x, y + 38, ", ".join(second), f'font-size="11" fill="{colour}"', letters=40))

@@ -43,8 +43,9 @@ def _by_wires(names: Sequence[str], wires: Collection[tuple[str, str]]) -> dict[
     near = {name: dict(found) for name, found in nx.all_pairs_shortest_path_length(graph)}
     apart = 1 + max(max(found.values()) for found in near.values())  # between parts that no wire joins
     distance = {a: {b: near[a].get(b, apart) for b in names} for a in names}
-    found = nx.kamada_kawai_layout(graph, dist=distance)
-    return {name: (float(x), float(y)) for name, (x, y) in found.items()}
+    found = {name: (float(x), float(y)) for name, (x, y) in nx.kamada_kawai_layout(graph, dist=distance).items()}
+    wide, tall = (max(axis) - min(axis) for axis in zip(*found.values(), strict=True))
+    return found if wide >= tall else {name: (y, x) for name, (x, y) in found.items()}  # sheets are wider than tall
 
 
 def _beside(names: Sequence[str], wires: Collection[tuple[str, str]], placed: Mapping[str, Point]) -> dict[str, Point]:
