@@ -69,7 +69,9 @@ def test_it_leads_from_submission_to_a_plot_of_what_was_measured(
     told = json.loads(notebook.cells[-1].outputs[-1]["text"])
     job = told["job"]
     pages = shown(notebook, "text/html")
-    [cluster_map] = [page for page in pages if "<svg" in page]
+    cluster_map, reserved = (page for page in pages if "<svg" in page)
+    assert "50%" not in cluster_map
+    assert "50%" in reserved, "of each link, both by the plan and on the map"
     for node in cluster.nodes:
         assert f">{node}</text>" in cluster_map
     [dry_run] = [page for page in pages if "has a place" in page]

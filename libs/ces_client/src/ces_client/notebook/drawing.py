@@ -8,10 +8,10 @@ from html import escape
 
 from ces_client.notebook.markup import COLOURS
 from ces_client.notebook.placing import Point, place
-from ces_client.view.formats import rate
+from ces_client.view.formats import cpu_share, rate
 from ces_client.view.plain import plain
 from ces_common.messages.api import LinkView, NodeView, TopologyView
-from ces_common.quantities import show_bandwidth, show_cpu
+from ces_common.quantities import show_bandwidth
 
 MOST_NODES = 40  # that are drawn
 CROWDED = 20  # more nodes bear their names alone, and wires no figures
@@ -134,7 +134,7 @@ def _node(node: NodeView, at: Point, hidden: int, crowded: bool) -> str:
     switch = not (node.cpu or node.memory or node.gpu)
     states = [node.state, *(word for word, so in (("cordoned", node.cordoned), ("reclaimed", node.reclaimed)) if so)]
     colour = COLOURS["red"] if node.state != "ready" else COLOURS["yellow"] if len(states) > 1 else COLOURS["green"]
-    cpu = "a switch" if switch else f"{node.cpu_allocated / 1000:g} of {show_cpu(node.cpu)} CPU allocated"
+    cpu = "a switch" if switch else f"{cpu_share(node.cpu_allocated, node.cpu)} allocated"
     about = f"{node.name}: {', '.join(states)}\n{cpu}"
     looks = f'fill="{colour}" stroke="currentColor" stroke-width="1"'
     mark = (
@@ -149,7 +149,7 @@ def _node(node: NodeView, at: Point, hidden: int, crowded: bool) -> str:
     if second:
         parts.append(_label(x, y + 38, ", ".join(second), f'font-size="11" fill="{colour}"', letters=40))
     elif not switch and not crowded:
-        used = f"{node.cpu_allocated / 1000:g}/{show_cpu(node.cpu)} CPU"
+        used = cpu_share(node.cpu_allocated, node.cpu)
         parts.append(_label(x, y + 38, used, 'font-size="11" fill="currentColor"'))
     if hidden:
         parts.append(_label(x, y - 14, f"+{hidden}", 'font-size="11" fill="currentColor" font-style="italic"'))
