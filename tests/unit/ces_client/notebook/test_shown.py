@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.columns import Columns
 from rich.table import Table
 from rich.text import Text
 
@@ -247,8 +248,6 @@ def test_styles_hold_for_a_whole_text_and_for_parts():
 
 def test_what_views_do_not_use_has_no_html():
     with pytest.raises(TypeError, match="Columns"):
-        from rich.columns import Columns
-
         html(Columns())
     assert "<td" not in html(Table("A"))
 

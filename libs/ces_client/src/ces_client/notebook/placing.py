@@ -35,8 +35,8 @@ def _by_wires(names: Sequence[str], wires: Collection[tuple[str, str]]) -> dict[
     """As far from each other as there are wires between them, as far as a plane allows (Kamada and Kawai 1989)."""
     import networkx as nx
 
-    if len(names) == 1:
-        return {names[0]: (0.0, 0.0)}
+    if len(names) < 2:
+        return dict.fromkeys(names, (0.0, 0.0))
     graph = nx.Graph()
     graph.add_nodes_from(names)
     graph.add_edges_from(sorted(wires))
