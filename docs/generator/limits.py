@@ -108,6 +108,7 @@ GROUPS: dict[str, list[tuple[str, str, Show, str]]] = {
             "the others are left out",
         ),
         ("changes that a live stream resumes after", f"{M}.live.feed.KEPT", number, "the whole picture comes anew"),
+        ("events between two keyframes", f"{M}.replay.keyframes.EVENTS", number, "another keyframe is kept"),
         ("sessions and codes of one holder", f"{M}.access.sessions.MAX_SESSIONS", number, "429 with `Retry-After`"),
         ("curves of progress", f"{M}.progress_history.MAX_CURVES", number, "those silent for longest are forgotten"),
         ("points of a curve", f"{M}.progress_history.MAX_POINTS", number, "every second one is left out"),

@@ -46,8 +46,13 @@ async def bridge(context: Context, trust: ssl.SSLContext | None, port: int) -> A
     parts = urlsplit(context.url)
     host, target = parts.hostname or "", parts.port or (80 if trust is None else 443)
     room = asyncio.Semaphore(AT_ONCE)
+    passing: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        passing.add(task)
+        task.add_done_callback(passing.discard)
         async with room:
             try:
                 async with asyncio.timeout(CONNECT_S):
@@ -74,6 +79,11 @@ async def bridge(context: Context, trust: ssl.SSLContext | None, port: int) -> A
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
+        await asyncio.sleep(0)  # what was just accepted has its task by then
+        while passing:
+            for task in passing:
+                task.cancel()
+            await asyncio.wait(passing)
 
 
 @contextmanager
