@@ -125,7 +125,8 @@ def test_a_wire_that_was_torn_is_seen_whole_again_in_the_past(
             aside(lambda: hosts.tear(src, dst))
             seen.text(re.compile(r"^\s*down"))
             seen.go("events")
-            torn = seen.page.locator(".rows tbody tr").filter(has_text="link.changed").filter(has_text=src).last
+            changes = seen.page.locator(".rows tbody tr").filter(has_text="link.changed")
+            torn = changes.filter(has_text=re.compile(f"{src} › {dst}")).first  # the newest comes first
             torn.locator("[data-number]").click()
             seen.heading("Replay")
             seen.text(re.compile(r"In the past"))
