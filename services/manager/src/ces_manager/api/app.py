@@ -16,6 +16,7 @@ from ces_manager.api.context import Context
 from ces_manager.api.description_page import description_route
 from ces_manager.api.failed_attempts import FailedAttempts
 from ces_manager.api.limits import BodyLimit, StreamLimit, ZeroCharacters
+from ces_manager.api.metrics import RequestMetrics, metrics_route
 from ces_manager.api.pages import page_routes
 
 ROUTERS = (jobs.router, cluster.router, dashboard.router, tokens.router, sessions.router, secrets.router)
@@ -41,7 +42,7 @@ def make_app(context: Context, ready: Ready, *, ui: bool = True) -> FastAPI:
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router)
-    app.router.routes.extend([*health_routes(ready), description_route(app.openapi)])
+    app.router.routes.extend([*health_routes(ready), metrics_route(context, ready), description_route(app.openapi)])
     if ui:
         app.router.routes.extend(page_routes())
     app.add_middleware(StreamLimit)  # behind the token's check
@@ -50,4 +51,5 @@ def make_app(context: Context, ready: Ready, *, ui: bool = True) -> FastAPI:
     app.add_middleware(BearerAuth, context=context)
     app.add_middleware(FailedAttempts)
     app.add_middleware(AccessLog)
+    app.add_middleware(RequestMetrics, routes=list(app.routes))
     return app
