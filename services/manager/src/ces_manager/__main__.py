@@ -117,8 +117,6 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         secret_keys=secret_keys,
         agents_nats_urls=settings.agents_nats_urls,
         authority=certificates.authority if certificates is not None else None,
-        metrics_token=of_metrics,
-        metrics_of_links=settings.metrics_of_links,
     )
 
     def news() -> None:
@@ -149,7 +147,9 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         await started.wait()
         await streams.run()
 
-    app = make_app(context, missing, ui=settings.ui)
+    app = make_app(
+        context, missing, ui=settings.ui, metrics_token=of_metrics, metrics_of_links=settings.metrics_of_links
+    )
     tls = certificates.tls if certificates is not None else None
     async with serve_http(app, settings.http_host, settings.http_port, tls):
         try:

@@ -27,8 +27,15 @@ REFUSALS: dict[int | str, dict[str, Any]] = {"default": REFUSAL}
 TOKEN = Depends(HTTPBearer(auto_error=False, description="An access token"))
 
 
-def make_app(context: Context, ready: Ready, *, ui: bool = True) -> FastAPI:
-    """``ui``: with the dashboard."""
+def make_app(
+    context: Context,
+    ready: Ready,
+    *,
+    ui: bool = True,
+    metrics_token: str | None = None,
+    metrics_of_links: bool = True,
+) -> FastAPI:
+    """``ui``: with the dashboard. ``metrics_token``: by which metrics may be read, and nothing else."""
     app = FastAPI(
         title="CES",
         version="1",
@@ -42,13 +49,14 @@ def make_app(context: Context, ready: Ready, *, ui: bool = True) -> FastAPI:
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router)
-    app.router.routes.extend([*health_routes(ready), metrics_route(context, ready), description_route(app.openapi)])
+    metrics = metrics_route(context, ready, links=metrics_of_links)
+    app.router.routes.extend([*health_routes(ready), metrics, description_route(app.openapi)])
     if ui:
         app.router.routes.extend(page_routes())
     app.add_middleware(StreamLimit)  # behind the token's check
     app.add_middleware(BodyLimit)
     app.add_middleware(ZeroCharacters)
-    app.add_middleware(BearerAuth, context=context)
+    app.add_middleware(BearerAuth, context=context, metrics_token=metrics_token)
     app.add_middleware(FailedAttempts)
     app.add_middleware(AccessLog)
     app.add_middleware(RequestMetrics, routes=list(app.routes))

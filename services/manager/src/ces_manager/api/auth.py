@@ -46,8 +46,8 @@ class BearerAuth:
     """Refuses every request without a token that admits somebody, before anything of it is read; says to what follows
     whose it is. Whoever guesses tokens waits."""
 
-    def __init__(self, app: ASGIApp, context: Context) -> None:
-        self._app, self._context = app, context
+    def __init__(self, app: ASGIApp, context: Context, metrics_token: str | None = None) -> None:
+        self._app, self._context, self._metrics_token = app, context, metrics_token
         self._failures = FailureCounts(FAILURES_PER_S, BURST)
         self._requests = SenderRate(REQUESTS_PER_S, REQUESTS_AT_ONCE)
 
@@ -62,7 +62,7 @@ class BearerAuth:
     async def _admit(self, scope: Scope) -> JSONResponse | None:
         """How a request is refused; None for one that is not."""
         token = bearer_of(scope["headers"])
-        if scope["path"] == METRICS and self._context.metrics_token and is_token(token, self._context.metrics_token):
+        if scope["path"] == METRICS and self._metrics_token is not None and is_token(token, self._metrics_token):
             return None
         if token is None:
             return _unauthenticated("send a token: Authorization: Bearer <token>")

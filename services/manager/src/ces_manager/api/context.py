@@ -16,7 +16,6 @@ from ces_common.tls.pins import pinned
 from ces_manager.access.identities import Identities
 from ces_manager.api.event_tail import EventTail
 from ces_manager.broadcast import Broadcast
-from ces_manager.cluster_metrics import ClusterMetrics
 from ces_manager.database import Database
 from ces_manager.job_secrets.keys import SecretKeys
 from ces_manager.live.feed import LiveFeed
@@ -47,13 +46,10 @@ class Context:
     secret_keys: SecretKeys | None
     agents_nats_urls: list[str]
     authority: Authority | None = None  # None where the API is plain HTTP
-    metrics_token: str | None = None  # by which metrics may be read, and nothing else
-    metrics_of_links: bool = True
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     renewals: SenderRate = field(default_factory=lambda: SenderRate(RENEWALS_PER_S, RENEWAL_BURST))  # over REST, by key
     events: EventTail = field(init=False)
     live: LiveFeed = field(init=False)
-    cluster_metrics: ClusterMetrics = field(init=False)
 
     def __post_init__(self) -> None:
         database = self.database
@@ -64,7 +60,6 @@ class Context:
         )
         looker = Looker(self.measurements)
         self.live = LiveFeed(lambda: database.read(lambda tx: looker.look(tx, database.clock.now())))
-        self.cluster_metrics = ClusterMetrics(database, self.measurements, links=self.metrics_of_links)
 
     def stop(self) -> None:
         """End all streams."""

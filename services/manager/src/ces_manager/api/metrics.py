@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 from prometheus_client import Counter, Histogram
@@ -18,6 +19,7 @@ from ces_common.roles import Role
 from ces_manager.api.auth import IDENTITY
 from ces_manager.api.context import Context
 from ces_manager.api.problems import problem
+from ces_manager.cluster_metrics import ClusterMetrics
 
 REQUESTS = Counter("ces_http_requests_total", "Requests answered", ["method", "route", "status"])
 LATENCY = Histogram("ces_http_request_seconds", "Time until an answer began", ["method", "route"], buckets=SHORT)
@@ -27,17 +29,22 @@ OTHER: Final = "other"
 FAILED: Final = 500
 
 
-def metrics_route(context: Context, ready: Ready) -> Route:
-    registry = registry_of("manager", lambda: ready() is None)
-    registry.register(context.cluster_metrics)
-    exposition = Exposition(registry, context.cluster_metrics.look)
+def metrics_route(context: Context, ready: Ready, *, links: bool) -> Route:
+    """``links``: with some series for each link."""
+
+    @cache
+    def exposition() -> Exposition:  # made when somebody asks: to describe the API needs no database
+        registry = registry_of("manager", lambda: ready() is None)
+        cluster = ClusterMetrics(context.database, context.measurements, links=links)
+        registry.register(cluster)
+        return Exposition(registry, cluster.look)
 
     async def metrics(request: Request) -> Response:
         """They name all tenants and nodes."""
         identity = request.scope.get("state", {}).get(IDENTITY)
         if identity is not None and not identity.role.includes(Role.OPERATOR):
             return problem(403, f"metrics need the role operator, and token {identity.name} has {identity.role}")
-        return await exposition.answer(request.headers.get("accept", ""))
+        return await exposition().answer(request.headers.get("accept", ""))
 
     return Route(METRICS, metrics)
 
