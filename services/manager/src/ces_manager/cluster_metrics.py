@@ -71,11 +71,11 @@ class ClusterMetrics(Collector):
     def collect(self) -> Iterable[Metric]:
         yield _answers(self._database.answers)
         if self._seen is not None:
-            yield from families(self._seen, links=self._links)
+            yield from families(self._seen)
 
     def _look(self, tx: ReadTx) -> Seen:
         now = self._database.clock.now()
-        picture = self._looker.look_at_cluster(tx, now)
+        picture = self._looker.look_at_cluster(tx, now, links=self._links)
         beats = {node: self._measurements.beat(node) for node in picture.nodes}
         return Seen(
             picture,
@@ -90,11 +90,11 @@ def _answers(answers: bool) -> Metric:
     return family
 
 
-def families(seen: Seen, *, links: bool) -> Iterator[Metric]:
+def families(seen: Seen) -> Iterator[Metric]:
     """What there is to tell, each metric once. Pure."""
     yield from _of_jobs(seen)
     yield from _of_nodes(seen)
-    if links:
+    if seen.picture.links:
         yield from _of_links(seen)
 
 

@@ -46,18 +46,19 @@ class Looker:
         cluster = tx.cluster()
         if cluster.epoch != self._epoch:  # in another one, versions are used again
             self._jobs, self._epoch = {}, cluster.epoch
-        return self._picture(tx, now, self._job_records(tx), self._shortfall_records(tx, now))
+        links = self._link_records(tx, now)
+        return self._picture(tx, now, links, self._job_records(tx), self._shortfall_records(tx, now))
 
-    def look_at_cluster(self, tx: ReadTx, now: datetime) -> Picture:
-        """Without jobs, but for their numbers."""
-        return self._picture(tx, now, jobs={}, shortfalls={})
+    def look_at_cluster(self, tx: ReadTx, now: datetime, *, links: bool) -> Picture:
+        """Without jobs, but for their numbers, and without links unless they are asked for."""
+        return self._picture(tx, now, self._link_records(tx, now) if links else {}, jobs={}, shortfalls={})
 
-    def _picture(self, tx: ReadTx, now: datetime, jobs: Section, shortfalls: Section) -> Picture:
+    def _picture(self, tx: ReadTx, now: datetime, links: Section, jobs: Section, shortfalls: Section) -> Picture:
         return Picture(
             version=tx.cluster().version,
             at=_ANY.dump_python(now, mode="json"),
             nodes=self._node_records(tx, now),
-            links=self._link_records(tx, now),
+            links=links,
             media={row.name: row.bandwidth for row in tx.session.execute(_MEDIA)},
             jobs=jobs,
             shortfalls=shortfalls,
