@@ -58,9 +58,9 @@ def families(text: str) -> dict[str, tuple[str, set[str]]]:
 
 
 def samples(cluster: FaultCluster, token: str) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-    """What the manager tells now, by name and labels."""
+    """What the manager tells now, by name and labels in order of their names."""
     read = text_string_to_metric_families(ask(cluster, MANAGER, token).text)
-    return {(each.name, tuple(each.labels.items())): each.value for family in read for each in family.samples}
+    return {(each.name, tuple(sorted(each.labels.items()))): each.value for family in read for each in family.samples}
 
 
 @pytest.fixture
@@ -91,14 +91,14 @@ def test_every_service_tells_what_the_documentation_says(cluster: FaultCluster, 
 
 
 def test_a_job_is_counted_where_it_went(cluster: FaultCluster, token: str, busy: None) -> None:
-    ended = "ces_jobs", (("tenant", "default"), ("state", "succeeded"))
+    ended = "ces_jobs", (("state", "succeeded"), ("tenant", "default"))
     wait_for(lambda: samples(cluster, token).get(ended, 0) >= 1, "the job that ended is told of")
     found = samples(cluster, token)
     assert found["ces_jobs_finished_total", (("state", "succeeded"),)] >= 1
     assert found["ces_job_queue_wait_seconds_count", ()] >= 1
     assert found["ces_proposals_total", (("kind", "plan"), ("outcome", "committed"))] >= 1
     assert found["ces_node_up", (("node", "n1"),)] == 1
-    assert found["ces_link_bytes_per_second", (("src", "n1"), ("dst", "s1"))] == 100e6 / 8
+    assert found["ces_link_bytes_per_second", (("dst", "s1"), ("src", "n1"))] == 100e6 / 8
     routes = {labels["route"] for labels in (dict(key[1]) for key in found if key[0] == "ces_http_requests_total")}
     assert "/v1/jobs/{job}" in routes
     assert not [route for route in routes if re.search(r"[0-9A-Z]{26}", route)]

@@ -65,7 +65,7 @@ def shipped_config(jobs: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 @contextmanager
 def running_prometheus(folder: Path, config: Mapping[str, Any]) -> Iterator[PrometheusServer]:
-    port, file = free_port(LOCALHOST, []), folder / "prometheus.yml"
+    port, file = free_port(LOCALHOST, set()), folder / "prometheus.yml"
     file.write_text(yaml.safe_dump(dict(config)))
     command: Sequence[str] = [
         "prometheus",
