@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ces_common.tls.ends import METRIC
 from ces_manager.certificate_ends import WHO
-from ces_manager.cluster_metrics import LINK_LABELS, NODE_LABELS, OF_LINKS, OF_NODES, Told
+from ces_manager.live.cluster_metrics import LINK_LABELS, NODE_LABELS, OF_LINKS, OF_NODES, Told
 from generator.markdown import code, table
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,7 +19,7 @@ from ces_common.roles import Role
 from ces_manager.api.auth import IDENTITY
 from ces_manager.api.context import Context
 from ces_manager.api.problems import problem
-from ces_manager.cluster_metrics import ClusterMetrics
+from ces_manager.live.cluster_metrics import ClusterMetrics
 
 REQUESTS = Counter("ces_http_requests_total", "Requests answered", ["method", "route", "status"])
 LATENCY = Histogram("ces_http_request_seconds", "Time until an answer began", ["method", "route"], buckets=SHORT)

@@ -11,8 +11,8 @@ from prometheus_client.metrics_core import Metric
 from sqlalchemy.exc import OperationalError
 
 from ces_common.messages.reports import Heartbeat, LinkReport, LinkStatus, LinkUsage
-from ces_manager.cluster_metrics import OF_LINKS, OF_NODES, ClusterMetrics
 from ces_manager.database import Database
+from ces_manager.live.cluster_metrics import OF_LINKS, OF_NODES, ClusterMetrics
 from ces_manager.live.feed import EVERY_S
 from ces_manager.measurements import Measurements
 from ces_manager.network.link_states import take_reports
