@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from ces_common.tls.ends import METRIC
@@ -46,12 +47,13 @@ class Metric:
         return {self.name}
 
 
-def all_metrics() -> list[Metric]:
+@cache
+def all_metrics() -> tuple[Metric, ...]:
     """Raises ValueError for one that is made in a way that cannot be read here."""
     found = list(_of_tables())
     for file in sorted([*ROOT.glob("libs/ces_common/src/**/*.py"), *ROOT.glob("services/*/src/**/*.py")]):
         found += _made_in(file)
-    return sorted(found, key=lambda metric: (metric.service != EVERYBODY, metric.service, metric.name))
+    return tuple(sorted(found, key=lambda metric: (metric.service != EVERYBODY, metric.service, metric.name)))
 
 
 def tables() -> str:
