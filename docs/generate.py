@@ -12,7 +12,20 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from generator import cli, figures, imports, jobfile, limits, messages, openapi, queuefile, routes, settings, shares
+from generator import (
+    cli,
+    figures,
+    imports,
+    jobfile,
+    limits,
+    messages,
+    metrics,
+    openapi,
+    queuefile,
+    routes,
+    settings,
+    shares,
+)
 
 DOCS = Path(__file__).resolve().parent
 FILES: dict[str, Callable[[], str]] = {
@@ -24,6 +37,7 @@ FILES: dict[str, Callable[[], str]] = {
 REGIONS: dict[str, tuple[str, Callable[[], str]]] = {
     "settings": ("settings.md", settings.tables),
     "limits": ("limits.md", limits.tables),
+    "metrics": ("metrics.md", metrics.tables),
     "roles": ("access.md", routes.by_role),
     "job fields": ("job-file.md", jobfile.tables),
     "queue fields": ("scheduler.md", queuefile.tables),

@@ -119,6 +119,7 @@ PROBES: dict[str, Callable[[], str | None]] = {
     "dl-jobs": _dl_jobs,
     "arm64": _arm64,
     "iperf3": _command("iperf3"),
+    "prometheus": lambda: _command("prometheus")() or _command("promtool")(),
     "browser": _command("chromium"),
     "wireguard": _wireguard,
     "wireguard-module": _wireguard_module,

@@ -4,7 +4,7 @@
 set -eu
 
 packages="ca-certificates chromium debootstrap docker.io docker-compose fonts-dejavu-core fonts-noto-cjk git iperf3
-    iproute2 iptables make postgresql procps python3 python3-pip python3-venv qemu-user-static tmux wireguard-go"
+    iproute2 iptables make postgresql procps prometheus python3 python3-pip python3-venv qemu-user-static tmux wireguard-go"
 log=/var/log/dockerd.log
 engine_deadline_s=60
 
@@ -25,6 +25,8 @@ if [ -n "$missing" ]; then
     apt-get update -qq
     # shellcheck disable=SC2086  # a list of names
     apt-get install -y -qq --no-install-recommends $missing >/dev/null
+    # Debian starts what it installs; tests start servers of their own.
+    case "$missing" in *prometheus*) [ ! -d /run/systemd/system ] || systemctl disable --quiet --now prometheus ;; esac
 fi
 
 # Debian's own client, which fits Debian's engine.

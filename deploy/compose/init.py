@@ -21,8 +21,11 @@ from ces_common.tls.pins import pinned, secret_of
 
 SECRETS = Path("/secrets")
 OWN = Path("/services")
+AGENTS = Path("/agents")  # each agent's own state folder
 NATS = Path("/nats")
 TLS = Path("/tls")  # the authority, and the API's certificate; the manager's alone
+METRICS = Path("/metrics")  # what Prometheus needs to ask everybody, and nothing else
+PROMETHEUS = 65534  # its image's user
 NATS_TLS = Path("/nats-tls")  # written by the manager, read by NATS
 FIRST = timedelta(days=1)  # what NATS starts with; the manager makes a lasting one
 # As in the images' Dockerfiles; nats is started with its number in docker-compose.yml.
@@ -87,6 +90,20 @@ def certify(own: dict[str, Path]) -> Authority:
     return authority
 
 
+def metrics_tokens(own: dict[str, Path], authority: Authority) -> None:
+    """A token for the manager, one for the other services, which answer in the clear, and one for each agent: whoever
+    has a device learns to read no other's metrics."""
+    folder(METRICS, PROMETHEUS)
+    for name, services in {"manager": ["manager"], "services": ["scheduler", "compute-ctl", "network-ctl"]}.items():
+        token = keep(METRICS / f"{name}.token", secrets.token_urlsafe(32))
+        for service in services:
+            write_secret(own[service] / "metrics.token", token)
+    for agent in sorted(AGENTS.iterdir()):
+        write_secret(agent / "metrics.token", keep(METRICS / f"{agent.name}.token", secrets.token_urlsafe(32)))
+    write_secret(METRICS / "authority.pem", authority.pem)
+    give(METRICS, PROMETHEUS)
+
+
 def meaning(config: str) -> str:
     """What a configuration of NATS says, but for the moments at which its JWTs were made. A NATS that runs reads no
     certificate again while its file names another operator's JWT, so one that says the same stays."""
@@ -118,6 +135,7 @@ def main() -> None:
     keep(own["manager"] / "secrets.key", new_key())
     for service in ("manager", "migrate"):
         keep(own[service] / "pgpass", f"*:*:*:*:{password}\n")
+    metrics_tokens(own, authority)
     for service, path in own.items():
         give(path, USERS[service])
     folder(NATS, USERS["nats"])

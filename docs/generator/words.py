@@ -6,6 +6,8 @@ SETTINGS = {
     "CES_NATS_CREDS": "The service's NATS credentials file (`.creds`). An agent keeps its own in its state folder.",
     "CES_CA": "File with the authority that certifies NATS ([TLS](tls.md)), and for an agent the manager; left out, "
     "those that the machine trusts. An agent whose join token names an authority needs none.",
+    "CES_METRICS_TOKEN_FILE": "File with a token by which `/metrics` [may be read](metrics.md#who-may-read-them). Left "
+    "out: the manager tells operators, any other service its own machine.",
     "CES_HTTP_HOST": "Address on which `/healthz`, `/readyz` and `/metrics` (the manager: the whole API) are served.",
     "CES_HTTP_PORT": "Their port; 0 takes any free one, which the log names.",
     "CES_LOG_LEVEL": "How much is logged.",
@@ -23,6 +25,7 @@ SETTINGS = {
     "CES_ADMIN_TOKEN_FILE": "File with the API's bearer token: at least 16 characters, readable by its owner only.",
     "CES_AGENT_SIGNING_KEY_FILE": "File with the key that signs agents' NATS credentials.",
     "CES_CREDENTIAL_DAYS": "Days for which a node's NATS credential is good; its agent renews it at half of them.",
+    "CES_METRICS_OF_LINKS": "Tell [some series for each link](metrics.md#what-it-costs).",
     "CES_UI": "Serve [the dashboard](dashboard.md) under `/ui/`.",
     "CES_RETENTION_DAYS": "Days for which settled jobs are kept, with their plans and allocations.",
     "CES_REVOCATION_KEY_FILE": "File with the key by which forgotten nodes and replaced devices are refused; "

@@ -29,7 +29,7 @@ async def test_nothing_is_told_without_the_token(api: Api, path: str, header: st
     assert remedy in answer.json()["detail"]
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"])
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json", "/docs"])
 async def test_health_and_description_are_open(api: Api, path: str) -> None:
     async with httpx.AsyncClient(base_url=api.http.base_url) as stranger:
         assert (await stranger.get(path)).status_code == 200

@@ -24,15 +24,16 @@ KNOWN = {
         "agent-signing-key.json",
         "authority.pem",
         "context.json",
+        "metrics.token",
         "nats.creds",
         "pgpass",
         "revocation-key.json",
         "secrets.key",
     },
     "migrate": {"pgpass"},
-    "scheduler": {"authority.pem", "nats.creds"},
-    "compute-ctl": {"authority.pem", "nats.creds"},
-    "network-ctl": {"authority.pem", "nats.creds"},
+    "scheduler": {"authority.pem", "metrics.token", "nats.creds"},
+    "compute-ctl": {"authority.pem", "metrics.token", "nats.creds"},
+    "network-ctl": {"authority.pem", "metrics.token", "nats.creds"},
     "postgres": {"password"},
     "bootstrap": {"admin.token"},
 }
@@ -47,9 +48,11 @@ def init(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(os, "chown", lambda *_: None)
-    for name in ("SECRETS", "OWN", "NATS", "TLS", "NATS_TLS"):
+    for name in ("SECRETS", "OWN", "NATS", "TLS", "NATS_TLS", "METRICS", "AGENTS"):
         monkeypatch.setattr(module, name, tmp_path / name)
         (tmp_path / name).mkdir()
+    for agent in ("n1", "n2"):
+        (tmp_path / "AGENTS" / agent).mkdir()
     return module
 
 
@@ -85,6 +88,27 @@ def test_every_service_is_given_what_it_needs_and_keeps_it(init: ModuleType, tmp
         assert path.stat().st_mode & 0o077 == 0, path
     init.main()
     assert contents(tmp_path / "OWN") == made
+
+
+def test_whoever_has_one_token_for_metrics_learns_no_other(init: ModuleType, tmp_path: Path) -> None:
+    """Prometheus has all of them, and none of them opens anything else."""
+    init.main()
+    made, agents = contents(tmp_path / "OWN"), contents(tmp_path / "AGENTS")
+    known = {file.name: file.read_text() for file in (tmp_path / "METRICS").iterdir()}
+    authority = known.pop("authority.pem")
+    assert authority == made["scheduler"]["authority.pem"]
+    assert set(known) == {"manager.token", "services.token", "n1.token", "n2.token"}
+    assert len(set(known.values())) == len(known)
+    assert made["manager"]["metrics.token"] == known["manager.token"]
+    for service in ("scheduler", "compute-ctl", "network-ctl"):
+        assert made[service]["metrics.token"] == known["services.token"]
+    assert agents == {agent: {"metrics.token": known[f"{agent}.token"]} for agent in ("n1", "n2")}
+    others = {text for files in made.values() for name, text in files.items() if name != "metrics.token"}
+    assert not any(token in text for token in known.values() for text in others)
+    for path in [*(tmp_path / "METRICS").iterdir(), *(tmp_path / "AGENTS").rglob("*.token")]:
+        assert path.stat().st_mode & 0o077 == 0, path
+    init.main()
+    assert contents(tmp_path / "AGENTS") == agents
 
 
 def test_a_stack_with_one_volume_for_all_goes_on_with_its_secrets(init: ModuleType, tmp_path: Path) -> None:

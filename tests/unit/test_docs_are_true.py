@@ -40,6 +40,7 @@ SOURCES = (
     "tests/support",
     "experiments/src",
     "docker-compose.yml",
+    "docker-compose.monitoring.yml",
 )
 READABLE = {".py", ".yml", ".yaml", ".sh", ".env", ".service"}
 MOST_WORDS = 3000

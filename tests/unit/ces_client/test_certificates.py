@@ -89,6 +89,15 @@ def test_what_cannot_be_seen_is_not_good(answer: str | Exception | httpx.Respons
     assert said in found.found
 
 
+def test_who_is_no_operator_is_not_told_and_need_not_be() -> None:
+    refused = {"type": "about:blank", "title": "Forbidden", "status": 403, "detail": "metrics need the role operator"}
+    headers = {"content-type": "application/problem+json"}
+    assert examine(httpx.Response(403, json=refused, headers=headers)) is None
+    found = examine(httpx.Response(401, json=refused | {"status": 401}, headers=headers))
+    assert found is not None
+    assert not found.good
+
+
 def test_a_manager_without_tls_is_not_asked() -> None:
     assert examine(AssertionError("asked"), "http://127.0.0.1:8080") is None
 

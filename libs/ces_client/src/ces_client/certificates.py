@@ -12,12 +12,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ces_client.context import Context
 from ces_client.doctor import Finding
-from ces_client.errors import CesError
+from ces_client.errors import ApiError, CesError
 from ces_client.http import Http
 from ces_common.tls.ends import BY_OPERATOR, METRIC, told_before
 
 WHAT = "certificates"
 PATIENCE_S = 3.0
+FORBIDDEN = 403
 REMEDY = "replace it before its end, as docs/tls.md says under An authority of your own"
 ENDED = "replace it where the manager runs, as docs/tls.md says, and look at this machine's clock"
 
@@ -28,7 +29,7 @@ def examine_certificates(
     transport: httpx.BaseTransport | None = None,
 ) -> Finding | None:
     """Whether a certificate of the API, of NATS or the authority's ends soon and somebody has to replace it; None for a
-    manager that has none. ``now``: the time of day."""
+    manager that has none, or tells it operators alone, where this is none's token. ``now``: the time of day."""
     if urlsplit(context.url).scheme != "https":
         return None
     try:
@@ -38,6 +39,10 @@ def examine_certificates(
         finally:
             http.close()
         ends = _ends(text)
+    except ApiError as error:
+        if error.status == FORBIDDEN:
+            return None
+        return Finding(WHAT, False, f"not seen: {error}")
     except (CesError, ValueError) as error:
         problem = str(error)
         return Finding(WHAT, False, f"not seen: {problem}", ENDED if "certificate has expired" in problem else "")

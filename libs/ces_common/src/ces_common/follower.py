@@ -11,6 +11,7 @@ from ces_common.connection import bus_from
 from ces_common.health import health_app, serve_http
 from ces_common.service import run_loops
 from ces_common.settings import ServiceSettings
+from ces_common.setup_files import metrics_token
 from ces_common.state_reader import StateReader
 
 
@@ -33,6 +34,7 @@ async def follow(
     remark: str | None = None,
 ) -> None:
     """Run a follower until told to stop, its health served beside it, with a ``remark`` for whoever asks."""
+    token = metrics_token(settings)
     bus = bus_from(settings, name)
     follower = make(bus)
 
@@ -40,7 +42,8 @@ async def follow(
         await bus.connect()
         await follower.run()
 
-    async with serve_http(health_app(follower.missing, remark), settings.http_host, settings.http_port):
+    app = health_app(name, follower.missing, token, remark)
+    async with serve_http(app, settings.http_host, settings.http_port):
         try:
             await run_loops(stop, work())
         finally:

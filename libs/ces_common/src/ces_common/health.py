@@ -11,12 +11,13 @@ from contextlib import asynccontextmanager
 
 import structlog
 import uvicorn
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
+
+from ces_common.metrics import METRICS, Exposition, refusal, registry_of
 
 log = structlog.get_logger()
 
@@ -29,7 +30,7 @@ COMPILING = "the solver is being compiled"  # missing for a minute or more, once
 
 
 def health_routes(ready: Ready, remark: str | None = None) -> list[Route]:
-    """``remark``: what an operator should know of a service that does its work all the same."""
+    """/healthz and /readyz. ``remark``: what an operator should know of a service that does its work all the same."""
 
     async def healthz(_: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -40,10 +41,7 @@ def health_routes(ready: Ready, remark: str | None = None) -> list[Route]:
             return JSONResponse({"status": "ready"} | ({"remark": remark} if remark is not None else {}))
         return JSONResponse({"status": "not ready", "missing": missing}, status_code=503)
 
-    async def metrics(_: Request) -> Response:
-        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
-
-    return [Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)]
+    return [Route("/healthz", healthz), Route("/readyz", readyz)]
 
 
 class _Server(uvicorn.Server):
@@ -90,5 +88,12 @@ async def serve_http(app: ASGIApp, host: str, port: int, tls: ssl.SSLContext | N
         await task
 
 
-def health_app(ready: Ready, remark: str | None = None) -> Starlette:
-    return Starlette(routes=list(health_routes(ready, remark)))
+def health_app(service: str, ready: Ready, metrics_token: str | None = None, remark: str | None = None) -> Starlette:
+    """``metrics_token``: who has it may read the metrics; None: whoever asks on this machine."""
+    exposition = Exposition(registry_of(service, lambda: ready() is None))
+
+    async def metrics(request: Request) -> Response:
+        refused = refusal(request, metrics_token)
+        return await exposition.answer(request.headers.get("accept", "")) if refused is None else refused
+
+    return Starlette(routes=[*health_routes(ready, remark), Route(METRICS, metrics)])

@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 class ServiceSettings(BaseSettings):
     """``CES_NATS_CREDS`` names a NATS credentials file, ``CES_CA`` the file of the authority that certifies a NATS of
     ``tls://`` URLs (left out: those that the machine trusts); ``CES_HTTP_PORT`` serves /healthz, /readyz and /metrics
-    (0: any free port)."""
+    (0: any free port). ``CES_METRICS_TOKEN_FILE`` holds the token by which metrics may be read."""
 
     model_config = SettingsConfigDict(env_prefix="CES_", extra="ignore")
 
@@ -22,6 +22,7 @@ class ServiceSettings(BaseSettings):
     ca: Path | None = None
     http_host: str = "127.0.0.1"
     http_port: Annotated[int, Field(ge=0, le=65535)] = 0
+    metrics_token_file: Path | None = None
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     resync_s: Annotated[float, Field(gt=0)] = 30.0  # how often the manager's snapshot is read without being asked
 
@@ -30,9 +31,9 @@ class ServiceSettings(BaseSettings):
     def _split(cls, value: object) -> object:
         return [url.strip() for url in value.split(",") if url.strip()] if isinstance(value, str) else value
 
-    @field_validator("ca", mode="before")
+    @field_validator("ca", "metrics_token_file", mode="before")
     @classmethod
-    def _no_ca_if_empty(cls, value: object) -> object:
+    def _no_file_if_empty(cls, value: object) -> object:
         return value or None
 
     @model_validator(mode="after")

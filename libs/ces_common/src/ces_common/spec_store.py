@@ -8,12 +8,14 @@ from time import monotonic
 from typing import Generic, TypeVar
 
 import structlog
+from prometheus_client import Counter
 
 from ces_common.at_once import at_once
 from ces_common.bus.port import Bus, PayloadTooLarge, Superseded
 from ces_common.messages.desired import DesiredDocument
 
 log = structlog.get_logger()
+WRITTEN = Counter("ces_desired_documents_written_total", "Documents of nodes' desired state written", ["kind"])
 TRIES = 3  # to write a document that another controller writes as well
 
 
@@ -113,6 +115,7 @@ class SpecStore(Generic[W]):
         written = [document.node for document, done in zip(stamped, stored, strict=True) if done]
         left = {document.node for document in changed} - set(written)
         self._planned.update((node, document) for node, document in news.items() if node not in left)
+        WRITTEN.labels(self._kind).inc(len(written))
         if written:
             log.info("desired state written", kind=self._kind, nodes=written)
         await self._drop(self._written - planned.keys())

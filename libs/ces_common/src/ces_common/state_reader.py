@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable
 
 import structlog
+from prometheus_client import Gauge
 
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, Message, RequestTimeout, Subscription
@@ -23,6 +24,8 @@ log = structlog.get_logger()
 ANSWER_S = 3.0  # a manager that was asked and then died leaves the question unanswered
 LONGEST_ANSWER_S = 30.0  # with ten thousand jobs in the queue all of it takes seconds to tell
 SETTLE_S = 0.01
+READ = Gauge("ces_state_read_timestamp_seconds", "When the manager's state was last read, as Unix time")
+VERSION = Gauge("ces_state_version", "The version of the manager's state that was read last")
 LARGE = 64 * 1024  # bytes; more than that is parsed in a thread, since all of thousands of jobs takes a second
 
 
@@ -77,6 +80,8 @@ class StateReader:
             self.fresh = False
             return False
         self._patience = 1.0
+        READ.set_to_current_time()
+        VERSION.set(self.view.version)
         if not self.fresh:
             log.info("following the manager's state", version=self.view.version)
         self.fresh = True

@@ -212,6 +212,8 @@ class Cluster:
         if authority is not None:
             self._token = pinned(secret_of(self._token), authority.fingerprint)
         write_secret(self.files.token, self._token + "\n")
+        if not self.files.metrics_token.exists():
+            write_secret(self.files.metrics_token, secrets.token_urlsafe(32) + "\n")
         if not self.files.secrets_key.exists():
             write_secret(self.files.secrets_key, new_key())
         trust = init_trust(self.files.trust)

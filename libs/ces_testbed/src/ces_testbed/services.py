@@ -49,6 +49,7 @@ DECIDED = {
     "CES_JOIN_TOKEN": _ITS_OWN,
     "CES_JOIN_TOKEN_FILE": _ITS_OWN,
     "CES_MANAGER_URL": _ITS_OWN,
+    "CES_METRICS_TOKEN_FILE": _ITS_OWN,
     "CES_MIGRATE": _ITS_OWN,
     "CES_NATS_CERTIFICATE": _ITS_OWN,
     "CES_NATS_CREDS": _ITS_OWN,
@@ -186,6 +187,7 @@ def _queue(layout: Layout) -> dict[str, str]:
 def _central(layout: Layout, name: str, env: Mapping[str, str]) -> Service:
     common = {
         "CES_HTTP_HOST": layout.host,
+        "CES_METRICS_TOKEN_FILE": str(layout.files.metrics_token),
         "CES_NATS_URLS": layout.nats_url,
         "CES_NATS_CREDS": str(layout.credentials(name)),
     }

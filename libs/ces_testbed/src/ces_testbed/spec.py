@@ -98,6 +98,7 @@ class Files:
         self.progress = self.logs / "progress.jsonl"  # kept: it tells how the cluster ended
         self.processes = self.root / "processes.json"
         self.token = self.root / "admin.token"
+        self.metrics_token = self.root / "metrics.token"  # by which the central services' metrics may be read
         self.secrets_key = self.root / "secrets.key"
         self.database = self.root / "ces.db"
         self.trust = self.root / "trust"
@@ -110,7 +111,7 @@ class Files:
 
     def own(self) -> list[Path]:
         """All that a cluster writes here but its logs; the spec last, which marks the folder as a cluster's."""
-        keys = (self.token, self.secrets_key, self.trust, self.tls, self.credentials)
+        keys = (self.token, self.metrics_token, self.secrets_key, self.trust, self.tls, self.credentials)
         fixed = (self.addresses, self.processes, *keys, self.nats, self.agents)
         return [*fixed, *self.root.glob(self.database.name + "*"), self.spec]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import structlog
-from prometheus_client import Counter
 
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError
@@ -27,7 +26,6 @@ EVENTS = [  # what may change the workers that a node should run
     subjects.events("cpu", "committed"),
     subjects.events("node"),
 ]
-DOCUMENTS = Counter("ces_desired_compute_written_total", "Compute documents written")
 RETRY_S = 1.0
 
 
@@ -63,11 +61,10 @@ class ComputeController:
             return False
         view = self.reader.view
         try:
-            written = await self._store.put(self._planner.plan(view), view.version, least_generations(view))
+            await self._store.put(self._planner.plan(view), view.version, least_generations(view))
         except BusError as error:
             log.warning("desired state could not be written", error=str(error))
             return False
-        DOCUMENTS.inc(len(written))
         await self._sign_of_life.end()
         return True
 

@@ -12,6 +12,7 @@ from ces_common.connection import bus_from
 from ces_common.health import health_app, serve_http
 from ces_common.runtime import RuntimeKind
 from ces_common.service import run_loops, run_service
+from ces_common.setup_files import metrics_token
 from ces_edge_agent.agent import Agent
 from ces_edge_agent.enrolment import ensure_joined, manager_trust
 from ces_edge_agent.lease import machine_clocks
@@ -20,6 +21,7 @@ from ces_edge_agent.renewal import Renewal
 from ces_edge_agent.settings import AgentSettings
 
 log = structlog.get_logger()
+SERVICE = "edge-agent"
 RETRY_S = 5.0
 
 
@@ -71,6 +73,7 @@ def make_network(settings: AgentSettings) -> Network:
 
 
 async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
+    token = metrics_token(settings)
     membership = await ensure_joined(settings)
     runtime, network = make_runtime(settings), make_network(settings)
     await runtime.open()
@@ -86,7 +89,8 @@ async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
     checked = manager_trust(settings, membership)
     renewal = Renewal(bus, membership, settings.node, settings.manager_url, checked, clocks.steady)
     try:
-        async with serve_http(health_app(agent.missing), settings.http_host, settings.http_port):
+        app = health_app(SERVICE, agent.missing, token)
+        async with serve_http(app, settings.http_host, settings.http_port):
             await run_loops(stop, agent.reconcile(), communicate(agent), renewal.run())
     finally:
         await bus.close()
@@ -106,4 +110,4 @@ async def communicate(agent: Agent) -> None:
 
 
 if __name__ == "__main__":
-    run_service("edge-agent", AgentSettings, run)
+    run_service(SERVICE, AgentSettings, run)

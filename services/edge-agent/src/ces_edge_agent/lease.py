@@ -12,12 +12,15 @@ from pathlib import Path
 
 import psutil
 import structlog
+from prometheus_client import Counter, Gauge
 
 from ces_edge_agent.deadline import Deadline, deadline_file, make_deadline_file, read_deadline, write_deadline
 from ces_edge_agent.files import write_atomically
 
 log = structlog.get_logger()
 Clock = Callable[[], float]
+LEFT = Gauge("ces_agent_lease_remaining_seconds", "How long workers may still run without word from the manager")
+RENEWED = Counter("ces_agent_leases_renewed_total", "Grants of the manager that made the lease last longer")
 KEPT_EVERY = 1 / 3  # of the lease
 
 
@@ -57,6 +60,7 @@ class Lease:
             self._until = max(self._until, deadline.at)
         make_deadline_file(self._deadline)
         self._write_deadline()
+        LEFT.set_function(lambda: max(self.remaining(), 0.0))
 
     def holds(self) -> bool:
         return self._clocks.steady() < self._until
@@ -67,6 +71,7 @@ class Lease:
         until = sent + lease_s
         if until > self._until:
             self._until = until
+            RENEWED.inc()
             self._write_deadline()
             if until - self._kept < lease_s * KEPT_EVERY:
                 return

@@ -15,13 +15,12 @@ from ces_common.health import serve_http
 from ces_common.natsauth import load_revocation_key, load_signing_key
 from ces_common.queuefile import QueueFile, read_queue
 from ces_common.service import BadSetup, run_loops, run_service
-from ces_common.setup_files import read_setup_file
+from ces_common.setup_files import metrics_token, read_secret, read_setup_file
 from ces_common.tls.pins import secret_of
 from ces_manager.access.grants import GrantsFile, check_tenants
 from ces_manager.access.identities import Identities
 from ces_manager.access.provider import Provider
 from ces_manager.api.app import make_app
-from ces_manager.api.auth import read_secret
 from ces_manager.api.context import Context
 from ces_manager.broadcast import Broadcast
 from ces_manager.certificates import certificates_from
@@ -70,7 +69,7 @@ def _provider(settings: ManagerSettings, queue: QueueFile) -> Provider | None:
 
 
 async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
-    token = read_secret(settings.admin_token_file, "CES_ADMIN_TOKEN_FILE")
+    token, of_metrics = read_secret(settings.admin_token_file, "CES_ADMIN_TOKEN_FILE"), metrics_token(settings)
     read_secret(settings.agent_signing_key_file, "CES_AGENT_SIGNING_KEY_FILE")  # that others cannot read it
     try:
         signing_key = load_signing_key(settings.agent_signing_key_file)
@@ -149,7 +148,9 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         await started.wait()
         await streams.run()
 
-    app = make_app(context, missing, ui=settings.ui)
+    app = make_app(
+        context, missing, ui=settings.ui, metrics_token=of_metrics, metrics_of_links=settings.metrics_of_links
+    )
     tls = certificates.tls if certificates is not None else None
     async with serve_http(app, settings.http_host, settings.http_port, tls):
         try:

@@ -16,7 +16,7 @@ from ces_common.tls.pins import certificates_in
 log = structlog.get_logger()
 AGAIN: Final = timedelta(days=1)  # between two warnings of one certificate
 WHO = ["certificate", "replaced_by"]
-_ends = Gauge(METRIC, "when the certificate ends, as Unix time, and who replaces it before", WHO)
+_ends = Gauge(METRIC, "When it ends, as Unix time, and who replaces it before", WHO)
 
 
 class CertificateEnds:

@@ -4,17 +4,26 @@ reads beside them, and what followers of the state are told beside these."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
-from typing import TypeVar
+from typing import Literal, TypeVar
+
+from prometheus_client import Histogram
 
 from ces_common.db import UNAVAILABLE, ReadTx, UnitOfWork, WriteTx
+from ces_common.metrics import SHORT
 from ces_manager.clock import Clock
 from ces_manager.errors import Overloaded
 
 T = TypeVar("T")
+Kind = Literal["write", "lease", "read", "tell"]
+TOOK = Histogram(
+    "ces_database_transaction_seconds", "Time of one transaction, or a few in a row", ["kind"], buckets=SHORT
+)
+WAITED = Histogram("ces_database_wait_seconds", "Time until a transaction's turn came", ["kind"], buckets=SHORT)
 READERS, TELLERS = 4, 2
 MAX_WAITING = 256  # requests of users that wait for the writer, some seconds' work
 MAX_WAITING_OF_ONE = 128  # who must not take everybody's turn
@@ -85,29 +94,31 @@ class Database:
     async def read(self, look: Callable[[ReadTx], T]) -> T:
         """Run ``look`` on a consistent view of the database."""
 
-        return await self._run(self._readers, lambda: self._look(look))
+        return await self._run("read", self._readers, lambda: self._look(look))
 
     async def tell(self, look: Callable[[ReadTx], T]) -> T:
         """``read`` for those who follow the state: to tell all of it takes seconds, in which nobody else may wait."""
-        return await self._run(self._tellers, lambda: self._look(look))
+        return await self._run("tell", self._tellers, lambda: self._look(look))
 
     async def in_writer(self, call: Callable[[], T]) -> T:
         """Run a call that opens its own transactions in the writing thread."""
-        return await self._run(self._writer, call)
+        return await self._run("write", self._writer, call)
 
     async def in_lease_writer(self, call: Callable[[], T]) -> T:
         """Run a call that renews leases, whatever else is being written."""
-        return await self._run(self._leases, call)
+        return await self._run("lease", self._leases, call)
 
     def _look(self, look: Callable[[ReadTx], T]) -> T:
         with self.uow.read() as tx:
             return look(tx)
 
-    async def _run(self, threads: ThreadPoolExecutor, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(threads, self._observed, call)
+    async def _run(self, kind: Kind, threads: ThreadPoolExecutor, call: Callable[[], T]) -> T:
+        loop, asked = asyncio.get_running_loop(), time.perf_counter()
+        return await loop.run_in_executor(threads, self._observed, kind, asked, call)
 
-    def _observed(self, call: Callable[[], T]) -> T:
-        number = next(self._numbers)
+    def _observed(self, kind: Kind, asked: float, call: Callable[[], T]) -> T:
+        number, began = next(self._numbers), time.perf_counter()
+        WAITED.labels(kind).observe(began - asked)
         self._running[number] = self.clock.steady()
         try:
             result = call()
@@ -116,6 +127,7 @@ class Database:
             raise
         finally:
             del self._running[number]
+            TOOK.labels(kind).observe(time.perf_counter() - began)
         self._refused = False
         return result
 

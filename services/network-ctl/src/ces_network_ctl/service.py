@@ -6,7 +6,6 @@ import asyncio
 from time import monotonic
 
 import structlog
-from prometheus_client import Counter
 
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError
@@ -31,7 +30,6 @@ EVENTS = [  # what may change a node's network: plans come and are revised, jobs
     subjects.events("topology"),
     subjects.events("link"),
 ]
-DOCUMENTS = Counter("ces_desired_network_written_total", "Network documents written")
 RETRY_S = 1.0
 LINGER_S = 0.5  # what a job leaves behind may stay as long on nodes that others change soon; it takes nothing from them
 
@@ -79,7 +77,7 @@ class NetworkController:
         view = self.reader.view
         documents = await asyncio.to_thread(self._documents, view)  # only refresh() changes the view
         try:
-            DOCUMENTS.inc(len(await self._store.put(documents, view.version)))
+            await self._store.put(documents, view.version)
             waiting = await self.announcements.say()
         except BusError as error:
             log.warning("the desired network could not be announced", error=str(error))

@@ -16,6 +16,7 @@ from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, PayloadTooLarge
 from ces_common.messages.events import new_event
 from ces_common.messages.plans import PlanRevised, RevisionCause, RevisionProposed, RevisionRejected
+from ces_common.metrics import SHORT
 from ces_common.state_view import StateView
 from ces_core.bandwidth.reroute import reoptimise, reroute
 from ces_core.model.topology import Topology
@@ -27,7 +28,7 @@ from ces_scheduler.revisable_flows import RevisableFlows, Settle, Soundness, rev
 log = structlog.get_logger()
 ANSWERS = [subjects.events("plan", "revised"), subjects.events("revision", "rejected")]
 ANSWER_S = 5.0  # after this long without an answer a revision counts as lost
-REVISION = Histogram("ces_revision_seconds", "Time to work out one revision of running jobs", ["cause"])
+REVISION = Histogram("ces_revision_seconds", "Time to work out one revision of running jobs", ["cause"], buckets=SHORT)
 PROPOSED = Counter("ces_revisions_proposed_total", "Revisions of running jobs proposed", ["cause"])
 
 

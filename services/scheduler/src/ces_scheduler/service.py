@@ -23,6 +23,7 @@ from ces_common.messages.plans import CpuRejected, PlanProposed, PlanRejected, P
 from ces_common.messages.queries import PlanQuery, QueueAnswer
 from ces_common.messages.records import JobRecord
 from ces_common.messages.speeds import SpeedAnswer, SpeedQuery
+from ces_common.metrics import SHORT
 from ces_common.state_reader import StateReader
 from ces_common.state_view import StateView
 from ces_common.states import ALLOCATION_OVER, JOB_OVER, JOB_WAITS, JobState
@@ -68,10 +69,9 @@ EVENTS = [  # what may give a waiting job a place: jobs come and leave, workers 
     subjects.events("topology"),
     subjects.events("link"),
 ]
-CYCLE = Histogram("ces_queue_cycle_seconds", "Time of one look at the whole queue, its decisions included")
-DECISION = Histogram("ces_decision_seconds", "Time of one placement decision", ["outcome"])
+CYCLE = Histogram("ces_queue_cycle_seconds", "Time of one look at the whole queue, with decisions", buckets=SHORT)
+DECISION = Histogram("ces_decision_seconds", "Time of one placement decision", ["outcome"], buckets=SHORT)
 PROPOSED = Counter("ces_plans_proposed_total", "Plans proposed")
-REJECTED = Counter("ces_plans_rejected_total", "Plans that the manager rejected")
 RETRY_S = 1.0
 REFILL_S = 5.0
 RESIZE_S = 60.0
@@ -326,7 +326,6 @@ class Scheduler:
             return
         if isinstance(data, PlanRejected):
             if self._proposals.rejected(data):
-                REJECTED.inc()
                 log.info("a plan was rejected", job=data.job, plan=data.plan, reason=data.reason)
         elif isinstance(data, PreemptionRejected):
             if self._preemptions.rejected(data):

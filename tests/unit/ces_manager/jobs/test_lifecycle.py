@@ -129,10 +129,12 @@ def test_whatever_happens_every_step_is_legal(
         match what:
             case "resume":
                 lifecycle.resume(walked)
-            case "cancel" | "fail" | "reschedule" | "suspend":
+            case "cancel" | "fail" | "suspend":
                 getattr(lifecycle, what)(walked, "why")
+            case "reschedule":
+                lifecycle.reschedule(walked, lifecycle.Cause.DRAINED, "why")
             case "lost":
-                lifecycle.node_lost(walked, f"n{member}", "why")
+                lifecycle.node_lost(walked, f"n{member}", lifecycle.Cause.NODE_LOST, "why")
             case "lapsed" | "reclaimed":
                 ended = said("exited", member, code).model_copy(update={what: True})
                 hear(walked, ended, generation=generation)

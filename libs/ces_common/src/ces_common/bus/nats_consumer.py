@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -13,6 +14,7 @@ import nats.js.errors
 import structlog
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext, api
+from prometheus_client import Counter, Gauge
 
 from ces_common import subjects
 from ces_common.bus.nats_connection import NatsConnection
@@ -43,6 +45,9 @@ LOOKS: Final = 3  # in the time after which the broker takes a message for lost
 MESSAGE_ID: Final = "Nats-Msg-Id"
 _SECOND: Final = 1_000_000_000
 STREAM_NOT_FOUND: Final = 10059
+PENDING: Final = Gauge("ces_consumer_pending_messages", "Messages not handled yet, as of the last look", ["consumer"])
+HANDLING: Final = Gauge("ces_consumer_handling_seconds", "How long one message has been worked on by now", ["consumer"])
+BURIED: Final = Counter("ces_dead_letters_total", "Messages given up, and kept as dead letters", ["consumer"])
 
 StoreDead = Callable[[str, bytes, str, dict[str, str]], Awaitable[None]]
 
@@ -82,6 +87,9 @@ class PullConsumer:
         self._subscription: LastingSubscription | None = None
         self._pulls = 0
         self._closing = False
+        self._began: float | None = None  # when the message that is handled now was begun with
+        BURIED.labels(durable)
+        HANDLING.labels(durable).set_function(self._handling_s)
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -205,12 +213,16 @@ class PullConsumer:
         return messages
 
     async def _handle_all(self, messages: list[Msg]) -> None:
-        waiting = deque(messages)
+        waiting, behind = deque(messages), messages[-1].metadata.num_pending if messages else 0
         keeper = asyncio.create_task(self._keep(waiting))
         try:
             while waiting:
+                PENDING.labels(self._durable).set(behind + len(waiting))
+                self._began = time.monotonic()
                 await self._handle(waiting.popleft())
+            PENDING.labels(self._durable).set(behind)
         finally:
+            self._began = None
             keeper.cancel()
             for msg in waiting:
                 await self._answer(msg.nak())
@@ -267,6 +279,7 @@ class PullConsumer:
             await self._answer(msg.in_progress())
 
     async def _bury(self, msg: Msg, message_id: str, count: int, reason: str) -> None:
+        BURIED.labels(self._durable).inc()
         log.error("dead letter", durable=self._durable, subject=msg.subject, id=message_id, reason=reason)
         if self._stream != subjects.DEAD_STREAM:
             kept = {key: value for key, value in (msg.headers or {}).items() if not key.startswith("Nats-")}
@@ -285,6 +298,10 @@ class PullConsumer:
                 await self._answer(msg.nak(backoff_s(count)))
                 return
         await self._answer(msg.term())
+
+    def _handling_s(self) -> float:
+        began = self._began
+        return 0.0 if began is None else time.monotonic() - began
 
     async def _answer(self, sending: Awaitable[None]) -> None:
         """An answer that gets lost costs a redelivery, no more."""

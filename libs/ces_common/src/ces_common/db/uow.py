@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
@@ -78,6 +78,11 @@ class WriteTx(ReadTx):
         self._before = replace(self._cluster)
         self._version: int | None = None
         self._events: list[dict[str, object]] = []
+        self.noted: list[Callable[[], None]] = []
+
+    def note(self, observe: Callable[[], None]) -> None:
+        """Have this called once the transaction is committed, to count what it did. It must not fail."""
+        self.noted.append(observe)
 
     def cluster(self) -> Cluster:
         return self._cluster
@@ -158,6 +163,8 @@ class UnitOfWork:
             tx = WriteTx(session, now, actor)
             yield tx
             tx.complete()
+        for observe in tx.noted:
+            observe()
 
     @contextmanager
     def bare_write(self, *, urgent: bool = False) -> Iterator[Session]:

@@ -14,6 +14,7 @@ from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.inputs.service import InputService
 from ces_edge_agent.ports import Network, Runtime, RuntimeUnavailable
 from ces_edge_agent.reconcilers.actions import networked_allocations, plan_sandboxes
+from ces_edge_agent.reconcilers.metrics import reconciling
 
 log = structlog.get_logger()
 REPAIR_S = 10.0  # how often the data plane is compared with the desired state without a hint
@@ -47,8 +48,9 @@ class NetworkReconciler:
         while True:
             wait_s = RETRY_S
             try:
-                if await self.step():
-                    wait_s = REPAIR_S
+                with reconciling("network"):
+                    if await self.step():
+                        wait_s = REPAIR_S
             except RuntimeUnavailable as error:
                 log.warning("the runtime does not answer", error=str(error))
             await self.hint.wait(wait_s)

@@ -36,6 +36,7 @@ from ces_edge_agent.reconcilers.actions import (
     plan_workers,
 )
 from ces_edge_agent.reconcilers.graces import Graces
+from ces_edge_agent.reconcilers.metrics import note_workers, reconciling
 from ces_edge_agent.reconcilers.starts import Starts
 from ces_edge_agent.reconcilers.stop_reasons import StopReasons
 from ces_edge_agent.secrets import SecretsAway, StartedBefore
@@ -99,7 +100,8 @@ class WorkerReconciler:
     async def run(self) -> None:
         while True:
             try:
-                await self.step()
+                with reconciling("workers"):
+                    await self.step()
             except RuntimeUnavailable as error:
                 log.warning("the runtime does not answer", error=str(error))
             await self.hint.wait(OBSERVE_S)
@@ -112,6 +114,7 @@ class WorkerReconciler:
         desired = document.workers if document else []
         self.observed = self._with_vanished(desired, observed, busy) if document else observed
         starting = {action.worker.key for action in busy.values() if isinstance(action, Start)}
+        note_workers(self.observed.values())
         self._graces.see(desired, self.observed.keys() | starting)
         self._limits = {key: cpu for key, cpu in self._limits.items() if key in self.observed}
         self._refused = {key: status for key, status in self._refused.items() if key in {w.key for w in desired}}

@@ -16,6 +16,7 @@ from ces_manager.api.context import Context
 from ces_manager.api.description_page import description_route
 from ces_manager.api.failed_attempts import FailedAttempts
 from ces_manager.api.limits import BodyLimit, StreamLimit, ZeroCharacters
+from ces_manager.api.metrics import RequestMetrics, metrics_route
 from ces_manager.api.pages import page_routes
 
 ROUTERS = (jobs.router, cluster.router, dashboard.router, tokens.router, sessions.router, secrets.router)
@@ -26,8 +27,15 @@ REFUSALS: dict[int | str, dict[str, Any]] = {"default": REFUSAL}
 TOKEN = Depends(HTTPBearer(auto_error=False, description="An access token"))
 
 
-def make_app(context: Context, ready: Ready, *, ui: bool = True) -> FastAPI:
-    """``ui``: with the dashboard."""
+def make_app(
+    context: Context,
+    ready: Ready,
+    *,
+    ui: bool = True,
+    metrics_token: str | None = None,
+    metrics_of_links: bool = True,
+) -> FastAPI:
+    """``ui``: with the dashboard. ``metrics_token``: by which metrics may be read, and nothing else."""
     app = FastAPI(
         title="CES",
         version="1",
@@ -41,13 +49,15 @@ def make_app(context: Context, ready: Ready, *, ui: bool = True) -> FastAPI:
     problems.install(app)
     for router in ROUTERS:
         app.include_router(router)
-    app.router.routes.extend([*health_routes(ready), description_route(app.openapi)])
+    metrics = metrics_route(context, ready, links=metrics_of_links)
+    app.router.routes.extend([*health_routes(ready), metrics, description_route(app.openapi)])
     if ui:
         app.router.routes.extend(page_routes())
     app.add_middleware(StreamLimit)  # behind the token's check
     app.add_middleware(BodyLimit)
     app.add_middleware(ZeroCharacters)
-    app.add_middleware(BearerAuth, context=context)
+    app.add_middleware(BearerAuth, context=context, metrics_token=metrics_token)
     app.add_middleware(FailedAttempts)
     app.add_middleware(AccessLog)
+    app.add_middleware(RequestMetrics, routes=list(app.routes))
     return app

@@ -1,14 +1,13 @@
-"""Authentication by access tokens, and the roles that routes need. Health, metrics, the API's description and the
-dashboard's own files are open, and so are requests that bring another proof: a join token, a node's key, a code."""
+"""Authentication by access tokens, and the roles that routes need. Health, the API's description and the dashboard's
+own files are open, and so are requests that bring another proof: a join token, a node's key, a code. Metrics have a
+token of their own beside those of operators."""
 
 from __future__ import annotations
 
 import math
-import stat
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Final
 
 import structlog
@@ -18,11 +17,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ces_common.db import UNAVAILABLE, cause_of
 from ces_common.messages.identities import Identity
+from ces_common.metrics import METRICS, bearer_of, is_token
 from ces_common.rates import SenderRate
 from ces_common.roles import Role
-from ces_common.service import BadSetup
 from ces_common.tls.pins import PATH as AUTHORITY
-from ces_common.tls.pins import secret_of
 from ces_manager.access.tokens import ROOT
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.failure_counts import BURST, FAILURES_PER_S, FailureCounts, network_of
@@ -34,36 +32,22 @@ IDENTITY = "identity"
 
 SESSIONS = "/v1/sessions"
 PROVEN = frozenset({"/v1/nodes/join", "/v1/nodes/renew", SESSIONS})  # by what the request itself brings
-UNTOLD = frozenset({"/healthz", "/readyz", "/metrics"})  # open, and asked so often that the access log leaves them out
+HEALTH = frozenset({"/healthz", "/readyz"})
+UNTOLD = HEALTH | {METRICS}  # asked so often that the access log leaves them out
 PAGES = frozenset({"/", "/ui"})  # which lead to the dashboard
 UI = "/ui/"
-OPEN = UNTOLD | {"/openapi.json", "/docs", AUTHORITY} | PROVEN | PAGES
-LEAST_LENGTH = 16
+OPEN = HEALTH | {"/openapi.json", "/docs", AUTHORITY} | PROVEN | PAGES
 REQUESTS_PER_S: Final = 100.0  # of one token, in the long run
 REQUESTS_AT_ONCE: Final = 1000
 ASKED_AGAIN_S: Final = 1.0  # after which it is looked whether a token is still good, of an answer that goes on
-
-
-def read_secret(path: Path, what: str) -> str:
-    """A secret from its file. Raises BadSetup when it is missing, short, or others could read it."""
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-        secret = path.read_text().strip()
-    except OSError as error:
-        raise BadSetup(f"{what}: {path} cannot be read: {error.strerror}") from error
-    if mode & 0o077:
-        raise BadSetup(f"{what}: {path} can be read by others (mode {mode:o}): chmod 600 it")
-    if len(secret) < LEAST_LENGTH:
-        raise BadSetup(f"{what}: {path} holds less than {LEAST_LENGTH} characters")
-    return secret
 
 
 class BearerAuth:
     """Refuses every request without a token that admits somebody, before anything of it is read; says to what follows
     whose it is. Whoever guesses tokens waits."""
 
-    def __init__(self, app: ASGIApp, context: Context) -> None:
-        self._app, self._context = app, context
+    def __init__(self, app: ASGIApp, context: Context, metrics_token: str | None = None) -> None:
+        self._app, self._context, self._metrics_token = app, context, metrics_token
         self._failures = FailureCounts(FAILURES_PER_S, BURST)
         self._requests = SenderRate(REQUESTS_PER_S, REQUESTS_AT_ONCE)
 
@@ -77,7 +61,9 @@ class BearerAuth:
 
     async def _admit(self, scope: Scope) -> JSONResponse | None:
         """How a request is refused; None for one that is not."""
-        token = _bearer(scope)
+        token = bearer_of(scope["headers"])
+        if scope["path"] == METRICS and self._metrics_token is not None and is_token(token, self._metrics_token):
+            return None
         if token is None:
             return _unauthenticated("send a token: Authorization: Bearer <token>")
         address, now = network_of(scope["client"][0]) if scope.get("client") else "", time.monotonic()
@@ -113,7 +99,7 @@ def still_admitted(request: Request) -> Callable[[], Awaitable[bool]]:
     """For an answer that goes on and on, to be asked before each part of it: whether the token that the request came
     with still admits somebody. Yes, where that cannot be found out now, and it has not expired."""
     identities, clock = context_of(request).identities, context_of(request).database.clock
-    token, expires_at = _bearer(request.scope) or "", identity_of(request).expires_at
+    token, expires_at = bearer_of(request.scope["headers"]) or "", identity_of(request).expires_at
     asked_at, good = clock.steady(), True
 
     async def admitted() -> bool:
@@ -132,14 +118,6 @@ def still_admitted(request: Request) -> Callable[[], Awaitable[bool]]:
         return good
 
     return admitted
-
-
-def _bearer(scope: Scope) -> str | None:
-    for name, value in scope["headers"]:
-        if name == b"authorization":
-            kind, _, given = value.partition(b" ")
-            return secret_of(given.strip().decode("latin-1")) if kind.lower() == b"bearer" else None
-    return None
 
 
 def _unauthenticated(detail: str) -> JSONResponse:

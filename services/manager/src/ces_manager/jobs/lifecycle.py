@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from ces_common.jobfile import Restart
 from ces_common.messages.reports import WorkerStatus
@@ -26,6 +27,21 @@ _STARTED = frozenset({J.STARTING, J.RUNNING, J.PAUSED, J.SUSPENDED})
 _FROZEN = frozenset({J.PAUSED, J.SUSPENDED})
 MAX_REASON = 2000  # characters
 _GONE = frozenset({"exited", "refused"})
+
+
+class Cause(StrEnum):
+    """Why a job leaves its place to be put elsewhere."""
+
+    NODE_LOST = "node-lost"
+    LEASE_ENDED = "lease-ended"
+    RECLAIMED = "reclaimed"
+    DRAINED = "drained"
+    FORGOTTEN = "forgotten"
+    PREEMPTED = "preempted"
+    TOPOLOGY = "topology"
+    LATE = "late"  # a deadline on its way to running was missed
+    PEER_AWAY = "peer-away"
+    WORKER_FAILED = "worker-failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +67,7 @@ class JobStep:
     previous: JobState
     state: JobState
     reason: str | None
+    cause: Cause | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +98,10 @@ class Course:
         """Whether none of its allocations holds capacity."""
         return all(member.over for member in self.members.values())
 
-    def move(self, state: JobState, reason: str | None = None) -> None:
+    def move(self, state: JobState, reason: str | None = None, cause: Cause | None = None) -> None:
         """Raises IllegalTransition."""
         check_job(self.job, self.state, state, self._history())
-        self.steps.append(JobStep(self.state, state, reason))
+        self.steps.append(JobStep(self.state, state, reason, cause))
         self.state = state
 
     def set(self, member: Member) -> None:
@@ -112,10 +129,10 @@ def fail(course: Course, reason: str) -> None:
         _leave(course, J.FAILED, reason)
 
 
-def reschedule(course: Course, reason: str) -> None:
+def reschedule(course: Course, cause: Cause, reason: str) -> None:
     """Give up the present placement; the job queues again when nothing of it is left."""
     if course.state in JOB_PLACED:
-        _leave(course, J.RESCHEDULING, reason)
+        _leave(course, J.RESCHEDULING, reason, cause)
 
 
 def reclaimed(node: str) -> str:
@@ -143,12 +160,12 @@ def resume(course: Course) -> None:
         course.move(J.RUNNING)
 
 
-def node_lost(course: Course, node: str, reason: str) -> None:
+def node_lost(course: Course, node: str, cause: Cause, reason: str) -> None:
     """Whatever ran on ``node`` has surely ended."""
     for member in list(course.members.values()):
         if member.node == node and not member.over:
             course.set(replace(member, state=A.LOST, reason=reason))
-    reschedule(course, reason)
+    reschedule(course, cause, reason)
     _settle(course)
 
 
@@ -206,10 +223,11 @@ def _worker(course: Course, member: Member, worker: WorkerStatus, away: Collecti
             course.set(replace(member, state=A.RUNNING, reason=None))
     elif worker.state == "exited" and worker.lapsed:
         course.set(replace(member, state=A.LOST, reason=worker.reason))
-        reschedule(course, f"{member.task} on {member.node} was ended: its node's lease had run out")
+        why = f"{member.task} on {member.node} was ended: its node's lease had run out"
+        reschedule(course, Cause.LEASE_ENDED, why)
     elif worker.state == "exited" and worker.reclaimed:
         course.set(replace(member, state=A.STOPPED, reason=worker.reason))
-        reschedule(course, reclaimed(member.node))
+        reschedule(course, Cause.RECLAIMED, reclaimed(member.node))
     elif worker.state == "exited" and worker.exit_code == 0:
         course.set(replace(member, state=A.SUCCEEDED, exit_code=0, reason=None))
     elif worker.state == "exited":
@@ -226,7 +244,7 @@ def _failed(course: Course, member: Member, away: Collection[str]) -> None:
     silent = _silent_peer(course, member, away)
     if silent is not None:  # it failed for want of that one, and in place it would again: losing a node is no failure
         course.set(replace(member, state=A.FAILED))
-        reschedule(course, f"{why}, while node {silent} of its gang is unreachable")
+        reschedule(course, Cause.PEER_AWAY, f"{why}, while node {silent} of its gang is unreachable")
         return
     if course.restart.policy == "never" or course.restarts >= course.restart.max:
         course.set(replace(member, state=A.FAILED))
@@ -238,7 +256,7 @@ def _failed(course: Course, member: Member, away: Collection[str]) -> None:
     elif any(other.state not in (A.PENDING, A.RUNNING) for other in course.members.values()):
         # What a peer that is over or stops held may be given away by now, so the gang needs a new place.
         course.set(replace(member, state=A.FAILED))
-        reschedule(course, why)
+        reschedule(course, Cause.WORKER_FAILED, why)
     else:
         for other in list(course.members.values()):
             course.set(_again(member if other.id == member.id else other))
@@ -268,9 +286,9 @@ def _advance(course: Course) -> None:
         course.move(J.SUCCEEDED)
 
 
-def _leave(course: Course, state: JobState, reason: str) -> None:
+def _leave(course: Course, state: JobState, reason: str, cause: Cause | None = None) -> None:
     stop = A.STOPPED if course.state in _UNSTARTED else A.STOPPING
-    course.move(state, reason)
+    course.move(state, reason, cause)
     for member in list(course.members.values()):
         if member.state in (A.PENDING, A.RUNNING):
             course.set(replace(member, state=stop))

@@ -12,6 +12,7 @@ from ces_common.db.uow import ReadTx, WriteTx
 from ces_common.messages.events import AllocationChanged, JobChanged
 from ces_common.states import JOB_OVER, JOB_WAITS, AllocationState, JobState
 from ces_manager.errors import NotFound
+from ces_manager.jobs.job_metrics import note_step
 from ces_manager.jobs.lifecycle import Course, JobStep, Member, MemberStep
 from ces_manager.jobs.next_size import begin_small, give_up, hold_nodes, next_allocations, take_over
 
@@ -111,6 +112,7 @@ def as_member(row: AllocationRow) -> Member:
 
 
 def _job_step(tx: WriteTx, row: JobRow, step: JobStep) -> None:
+    note_step(tx, row, step.state, step.cause)
     row.state, row.state_since = step.state, tx.now
     if step.previous in JOB_WAITS:
         row.waiting, row.queue_status = None, None

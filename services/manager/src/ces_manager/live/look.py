@@ -16,7 +16,7 @@ from ces_common.messages.api import NodeView
 from ces_common.messages.reports import Heartbeat
 from ces_manager.jobs.job_views import job_summary
 from ces_manager.jobs.transitions import allocations_of
-from ces_manager.live.picture import Picture, Record
+from ces_manager.live.picture import Picture, Record, Section
 from ces_manager.measurements import Measurements
 from ces_manager.network.held_flows import short_flows
 from ces_manager.nodes.node_views import warning_of
@@ -46,14 +46,22 @@ class Looker:
         cluster = tx.cluster()
         if cluster.epoch != self._epoch:  # in another one, versions are used again
             self._jobs, self._epoch = {}, cluster.epoch
+        links = self._link_records(tx, now)
+        return self._picture(tx, now, links, self._job_records(tx), self._shortfall_records(tx, now))
+
+    def look_at_cluster(self, tx: ReadTx, now: datetime, *, links: bool) -> Picture:
+        """Without jobs, but for their numbers, and without links unless they are asked for."""
+        return self._picture(tx, now, self._link_records(tx, now) if links else {}, jobs={}, shortfalls={})
+
+    def _picture(self, tx: ReadTx, now: datetime, links: Section, jobs: Section, shortfalls: Section) -> Picture:
         return Picture(
-            version=cluster.version,
+            version=tx.cluster().version,
             at=_ANY.dump_python(now, mode="json"),
             nodes=self._node_records(tx, now),
-            links=self._link_records(tx, now),
+            links=links,
             media={row.name: row.bandwidth for row in tx.session.execute(_MEDIA)},
-            jobs=self._job_records(tx),
-            shortfalls=self._shortfall_records(tx, now),
+            jobs=jobs,
+            shortfalls=shortfalls,
             counts=_counts(tx),
         )
 

@@ -42,6 +42,7 @@ from ces_manager.messaging.snapshot import Snapshots
 from ces_manager.nodes import confinements, datasets, link_reports, owners
 from ces_manager.nodes.failure_detector import FailureDetector
 from ces_manager.plans import commit, cpu_change, preemption, resize, revision
+from ces_manager.plans.plan_metrics import note_outcome
 from ces_manager.plans.refusal import note_refusal
 from ces_manager.timeouts import Timeouts
 
@@ -174,6 +175,7 @@ class Messaging:
         match data:
             case PlanProposed():
                 reason = commit.commit_plan(tx, data)
+                note_outcome(tx, "plan", reason)
                 log.info("plan", job=data.job, plan=data.plan, outcome=reason or "committed")
             case PlanRefused():
                 note_refusal(tx, data)
@@ -181,15 +183,19 @@ class Messaging:
                 note_judgement(tx, data)
             case ResizeProposed():
                 reason = resize.commit_resize(tx, data, self._speeds)
+                note_outcome(tx, "resize", reason)
                 log.info("resize", job=data.job, resize=data.resize, size=data.size, outcome=reason or "committed")
             case CpuProposed():
                 reason = cpu_change.commit_cpu(tx, data)
+                note_outcome(tx, "cpu", reason)
                 log.info("cpu", job=data.job, change=data.change, cpu=data.cpu, outcome=reason or "committed")
             case RevisionProposed():
                 reason = revision.commit_revision(tx, data)
+                note_outcome(tx, "revision", reason)
                 log.info("revision", revision=data.revision, cause=data.cause, outcome=reason or "committed")
             case PreemptionProposed():
                 reason = preemption.commit_preemption(tx, data, self._queue)
+                note_outcome(tx, "preemption", reason)
                 log.info(
                     "preemption",
                     preemption=data.preemption,

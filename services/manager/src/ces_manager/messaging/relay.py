@@ -22,7 +22,7 @@ from ces_common.service import Hint
 log = structlog.get_logger()
 PUBLISHED = Counter("ces_events_published_total", "Events that the broker stored")
 TOO_LARGE = Counter("ces_events_too_large_total", "Events that the broker takes no message of the size of")
-BEHIND = Gauge("ces_outbox_unpublished", "Events read for publishing in the last round")
+BEHIND = Gauge("ces_outbox_unpublished_events", "Events that the last round found to publish")
 BATCH = 256
 IN_FLIGHT = 32
 LOOK_S = 1.0

@@ -39,7 +39,7 @@ def put_topology(tx: WriteTx, file: TopologyFile) -> None:
     tx.emit("topology", "changed", "topology", TopologyChanged(links=len(links), media=len(file.media)))
     media = {medium.name: medium.bandwidth for medium in file.media}
     for row, where in jobs_not_carried(tx, links, media):
-        change(tx, row, partial(lifecycle.reschedule, reason=where))
+        change(tx, row, partial(lifecycle.reschedule, cause=lifecycle.Cause.TOPOLOGY, reason=where))
 
 
 def directed_links(file: TopologyFile) -> list[LinkRecord]:

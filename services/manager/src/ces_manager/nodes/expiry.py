@@ -118,7 +118,7 @@ def _lost(tx: WriteTx, timeouts: Timeouts, node: str, age_s: float) -> None:
         if _gone(row.disconnect, row.state, age_s, timeouts):
             longer = "" if row.disconnect == STOP else f" and {row.disconnect}"
             why = f"node {node} was not heard for longer than its lease{longer}"
-            change(tx, row, partial(lifecycle.node_lost, node=node, reason=why))
+            change(tx, row, partial(lifecycle.node_lost, node=node, cause=lifecycle.Cause.NODE_LOST, reason=why))
 
 
 def _late(tx: WriteTx, timeouts: Timeouts, job: str, late: Late) -> None:
@@ -131,4 +131,4 @@ def _late(tx: WriteTx, timeouts: Timeouts, job: str, late: Late) -> None:
         why = f"{late.why}, the {row.late}. deadline missed in a row"
         change(tx, row, lambda course: lifecycle.fail(course, why))
     else:
-        change(tx, row, lambda course: lifecycle.reschedule(course, late.why))
+        change(tx, row, lambda course: lifecycle.reschedule(course, lifecycle.Cause.LATE, late.why))

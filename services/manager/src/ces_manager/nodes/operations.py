@@ -28,7 +28,7 @@ def drain(tx: WriteTx, name: str) -> str | None:
     drained = row.cordoned and not jobs
     row.cordoned, row.version = True, tx.version
     for job in jobs:
-        change(tx, job, lambda course: lifecycle.reschedule(course, f"node {name} is drained"))
+        change(tx, job, lambda course: lifecycle.reschedule(course, lifecycle.Cause.DRAINED, f"node {name} is drained"))
     emit_node(tx, row, "drained")
     return remark if drained else None
 

@@ -40,7 +40,8 @@ def take_news(tx: WriteTx, reclaimed: Mapping[str, bool]) -> None:
         row.reclaimed, row.version = told, tx.version
         emit_node(tx, row, "reclaimed" if told else "lent")
         for job in jobs_on(tx, name) if told else ():
-            change(tx, job, partial(lifecycle.reschedule, reason=lifecycle.reclaimed(name)))
+            why = lifecycle.reclaimed(name)
+            change(tx, job, partial(lifecycle.reschedule, cause=lifecycle.Cause.RECLAIMED, reason=why))
 
 
 def take_reports(tx: WriteTx, statuses: Sequence[Status]) -> None:

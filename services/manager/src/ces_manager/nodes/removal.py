@@ -32,10 +32,10 @@ def forget_node(tx: WriteTx, timeouts: Timeouts, age_s: float, name: str) -> lis
     why = f"node {name} was forgotten"
     touched = []
     for job in jobs_on(tx, name):
-        change(tx, job, partial(lifecycle.node_lost, node=name, reason=why))
+        change(tx, job, partial(lifecycle.node_lost, node=name, cause=lifecycle.Cause.FORGOTTEN, reason=why))
         touched.append(job.id)
     for job in _jobs_through(tx, name):
-        change(tx, job, partial(lifecycle.reschedule, reason=why))
+        change(tx, job, partial(lifecycle.reschedule, cause=lifecycle.Cause.FORGOTTEN, reason=why))
         touched.append(job.id)
     revoke_key(tx, row)
     emit_node(tx, row, "forgotten")

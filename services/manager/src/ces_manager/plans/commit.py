@@ -12,22 +12,23 @@ from ces_common.messages.plans import PlanCommitted, PlanProposed, PlanRejected
 from ces_common.states import JobState
 from ces_manager.jobs.checkpoints import place_first
 from ces_manager.jobs.cpu_amounts import desire_cpu, why_not_cpu
+from ces_manager.jobs.job_metrics import note_step
 from ces_manager.jobs.link_shares import reserve_links
 from ces_manager.jobs.records import allocation_record, flow_record
 from ces_manager.jobs.transitions import emit_allocation, emit_job, find_job
 from ces_manager.plans.addresses import Exhausted
 from ces_manager.plans.allocation import Placement, allocate_tasks, reserve_flows
-from ces_manager.plans.feasibility import misfit
+from ces_manager.plans.feasibility import Misfit, Obstacle, misfit
 from ces_manager.plans.residual import residual_of
 from ces_manager.plans.resumption import commit_resumption
 
 
 def commit_plan(tx: WriteTx, plan: PlanProposed) -> str | None:
-    """Commit a plan that fits the residual capacity; reject any other, and return the reason. A rejected plan changes
-    nothing."""
+    """Commit a plan that fits the residual capacity; reject any other, and return the reason, a Misfit where it is one.
+    A rejected plan changes nothing."""
     row = find_job(tx, plan.job)
     if row is None:
-        return _reject(tx, None, plan, f"no job {plan.job}")
+        return _reject(tx, None, plan, Misfit(Obstacle.OUTDATED, f"no job {plan.job}"))
     act = commit_resumption if row.state is JobState.SUSPENDED else _place
     reason = act(tx, row, plan)
     if reason is not None:
@@ -59,7 +60,7 @@ def _place(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
     """Place a queued job. Returns the reason where that cannot be done; then nothing has changed."""
     size = row.size if plan.size is None else plan.size
     if size != row.size and (row.spec.elastic is None or size not in row.spec.elastic.allowed):
-        return f"job {row.name} has no size {size}"
+        return Misfit(Obstacle.MALFORMED, f"job {row.name} has no size {size}")
     sized = row.spec.at_size(size) if size is not None and size != row.size else None
     tasks, flows = (row.tasks, row.flows) if sized is None else (sized.expand_tasks(), sized.expand_flows())
     reason = why_not_cpu(row, plan.cpu)
@@ -76,7 +77,7 @@ def _place(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
         allocations = allocate_tasks(tx, placement)
         reservations = reserve_flows(tx, placement)
     except Exhausted as error:
-        return str(error)
+        return Misfit(Obstacle.ADDRESSES, str(error))
     for allocation, task in zip(allocations, tasks, strict=True):
         if allocation.cpu != task.cpu:
             desire_cpu(tx, allocation, allocation.cpu)
@@ -97,6 +98,7 @@ def _place(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
     if size is not None:
         place_first(tx, row, allocations[0].node)
     row.waiting, row.queue_status, row.reason = None, None, None
+    note_step(tx, row, JobState.PLANNED)
     row.state, row.state_since = JobState.PLANNED, tx.now
     row.placed_at = tx.now
     row.version = tx.version
@@ -110,9 +112,9 @@ def _reason_against(
     tx: WriteTx, row: JobRow, plan: PlanProposed, tasks: Sequence[Task], flows: Sequence[Flow]
 ) -> str | None:
     if row.state is not JobState.QUEUED:
-        return f"job {row.name} is {row.state.value}, not queued"
+        return Misfit(Obstacle.OUTDATED, f"job {row.name} is {row.state.value}, not queued")
     if row.attempt != plan.attempt:
-        return f"job {row.name} is at attempt {row.attempt}, the plan is for {plan.attempt}"
+        return Misfit(Obstacle.OUTDATED, f"job {row.name} is at attempt {row.attempt}, the plan is for {plan.attempt}")
     links = {hop for flow in plan.flows for hop in pairwise(flow.path)}
     nodes = set(plan.assignments.values()).union(*(flow.path for flow in plan.flows))
     return misfit(tasks, flows, plan.assignments, plan.flows, residual_of(tx, nodes, links))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from itertools import pairwise
+from typing import Self
 
 from ces_common.jobfile import Flow, Task
 from ces_common.messages.confinement import Confinement, keeps_secrets, why_no_secrets
@@ -13,6 +15,31 @@ from ces_common.messages.plans import FlowPlan
 from ces_common.quantities import show_bandwidth, show_cpu, show_memory
 
 Hop = tuple[str, str]  # the two ends of a link
+
+
+class Obstacle(StrEnum):
+    """What stands in a plan's way, as it is counted."""
+
+    MALFORMED = "malformed"  # it is not what its job asks for
+    OUTDATED = "outdated"  # its job has gone on meanwhile
+    NODE = "node"  # is not there, takes no work, or is not what a task asks for
+    NODE_FULL = "node-full"
+    FLOW = "flow"  # its path, or its rate
+    DATA = "data"
+    LINK_FULL = "link-full"
+    ADDRESSES = "addresses"
+
+
+class Misfit(str):
+    """Why a plan cannot be committed: a sentence, and what it is counted as."""
+
+    __slots__ = ("obstacle",)
+    obstacle: Obstacle
+
+    def __new__(cls, obstacle: Obstacle, sentence: str) -> Self:
+        made = super().__new__(cls, sentence)
+        made.obstacle = obstacle
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +84,25 @@ def misfit(
     residual: Residual,
     *,
     asking: Sequence[Task] | None = None,
-) -> str | None:
+) -> Misfit | None:
     """The first reason why a plan cannot be committed; None where it can. ``asking``: what the tasks still ask of their
     nodes, where they already hold part of what they need."""
     if set(assignments) != {task.name for task in tasks}:
-        return "the plan does not place exactly the job's tasks"
+        return Misfit(Obstacle.MALFORMED, "the plan does not place exactly the job's tasks")
     asked = {(flow.src, flow.dst): flow for flow in flows}
     if len(given) != len(asked) or {(flow.src, flow.dst) for flow in given} != set(asked):
-        return "the plan does not give exactly the job's flows"
+        return Misfit(Obstacle.MALFORMED, "the plan does not give exactly the job's flows")
     sources = {flow.src: node for flow in flows if (node := flow.data_node) is not None}
     places = {**assignments, **sources}
-    problems = (
-        _nodes(tasks if asking is None else asking, assignments, residual),
-        (reason for flow in given for reason in _flow(flow, asked[flow.src, flow.dst], places, residual)),
-        (reason for flow in flows for reason in _data(flow, residual)),
-        _links(given, residual),
+    needs = tasks if asking is None else asking
+    problems: tuple[tuple[Obstacle, Iterator[str]], ...] = (
+        (Obstacle.NODE, _unfit_nodes(needs, assignments, residual)),
+        (Obstacle.NODE_FULL, _full_nodes(needs, assignments, residual)),
+        (Obstacle.FLOW, (why for flow in given for why in _flow(flow, asked[flow.src, flow.dst], places, residual))),
+        (Obstacle.DATA, (why for flow in flows for why in _data(flow, residual))),
+        (Obstacle.LINK_FULL, _links(given, residual)),
     )
-    for problem in problems:
-        for reason in problem:
-            return reason
-    return None
+    return next((Misfit(obstacle, why) for obstacle, reasons in problems for why in reasons), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +175,13 @@ def _given_back(residual: Residual, flows: Sequence[FlowPlan]) -> Residual:
     return Residual(residual.nodes, links, media)
 
 
-def _nodes(tasks: Sequence[Task], assignments: Mapping[str, str], residual: Residual) -> Iterator[str]:
-    cpu, memory, gpu = Counter[str](), Counter[str](), Counter[str]()
+def _unfit_nodes(tasks: Sequence[Task], assignments: Mapping[str, str], residual: Residual) -> Iterator[str]:
     for task in tasks:
         name = assignments[task.name]
         node = residual.nodes.get(name)
         if node is None:
             yield f"node {name} does not exist"
-            return
+            continue
         yield from _closed(name, node)
         if task.arch is not None and task.arch != node.arch:
             yield f"{task.name} asks for {task.arch}, node {name} is {node.arch or 'of unknown architecture'}"
@@ -165,6 +190,13 @@ def _nodes(tasks: Sequence[Task], assignments: Mapping[str, str], residual: Resi
                 yield f"{task.name} asks for label {key}={value}, which node {name} does not have"
         if task.secrets and not keeps_secrets(node.confinement):
             yield f"{task.name} asks for secrets, and node {name} {why_no_secrets(node.confinement)}"
+
+
+def _full_nodes(tasks: Sequence[Task], assignments: Mapping[str, str], residual: Residual) -> Iterator[str]:
+    """Of nodes that are there."""
+    cpu, memory, gpu = Counter[str](), Counter[str](), Counter[str]()
+    for task in tasks:
+        name = assignments[task.name]
         cpu[name] += task.cpu
         memory[name] += task.memory
         gpu[name] += task.gpu

@@ -43,7 +43,7 @@ def commit_preemption(tx: WriteTx, proposal: PreemptionProposed, queue: QueueFil
         if how == "suspend":
             _suspend(tx, victim, proposal.preemption, reason)
         else:
-            change(tx, victim, partial(lifecycle.reschedule, reason=reason))
+            change(tx, victim, partial(lifecycle.reschedule, cause=lifecycle.Cause.PREEMPTED, reason=reason))
     return None
 
 

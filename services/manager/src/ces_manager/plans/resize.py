@@ -62,10 +62,10 @@ def commit_resize(tx: WriteTx, proposal: ResizeProposed, meter: SpeedMeter) -> s
         tx.emit("resize", "rejected", proposal.resize, rejected)
         return rejected.reason
     _hold(tx, row, proposal, allocations, reservations, own)
-    reason = f"goes from {row.size} to {proposal.size} {row.spec.elastic.group if row.spec.elastic else 'tasks'}"
+    why = f"goes from {row.size} to {proposal.size} {row.spec.elastic.group if row.spec.elastic else 'tasks'}"
     if speeds is not None:
         row.speeds = speeds
-    change(tx, row, partial(lifecycle.resize, reason=reason))
+    change(tx, row, partial(lifecycle.resize, reason=why))
     return None
 
 

@@ -13,7 +13,7 @@ from ces_common.messages.plans import PlanProposed
 from ces_manager.jobs import lifecycle
 from ces_manager.jobs.link_shares import reserve_links
 from ces_manager.jobs.transitions import allocations_of, as_member, change
-from ces_manager.plans.feasibility import Residual, misfit
+from ces_manager.plans.feasibility import Misfit, Obstacle, Residual, misfit
 from ces_manager.plans.reservations import emit_revised, held_flows
 from ces_manager.plans.residual import residual_of
 
@@ -49,9 +49,9 @@ def _reason_against(
     live: Sequence[AllocationRow],
 ) -> str | None:
     if row.attempt != plan.attempt:
-        return f"job {row.name} is at attempt {row.attempt}, the plan is for {plan.attempt}"
+        return Misfit(Obstacle.OUTDATED, f"job {row.name} is at attempt {row.attempt}, the plan is for {plan.attempt}")
     if plan.assignments != {allocation.task: allocation.node for allocation in allocations}:
-        return f"job {row.name} is suspended: it can only go on where it is"
+        return Misfit(Obstacle.OUTDATED, f"job {row.name} is suspended: it can only go on where it is")
     links = {hop for flow in plan.flows for hop in pairwise(flow.path)}
     nodes = {allocation.node for allocation in live}.union(*(flow.path for flow in plan.flows))
     asking = [_lacking(row.tasks[allocation.rank]) for allocation in live]
