@@ -27,7 +27,9 @@ def test_get_lists(connected, samples):
 
 
 def test_events(connected, samples):
-    stream = samples.sse(samples.job_event(3, "running"), (None, "progress", {}), samples.job_event(4, "succeeded"))
+    stream = samples.sse(
+        samples.job_event(3, "running"), (None, "progress", {}), samples.job_event(4, "succeeded"), so_far=4
+    )
     connected.on("GET", f"jobs/{samples.id}/events", stream)
     connected.on("GET", "events", stream)
     for words in (["events"], ["events", samples.id], ["events", samples.id, "-f"]):
@@ -42,7 +44,9 @@ def test_events_of_one_actor(connected, samples):
         _, kind, told = samples.job_event(number, "queued")
         return number, kind, told | ({"actor": actor} if actor else {})
 
-    connected.on("GET", "events", samples.sse(event(1, "ci"), event(2, None), event(3, "ops"), event(4, "ci")))
+    connected.on(
+        "GET", "events", samples.sse(event(1, "ci"), event(2, None), event(3, "ops"), event(4, "ci"), so_far=4)
+    )
     shown = ces("events", "--actor", "ci").stdout.splitlines()
     assert [line.split()[0] for line in shown] == ["1", "4"]
     assert shown[0].endswith("state=queued by ci")
@@ -116,7 +120,7 @@ def test_the_event_of_a_waiting_job_reads_as_a_sentence(connected, samples):
         job=samples.id, name="digits", reason=NARROW, queue_status=queue_status(holders=[BERT], start_at=SOON)
     )
     event = new_event("ces/manager", "job", "waiting", samples.id, told, NOW).model_dump(mode="json")
-    connected.on("GET", "events", samples.sse((7, "ces.v1.job.waiting", event)))
+    connected.on("GET", "events", samples.sse((7, "ces.v1.job.waiting", event), so_far=7))
     out = ces("events").stdout
     assert "waits for 12 Mbit/s on n3 -> n5, held by job bert until about 14:02" in out
 

@@ -28,8 +28,8 @@ def event_stream(
     admitted: Callable[[], Awaitable[bool]],
 ) -> EventSourceResponse:
     """The events after a number, then ``SO_FAR`` with the number of the last when the stream was opened, then those to
-    come, until the client leaves, is ``admitted`` no more, or the manager stops. Progress says which job it is of, not whose: those who follow some tenants alone hear only that of a job that
-    they name."""
+    come, until the client leaves, is ``admitted`` no more, or the manager stops. Progress says which job it is of, not
+    whose: those who follow some tenants alone hear only that of a job that they name."""
 
     async def body() -> AsyncIterator[ServerSentEvent]:
         seen, last, told = after, await tail.latest(), False
