@@ -37,6 +37,7 @@ BODIES: dict[str, Any] = {
     "/v1/tokens": {"name": "another", "role": "operator"},
     "/v1/secrets/{secret}": {"value": "aHVzaA=="},
     "/v1/links/{src}/{dst}/probe": {"seconds": 0.2},
+    "/v1/audits": {"version": "1", "began_at": "2026-01-01T09:00:00Z", "took_s": 1.0, "events": 0},
     "/v1/layout": {"positions": {"n1": [1.0, 2.0]}},
     "/v1/nodes/{node}/calendar": {"times": "Mon-Fri 08:00-18:00"},
 }
@@ -45,7 +46,9 @@ LACKS = {
     "/v1/tokens/{token}",
     "/v1/sessions/{session}",
     "/v1/links/{src}/{dst}/probe",
-}  # there is no such token, or link
+    "/v1/audits/latest",
+    "/v1/audits/{audit}",
+}  # there is no such token, or link, or audit
 ENDLESS = ("/events", "/logs", "/live")
 FINAL = "forget"
 
@@ -122,7 +125,7 @@ async def test_every_route_for_every_role_and_tenant(shop: Shop, role: Role, ten
 async def check(shop: Shop, method: str, path: str, needed: Role, role: Role, tenant: str) -> None:
     """One cell of the matrix."""
     where = path.format(
-        job=shop.jobs[tenant], node="n1", src="n1", dst="n1", token="nobody", secret="hub", session="none"
+        job=shop.jobs[tenant], node="n1", src="n1", dst="n1", token="nobody", secret="hub", session="none", audit="none"
     )
     where += f"?tenant={tenant}" if "{secret}" in path else "?node=n1" if path == "/v1/samples" else ""
     body = {**JOB, "tenant": tenant} if path == "/v1/jobs" else BODIES.get(path)

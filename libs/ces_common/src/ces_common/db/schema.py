@@ -3,5 +3,7 @@
 from __future__ import annotations
 
 from ces_common.db.access_tables import AccessTokenRow
+from ces_common.db.audit_tables import AuditRow
 
-METADATA = AccessTokenRow.metadata  # of this module's tables, and of those that it stands on
+TABLES = (AccessTokenRow, AuditRow)  # of each module that stands on ``tables``
+METADATA = AccessTokenRow.metadata

@@ -9,7 +9,7 @@ from fastapi.security import HTTPBearer
 
 from ces_common.health import Ready, health_routes
 from ces_common.messages.api import Problem
-from ces_manager.api import cluster, dashboard, jobs, problems, secrets, sessions, tokens
+from ces_manager.api import audits, cluster, dashboard, etags, jobs, problems, secrets, sessions, tokens
 from ces_manager.api.access_log import AccessLog
 from ces_manager.api.auth import BearerAuth
 from ces_manager.api.context import Context
@@ -18,7 +18,10 @@ from ces_manager.api.failed_attempts import FailedAttempts
 from ces_manager.api.limits import BodyLimit, StreamLimit, ZeroCharacters
 from ces_manager.api.pages import page_routes
 
-ROUTERS = (jobs.router, cluster.router, dashboard.router, tokens.router, sessions.router, secrets.router)
+ROUTERS = (
+    *(jobs.router, cluster.router, dashboard.router, audits.router),
+    *(tokens.router, sessions.router, secrets.router),
+)
 DESCRIPTION = "Places distributed-training jobs on edge nodes, with bandwidth and path for every flow."
 REFUSAL = {"description": "Refused", "content": {problems.MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
 REFUSALS: dict[int | str, dict[str, Any]] = {"default": REFUSAL}
@@ -39,6 +42,7 @@ def make_app(context: Context, ready: Ready, *, ui: bool = True) -> FastAPI:
     )
     app.state.context = context
     problems.install(app)
+    etags.install(app)
     for router in ROUTERS:
         app.include_router(router)
     app.router.routes.extend([*health_routes(ready), description_route(app.openapi)])
