@@ -61,6 +61,7 @@ const PLACES = [
   ["jobs", "Jobs", "j"],
   ["submit", "Submit", "s", "submitter"],
   ["events", "Events", "e"],
+  ["audit", "Audit", "a"],
 ];
 /** @returns {string[][]} those that the one who is signed in has */
 export const places = () => PLACES.filter(([, , , role = "viewer"]) => may(role));
@@ -74,6 +75,7 @@ const MODULES = {
   jobs: ["jobs", "job"],
   submit: ["submit"],
   events: ["events"],
+  audit: ["audit", "audit"],
 };
 
 /** @typedef {(props: Address) => any} Page */

@@ -1,4 +1,5 @@
 /** Chinese words, by the English sentences that stand in the code: the frame, the overview, nodes and links. */
+import audit from "./zh_audit.js";
 import curves from "./zh_curves.js";
 import jobs from "./zh_jobs.js";
 import map from "./zh_map.js";
@@ -6,6 +7,7 @@ import submit from "./zh_submit.js";
 
 /** @type {Record<string, string>} */
 export default {
+  ...audit,
   ...curves,
   ...jobs,
   ...map,
