@@ -6,6 +6,7 @@ from typing import Any
 
 from fastapi import Depends, FastAPI
 from fastapi.security import HTTPBearer
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
 from ces_common.health import Ready, health_routes
 from ces_common.messages.api import Problem
@@ -22,6 +23,8 @@ ROUTERS = (
     *(jobs.router, cluster.router, dashboard.router, audits.router),
     *(tokens.router, sessions.router, secrets.router),
 )
+COMPRESSED = 2048  # bytes from which an answer is; what shows a secret is shorter
+LEVEL = 1  # of nine: the manager has other things to do
 DESCRIPTION = "Places distributed-training jobs on edge nodes, with bandwidth and path for every flow."
 REFUSAL = {"description": "Refused", "content": {problems.MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
 REFUSALS: dict[int | str, dict[str, Any]] = {"default": REFUSAL}
@@ -48,6 +51,9 @@ def make_app(context: Context, ready: Ready, *, ui: bool = True) -> FastAPI:
     app.router.routes.extend([*health_routes(ready), description_route(app.openapi)])
     if ui:
         app.router.routes.extend(page_routes())
+    # What is followed line by line is sent as it comes; the dashboard's files are compressed already.
+    as_it_comes = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "text/plain")
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED, compresslevel=LEVEL, exclude_content_types=as_it_comes)
     app.add_middleware(StreamLimit)  # behind the token's check
     app.add_middleware(BodyLimit)
     app.add_middleware(ZeroCharacters)

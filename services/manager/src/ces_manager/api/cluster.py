@@ -59,6 +59,13 @@ async def nodes(request: Request, limit: Limit = 100, cursor: Cursor = None) -> 
     )
 
 
+@router.get("/nodes/{node}", dependencies=[VIEWER])
+async def get_node(request: Request, node: PathName) -> NodeView:
+    """A node with what it has, what is allocated and what was last measured."""
+    context, tenants = context_of(request), identity_of(request).tenants
+    return await context.database.read(lambda tx: node_views.node_view(tx, node, context.measurements, tenants))
+
+
 @router.get("/links", dependencies=[VIEWER])
 async def links(request: Request, limit: Limit = 100, cursor: Cursor = None) -> Page[LinkView]:
     """Directed links with capacity, reservations and what was last measured."""
@@ -66,6 +73,13 @@ async def links(request: Request, limit: Limit = 100, cursor: Cursor = None) -> 
     return await context.database.read(
         lambda tx: link_views.list_links(tx, context.measurements, cursor=cursor, limit=limit)
     )
+
+
+@router.get("/links/{src}/{dst}", dependencies=[VIEWER])
+async def get_link(request: Request, src: PathName, dst: PathName) -> LinkView:
+    """A directed link with capacity, reservations and what was last measured."""
+    context = context_of(request)
+    return await context.database.read(lambda tx: link_views.link_view(tx, context.measurements, src, dst))
 
 
 @router.post("/links/{src}/{dst}/probe", dependencies=[OPERATOR])

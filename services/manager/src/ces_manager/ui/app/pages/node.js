@@ -13,19 +13,10 @@ import { cpu, DASH, Head, href, html, memory, Name, plain, ProblemBox, since, St
 
 /** @typedef {import("../live.js").Item} Item */
 
-/**
- * What the live picture leaves out of a node: when it was last heard. The list's cursor is the name before it.
- * @param {string} name
- */
+/** What the live picture leaves out of a node: when it was last heard. @param {string} name */
 function useLastHeard(name) {
-  const before = [...nodes.value.keys()]
-    .filter((each) => each < name)
-    .sort()
-    .pop();
-  const path = nodes.value.has(name) ? `/v1/nodes?limit=1${before ? route`&cursor=${before}` : ""}` : null;
-  const { data } = useAnswer(path, { every: 10 });
-  const found = data?.items[0];
-  return found?.name === name ? found.last_heartbeat : undefined;
+  const { data } = useAnswer(nodes.value.has(name) ? route`/v1/nodes/${name}` : null, { every: 10 });
+  return data?.last_heartbeat;
 }
 
 /** Which jobs a drain would move, named before it is done. @param {string} name @returns {Promise<any>} */
