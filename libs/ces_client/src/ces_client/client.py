@@ -43,6 +43,7 @@ from ces_common.messages.api import (
     TopologyFile,
     TopologyView,
 )
+from ces_common.messages.drains import DrainForecast
 from ces_common.messages.identities import MAX_PRIORITY, USUAL_S, AccessTokenView, Identity, NewAccessToken, SessionCode
 from ces_common.messages.secrets import SecretView
 from ces_common.roles import Role
@@ -158,6 +159,11 @@ class Nodes(_Resource):
     def drain(self, node: str) -> NodeView:
         """Cordon it, and have its jobs rescheduled elsewhere."""
         return self._read(NodeView, self._http.request("POST", _path("nodes", node, "drain")))
+
+    def drain_forecast(self, node: str) -> DrainForecast:
+        """What a drain would hit, and whether there are other places for it; nothing is changed."""
+        params = {"dry_run": "true"}
+        return self._read(DrainForecast, self._http.request("POST", _path("nodes", node, "drain"), params=params))
 
     def reclaim(self, node: str) -> NodeView:
         """Have the device of a lent node given back to its owner, until it is lent again."""

@@ -155,3 +155,30 @@ def test_probing_measures_one_link_or_all_that_are_up(connected):
     assert [each["src"] for each in json.loads(ended.stdout)] == ["n0"]
     assert "n2 › s0" in ended.stderr
     assert not connected.sent("POST", "links/n1/s0/probe")
+
+
+def test_a_drain_is_tried_without_doing_it(connected):
+    job = {"name": "ring", "tenant": "default", "state": "running", "priority": 7, "workers": ["w-0", "w-1"]}
+    jobs = [
+        job | {"id": "a", "elsewhere": True, "malleable": True},
+        job | {"id": "b", "name": "narrow", "elsewhere": False, "reason": "needs 3 cores"},
+        job | {"id": "c", "name": "odd"},
+    ]
+    connected.on(
+        "POST", "nodes/n1/drain", {"node": "n1", "cordoned": False, "jobs": jobs, "remark": "one is not known"}
+    )
+    text = ces("node", "drain", "n1", "--dry-run").stdout
+    for said in (
+        "there is a place",
+        "from a checkpoint",
+        "no place: needs 3 cores",
+        "not known",
+        "nothing was changed",
+    ):
+        assert said in text
+    assert (
+        json.loads(ces("node", "drain", "n1", "--dry-run", "-o", "json").stdout)["jobs"][1]["reason"] == "needs 3 cores"
+    )
+    assert {str(request.url.query, "ascii") for request in connected.sent("POST", "nodes/n1/drain")} == {"dry_run=true"}
+    connected.on("POST", "nodes/n1/drain", {"node": "n1", "cordoned": True, "jobs": []})
+    assert "no job has anything on n1, which is cordoned already" in ces("node", "drain", "n1", "--dry-run").stdout
