@@ -107,6 +107,7 @@ PICTURES: dict[Any, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     ],
     queue_status.forecast_text: [((hostile(api.PlanForecast), NOW), {})],
     tokens.token_table: [(([hostile(identities.AccessTokenView)], NOW), {})],
+    tokens.session_table: [(([hostile(identities.SessionView)], NOW), {})],
     tokens.identity_facts: [((hostile(identities.Identity),), {})],
 }  # fmt: skip
 

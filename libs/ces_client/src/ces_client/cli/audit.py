@@ -112,7 +112,8 @@ class _Auditor:
 
 def _progress() -> Progress:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    return Progress(*columns, console=console(stderr=True), transient=True)
+    screen = console(stderr=True)
+    return Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
 
 
 def _counted(items: Iterable[T], what: str, progress: Progress) -> Iterator[T]:
