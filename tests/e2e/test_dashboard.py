@@ -218,6 +218,25 @@ def test_a_job_is_submitted_after_a_dry_run_and_runs_where_that_said(cluster: Fa
     assert cluster.finish(job).name == "typed"
 
 
+def test_a_drain_is_looked_at_before_it_is_done(cluster: FaultCluster, opened: Open, open_folder: Path) -> None:
+    job = cluster.submit(rigid("stays", open_folder / "hold", 1))
+    view = cluster.await_state(job, "running")
+    node = str(view.placement[0].node)
+    with opened() as seen:
+        seen.go(f"nodes/{node}")
+        seen.heading(node)
+        seen.text(re.compile(r"\d+s ago"))  # when it was last heard, asked for by its name
+        seen.page.get_by_role("button", name="Drain…").click()
+        dialog = seen.page.get_by_role("dialog")
+        dialog.get_by_text("there is another place now").wait_for()
+        assert dialog.get_by_role("link", name="stays").get_attribute("href") == f"#/jobs/{job}"
+        assert seen.axe() == []
+        dialog.get_by_role("button", name="Do nothing").click()
+    assert cluster.client.jobs.get(job).state == "running"
+    assert cluster.client.nodes.get(node).cordoned is False
+    cluster.client.jobs.cancel(job)
+
+
 def ces(cluster: FaultCluster, *words: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "CES_URL": cluster.cluster.url, "CES_TOKEN": cluster.cluster.token}
     command = [str(Path(sys.executable).with_name("ces")), *words]
