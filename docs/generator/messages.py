@@ -145,7 +145,8 @@ def models() -> list[type[Message]]:
     """Every model of the wire, in the order of the modules; those that the REST API has, too, come last."""
     modules = (events, plans, desired, reports, confinement, checkpoints, queries, records)
     in_modules = [each for module in modules for each in _of(module)]
-    return [*in_modules, identities.TokenChanged, secrets.SecretChanged, secrets.SecretsQuery, secrets.TaskSecrets]
+    also = [identities.TokenChanged, identities.SessionChanged]
+    return [*in_modules, *also, secrets.SecretChanged, secrets.SecretsQuery, secrets.TaskSecrets]
 
 
 def _of(module: ModuleType) -> list[type[Message]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,6 +79,23 @@ def test_an_agents_token_is_gone_once_it_has_joined(stack: Stack) -> None:
     assert status == 0
     assert "nats.creds" in said.decode().split()
     assert "join-token" not in said.decode().split()
+
+
+def test_the_cluster_is_audited_by_itself(stack: Stack) -> None:
+    """With a token of its own, which is nobody else's."""
+    said = stack.container("auditor").exec_run(["ces", "whoami", "-o", "json"])
+    auditor = json.loads(said.output)
+    assert (auditor["name"].startswith("auditor-"), auditor["role"]) == (True, "operator")
+    assert stack.container("auditor").exec_run(["ls", "/secrets"]).exit_code != 0
+    assert "nothing was wrong" in stack.container("auditor").logs().decode()
+    stack.compose("up", "-d", "--no-build", "bootstrap")
+    again = json.loads(stack.container("auditor").exec_run(["ces", "whoami", "-o", "json"]).output)
+    assert again["name"] == auditor["name"], "a token that is good stays"
+    auditing = stack.container("auditor")
+    auditing.stop(timeout=10)
+    auditing.reload()
+    assert auditing.attrs["State"]["ExitCode"] == 0
+    auditing.start()
 
 
 def test_the_example_job_trains(stack: Stack) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,12 +20,13 @@ from fault_cluster import FaultCluster, recorded_job
 from playwright.sync_api import Browser, expect
 from resized_jobs import rigid
 
+from ces_common.messages.audits import AuditFinding, AuditReport
 from ces_common.roles import Role
 from ces_testbed.services import MANAGER
 
 pytestmark = [pytest.mark.needs("browser"), pytest.mark.timeout(600)]
 
-PLACES = ("", "map", "nodes", "links", "queue", "jobs", "submit", "events", "replay")
+PLACES = ("", "map", "nodes", "links", "queue", "jobs", "submit", "events", "replay", "audit")
 ODD = "<script>alert(1)</script> \u202eevil"  # a program, and text that runs from right to left
 
 
@@ -247,6 +253,81 @@ def test_a_job_is_submitted_after_a_dry_run_and_runs_where_that_said(cluster: Fa
         seen.heading("typed")
         job = seen.page.url.rpartition("/")[2]
     assert cluster.finish(job).name == "typed"
+
+
+def test_a_drain_is_looked_at_before_it_is_done(cluster: FaultCluster, opened: Open, open_folder: Path) -> None:
+    job = cluster.submit(rigid("stays", open_folder / "hold", 1))
+    view = cluster.await_state(job, "running")
+    node = str(view.placement[0].node)
+    with opened() as seen:
+        seen.go(f"nodes/{node}")
+        seen.heading(node)
+        seen.text(re.compile(r"\d+s ago"))  # when it was last heard, asked for by its name
+        seen.page.get_by_role("button", name="Drain…").click()
+        dialog = seen.page.get_by_role("dialog")
+        dialog.get_by_text("there is another place now").wait_for()
+        assert dialog.get_by_role("link", name="stays").get_attribute("href") == f"#/jobs/{job}"
+        assert seen.axe() == []
+        dialog.get_by_role("button", name="Do nothing").click()
+    assert cluster.client.jobs.get(job).state == "running"
+    assert cluster.client.nodes.get(node).cordoned is False
+    cluster.client.jobs.cancel(job)
+
+
+def ces(cluster: FaultCluster, *words: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "CES_URL": cluster.cluster.url, "CES_TOKEN": cluster.cluster.token}
+    command = [str(Path(sys.executable).with_name("ces")), *words]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
+
+
+def test_an_audit_that_is_published_is_told_on_the_first_page_and_its_own(cluster: FaultCluster, opened: Open) -> None:
+    cluster.finish(cluster.submit(recorded_job("audited", 0)))
+    run = ces(cluster, "audit", "--publish", "-o", "json")
+    assert run.returncode == 0, run.stdout + run.stderr
+    last = json.loads(run.stdout)["last"]
+    with opened() as seen:
+        seen.text(re.compile("Last audit"))
+        seen.page.get_by_role("link", name="every promise kept").click()
+        seen.heading("Audit")
+        seen.text(re.compile(rf"every promise kept.*events \d+ to {last}", re.DOTALL))
+        seen.text("admin")
+        seen.text("Highest use")
+        assert seen.axe() == []
+
+
+def test_a_finding_leads_to_its_event_its_job_and_its_node(cluster: FaultCluster, opened: Open) -> None:
+    job = cluster.submit(recorded_job("found", 0))
+    cluster.finish(job)
+    events = [event for event in cluster.client.jobs.events_so_far(job) if event.type == "ces.v1.plan.committed"]
+    shows = events[0].sequence
+    assert shows is not None
+    about = {"event": shows, "kind": "overbooked", "text": f"cpu of node n1: 5 of 4 {ODD}", "job": job, "node": "n1"}
+    report = AuditReport(
+        version="1", began_at=datetime.now(UTC), took_s=1.0, events=shows, first=1, last=shows,
+        kinds={"overbooked": 3}, findings=[AuditFinding.model_validate(about)],
+    )  # fmt: skip
+    first = cluster.client.audits.publish(report)
+    with opened(color_scheme="dark") as seen:
+        seen.page.locator("main").get_by_role("link", name="3 findings").click()
+        seen.heading("Audit")
+        seen.text(re.compile("and 2 more"))
+        seen.text(re.compile("<script>alert"))
+        assert seen.axe() == []
+        row = seen.page.get_by_role("table", name="Findings").get_by_role("row").nth(1)
+        assert row.get_by_role("link", name="found").get_attribute("href") == f"#/jobs/{job}"
+        assert row.get_by_role("link", name="n1").get_attribute("href") == "#/nodes/n1"
+        row.get_by_role("link", name=str(shows)).click()
+        seen.heading("Events")
+        newest = seen.page.locator("main [data-number]").first
+        expect(newest).to_have_text(str(shows), timeout=PATIENCE_MS)
+        assert ces(cluster, "audit", "--publish").returncode == 0
+        seen.page.keyboard.press("g")
+        seen.page.keyboard.press("a")
+        seen.text(re.compile("every promise kept"))
+        seen.go(f"audit/{first.id}")
+        seen.text(re.compile("and 2 more"))
+        seen.page.get_by_role("link", name="Show the last one").click()
+        seen.text(re.compile("every promise kept"))
 
 
 def test_in_chinese(opened: Open, chromium: Browser, cluster: FaultCluster) -> None:

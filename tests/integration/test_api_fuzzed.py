@@ -145,6 +145,8 @@ async def town(api: Api) -> Town:
     api.stopping.set()
     known = {"job": jobs, "node": ["n1"], "src": ["n1"], "dst": ["n1"], "token": ["spare"], "secret": ["hush"]}
     known["session"] = ["none"]
+    audit = {"version": "1", "began_at": "2026-01-01T09:00:00Z", "took_s": 1.0, "events": 0}
+    known["audit"] = [(await api.http.post("/v1/audits", json=audit)).json()["id"]]
     return Town(api, known)
 
 

@@ -250,3 +250,47 @@ async def test_a_node_is_forgotten_and_its_name_joins_again_with_another_key(api
     assert (await api.http.post("/v1/nodes/n1/forget")).json()["credential"] == "revoked"
     assert key.public in api.claims.refused, "what could not be told before is told with the next"
     assert len(api.claims.refused) == 2
+
+
+async def test_one_node_and_one_link_by_their_addresses(api: Api) -> None:
+    token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+    await join(api, token)
+    await api.http.put("/v1/topology", json={"links": [{"src": "n1", "dst": "n2", "bandwidth": "100Mbit"}]})
+    nodes, links = (await api.http.get("/v1/nodes")).json(), (await api.http.get("/v1/links")).json()
+    assert (await api.http.get("/v1/nodes/n1")).json() == nodes["items"][0]
+    assert [(await api.http.get(f"/v1/links/{link['src']}/{link['dst']}")).json() for link in links["items"]] == links[
+        "items"
+    ]
+    await api.refused("GET", "/v1/nodes/n2", 404)
+    await api.refused("GET", "/v1/links/n2/n3", 404)
+    await api.refused("GET", f"/v1/nodes/{'n' * 200}", 422)
+
+
+async def test_a_drain_is_tried_without_doing_it(api: Api) -> None:
+    token = (await api.http.post("/v1/nodes/tokens", json={})).json()["token"]
+    await join(api, token)
+    told = await api.http.post("/v1/nodes/n1/drain?dry_run=true")
+    assert (told.status_code, told.json()) == (200, {"node": "n1", "cordoned": False, "jobs": [], "remark": None})
+    assert (await api.http.get("/v1/nodes/n1")).json()["cordoned"] is False
+    await api.refused("POST", "/v1/nodes/nobody/drain?dry_run=true", 404)
+    await api.refused("POST", "/v1/nodes/n1/drain?dry_run=perhaps", 422)
+    drained = await api.http.post("/v1/nodes/n1/drain")
+    assert (drained.status_code, drained.json()["cordoned"]) == (202, True)
+
+
+async def test_large_answers_are_compressed_and_streams_are_not(api: Api) -> None:
+    job = (await api.submit())["id"]
+    for _ in range(10):
+        await api.submit()
+    large = await api.http.get("/v1/jobs")
+    assert (large.headers["content-encoding"], len(large.json()["items"])) == ("gzip", 11)
+    assert large.headers["vary"] == "Authorization, Accept-Encoding"
+    plain = await api.http.get("/v1/jobs", headers={"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert plain.json() == large.json()
+    for path in ("/v1/whoami", f"/v1/jobs/{job}/logs"):
+        assert "content-encoding" not in (await api.http.get(path)).headers
+    for path in ("/v1/events", "/v1/live"):
+        async with asyncio.timeout(30), api.http.stream("GET", path) as answer:
+            assert "content-encoding" not in answer.headers
+            assert await anext(answer.aiter_lines())

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import stat
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import yaml
 
+from ces_common.messages.identities import Identity
 from ces_common.natsauth import SERVICES
+from ces_common.roles import Role
 from ces_common.tls.certificates import load_authority
 from ces_common.tls.pins import fingerprint_of
 
@@ -142,3 +146,42 @@ def test_the_group_of_the_certificate_of_nats_is_kept(init: ModuleType, tmp_path
     assert (tmp_path / "NATS_TLS").stat().st_mode & stat.S_ISGID
     maker = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"][MAKER]
     assert "FSETID" in maker["cap_add"], "without it the mode is dropped in silence"
+
+
+def test_the_auditor_is_let_in_with_a_token_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a token's life later it gets another one, and the one before is refused."""
+    spec = importlib.util.spec_from_file_location("compose_bootstrap", ROOT / "deploy" / "compose" / "bootstrap.py")
+    assert spec is not None
+    assert spec.loader is not None
+    bootstrap = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(bootstrap)
+    file, given = tmp_path / "context.json", []
+    monkeypatch.setattr(bootstrap, "AUDITOR", file)
+    monkeypatch.setattr(os, "chown", lambda path, user, group: given.append((path, user, group)))
+    made, revoked = [], []
+
+    class Tokens:
+        def create(self, name: str, role: str, *, lasts_s: int) -> SimpleNamespace:
+            made.append((name, role, lasts_s))
+            return SimpleNamespace(token=f"token-of-{name}")
+
+        def revoke(self, name: str) -> None:
+            revoked.append(name)
+
+    client = SimpleNamespace(url="https://manager:8080", tokens=Tokens())
+    monkeypatch.setattr(bootstrap, "auditor_now", lambda _: None)
+    bootstrap.admit_auditor(client)
+    [(name, role, lasts_s)] = made
+    assert (name.startswith("auditor-"), role, lasts_s) == (True, "operator", 730 * 86400)
+    assert json.loads(file.read_text()) == {"url": client.url, "token": f"token-of-{name}"}
+    assert file.stat().st_mode & 0o077 == 0
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    assert given == [(file, 10016, 10016)]
+    assert services["auditor"]["user"] == "10016:10016"
+    for left_days, number in ((366, 1), (364, 2)):
+        ends = datetime.now(UTC) + timedelta(days=left_days)
+        good = Identity(name=name, role=Role.OPERATOR, expires_at=ends)
+        monkeypatch.setattr(bootstrap, "auditor_now", lambda _, good=good: good)
+        bootstrap.admit_auditor(client)
+        assert len(made) == number
+    assert revoked == [name]

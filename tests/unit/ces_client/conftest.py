@@ -76,14 +76,19 @@ def problem(status: int, title: str, detail: str = "", errors: list[dict[str, st
     return httpx.Response(status, content=json.dumps(body), headers={"content-type": "application/problem+json"})
 
 
-def sse(*messages: tuple[int | None, str, dict[str, Any]], broken: bool = False) -> Responder:
-    """A stream of (number, type, data); ``broken``: the connection breaks after them."""
+def sse(
+    *messages: tuple[int | None, str, dict[str, Any]], broken: bool = False, so_far: int | None = None
+) -> Responder:
+    """A stream of (number, type, data); ``broken``: the connection breaks after them; ``so_far``: the number up to
+    which it tells then that all have come."""
 
     def body() -> Iterator[bytes]:
         yield b"retry: 1\n: welcome\n\n"
         for number, kind, data in messages:
             head = f"id: {number}\n" if number is not None else ""
             yield f"{head}event: {kind}\ndata: {json.dumps(data)}\n\n".encode()
+        if so_far is not None:
+            yield f'event: so-far\ndata: {{"number": {so_far}}}\n\n'.encode()
         if broken:
             raise httpx.ReadError("connection reset by peer")
 

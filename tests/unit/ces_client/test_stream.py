@@ -46,17 +46,37 @@ def test_everybodys_events_do_not_end_with_a_job(client, manager, samples):
     events.close()
 
 
-def test_events_so_far_leave_out_passing_news_and_end(client, manager, samples):
-    def quiet(request: httpx.Request) -> httpx.Response:
+def so_far(number):
+    return None, "so-far", {"number": number}
+
+
+def test_events_so_far_leave_out_passing_news_and_end_where_the_manager_says(client, manager, samples):
+    late = samples.job_event(3, "running")
+    manager.on("GET", "events", samples.sse(samples.job_event(1, "queued"), progress(), so_far(2), late))
+    assert [event.sequence for event in client.events_so_far()] == [1]
+
+
+def test_where_the_end_of_the_events_so_far_is_not_told_nobody_takes_silence_for_it(client, manager, samples):
+    def stalls(request: httpx.Request) -> httpx.Response:
         def body():
             yield b'id: 1\nevent: ces.v1.job.queued\ndata: {"subject": "j1"}\n\n'
-            yield b"event: progress\ndata: {}\n\n"
             raise httpx.ReadTimeout("silence", request=request)
 
         return httpx.Response(200, content=body(), headers={"content-type": "text/event-stream"})
 
-    manager.on("GET", "events", quiet)
-    assert [event.sequence for event in client.events_so_far()] == [1]
+    manager.on("GET", "events", stalls, samples.sse(samples.job_event(1, "queued")))
+    for _ in range(2):
+        events = client.events_so_far()
+        assert next(events).sequence == 1
+        with pytest.raises(Unreachable):
+            next(events)
+
+
+def test_who_follows_is_not_told_where_the_events_so_far_ended(client, manager, samples):
+    manager.on("GET", "events", samples.sse(samples.job_event(2, "queued"), so_far(2), samples.job_event(3, "running")))
+    events = client.events()
+    assert [next(events).sequence, next(events).sequence] == [2, 3]
+    events.close()
 
 
 def test_a_refused_stream_is_an_error_not_a_reason_to_try_on(client, manager, samples):
@@ -102,6 +122,7 @@ def test_lines_end_at_a_newline_and_at_nothing_else():
 def test_an_event_may_hold_line_separators(client, manager):
     event = {"type": "ces.v1.job.failed", "data": {"reason": ODD}}
     text = f"id: 1\nevent: ces.v1.job.failed\ndata: {json.dumps(event, ensure_ascii=False)}\n\n"
+    text += 'event: so-far\ndata: {"number": 1}\n\n'
     manager.on("GET", "events", httpx.Response(200, text=text, headers={"content-type": "text/event-stream"}))
     (found,) = client.events_so_far()
     assert found.data["data"]["reason"] == ODD

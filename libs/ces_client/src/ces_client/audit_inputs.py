@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +35,8 @@ def judge(events: Iterable[Event], inventory: Inventory, *, finished: bool = Fal
 
 
 def events_until_now(client: Client) -> Iterator[Event]:
-    """A cluster's events, from the oldest that it keeps until now by this machine's clock; fewer
-    if the manager sends none for a second."""
-    now, last, more = datetime.now(UTC), 0, True
-    while more:  # a busy manager may pause before its last event
-        more = False
-        for event in client.events_so_far(after=last):
-            if event.sequence is None or datetime.fromisoformat(str(event.data["time"])) > now:
-                return
-            last, more = event.sequence, True
-            yield event.data
+    """A cluster's events, from the oldest that it keeps up to the last when this was asked."""
+    return (event.data for event in client.events_so_far())
 
 
 def events_of_file(path: Path) -> Iterator[Event]:

@@ -9,18 +9,21 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Self, TypeVar
-from urllib.parse import quote
+from typing import Any, Self
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from ces_client import stream
 from ces_client.context import Context, load_context
-from ces_client.errors import UnexpectedAnswer
 from ces_client.http import ANSWER_S, PATIENCE_S, Http, host_of
 from ces_client.notebook import shown, tables
 from ces_client.notebook.shown import ClusterMap, Listing
+from ces_client.published_audits import Audits
+from ces_client.resource import MOST
+from ces_client.resource import Resource as _Resource
+from ces_client.resource import path_of as _path
+from ces_client.sessions import Sessions
 from ces_client.stream import StreamEvent, newline_split
 from ces_client.trust import check_encrypted, says_insecure
 from ces_client.watch import ended, watch
@@ -35,7 +38,6 @@ from ces_common.messages.api import (
     LinkProbeView,
     LinkView,
     NodeView,
-    Page,
     PlanForecast,
     PlanView,
     QueueEntry,
@@ -44,40 +46,11 @@ from ces_common.messages.api import (
     TopologyView,
 )
 from ces_common.messages.dashboard import HeldFlow, Layout, UsageSamples
+from ces_common.messages.drains import DrainForecast
 from ces_common.messages.identities import MAX_PRIORITY, USUAL_S, AccessTokenView, Identity, NewAccessToken, SessionCode
 from ces_common.messages.secrets import SecretView
 from ces_common.roles import Role
 from ces_common.states import JOB_OVER
-
-M = TypeVar("M", bound=BaseModel)
-P = TypeVar("P", bound=Page[Any])
-MOST = "500"  # what one page of a list may hold
-
-
-class _Resource:
-    def __init__(self, http: Http) -> None:
-        self._http = http
-
-    def _read(self, model: type[M], response: httpx.Response) -> M:
-        try:
-            return model.model_validate_json(response.content)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"]) or "the body"
-            cause = f"{response.request.method} {response.request.url.path}: {where}: {first['msg']}"
-            raise UnexpectedAnswer(self._http.url, cause) from error
-
-    def _pages(self, page_model: type[P], path: str, params: Mapping[str, str] | None = None) -> Iterator[P]:
-        query = dict(params or {})
-        while True:
-            page = self._read(page_model, self._http.request("GET", path, params=query))
-            yield page
-            if page.next is None:
-                return
-            query["cursor"] = page.next
-
-    def _items(self, model: type[M], path: str, params: Mapping[str, str] | None = None) -> Iterator[M]:
-        return (item for page in self._pages(Page[model], path, params) for item in page.items)  # type: ignore[valid-type]
 
 
 class Jobs(_Resource):
@@ -173,6 +146,9 @@ class Jobs(_Resource):
 
 
 class Nodes(_Resource):
+    def get(self, node: str) -> NodeView:
+        return self._read(NodeView, self._http.request("GET", _path("nodes", node)))
+
     def list(self) -> Iterator[NodeView]:
         return Listing(lambda: self._items(shown.NodeView, "nodes"), tables.nodes)
 
@@ -191,6 +167,11 @@ class Nodes(_Resource):
     def drain(self, node: str) -> NodeView:
         """Cordon it, and have its jobs rescheduled elsewhere."""
         return self._read(shown.NodeView, self._http.request("POST", _path("nodes", node, "drain")))
+
+    def drain_forecast(self, node: str) -> DrainForecast:
+        """What a drain would hit, and whether there are other places for it; nothing is changed."""
+        params = {"dry_run": "true"}
+        return self._read(DrainForecast, self._http.request("POST", _path("nodes", node, "drain"), params=params))
 
     def reclaim(self, node: str) -> NodeView:
         """Have the device of a lent node given back to its owner, until it is lent again."""
@@ -248,6 +229,9 @@ class Topology(_Resource):
     def samples(self, src: str, dst: str) -> UsageSamples:
         """What of a link was ``used`` in the last hour, in bit/s (see ``Nodes.samples``)."""
         return self._read(UsageSamples, self._http.request("GET", "samples", params={"link": f"{src}>{dst}"}))
+
+    def link(self, src: str, dst: str) -> LinkView:
+        return self._read(LinkView, self._http.request("GET", _path("links", src, dst)))
 
     def probe(self, src: str, dst: str, *, seconds: float = 1.0) -> LinkProbeView:
         """Fills the idle part of a link for a moment (0.2 to 5 s), to measure what it carries."""
@@ -327,6 +311,8 @@ class Client(_Resource):
         self.topology = Topology(self._http)
         self.tokens = Tokens(self._http)
         self.secrets = Secrets(self._http)
+        self.sessions = Sessions(self._http)
+        self.audits = Audits(self._http)
 
     @classmethod
     def from_context(cls, context: Context, *, patience_s: float = PATIENCE_S, answer_s: float = ANSWER_S) -> Self:
@@ -397,7 +383,3 @@ def _body(document: BaseModel) -> dict[str, Any]:
 
 def _of(tenant: str | None) -> dict[str, str]:
     return {} if tenant is None else {"tenant": tenant}
-
-
-def _path(*parts: str) -> str:
-    return "/".join(quote(part, safe="") for part in parts)

@@ -16,7 +16,8 @@ from ces_client.http import Http
 from ces_common.messages.events import event_type
 from ces_common.states import JOB_OVER
 
-QUIET_S = 1.0  # without an event, after which those so far have come
+SO_FAR = "so-far"  # the type of what tells that all events so far have come
+STALLS_S = 10.0  # of a manager that has not told yet; less than the pause between its comments
 SILENCE_S = 45.0  # the server says something at least every 15 s, a comment if nothing else
 PATIENCE_S = 60.0  # how long the manager may be away
 REOPEN_S = 1.0  # unless the server names another pause
@@ -45,7 +46,7 @@ def follow(http: Http, path: str, *, after: int, until_job_ends: bool) -> Iterat
                 for sse in EventSource(response).iter_sse():
                     pause_s = sse.retry / 1000 if sse.retry is not None else pause_s
                     event = _event(http, sse.event, sse.id, sse.data)
-                    if event is None or (event.sequence is not None and event.sequence <= last):
+                    if event is None or event.type == SO_FAR or (event.sequence or last + 1) <= last:
                         continue
                     last = event.sequence or last
                     yield event
@@ -59,24 +60,21 @@ def follow(http: Http, path: str, *, after: int, until_job_ends: bool) -> Iterat
 
 
 def so_far(http: Http, path: str, *, after: int) -> Iterator[StreamEvent]:
-    """The events later than number ``after`` up to now, without progress: ends when none has come for a second.
-    Raises Unreachable when the connection cannot be made or breaks."""
-    heard = time.monotonic()
+    """The events later than number ``after`` up to the last when this was asked, without progress; the manager tells
+    when they have come. Raises Unreachable when the connection cannot be made or breaks, or the manager stalls."""
     try:
-        with http.stream(path, headers=_headers(after), read_s=QUIET_S) as response:
+        with http.stream(path, headers=_headers(after), read_s=STALLS_S) as response:
             for sse in EventSource(response).iter_sse():
                 event = _event(http, sse.event, sse.id, sse.data)
-                if event is not None and event.sequence is not None:
-                    heard = time.monotonic()
-                    yield event
-                elif time.monotonic() - heard >= QUIET_S:  # a busy job's progress never pauses
+                if event is not None and event.type == SO_FAR:
                     return
+                if event is not None and event.sequence is not None:
+                    yield event
     except SSEError as error:
         raise UnexpectedAnswer(http.url, str(error)) from error
-    except httpx.ReadTimeout:
-        return
     except httpx.TransportError as error:
         raise http.unreachable(error) from error
+    raise http.unreachable(httpx.ReadError("the stream ended before all events so far had come"))
 
 
 def newline_split(response: httpx.Response) -> Iterator[str]:

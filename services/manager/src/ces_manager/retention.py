@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Select, delete, insert, select
 
 from ces_common.db.access_tables import JoinTokenRow, SessionRow
+from ces_common.db.audit_tables import AuditRow
 from ces_common.db.history_tables import KeyframeRow
 from ces_common.db.tables import JOB, NODE, EventRow, InboxRow, JobRow, RemovalRow
 from ces_common.db.uow import ReadTx, UnitOfWork
@@ -101,5 +102,6 @@ def _simple(cut: Cutoffs) -> list[tuple[Any, Any, Select[Any]]]:
         (KeyframeRow, KeyframeRow.sequence, select(KeyframeRow.sequence).where(KeyframeRow.time < cut.replays)),
         (InboxRow, InboxRow.id, select(InboxRow.id).where(InboxRow.consumed_at < cut.messages)),
         (JoinTokenRow, JoinTokenRow.hash, select(JoinTokenRow.hash).where(JoinTokenRow.expires_at < cut.messages)),
+        (AuditRow, AuditRow.id, select(AuditRow.id).where(AuditRow.published_at < cut.messages)),
         (SessionRow, SessionRow.id, select(SessionRow.id).where(SessionRow.expires_at < cut.sessions)),
     ]

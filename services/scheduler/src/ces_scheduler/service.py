@@ -20,7 +20,7 @@ from ces_common.bus.port import Bus, BusError, Message, PayloadTooLarge
 from ces_common.health import COMPILING
 from ces_common.messages.events import MalformedEvent, Reason, new_event, parse_event
 from ces_common.messages.plans import CpuRejected, PlanProposed, PlanRejected, PreemptionRejected, ResizeRejected
-from ces_common.messages.queries import PlanQuery, QueueAnswer
+from ces_common.messages.queries import DrainAnswer, DrainQuery, PlanQuery, QueueAnswer
 from ces_common.messages.records import JobRecord
 from ces_common.messages.speeds import SpeedAnswer, SpeedQuery
 from ces_common.metrics import SHORT
@@ -37,6 +37,7 @@ from ces_scheduler.cycle_run import CycleRun, Placing, blocked, run_cycle, start
 from ces_scheduler.deadlines import Deadlines
 from ces_scheduler.decision import Decision
 from ces_scheduler.dry_run import answer_for, guest_of
+from ces_scheduler.elsewhere import places_elsewhere
 from ces_scheduler.needed_sizes import NeededSizes
 from ces_scheduler.offer import Offer, offer_of
 from ces_scheduler.preemptions import Preemptions
@@ -132,6 +133,7 @@ class Scheduler:
         await self._bus.serve(subjects.rpc(SERVICE, "plan"), self._dry_run, queue=SERVICE)
         await self._bus.serve(subjects.rpc(SERVICE, "queue"), self._queue, queue=SERVICE)
         await self._bus.serve(subjects.rpc(SERVICE, "speed"), self._speed, queue=SERVICE)
+        await self._bus.serve(subjects.rpc(SERVICE, "drain"), self._drain, queue=SERVICE)
         await self.reader.start(EVENTS, self._event)
         wait_s = self._resync_s
         while True:
@@ -360,6 +362,14 @@ class Scheduler:
         question = (guest, version, waiting, offer, self._proposals.in_flight, self._last, self._placing)
         beside = self._preemptions.awaited, self._deadlines.judgement
         return (await asyncio.to_thread(answer_for, *question, *beside)).encode()
+
+    async def _drain(self, message: Message) -> bytes:
+        query = DrainQuery.model_validate_json(message.data)
+        await self.reader.refresh()
+        offer, version = self._offer(), self.reader.view.version
+        if offer is None:
+            return DrainAnswer(version=version).encode()
+        return (await asyncio.to_thread(places_elsewhere, query.node, version, offer, self._placing)).encode()
 
     # Beginnings
 

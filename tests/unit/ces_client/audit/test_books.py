@@ -81,7 +81,7 @@ def test_no_step_can_be_left_out_or_taken_twice(at: int) -> None:
 
 def test_a_step_that_there_is_not_is_found() -> None:
     assert findings([*START, job("running", "queued")], finished=False) == (
-        Finding(6, "step", "job j goes from queued to running"),
+        Finding(6, "step", "job j goes from queued to running", job="j"),
     )
 
 
@@ -199,3 +199,19 @@ def test_a_suspended_job_may_wait_and_its_workers_may_start_again() -> None:
 def test_no_step_leads_from_suspended_to_what_it_did_not_do() -> None:
     for state in ("starting", "succeeded", "paused", "queued"):
         assert f"goes from suspended to {state}" in found([*SUSPENDED, job(state, "suspended")])
+
+
+def test_findings_say_what_they_are_about() -> None:
+    small = replace(INVENTORY, links={("a", "b"): 52})
+    (over,) = findings(WHOLE, small)
+    assert (over.job, over.node, over.link) == ("j", None, "a>b")
+    (narrow,) = findings(WHOLE, replace(INVENTORY, media={"air": 52}, medium_of={("a", "b"): "air"}))
+    assert (narrow.job, narrow.node, narrow.link) == ("j", None, None)
+    left = findings([*START, *started()])
+    assert [(each.kind, each.job, each.node) for each in left] == [
+        ("held", "j", None), ("held", "j", None), ("held", "j", "a"), ("held", "j", "b")
+    ]  # fmt: skip
+    torn = numbered(WHOLE)
+    del torn[7]
+    gap = audit(torn, INVENTORY).findings[0]
+    assert (gap.kind, gap.event, gap.job, gap.node) == ("log", 9, None, None), "what comes after it is not its cause"

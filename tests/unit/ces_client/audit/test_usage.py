@@ -94,10 +94,12 @@ def test_whatever_is_given_away_beyond_what_there_is_is_found(log: Any, data: st
         facts = copy.deepcopy(facts)
         flow = facts[at][1]["flows"][0]
         flow["rate"] = flow["max"] = 96 - others_link
-        what = f"link {flow['path'][0]} -> {flow['path'][1]}: 96 of 100 is overbooked"
+        src, dst = flow["path"]
+        what, node, link = f"link {src} -> {dst}: 96 of 100 is overbooked", None, f"{src}>{dst}"
     else:
         amounts: Amounts = (1001 - others_cpu, 1, 0)
         tasks = {**inventory.jobs[name].tasks, "t-0": amounts}
         inventory = replace(inventory, jobs={**inventory.jobs, name: JobRequest(tasks)})
-        what = f"cpu of node {facts[at][1]['allocations'][0]['node']}: 1001 of 1000 is overbooked"
-    assert Finding(at + 1, "overbooked", what) in findings(facts, inventory)
+        node, link = facts[at][1]["allocations"][0]["node"], None
+        what = f"cpu of node {node}: 1001 of 1000 is overbooked"
+    assert Finding(at + 1, "overbooked", what, name, node, link) in findings(facts, inventory)

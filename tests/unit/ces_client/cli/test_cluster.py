@@ -27,7 +27,9 @@ def test_get_lists(connected, samples):
 
 
 def test_events(connected, samples):
-    stream = samples.sse(samples.job_event(3, "running"), (None, "progress", {}), samples.job_event(4, "succeeded"))
+    stream = samples.sse(
+        samples.job_event(3, "running"), (None, "progress", {}), samples.job_event(4, "succeeded"), so_far=4
+    )
     connected.on("GET", f"jobs/{samples.id}/events", stream)
     connected.on("GET", "events", stream)
     for words in (["events"], ["events", samples.id], ["events", samples.id, "-f"]):
@@ -42,7 +44,9 @@ def test_events_of_one_actor(connected, samples):
         _, kind, told = samples.job_event(number, "queued")
         return number, kind, told | ({"actor": actor} if actor else {})
 
-    connected.on("GET", "events", samples.sse(event(1, "ci"), event(2, None), event(3, "ops"), event(4, "ci")))
+    connected.on(
+        "GET", "events", samples.sse(event(1, "ci"), event(2, None), event(3, "ops"), event(4, "ci"), so_far=4)
+    )
     shown = ces("events", "--actor", "ci").stdout.splitlines()
     assert [line.split()[0] for line in shown] == ["1", "4"]
     assert shown[0].endswith("state=queued by ci")
@@ -116,7 +120,7 @@ def test_the_event_of_a_waiting_job_reads_as_a_sentence(connected, samples):
         job=samples.id, name="digits", reason=NARROW, queue_status=queue_status(holders=[BERT], start_at=SOON)
     )
     event = new_event("ces/manager", "job", "waiting", samples.id, told, NOW).model_dump(mode="json")
-    connected.on("GET", "events", samples.sse((7, "ces.v1.job.waiting", event)))
+    connected.on("GET", "events", samples.sse((7, "ces.v1.job.waiting", event), so_far=7))
     out = ces("events").stdout
     assert "waits for 12 Mbit/s on n3 -> n5, held by job bert until about 14:02" in out
 
@@ -151,3 +155,30 @@ def test_probing_measures_one_link_or_all_that_are_up(connected):
     assert [each["src"] for each in json.loads(ended.stdout)] == ["n0"]
     assert "n2 › s0" in ended.stderr
     assert not connected.sent("POST", "links/n1/s0/probe")
+
+
+def test_a_drain_is_tried_without_doing_it(connected):
+    job = {"name": "ring", "tenant": "default", "state": "running", "priority": 7, "workers": ["w-0", "w-1"]}
+    jobs = [
+        job | {"id": "a", "elsewhere": True, "malleable": True},
+        job | {"id": "b", "name": "narrow", "elsewhere": False, "reason": "needs 3 cores"},
+        job | {"id": "c", "name": "odd"},
+    ]
+    connected.on(
+        "POST", "nodes/n1/drain", {"node": "n1", "cordoned": False, "jobs": jobs, "remark": "one is not known"}
+    )
+    text = ces("node", "drain", "n1", "--dry-run").stdout
+    for said in (
+        "there is a place",
+        "from a checkpoint",
+        "no place: needs 3 cores",
+        "not known",
+        "nothing was changed",
+    ):
+        assert said in text
+    assert (
+        json.loads(ces("node", "drain", "n1", "--dry-run", "-o", "json").stdout)["jobs"][1]["reason"] == "needs 3 cores"
+    )
+    assert {str(request.url.query, "ascii") for request in connected.sent("POST", "nodes/n1/drain")} == {"dry_run=true"}
+    connected.on("POST", "nodes/n1/drain", {"node": "n1", "cordoned": True, "jobs": []})
+    assert "no job has anything on n1, which is cordoned already" in ces("node", "drain", "n1", "--dry-run").stdout

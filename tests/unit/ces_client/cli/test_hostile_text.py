@@ -24,9 +24,9 @@ import ces_client
 import ces_testbed.cli
 from ces_client.audit import Finding, Peak, Verdict
 from ces_client.cli import app, output
-from ces_client.view import audit, flows, job, lists, plan, queue_status, tokens
+from ces_client.view import audit, drain, flows, job, lists, plan, queue_status, tokens
 from ces_common.jobfile import JobFile
-from ces_common.messages import api, identities
+from ces_common.messages import api, drains, identities
 from ces_common.messages.dashboard import HeldFlow
 from ces_common.messages.events import QueueStatusView, Reason
 from ces_common.states import AllocationState, JobState
@@ -79,6 +79,7 @@ VERDICT = Verdict(
 # Each function of a view that gives a picture, with what it is given.
 PICTURES: dict[Any, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     audit.verdict_view: [((VERDICT,), {})],
+    drain.drain_view: [((hostile(drains.DrainForecast),), {})],
     flows.job_flows: [((hostile(api.JobFlowsView),), {"hops": True})],
     flows.held_table: [(([hostile(HeldFlow)],), {})],
     job.job_live: [((view, NOW), {}) for view in jobs()],
@@ -108,6 +109,7 @@ PICTURES: dict[Any, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
     ],
     queue_status.forecast_text: [((hostile(api.PlanForecast), NOW), {})],
     tokens.token_table: [(([hostile(identities.AccessTokenView)], NOW), {})],
+    tokens.session_table: [(([hostile(identities.SessionView)], NOW), {})],
     tokens.identity_facts: [((hostile(identities.Identity),), {})],
 }  # fmt: skip
 
@@ -117,7 +119,7 @@ def test_every_picture_is_tried():
     shown = ("RenderableType", "Table", "Text", "Text | None")
     found = {
         function
-        for module in (audit, flows, job, lists, plan, queue_status, tokens)
+        for module in (audit, drain, flows, job, lists, plan, queue_status, tokens)
         for name, function in getmembers(module, isfunction)
         if function.__module__ == module.__name__
         and not name.startswith("_")

@@ -30,7 +30,7 @@ from ces_common.messages.events import (
     new_event,
     parse_event,
 )
-from ces_common.messages.identities import TokenChanged
+from ces_common.messages.identities import SessionChanged, TokenChanged
 from ces_common.messages.plans import (
     CpuCommitted,
     CpuProposed,
@@ -197,6 +197,7 @@ SAMPLES: dict[type[Message], list[dict[str, Any]]] = {
         {"name": "ci", "role": "submitter", "tenants": ["a"]},
         {"name": "ops", "role": "operator", "tenants": None},
     ],
+    SessionChanged: [{"holder": "ci", "role": "viewer", "tenants": ["a"]}, {"holder": "ops", "role": "operator"}],
     SecretChanged: [{"tenant": "vision", "name": "hub.token"}],
     NodeChanged: [
         {"node": "n", "change": change}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from ces_common.db.outbox import ALL, EventFilter, StoredEvent
 from ces_common.messages.reports import Progress
 from ces_manager.api import event_tail
 from ces_manager.api.event_tail import EventTail
-from ces_manager.api.streams import event_stream
+from ces_manager.api.streams import SO_FAR, event_stream
 from ces_manager.broadcast import Broadcast
 
 TENANTS = {"a": "x", "b": "y", None: None}  # job -> whose it is
@@ -149,7 +150,8 @@ async def test_a_hundred_streams_read_each_commit_once() -> None:
     async def follow(which: EventFilter) -> None:
         response = event_stream(log.broadcast, tail, 1, which, stopping, admitted)
         async for event in response.body_iterator:
-            got.append((which, event.id))
+            if event.event != SO_FAR:
+                got.append((which, event.id))
 
     streams = [asyncio.create_task(follow(which)) for which in FOLLOWED[:3] for _ in range(40)]
     await asyncio.sleep(0.05)
@@ -166,3 +168,26 @@ async def test_a_hundred_streams_read_each_commit_once() -> None:
     assert (
         log.reads <= 5 * 4 + 10
     )  # each commit needs one read that finds it and one that finds no more; some a second look
+
+
+@pytest.mark.parametrize("which", FOLLOWED)
+async def test_a_stream_tells_once_when_all_events_so_far_have_come(which: EventFilter) -> None:
+    log, got = Log(), []
+    for number in range(2 * event_tail.BATCH + 1):
+        log.add(JOBS[number % len(JOBS)])
+    last = len(log.events)
+    response = event_stream(log.broadcast, log.tail(), 0, which, asyncio.Event(), admitted)
+    async with asyncio.timeout(60):
+        async for event in response.body_iterator:
+            got.append(event)
+            if event.event == SO_FAR:
+                log.add("a")
+                log.add("b")
+                log.add(None)
+            elif int(event.id) > last:
+                break
+    marks = [place for place, event in enumerate(got) if event.event == SO_FAR]
+    before = [event.sequence for event in log.events[:last] if which.admits(event)]
+    assert len(marks) == 1
+    assert json.loads(got[marks[0]].data) == {"number": last}
+    assert [int(event.id) for event in got[: marks[0]]] == before

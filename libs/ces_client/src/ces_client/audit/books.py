@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ces_client.audit.cpu_amounts import amounts_of, cpu_held, wrong_start
 from ces_client.audit.deadlines import Deadlines
-from ces_client.audit.findings import Finding
+from ces_client.audit.findings import NOWHERE, Findings
 from ces_client.audit.former_words import in_present_words
 from ces_client.audit.inventory import NOTHING, Amounts, Inventory, JobRequest
 from ces_client.audit.lifecycle import ALLOCATION_STEPS, JOB_STEPS, OVER, PLACED, RUNS, Allocation, Flow, Job, NextSize
@@ -30,7 +30,8 @@ class Books:
         self._usage = Usage(inventory)
         self._reservations = Reservations()
         self.deadlines = Deadlines()
-        self.findings: list[Finding] = []
+        found = Findings()
+        self.findings, self._find, self._find_all, self._found = found.all, found.add, found.add_all, found
         self.jobs: dict[str, Job] = {}
         self.before: set[str] = set()
         self.allocations: dict[str, Allocation] = {}
@@ -60,10 +61,11 @@ class Books:
             self._settle()
         self._revision = revision
         if self.last is not None and number != self._number + 1:
-            self._find("log", f"follows event {self._number}: the log has a gap or a repetition", number)
+            self._found.of_log(number, f"follows event {self._number}: the log has a gap or a repetition")
         if event["id"] in self._ids:
-            self._find("log", f"the id {event['id']} was used before", number)
+            self._found.of_log(number, f"the id {event['id']} was used before")
         self._number, self._time = number, event["time"]
+        self._found.read(number, data)
         self._ids.add(event["id"])
         self.first, self.last = self.first or event, event
         self.count += 1
@@ -97,25 +99,20 @@ class Books:
             return
         for name, job in self.jobs.items():
             if job.state not in OVER:
-                self._find("held", f"job {name} ends {job.state}")
+                self._find("held", f"job {name} ends {job.state}", job=name, where=NOWHERE)
             if job.flows:
-                self._find("held", f"job {name} still holds {len(job.flows)} flows")
-        for allocation in self.live():
-            self._find("held", f"allocation {allocation.id} ({allocation.task}) ends {allocation.state}")
+                self._find("held", f"job {name} still holds {len(job.flows)} flows", job=name, where=NOWHERE)
+        for each in self.live():
+            text = f"allocation {each.id} ({each.task}) ends {each.state}"
+            self._find("held", text, job=each.job, where=(each.node, None))
 
     def live(self) -> Iterator[Allocation]:
         """Allocations that hold capacity."""
         return (allocation for allocation in self.allocations.values() if allocation.live)
 
-    def _find(self, kind: str, text: str, number: int | None = None) -> None:
-        self.findings.append(Finding(self._number if number is None else number, kind, text))
-
-    def _find_all(self, kind: str, texts: Iterable[str]) -> None:
-        for text in texts:
-            self._find(kind, text)
-
     def _settle(self) -> None:
-        self._find_all("overbooked", self._usage.settle(self._number, self._time))
+        for text, where in self._usage.settle(self._number, self._time):
+            self._find("overbooked", text, where=where)
 
     @property
     def _late(self) -> bool:

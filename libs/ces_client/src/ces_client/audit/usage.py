@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ces_client.audit.findings import Where
 from ces_client.audit.inventory import Amounts, Hop, Inventory
 
 RESERVABLE = 0.95  # share of a link that plans may reserve
@@ -69,15 +70,20 @@ class Usage:
             if medium is not None:
                 self._change((MEDIUM, medium), rate)
 
-    def settle(self, event: int, time: str) -> Iterator[str]:
-        """Yields a text for each place that has grown beyond its capacity; places of unknown capacity are skipped."""
+    def settle(self, event: int, time: str) -> Iterator[tuple[str, Where]]:
+        """Yields a text for each place that has grown beyond its capacity, and which node or link that is; places of
+        unknown capacity are skipped."""
         for place in self._grown:
             (what, where), used, capacity = place, self._used[place], self._capacity.get(place)
             if capacity is None or not used:
                 continue
             if used > capacity * self._share(place):
                 name = f"{what} {where}" if what in (LINK, MEDIUM) else f"{what} of node {where}"
-                yield f"{name}: {used} of {capacity} is overbooked"
+                node, link = (
+                    None if what in (LINK, MEDIUM) else where,
+                    where.replace(" -> ", ">") if what == LINK else None,
+                )
+                yield f"{name}: {used} of {capacity} is overbooked", (node, link)
             best = self.peaks.get(what)
             if capacity and (best is None or used / capacity > best.share):
                 self.peaks[what] = Peak(what, where, used, capacity, event, time)

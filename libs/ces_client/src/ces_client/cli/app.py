@@ -8,7 +8,7 @@ import stamina.instrumentation
 import typer
 
 from ces_client import __version__
-from ces_client.cli import audit, cluster, contexts, dashboard, jobs, machine, secrets, session, tokens
+from ces_client.cli import audit, cluster, contexts, dashboard, jobs, machine, secrets, session, sessions, tokens
 from ces_client.cli.bench import BenchGroup
 from ces_client.cli.output import say
 from ces_client.cli.plugins import CesGroup
@@ -33,6 +33,7 @@ describe = typer.Typer(help="Show all about a job or a node.", no_args_is_help=T
 node = typer.Typer(help="Manage nodes.", no_args_is_help=True)
 topology = typer.Typer(help="Manage links and media.", no_args_is_help=True)
 token = typer.Typer(help="Manage access tokens.", no_args_is_help=True)
+dashboard_session = typer.Typer(help="Manage sessions of the dashboard.", no_args_is_help=True)
 secret = typer.Typer(help="Manage secrets of jobs.", no_args_is_help=True)
 bench = typer.Typer(cls=BenchGroup, help="Measure, with tables, results.json and plots.", no_args_is_help=True)
 
@@ -53,6 +54,7 @@ app.command()(cluster.probe)
 app.add_typer(node, name="node")
 app.add_typer(topology, name="topology")
 app.add_typer(token, name="token")
+app.add_typer(dashboard_session, name="session")
 app.add_typer(secret, name="secret")
 app.add_typer(bench, name="bench")
 app.command()(machine.login)
@@ -80,6 +82,8 @@ node.command()(cluster.token)
 token.command()(tokens.create)
 token.command("list")(tokens.list_tokens)
 token.command()(tokens.revoke)
+dashboard_session.command("list")(sessions.list_sessions)
+dashboard_session.command()(sessions.end)
 secret.command()(secrets.create)
 secret.command("list")(secrets.list_secrets)
 secret.command()(secrets.remove)

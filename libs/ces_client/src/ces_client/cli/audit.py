@@ -21,11 +21,13 @@ from ces_client.audit_inputs import (
     request_of,
 )
 from ces_client.cli import session
-from ces_client.cli.output import Output, OutputOption, console, tell
+from ces_client.cli.output import Output, OutputOption, console, say, tell
+from ces_client.cli.publishing import again_and_again, pause_of, publish
 from ces_client.client import Client
 from ces_client.errors import bad_field
 from ces_client.files import load_topology
 from ces_client.view.audit import verdict_view
+from ces_common.states import JOB_OVER
 
 T = TypeVar("T")
 
@@ -44,40 +46,74 @@ def audit(
     finished: Annotated[
         bool, typer.Option("--finished", help="the cluster is idle: whatever is still held is a finding")
     ] = False,
+    publishing: Annotated[bool, typer.Option("--publish", help="show the outcome on the cluster's dashboard")] = False,
+    every: Annotated[
+        str | None, typer.Option("--every", metavar="TIME", help="publish one again and again, such as each 10m")
+    ] = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     """Replay the whole event log independently, and report every violation."""
     if log is not None and (log.is_dir() or not log.exists()):
         raise bad_field(f"{log} cannot be audited", "--log", "there is no such file", "give the path of a log")
+    if publishing and log is not None:
+        raise bad_field("A file's audit is not published", "--publish", "--log reads no cluster", "leave one out")
+    if every is not None and (not publishing or finished):
+        problem = "a cluster that goes on is not idle" if finished else "an audit that nobody sees need not be repeated"
+        raise bad_field("Audits are not repeated like this", "--every", problem, "give it with --publish alone")
     known = {} if topology is None else links_of_file(load_topology(topology))
-    asked = jobs_of_files(job or [])
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
-        if log is not None:
-            inventory = Inventory(jobs=asked, **known)
-            verdict = judge(_counted(events_of_file(log), "events read", progress), inventory, finished=finished)
-        else:
-            verdict = _of_cluster(known, asked, finished, progress)
+    auditor = _Auditor(known, jobs_of_files(job or []), finished)
+    if every is not None:
+        again_and_again(auditor.of_cluster, pause_of(every), output)
+        return
+    if log is not None:
+        verdict = auditor.of_file(log)
+    elif publishing:
+        verdict, published = publish(auditor.of_cluster)
+        say(f"published as audit {published.id}", stderr=True)
+    else:
+        with session.connect() as client:
+            verdict = auditor.of_cluster(client)
     tell(verdict.to_dict(), verdict_view(verdict), output)
     if not verdict.clean:
         raise typer.Exit(1)
 
 
-def _of_cluster(known: dict[str, Any], asked: dict[str, JobRequest], finished: bool, progress: Progress) -> Verdict:
-    with session.connect() as client:
-        events = list(_counted(events_until_now(client), "events read", progress))
-        view = client.topology.get()
-        if not known:
-            known = links_of(view.links, view.media)
-        jobs = asked or _jobs(client, progress)
-    inventory = Inventory(jobs=jobs, nodes=nodes_of(view.nodes), **known)
-    return judge(_counted(events, "events judged", progress), inventory, finished=finished)
+class _Auditor:
+    """``known``: links and media, if given; ``asked``: what jobs asked for, by name, if given."""
+
+    def __init__(self, known: dict[str, Any], asked: dict[str, JobRequest], finished: bool) -> None:
+        self._known, self._asked, self._finished = known, asked, finished
+        self._over: dict[str, JobRequest] = {}  # of jobs that were over at the last look: they ask for nothing else
+
+    def of_file(self, log: Path) -> Verdict:
+        with _progress() as progress:
+            inventory = Inventory(jobs=self._asked, **self._known)
+            events = _counted(events_of_file(log), "events read", progress)
+            return judge(events, inventory, finished=self._finished)
+
+    def of_cluster(self, client: Client) -> Verdict:
+        with _progress() as progress:
+            events = list(_counted(events_until_now(client), "events read", progress))
+            view = client.topology.get()
+            known = self._known or links_of(view.links, view.media)
+            jobs = self._asked or self._requests(client, progress)
+            inventory = Inventory(jobs=jobs, nodes=nodes_of(view.nodes), **known)
+            return judge(_counted(events, "events judged", progress), inventory, finished=self._finished)
+
+    def _requests(self, client: Client, progress: Progress) -> dict[str, JobRequest]:
+        """By id. Each job's is read for itself, but for those that were over before."""
+        jobs = list(_counted(client.jobs.list(), "jobs found", progress))
+        found = {job.id: self._over[job.id] for job in jobs if job.id in self._over}
+        for job in _counted([job for job in jobs if job.id not in found], "jobs read", progress):
+            found[job.id] = request_of(client.jobs.get(job.id))
+        self._over = {job.id: found[job.id] for job in jobs if job.state in JOB_OVER}
+        return found
 
 
-def _jobs(client: Client, progress: Progress) -> dict[str, JobRequest]:
-    """By id."""
-    ids = [job.id for job in _counted(client.jobs.list(), "jobs found", progress)]
-    return {job: request_of(client.jobs.get(job)) for job in _counted(ids, "jobs read", progress)}
+def _progress() -> Progress:
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    screen = console(stderr=True)
+    return Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
 
 
 def _counted(items: Iterable[T], what: str, progress: Progress) -> Iterator[T]:

@@ -18,6 +18,7 @@ from ces_client.client import Client
 from ces_client.errors import ApiError, bad_field
 from ces_client.files import load_topology
 from ces_client.stream import StreamEvent
+from ces_client.view.drain import drain_view
 from ces_client.view.lists import (
     calendar_text,
     job_table,
@@ -123,9 +124,18 @@ def uncordon(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
     _ask(node, "uncordon", output)
 
 
-def drain(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:
+def drain(
+    node: NodeArgument,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="change nothing, and tell what would be hit")] = False,
+    output: OutputOption = Output.TABLE,
+) -> None:
     """Cordon a node and move its jobs elsewhere."""
-    _ask(node, "drain", output)
+    if not dry_run:
+        _ask(node, "drain", output)
+        return
+    with session.connect() as client:
+        forecast = client.nodes.drain_forecast(node)
+    tell(forecast, drain_view(forecast), output)
 
 
 def rotate_key(node: NodeArgument, output: OutputOption = Output.TABLE) -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ces_client.view.formats import DASH, since, span
 from ces_client.view.tables import fact_list, plain_table
-from ces_common.messages.identities import AccessTokenView, Identity
+from ces_common.messages.identities import AccessTokenView, Identity, SessionView
 
 
 def token_table(tokens: Sequence[AccessTokenView], now: datetime) -> Table:
@@ -38,7 +38,16 @@ def identity_facts(identity: Identity) -> RenderableType:
     return fact_list(facts)
 
 
-def _tenants(identity: Identity) -> str:
+def session_table(sessions: Sequence[SessionView], now: datetime) -> Table:
+    table = plain_table("ID", "HOLDER", "ROLE", "TENANTS", "BEGUN", "LEFT", wrapped=("TENANTS",))
+    for each in sessions:
+        begun = "not yet" if each.opened_at is None else f"{since(each.opened_at, now)} ago"
+        left = span((each.expires_at - now).total_seconds())
+        table.add_row(each.id, each.holder, each.role, _tenants(each), begun, left)
+    return table
+
+
+def _tenants(identity: Identity | SessionView) -> str:
     return "all" if identity.tenants is None else ", ".join(identity.tenants)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ces_common.db.access_tables import AccessTokenRow
+from ces_common.db.audit_tables import AuditRow
 from ces_common.db.history_tables import KeyframeRow
 
-# Of these modules' tables, and of those that they stand on.
+TABLES = (AccessTokenRow, AuditRow, KeyframeRow)  # of each module that stands on ``tables``
 METADATA = AccessTokenRow.metadata
-assert KeyframeRow.metadata is METADATA

@@ -12,7 +12,7 @@ from ces_common import subjects
 from ces_common.messages.base import Message
 from ces_common.messages.bounds import Count, ExitCode, Id, Number, Small
 from ces_common.messages.checkpoints import CheckpointRestored, CheckpointStored
-from ces_common.messages.identities import TokenChanged
+from ces_common.messages.identities import SessionChanged, TokenChanged
 from ces_common.messages.plans import (
     CpuCommitted,
     CpuProposed,
@@ -241,6 +241,8 @@ EVENTS: dict[tuple[str, str], type[Message]] = {
     ("preemption", "rejected"): PreemptionRejected,
     ("token", "created"): TokenChanged,
     ("token", "revoked"): TokenChanged,
+    ("session", "begun"): SessionChanged,
+    ("session", "ended"): SessionChanged,
     ("secret", "stored"): SecretChanged,
     ("secret", "removed"): SecretChanged,
     ("node", "changed"): NodeChanged,

@@ -98,6 +98,26 @@ class NewSession(Message):
     identity: Identity
 
 
+class SessionView(Message):
+    """A session of the dashboard, or a code that may begin one (``opened_at``: None). ``holder``: the name of the token
+    that it came from."""
+
+    id: str
+    holder: str
+    role: Role
+    tenants: list[str] | None = None
+    opened_at: datetime | None = None
+    expires_at: datetime
+
+
+class SessionChanged(Message):
+    """A session of the dashboard began, or was ended before its time."""
+
+    holder: str
+    role: Role
+    tenants: list[str] | None = None
+
+
 class TokenChanged(Message):
     """An access token was made, or revoked."""
 

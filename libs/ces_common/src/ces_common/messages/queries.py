@@ -85,6 +85,21 @@ class QueueAnswer(Message):
     statuses: list[QueueStatus] = []
 
 
+class DrainQuery(Message):
+    """Ask the scheduler which jobs of a node would have a place elsewhere."""
+
+    node: Node
+
+
+class DrainAnswer(Message):
+    """``places``: the jobs for which there is one; ``reasons``: job -> why there is none. Of any other job nothing is
+    said."""
+
+    version: Count
+    places: list[str] = []
+    reasons: dict[str, str] = {}
+
+
 class LogQuery(Message):
     """Ask an agent for a worker's log from a byte offset on, or from the start of its last ``tail`` lines."""
 

@@ -13,11 +13,13 @@ from ulid import ULID
 
 from ces_common.db.access_tables import AccessTokenRow, SessionRow
 from ces_common.db.uow import ReadTx, WriteTx
-from ces_common.messages.identities import Identity, NewSession, SessionCode
+from ces_common.messages.api import Page
+from ces_common.messages.identities import Identity, NewSession, SessionChanged, SessionCode, SessionView
 from ces_common.roles import Role
 from ces_manager.access.grants import OF_PROVIDER
 from ces_manager.access.tokens import ROOT, check_good, hash_of
 from ces_manager.errors import Conflict, Forbidden, NotFound, Overloaded
+from ces_manager.paging import job_cursor
 
 CODE_LASTS = timedelta(minutes=1)
 LASTS = timedelta(hours=12)
@@ -67,19 +69,37 @@ def open_session(tx: WriteTx, code: str) -> NewSession:
     row, secret = check_code(tx, code, tx.now), secrets.token_urlsafe(32)
     row.hash, row.opened_at = hash_of(secret), tx.now
     row.expires_at = _sooner(tx.now + LASTS, row.holder_expires_at)
+    _tell(tx, "begun", row)
     token = f"ces_session_{row.id}_{secret}"
     return NewSession(token=token, expires_at=row.expires_at, identity=_identity(row))
 
 
-def end_session(tx: WriteTx, identity: Identity, session: str) -> None:
-    """Refuse a session, or a code, from now on: ``MINE`` or, by its id, any of the same holder. Raises NotFound,
-    Conflict."""
+def end_session(tx: WriteTx, identity: Identity, session: str) -> str:
+    """Refuse a session, or a code, from now on: ``MINE`` or, by its id, any of the same holder; an operator also those
+    of others who may do no more. Returns whose it was. Raises NotFound, Forbidden, Conflict."""
     if session == MINE and identity.session is None:
         raise Conflict("this token is no session of the dashboard, so there is nothing to end")
     row = tx.session.get(SessionRow, identity.session if session == MINE else session)
-    if row is None or row.holder != identity.name:
-        raise NotFound(f"{identity.name} has no session {session}")
+    operates = identity.role.includes(Role.OPERATOR)
+    if row is None or (row.holder != identity.name and not operates):
+        raise NotFound(f"there is no session {session}" if operates else f"{identity.name} has no session {session}")
+    if row.holder != identity.name and not identity.role.includes(Role(row.role)):
+        raise Forbidden(f"this session has the role {row.role}, and token {identity.name} has {identity.role}")
     tx.session.delete(row)
+    if row.opened_at is not None:  # nobody heard of a code
+        _tell(tx, "ended", row)
+    return row.holder
+
+
+def list_sessions(tx: ReadTx, now: datetime, *, cursor: str | None, limit: int) -> Page[SessionView]:
+    """Those that are good, and codes that may begin one, the newest first; the cursor is the last id seen."""
+    query = select(SessionRow).where(SessionRow.expires_at > now).order_by(SessionRow.id.desc()).limit(limit + 1)
+    if (last := job_cursor(cursor)) is not None:
+        query = query.where(SessionRow.id < last)
+    rows = tx.session.scalars(query).all()
+    page = rows[:limit]
+    items = [SessionView.model_validate(row, from_attributes=True) for row in page]
+    return Page[SessionView](items=items, next=page[-1].id if len(rows) > limit else None)
 
 
 def identity_of(tx: ReadTx, token: str, now: datetime, root_hash: str) -> Identity:
@@ -98,6 +118,10 @@ def identity_of(tx: ReadTx, token: str, now: datetime, root_hash: str) -> Identi
             raise Forbidden("the token that this session came from is not known here")
         check_good(holder, now)
     return _identity(row)
+
+
+def _tell(tx: WriteTx, kind: str, row: SessionRow) -> None:
+    tx.emit("session", kind, row.id, SessionChanged(holder=row.holder, role=Role(row.role), tenants=row.tenants))
 
 
 def _row(tx: ReadTx, found: re.Match[str] | None) -> SessionRow | None:

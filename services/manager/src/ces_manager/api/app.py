@@ -6,10 +6,11 @@ from typing import Any
 
 from fastapi import Depends, FastAPI
 from fastapi.security import HTTPBearer
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
 from ces_common.health import Ready, health_routes
 from ces_common.messages.api import Problem
-from ces_manager.api import cluster, dashboard, jobs, problems, secrets, sessions, tokens
+from ces_manager.api import audits, cluster, dashboard, etags, jobs, problems, secrets, sessions, tokens
 from ces_manager.api.access_log import AccessLog
 from ces_manager.api.auth import BearerAuth
 from ces_manager.api.context import Context
@@ -19,7 +20,12 @@ from ces_manager.api.limits import BodyLimit, StreamLimit, ZeroCharacters
 from ces_manager.api.metrics import RequestMetrics, metrics_route
 from ces_manager.api.pages import page_routes
 
-ROUTERS = (jobs.router, cluster.router, dashboard.router, tokens.router, sessions.router, secrets.router)
+ROUTERS = (
+    *(jobs.router, cluster.router, dashboard.router, audits.router),
+    *(tokens.router, sessions.router, secrets.router),
+)
+COMPRESSED = 2048  # bytes from which an answer is; what shows a secret is shorter
+LEVEL = 1  # of nine: the manager has other things to do
 DESCRIPTION = "Places distributed-training jobs on edge nodes, with bandwidth and path for every flow."
 REFUSAL = {"description": "Refused", "content": {problems.MEDIA_TYPE: {"schema": Problem.model_json_schema()}}}
 REFUSALS: dict[int | str, dict[str, Any]] = {"default": REFUSAL}
@@ -47,12 +53,16 @@ def make_app(
     )
     app.state.context = context
     problems.install(app)
+    etags.install(app)
     for router in ROUTERS:
         app.include_router(router)
     metrics = metrics_route(context, ready, links=metrics_of_links)
     app.router.routes.extend([*health_routes(ready), metrics, description_route(app.openapi)])
     if ui:
         app.router.routes.extend(page_routes())
+    # What is followed line by line is sent as it comes; the dashboard's files are compressed already.
+    as_it_comes = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "text/plain")
+    app.add_middleware(GZipMiddleware, minimum_size=COMPRESSED, compresslevel=LEVEL, exclude_content_types=as_it_comes)
     app.add_middleware(StreamLimit)  # behind the token's check
     app.add_middleware(BodyLimit)
     app.add_middleware(ZeroCharacters)

@@ -31,12 +31,12 @@ log = structlog.get_logger()
 IDENTITY = "identity"
 
 SESSIONS = "/v1/sessions"
-PROVEN = frozenset({"/v1/nodes/join", "/v1/nodes/renew", SESSIONS})  # by what the request itself brings
+PROVEN = frozenset({"/v1/nodes/join", "/v1/nodes/renew", SESSIONS})  # what is posted there proves itself
 HEALTH = frozenset({"/healthz", "/readyz"})
 UNTOLD = HEALTH | {METRICS}  # asked so often that the access log leaves them out
 PAGES = frozenset({"/", "/ui"})  # which lead to the dashboard
 UI = "/ui/"
-OPEN = HEALTH | {"/openapi.json", "/docs", AUTHORITY} | PROVEN | PAGES
+OPEN = HEALTH | {"/openapi.json", "/docs", AUTHORITY} | PAGES
 REQUESTS_PER_S: Final = 100.0  # of one token, in the long run
 REQUESTS_AT_ONCE: Final = 1000
 ASKED_AGAIN_S: Final = 1.0  # after which it is looked whether a token is still good, of an answer that goes on
@@ -52,7 +52,7 @@ class BearerAuth:
         self._requests = SenderRate(REQUESTS_PER_S, REQUESTS_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not is_open(scope["path"]):
+        if scope["type"] == "http" and not is_open(scope["method"], scope["path"]):
             answer = await self._admit(scope)
             if answer is not None:
                 await answer(scope, receive, send)
@@ -91,8 +91,9 @@ class BearerAuth:
         return None
 
 
-def is_open(path: str) -> bool:
-    return path in OPEN or path.startswith(UI)
+def is_open(method: str, path: str) -> bool:
+    """Whether it needs no token."""
+    return path in OPEN or path.startswith(UI) or (method == "POST" and path in PROVEN)
 
 
 def still_admitted(request: Request) -> Callable[[], Awaitable[bool]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import structlog
-from fastapi import APIRouter, Header, Request
+from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from ces_common import subjects
@@ -27,6 +27,7 @@ from ces_common.messages.api import (
     TopologyFile,
     TopologyView,
 )
+from ces_common.messages.drains import DrainForecast
 from ces_common.messages.owner_calendar import CalendarRequest
 from ces_common.messages.queries import Credential
 from ces_common.natsauth import SIGNATURE, is_signed
@@ -38,7 +39,7 @@ from ces_manager.api.strict_route import StrictRoute
 from ces_manager.errors import Conflict, Forbidden, Invalid, NotFound, Overloaded
 from ces_manager.network import link_views
 from ces_manager.network.topology import put_topology as replace_topology
-from ces_manager.nodes import link_keys, membership, node_views, operations, owners
+from ces_manager.nodes import drain_forecast, link_keys, membership, node_views, operations, owners
 from ces_manager.nodes.credentials import check_member
 from ces_manager.nodes.heartbeats import unheard
 from ces_manager.nodes.host_address import check_host_address
@@ -46,6 +47,7 @@ from ces_manager.nodes.removal import forget_node
 from ces_manager.nodes.revocation import Outcome
 
 log = structlog.get_logger()
+FORECAST: dict[int | str, dict[str, Any]] = {200: {"model": DrainForecast, "description": "What would be hit"}}
 router = APIRouter(prefix="/v1", tags=["cluster"], route_class=StrictRoute)
 Signature = Annotated[str | None, Header(alias=SIGNATURE, max_length=256, description="Of the body, by the node's key")]
 
@@ -59,6 +61,13 @@ async def nodes(request: Request, limit: Limit = 100, cursor: Cursor = None) -> 
     )
 
 
+@router.get("/nodes/{node}", dependencies=[VIEWER])
+async def get_node(request: Request, node: PathName) -> NodeView:
+    """A node with what it has, what is allocated and what was last measured."""
+    context, tenants = context_of(request), identity_of(request).tenants
+    return await context.database.read(lambda tx: node_views.node_view(tx, node, context.measurements, tenants))
+
+
 @router.get("/links", dependencies=[VIEWER])
 async def links(request: Request, limit: Limit = 100, cursor: Cursor = None) -> Page[LinkView]:
     """Directed links with capacity, reservations and what was last measured."""
@@ -66,6 +75,13 @@ async def links(request: Request, limit: Limit = 100, cursor: Cursor = None) -> 
     return await context.database.read(
         lambda tx: link_views.list_links(tx, context.measurements, cursor=cursor, limit=limit)
     )
+
+
+@router.get("/links/{src}/{dst}", dependencies=[VIEWER])
+async def get_link(request: Request, src: PathName, dst: PathName) -> LinkView:
+    """A directed link with capacity, reservations and what was last measured."""
+    context = context_of(request)
+    return await context.database.read(lambda tx: link_views.link_view(tx, context.measurements, src, dst))
 
 
 @router.post("/links/{src}/{dst}/probe", dependencies=[OPERATOR])
@@ -175,10 +191,18 @@ async def uncordon(request: Request, node: PathName) -> NodeView:
     return await _operate(request, operations.uncordon, node)
 
 
-@router.post("/nodes/{node}/drain", status_code=202, dependencies=[OPERATOR])
-async def drain(request: Request, node: PathName) -> NodeView:
-    """Cordon the node and have its jobs rescheduled elsewhere."""
-    return await _operate(request, operations.drain, node)
+@router.post("/nodes/{node}/drain", status_code=202, responses=FORECAST, dependencies=[OPERATOR])
+async def drain(
+    request: Request, response: Response, node: PathName, dry_run: bool = False
+) -> NodeView | DrainForecast:
+    """Cordon the node and have its jobs rescheduled elsewhere. With `dry_run` nothing is changed: the answer (200) is
+    what would be hit, and whether there are other places for it."""
+    if not dry_run:
+        return await _operate(request, operations.drain, node)
+    context = context_of(request)
+    forecast = await context.database.read(lambda tx: drain_forecast.hit_by_drain(tx, node))
+    response.status_code = 200
+    return await drain_forecast.with_places(context.bus, forecast)
 
 
 @router.post("/nodes/{node}/rotate-key", status_code=202, dependencies=[OPERATOR])

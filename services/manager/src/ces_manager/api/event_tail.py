@@ -29,15 +29,15 @@ class EventTail:
     async def after(self, seen: int, which: EventFilter) -> tuple[list[StoredEvent], int]:
         """Some of these events above number ``seen``, in order; and the number up to which there is no other. No events
         where there is none yet."""
-        last = await self._look()
+        last = await self.latest()
         if seen >= self._before:
             found = [event for event in self._kept if event.sequence > seen and which.admits(event)]
             return found, max(seen, last)
         found = await self._read(seen, which, BATCH)
         return found, max(found[-1].sequence if found else seen, last if len(found) < BATCH else 0)
 
-    async def _look(self) -> int:
-        """The last number that is known, of now."""
+    async def latest(self) -> int:
+        """The number of the last event now; 0 where there is none."""
         async with self._lock:
             commits, now = self._broadcast.commits, time.monotonic()
             looked = self._looked

@@ -25,7 +25,7 @@ class FailedAttempts:
         self._counts = FailureCounts(FAILURES_PER_S, BURST)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] not in PROVEN:
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["path"] not in PROVEN:
             await self._app(scope, receive, send)
             return
         # Whoever guesses codes keeps no agent behind the same address from joining.

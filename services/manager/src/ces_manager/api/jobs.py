@@ -22,6 +22,7 @@ from ces_manager import paging
 from ces_manager.access.allowance import allowed
 from ces_manager.api.auth import SUBMITTER, VIEWER, identity_of, still_admitted
 from ces_manager.api.context import Context, context_of
+from ces_manager.api.etags import UNCHANGED, IfNoneMatch, check_known
 from ces_manager.api.logs import follow_logs
 from ces_manager.api.parameters import Cursor, EventNumber, Limit, Lines, PathName, QueryName
 from ces_manager.api.streams import event_stream, last_event_id
@@ -80,17 +81,20 @@ async def submit(
     return _as_known_now(context, view)
 
 
-@router.get("/jobs", dependencies=[VIEWER])
+@router.get("/jobs", responses=UNCHANGED, dependencies=[VIEWER])
 async def list_jobs(
     request: Request,
+    response: Response,
     state: JobState | None = None,
     name: QueryName = None,
     limit: Limit = 100,
     cursor: Cursor = None,
+    if_none_match: IfNoneMatch = None,
 ) -> Page[JobSummary]:
     """Jobs, newest first."""
-    tenants = identity_of(request).tenants
-    return await context_of(request).database.read(
+    database, tenants = context_of(request).database, identity_of(request).tenants
+    check_known(request, response, if_none_match, *await database.read(job_views.list_stamp))
+    return await database.read(
         lambda tx: job_views.list_jobs(tx, cursor=cursor, limit=limit, state=state, name=name, tenants=tenants)
     )
 

@@ -1,9 +1,10 @@
 """Server-sent events: every committed event with its number, so that a client can resume after the last one it saw;
-progress between them, without numbers."""
+progress between them, without numbers, and once a word that all events so far have come."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from sse_starlette import EventSourceResponse, ServerSentEvent
@@ -15,6 +16,7 @@ from ces_manager.api.parameters import LONGEST_NUMBER
 from ces_manager.broadcast import Broadcast
 
 PING_S = 15
+SO_FAR = "so-far"
 
 
 def event_stream(
@@ -25,12 +27,12 @@ def event_stream(
     stopping: asyncio.Event,
     admitted: Callable[[], Awaitable[bool]],
 ) -> EventSourceResponse:
-    """The events after a number, then those to come, until the client leaves, is ``admitted`` no more, or the manager
-    stops. Progress says which job it is of, not whose: those who follow some tenants alone hear only that of a job that
-    they name."""
+    """The events after a number, then ``SO_FAR`` with the number of the last when the stream was opened, then those to
+    come, until the client leaves, is ``admitted`` no more, or the manager stops. Progress says which job it is of, not
+    whose: those who follow some tenants alone hear only that of a job that they name."""
 
     async def body() -> AsyncIterator[ServerSentEvent]:
-        seen = after
+        seen, last, told = after, await tail.latest(), False
         async for progress in _first_look(broadcast):
             if stopping.is_set() or not await admitted():
                 return
@@ -44,6 +46,9 @@ def event_stream(
                     if not await admitted():
                         return
                     yield ServerSentEvent(id=str(event.sequence), event=event.type, data=event.body)
+                if not told and seen >= last:
+                    told = True
+                    yield ServerSentEvent(event=SO_FAR, data=json.dumps({"number": last}))
                 if not events:
                     break
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import undefer_group
 
 from ces_common.db.tables import EXPANDED, AllocationRow, JobRow, NodeRow, PlanRow, ReservationRow
@@ -40,6 +40,14 @@ def job_view(tx: ReadTx, job: str, measurements: Measurements, tenants: Collecti
         placement=[_task_view(task, by_task.get(task.name), nodes, measurements) for task in row.tasks],
         flows=_flow_views(tx, row.flows, reservations_of(tx, [row])[row.id], measurements, row.started_at),
     )
+
+
+def list_stamp(tx: ReadTx) -> tuple[object, ...]:
+    """What every list of jobs follows from: it grows with each change, and retention alone makes jobs fewer without
+    one."""
+    cluster = tx.cluster()
+    kept = tx.session.scalar(select(func.count()).select_from(JobRow))
+    return cluster.epoch, cluster.version, cluster.sequence, kept
 
 
 def list_jobs(

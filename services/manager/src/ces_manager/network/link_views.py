@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import select
 
 from ces_common.db.tables import LinkRow
@@ -9,6 +11,7 @@ from ces_common.db.uow import ReadTx
 from ces_common.messages.api import LinkView, Page
 from ces_common.messages.reports import LinkUsage
 from ces_manager.columns import shared_columns
+from ces_manager.errors import NotFound
 from ces_manager.measurements import Measurements
 from ces_manager.paging import cursor_number
 from ces_manager.plans.residual import held_on_links
@@ -21,9 +24,20 @@ def list_links(tx: ReadTx, measurements: Measurements, *, cursor: str | None, li
     return Page[LinkView](items=views[:limit], next=str(after + limit) if len(views) > limit else None)
 
 
+def link_view(tx: ReadTx, measurements: Measurements, src: str, dst: str) -> LinkView:
+    """Raises NotFound."""
+    row = tx.session.get(LinkRow, (src, dst))
+    if row is None:
+        raise NotFound(f"no link {src} -> {dst}")
+    return _link_views(tx, measurements, [row])[0]
+
+
 def link_views_of(tx: ReadTx, measurements: Measurements, after: int = 0, limit: int | None = None) -> list[LinkView]:
     query = select(LinkRow).order_by(LinkRow.src, LinkRow.dst).offset(after).limit(limit)
-    rows = tx.session.scalars(query).all()
+    return _link_views(tx, measurements, tx.session.scalars(query).all())
+
+
+def _link_views(tx: ReadTx, measurements: Measurements, rows: Sequence[LinkRow]) -> list[LinkView]:
     reserved = held_on_links(tx, {row.src for row in rows})
     views = []
     for row in rows:

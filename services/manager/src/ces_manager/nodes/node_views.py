@@ -36,9 +36,9 @@ def list_nodes(
     return Page[NodeView](items=views, next=names[limit - 1] if len(names) > limit else None)
 
 
-def node_view(tx: ReadTx, node: str, measurements: Measurements) -> NodeView:
-    """Raises NotFound."""
-    views = _node_views(tx, measurements, [node])
+def node_view(tx: ReadTx, node: str, measurements: Measurements, tenants: Collection[str] | None = None) -> NodeView:
+    """``tenants``: whose allocations are named; None for all. Raises NotFound."""
+    views = _node_views(tx, measurements, [node], tenants)
     if not views:
         raise NotFound(f"no node {node}")
     return views[0]

@@ -62,6 +62,7 @@ const PLACES = [
   ["submit", "Submit", "s", "submitter"],
   ["events", "Events", "e"],
   ["replay", "Replay", "r"],
+  ["audit", "Audit", "a"],
 ];
 /** @returns {string[][]} those that the one who is signed in has */
 export const places = () => PLACES.filter(([, , , role = "viewer"]) => may(role));
@@ -76,6 +77,7 @@ const MODULES = {
   submit: ["submit"],
   events: ["events"],
   replay: ["replay"],
+  audit: ["audit", "audit"],
 };
 
 /** @typedef {(props: Address) => any} Page */

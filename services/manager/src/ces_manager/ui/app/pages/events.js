@@ -23,6 +23,7 @@ const KINDS = [
   "cpu",
   "preemption",
   "token",
+  "session",
   "secret",
 ];
 

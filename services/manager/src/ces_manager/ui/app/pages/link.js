@@ -29,19 +29,12 @@ import {
 /** @typedef {import("../live.js").Item} Item */
 
 /**
- * What the live picture leaves out of a link: since when it is in its state, and when it was measured. The list's
- * cursor is the link's place.
+ * What the live picture leaves out of a link: since when it is in its state, and when it was measured.
  * @param {Item | undefined} link
  */
 function useTimes(link) {
-  const place =
-    link &&
-    [...links.value.values()].filter((each) => each.src < link.src || (each.src === link.src && each.dst < link.dst))
-      .length;
-  const path = link ? `/v1/links?limit=1&cursor=${place}` : null;
-  const { data } = useAnswer(path, { version: link && `${link.state} ${link.measured}` });
-  const found = data?.items[0];
-  return found && found.src === link?.src && found.dst === link?.dst ? found : {};
+  const path = link ? route`/v1/links/${link.src}/${link.dst}` : null;
+  return useAnswer(path, { version: link && `${link.state} ${link.measured}` }).data ?? {};
 }
 
 /** What a probe has just found. @param {{found: any}} props */

@@ -1,6 +1,6 @@
 /** One node: what it has, what runs there, its links, and what an operator may do with it. */
 import { call, may, route } from "../client.js";
-import { jobs, links, nodes } from "../live.js";
+import { links, nodes } from "../live.js";
 import { useAnswer } from "../parts/answers.js";
 import { confinementText } from "../parts/confinement.js";
 import { confirmed } from "../parts/dialog.js";
@@ -13,43 +13,44 @@ import { cpu, DASH, Head, href, html, memory, Name, plain, ProblemBox, since, St
 
 /** @typedef {import("../live.js").Item} Item */
 
-/**
- * What the live picture leaves out of a node: when it was last heard. The list's cursor is the name before it.
- * @param {string} name
- */
+/** What the live picture leaves out of a node: when it was last heard. @param {string} name */
 function useLastHeard(name) {
-  const before = [...nodes.value.keys()]
-    .filter((each) => each < name)
-    .sort()
-    .pop();
-  const path = nodes.value.has(name) ? `/v1/nodes?limit=1${before ? route`&cursor=${before}` : ""}` : null;
-  const { data } = useAnswer(path, { every: 10 });
-  const found = data?.items[0];
-  return found?.name === name ? found.last_heartbeat : undefined;
+  const { data } = useAnswer(nodes.value.has(name) ? route`/v1/nodes/${name}` : null, { every: 10 });
+  return data?.last_heartbeat;
 }
 
-/** Which jobs a drain would move, named before it is done. @param {string} name @returns {Promise<any>} */
+/** Whether a job has a place on other nodes, as far as that is known. @param {{job: Item}} props */
+function Elsewhere({ job }) {
+  if (job.elsewhere == null) return html`<span class="quiet">${t("whether there is another place is not known")}</span>`;
+  if (job.elsewhere) return html`<${State} state="succeeded" word=${t("there is another place now")} />`;
+  return html`<${State} state="slow" word=${t("no other place now")} />${job.reason && html`: <bdi lang="en">${plain(job.reason)}</bdi>`}`;
+}
+
+/** What a drain would hit, asked and named before it is done. @param {string} name @returns {Promise<any>} */
 async function drain(name) {
-  const hit = [...jobs.value].filter(([, job]) => job.nodes.includes(name));
+  const path = route`/v1/nodes/${name}/drain`;
+  const { jobs: hit, remark } = await call(`${path}?dry_run=true`, { method: "POST" });
   const whom = tn(
     hit.length,
     "1 job has tasks there and is placed elsewhere, as a whole gang:",
     "{n} jobs have tasks there and are placed elsewhere, each as a whole gang:",
   );
   const weight = (/** @type {Item} */ job) =>
-    `${t("priority {n}", { n: job.priority })}, ${tn(job.tasks, "1 task", "{n} tasks")}`;
+    `${t("priority {n}", { n: job.priority })}, ${tn(job.workers.length, "1 task", "{n} tasks")}`;
   const content = hit.length
     ? html`<p>${whom}</p>
         <ul class="hit">${hit.map(
-          ([id, job]) => html`<li>
-          <${To} path=${["jobs", id]}>${job.name}<//> <${State} state=${job.state} />
-          ${" "}<span class="quiet">${weight(job)}</span>
+          (/** @type {Item} */ job) => html`<li>
+          <${To} path=${["jobs", job.id]}>${job.name}<//> <${State} state=${job.state} />
+          ${" "}<span class="quiet">${weight(job)}</span><br /><${Elsewhere} job=${job} />
         </li>`,
         )}</ul>
+        ${remark && html`<p class="quiet"><bdi lang="en">${plain(remark)}</bdi></p>`}
+        <p class="quiet">${t("Each by itself, as things are now: jobs that move together may be in each other's way.")}</p>
         <p>${t("Malleable jobs go on from their newest checkpoint, all others begin again.")}</p>`
     : html`<p>${t("No job has tasks there. The node is cordoned and takes no new ones.")}</p>`;
   const sure = await confirmed(t("Drain {node}?", { node: plain(name) }), content, t("Drain"));
-  return sure ? call(route`/v1/nodes/${name}/drain`, { method: "POST" }) : undefined;
+  return sure ? call(path, { method: "POST" }) : undefined;
 }
 
 /** @param {string} name @param {Item} node @returns {any[]} */

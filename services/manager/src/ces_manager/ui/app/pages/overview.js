@@ -98,6 +98,15 @@ function Oldest() {
   </p>`;
 }
 
+/** The last audit, told by a module that the first picture does not wait for. */
+function LastAudit() {
+  const [Tile, setTile] = useState(/** @type {any} */ (null));
+  useEffect(() => {
+    import("../parts/audit_text.js").then(({ AuditTile }) => setTile(() => AuditTile)).catch(() => {});
+  }, []);
+  return Tile && html`<${Tile} />`;
+}
+
 /** Things that are in the same trouble: named as far as there is space, the rest one step away. */
 function Group(/** @type {[string, string, any[], string]} */ [state, word, names, to]) {
   if (!names.length) return null;
@@ -147,6 +156,7 @@ function Attention() {
         ? html`<p>${well}</p>`
         : html`<ul class="groups">${groups.map(Group)}</ul>`
     }
+    <${LastAudit} />
   </section>`;
 }
 

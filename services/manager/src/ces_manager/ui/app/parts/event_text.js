@@ -100,6 +100,8 @@ const SAY = {
     t("secret {name} of tenant {tenant}", { name: plain(name), tenant: plain(tenant) }),
   "secret.removed": ({ tenant, name }) =>
     t("secret {name} of tenant {tenant}", { name: plain(name), tenant: plain(tenant) }),
+  "session.begun": ({ holder, role }) => t("session of {name}, {role}", { name: plain(holder), role: t(role) }),
+  "session.ended": ({ holder, role }) => t("session of {name}, {role}", { name: plain(holder), role: t(role) }),
   "token.created": ({ name, role }) => t("token {name}, {role}", { name: plain(name), role: t(role) }),
   "token.revoked": ({ name, role }) => t("token {name}, {role}", { name: plain(name), role: t(role) }),
 };

@@ -1,4 +1,5 @@
 /** Chinese words, by the English sentences that stand in the code: the frame, the overview, nodes and links. */
+import audit from "./zh_audit.js";
 import curves from "./zh_curves.js";
 import jobs from "./zh_jobs.js";
 import map from "./zh_map.js";
@@ -7,6 +8,7 @@ import submit from "./zh_submit.js";
 
 /** @type {Record<string, string>} */
 export default {
+  ...audit,
   ...curves,
   ...jobs,
   ...map,
@@ -182,6 +184,11 @@ export default {
   Configured: "配置值",
   Measured: "实测值",
   Sent: "发送",
+  "whether there is another place is not known": "是否有其他位置尚不清楚",
+  "there is another place now": "现在有其他位置",
+  "no other place now": "现在没有其他位置",
+  "Each by itself, as things are now: jobs that move together may be in each other's way.":
+    "按目前情况逐个判断：同时迁移的作业可能互相妨碍。",
   Received: "接收",
   Probe: "探测",
   "at least {rate}": "至少 {rate}",

@@ -222,5 +222,6 @@ export default {
   "measured {rate}": "实测 {rate}",
   "the topology has {links} links and {media} media now": "拓扑现有 {links} 条链路和 {media} 个介质",
   "secret {name} of tenant {tenant}": "租户 {tenant} 的机密 {name}",
+  "session of {name}, {role}": "{name} 的会话，{role}",
   "token {name}, {role}": "令牌 {name}，{role}",
 };

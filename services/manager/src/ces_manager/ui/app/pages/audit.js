@@ -1,0 +1,185 @@
+/** Whether every promise was kept, as an auditor outside of the services found; each finding leads to its event. */
+import { route } from "../client.js";
+import { useAnswer, usePages } from "../parts/answers.js";
+import { kindText, Outcome, spanText } from "../parts/audit_text.js";
+import { Facts, Part } from "../parts/facts.js";
+import { LinkTo } from "../parts/network.js";
+import { Rows } from "../parts/rows.js";
+import {
+  clock,
+  cpu,
+  DASH,
+  Head,
+  href,
+  html,
+  memory,
+  moment,
+  Name,
+  percent,
+  plain,
+  ProblemBox,
+  rate,
+  since,
+  t,
+  tn,
+  To,
+  tx,
+} from "../show.js";
+
+/** @typedef {import("../parts/audit_text.js").Audit} Audit */
+/** @typedef {Record<string, any>} Finding */
+
+const EVERY_S = 30; // in which another audit shows
+const OLD_S = 3600; // after which it is said that there was none since
+
+/** @type {Record<string, (amount: number) => string>} */
+const AMOUNTS = { cpu, memory, gpu: String, link: rate, medium: rate };
+
+/** What a finding is about. @param {{finding: Finding}} props */
+function About({ finding: { job, name, node, link } }) {
+  const [src, dst] = (link ?? "").split(">");
+  const found = [
+    job && html`<${To} path=${["jobs", job]}>${name ?? job}<//>`,
+    node && html`<${To} path=${["nodes", node]}>${node}<//>`,
+    link && html`<${LinkTo} link=${{ src, dst }} />`,
+  ].filter(Boolean);
+  if (!found.length) return DASH;
+  return html`<span class="about">${found.map((each, place) => [place > 0 && ", ", each])}</span>`;
+}
+
+/** @returns {import("../parts/rows.js").Column<Finding>[]} */
+const columns = () => [
+  {
+    id: "event",
+    title: t("Event"),
+    track: "minmax(5em, .3fr)",
+    end: true,
+    by: (finding) => finding.event,
+    cell: (finding) => html`<a href=${`${href("events")}?from=${finding.event}`}>${finding.event}</a>`,
+  },
+  {
+    id: "kind",
+    title: t("Kind"),
+    track: "minmax(8em, .8fr)",
+    by: (finding) => finding.kind,
+    cell: (finding) => html`<span title=${kindText(finding.kind)}><code>${plain(finding.kind)}</code></span>`,
+  },
+  {
+    id: "about",
+    title: t("About"),
+    track: "minmax(9em, 1fr)",
+    by: (finding) => finding.name ?? finding.job ?? finding.node ?? finding.link ?? "",
+    cell: (finding) => html`<${About} finding=${finding} />`,
+  },
+  {
+    id: "text",
+    title: t("Finding"),
+    full: true,
+    track: "minmax(14em, 2.4fr)",
+    cell: (finding) => html`<bdi lang="en">${plain(finding.text)}</bdi>`,
+  },
+];
+
+/** @param {{audit: Audit}} props */
+function Findings({ audit }) {
+  const { findings, findings_total: total, kinds } = audit;
+  if (!total) return null;
+  const more = total - findings.length;
+  const items = findings.map((/** @type {Finding} */ finding, /** @type {number} */ place) => ({ ...finding, place }));
+  return html`<${Part} title=${t("Findings")} note=${total}>
+    <ul>${Object.entries(kinds).map(
+      ([kind, number]) => html`<li><code>${plain(kind)}</code> ${number}${kindText(kind) && `: ${kindText(kind)}`}</li>`,
+    )}</ul>
+    <${Rows} caption=${t("Findings")} columns=${columns()} items=${items}
+      keyOf=${(/** @type {Finding} */ finding) => String(finding.place)} empty="" />
+    ${more > 0 && html`<p class="quiet">${tn(more, "and 1 more, which was not published", "and {n} more, which were not published")}</p>`}
+  <//>`;
+}
+
+/** Amounts at their highest. @param {{audit: Audit}} props */
+function Peaks({ audit: { peaks } }) {
+  if (!peaks.length) return null;
+  return html`<${Part} title=${t("Highest use")}>
+    <table class="plain-table">
+      <thead><tr><th scope="col">${t("Resource")}</th><th scope="col">${t("Where")}</th><th scope="col" class="end">
+        ${t("Held")}</th><th scope="col" class="end">${t("Share")}</th><th scope="col" class="end">${t("Event")}</th></tr></thead>
+      <tbody>${peaks.map((/** @type {any} */ peak) => {
+        const show = AMOUNTS[peak.what] ?? String;
+        return html`<tr><th scope="row">${t(peak.what)}</th><td><${Name}>${peak.where}<//></td><td class="end">
+          ${t("{committed} of {whole}", { committed: show(peak.used), whole: show(peak.capacity) })}</td><td class="end">
+          ${percent(peak.used, peak.capacity)}</td><td class="end"><a href=${`${href("events")}?from=${peak.event}`}>${peak.event}</a></td></tr>`;
+      })}</tbody>
+    </table>
+  <//>`;
+}
+
+/** @param {{audit: Audit, newest: boolean}} props */
+function One({ audit, newest }) {
+  const old = newest && clock.value - Date.parse(audit.began_at) > OLD_S * 1000;
+  return html`
+    <p><${Outcome} audit=${audit} />, ${spanText(audit)}, ${t("{span} ago", { span: since(audit.began_at) })}.
+      ${" "}${audit.limited && html`<span class="quiet">${t("You are told what is about your own tenants' jobs.")}</span>`}</p>
+    ${old && html`<p class="quiet">${tx("There was none since: {command} publishes one each ten minutes.", { command: html`<code>ces audit --publish --every 10m</code>` })}</p>`}
+    <${Findings} audit=${audit} />
+    <${Facts} items=${[
+      [t("Events"), tn(audit.events, "1 event", "{n} events")],
+      [t("Published"), tx("{time} by {name}", { time: moment(audit.published_at, true), name: html`<${Name}>${audit.published_by}<//>` })],
+      [t("Took"), `${audit.took_s.toFixed(1)} s`],
+      [t("Auditor"), t("version {version}", { version: plain(audit.version) })],
+      audit.plans != null && [t("Plans"), audit.plans.toLocaleString()],
+      audit.held != null && [t("Held at the end"), tn(audit.held, "1 allocation", "{n} allocations")],
+      audit.unjudged.length > 0 && [t("Not judged"), audit.unjudged.map((/** @type {string} */ text) => html`<p><bdi lang="en">${plain(text)}</bdi></p>`)],
+    ]} />
+    <${Peaks} audit=${audit} />`;
+}
+
+/** @returns {import("../parts/rows.js").Column<Audit>[]} */
+const historyColumns = () => [
+  {
+    id: "time",
+    title: t("Time"),
+    track: "minmax(8em, .6fr)",
+    cell: (audit) => html`<a href=${href("audit", audit.id)}>${moment(audit.began_at, true)}</a>`,
+  },
+  { id: "outcome", title: t("Outcome"), track: "minmax(10em, 1fr)", cell: (audit) => html`<${Outcome} audit=${audit} />` },
+  { id: "events", title: t("Events"), track: "minmax(10em, .8fr)", cell: spanText },
+  {
+    id: "by",
+    title: t("Published by"),
+    track: "minmax(8em, .8fr)",
+    cell: (audit) => html`<${Name}>${audit.published_by}<//>`,
+  },
+];
+
+function History() {
+  const { items, more, busy, problem, next } = usePages("/v1/audits?limit=50");
+  return html`<${Part} title=${t("Audits so far")}>
+    <${ProblemBox} problem=${problem} />
+    <${Rows} caption=${t("Audits so far")} columns=${historyColumns()} items=${items} param="history"
+      keyOf=${(/** @type {Audit} */ audit) => audit.id} empty=${busy ? t("Loading…") : DASH} />
+    ${more && html`<p><button type="button" aria-disabled=${busy} onClick=${next}>${t("Show earlier ones")}</button></p>`}
+  <//>`;
+}
+
+/** Where nobody has published any. */
+const None = () => html`<div class="empty">
+  <p>${t("No audit was published in the last days. An auditor replays the event log with books of its own, and publishes what it finds:")}</p>
+  <p><code>ces audit --publish</code> ${t("once")}, <code>ces audit --publish --every 10m</code> ${t("until you end it")}</p>
+</div>`;
+
+/** @param {{path: string[]}} props */
+export default function Audits({ path: [, asked] }) {
+  const list = useAnswer("/v1/audits?limit=1", { every: EVERY_S });
+  const newest = list.data?.items[0]?.id;
+  const id = asked || newest;
+  const { data, problem, again } = useAnswer(id ? route`/v1/audits/${id}` : null);
+  const loading = !list.problem && (!list.data || (id && !data && !problem));
+  return html`<${Head} title=${t("Audit")}>${
+    asked && asked !== newest && html`<a href=${href("audit")}>${t("Show the last one")}</a>`
+  }<//>
+    <${ProblemBox} problem=${problem ?? list.problem} again=${again} />
+    ${loading && html`<p class="quiet">${t("Loading…")}</p>`}
+    ${list.data && !id && html`<${None} />`}
+    ${data && html`<${One} audit=${data} newest=${data.id === newest} />`}
+    ${newest && html`<${History} key=${newest} />`}`;
+}

@@ -1,0 +1,156 @@
+"""``ces audit --publish``: what is sent, and how it goes on and ends where it is repeated."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+from audit_logs import WHOLE, numbered
+from typer.testing import CliRunner
+
+from ces_client import __version__
+from ces_client.audit import Finding
+from ces_client.audit_report import report_of
+from ces_client.cli import app, publishing
+from ces_common.messages.api import LinkView, TaskView, TopologyView
+from ces_common.messages.audits import MAX_FINDINGS, AuditReport, AuditView
+from ces_common.messages.bounds import MAX_REASON
+
+ID = "01JDPB8Q3M7V5Y2C4Z6K8N0R1A"
+
+
+def ces(*words: str, code: int = 0):
+    result = CliRunner().invoke(app, ["audit", *words])
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result
+
+
+@pytest.fixture
+def published(connected: Any, samples: Any) -> list[AuditReport]:
+    """What a cluster with one finished job is sent; its link is as wide as ``narrow`` says."""
+    sent: list[AuditReport] = []
+
+    def take(request: httpx.Request) -> httpx.Response:
+        report = AuditReport.model_validate_json(request.content)
+        sent.append(report)
+        told = dict(report) | {"findings": [dict(each) for each in report.findings], "peaks": []}
+        more = {"id": ID, "published_at": report.began_at, "published_by": "auditor"}
+        view = AuditView.model_validate(told | more | {"findings_total": sum(report.kinds.values())})
+        return httpx.Response(201, content=view.model_dump_json())
+
+    tasks = [TaskView(name=f"t-{i}", rank=i, cpu=600, memory=10) for i in range(2)]
+    view = samples.job("succeeded").model_copy(update={"id": "j", "name": "j", "placement": tasks})
+    connected.on("GET", "jobs", [view])
+    connected.on("GET", "jobs/j", view)
+    events = [(event["sequence"], event["type"], event) for event in numbered(WHOLE)]
+    connected.on("GET", "events", samples.sse(*events, so_far=len(WHOLE)))
+    connected.on("POST", "audits", take)
+    link_is(connected, 100)
+    return sent
+
+
+def link_is(connected: Any, bandwidth: int) -> None:
+    link = LinkView(src="a", dst="b", bandwidth=bandwidth, reserved=0, kind="veth")
+    connected.on("GET", "topology", TopologyView(version=1, nodes=[], links=[link]))
+
+
+def test_the_outcome_is_published_and_shown(connected: Any, published: list[AuditReport]) -> None:
+    result = ces("--publish")
+    assert "nothing was wrong" in result.stdout
+    assert f"published as audit {ID}" in result.stderr
+    (report,) = published
+    assert (report.version, report.first, report.last, report.events) == (__version__, 1, len(WHOLE), len(WHOLE))
+    assert (report.kinds, report.findings, report.jobs, report.plans) == ({}, [], {"succeeded": 1}, 1)
+    assert {peak.what for peak in report.peaks} == {"cpu", "memory", "link"}
+    link_is(connected, 52)
+    told = json.loads(ces("--publish", "-o", "json", code=1).stdout)
+    assert [each.text for each in published[1].findings] == ["link a -> b: 50 of 52 is overbooked"]
+    assert (published[1].kinds, published[1].findings[0].job) == ({"overbooked": 1}, "j")
+    assert told["findings"][0]["link"] == published[1].findings[0].link == "a>b"
+
+
+def test_all_findings_are_counted_and_as_many_listed_as_may_be() -> None:
+    found = tuple(Finding(i, "step", "x" * 600, job="j") for i in range(1, MAX_FINDINGS + 50))
+    counts = {"events": 500, "first": 1, "last": 500, "jobs": {"None": 1}, "plans": 0, "held": 0}
+    verdict = SimpleNamespace(findings=found, peaks=(), unjudged=("y" * 600,), **counts)
+    report = report_of(verdict, version="1", began_at="2026-01-01T09:00:00Z", took_s=1.0)  # type: ignore[arg-type]
+    assert (len(report.findings), report.kinds) == (MAX_FINDINGS, {"step": MAX_FINDINGS + 49})
+    assert {len(each.text) for each in report.findings} == {MAX_REASON}
+    assert len(report.unjudged[0]) == MAX_REASON
+
+
+class Pauses:
+    """Of ``time.sleep``: what happens in them, one after the other; then SIGTERM comes, as from `compose stop`."""
+
+    def __init__(self, *events: Any) -> None:
+        self.left, self.slept = list(events), []
+
+    def __call__(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        if self.left:
+            self.left.pop(0)()
+        else:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_audits_are_published_until_it_is_told_to_end(
+    connected: Any, published: list[AuditReport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses = Pauses(lambda: link_is(connected, 52))
+    monkeypatch.setattr(publishing.time, "sleep", pauses)
+    handler = signal.getsignal(signal.SIGTERM)
+    result = ces("--publish", "--every", "10m")
+    assert signal.getsignal(signal.SIGTERM) is handler
+    assert [report.kinds for report in published] == [{}, {"overbooked": 1}]
+    first, second = result.stdout.splitlines()
+    assert f" events 1 to {len(WHOLE)}: nothing was wrong;" in first
+    assert ": 1 finding (1 overbooked);" in second
+    assert "no more audits from here" in result.stderr
+    assert all(590 < seconds <= 600 for seconds in pauses.slept)
+    assert len(connected.sent("GET", "jobs/j")) == 1, "what a job asked for that is over is known"
+
+
+def test_what_cannot_be_had_now_is_tried_again(
+    connected: Any, published: list[AuditReport], samples: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = connected._answers["GET", "events"]
+
+    def recover() -> None:
+        connected._answers["GET", "events"] = good
+
+    connected.on("GET", "events", samples.sse())
+    monkeypatch.setattr(publishing.time, "sleep", Pauses(recover))
+    result = ces("--publish", "--every", "1h", "-o", "json")
+    assert "no audit: " in result.stderr
+    assert "ended before all events so far had come" in result.stderr
+    assert [json.loads(line)["published_by"] for line in result.stdout.splitlines()] == ["auditor"]
+    assert len(published) == 1
+
+
+def test_what_is_refused_is_not_tried_again(
+    connected: Any, published: list[AuditReport], samples: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connected.on("POST", "audits", samples.problem(403, "Forbidden", "this needs the role operator"))
+    monkeypatch.setattr(publishing.time, "sleep", Pauses())
+    assert "this needs the role operator" in ces("--publish", "--every", "10m", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--every", "10m"], "an audit that nobody sees"),
+        (["--publish", "--every", "10m", "--finished"], "not idle"),
+        (["--publish", "--every", "9s"], "out of bounds"),
+        (["--publish", "--every", "8d"], "out of bounds"),
+        (["--publish", "--every", "often"], "duration"),
+        (["--publish", "--log", __file__], "--log reads no cluster"),
+    ],
+)
+def test_bad_input_is_named(connected: Any, words: list[str], problem: str) -> None:
+    assert problem in ces(*words, code=2).stderr
+    assert connected.requests == []
