@@ -10,6 +10,7 @@ from sqlalchemy import Select, delete, insert, select
 
 from ces_common.db.access_tables import JoinTokenRow, SessionRow
 from ces_common.db.tables import JOB, NODE, EventRow, InboxRow, JobRow, RemovalRow
+from ces_common.db.trace_tables import SpanRow
 from ces_common.db.uow import ReadTx, UnitOfWork
 from ces_manager.timeouts import Timeouts
 
@@ -95,6 +96,7 @@ def _simple(cut: Cutoffs) -> list[tuple[Any, Any, Select[Any]]]:
             EventRow.sequence,
             select(EventRow.sequence).where(EventRow.time < cut.messages, EventRow.published),
         ),
+        (SpanRow, SpanRow.id, select(SpanRow.id).where(SpanRow.received_at < cut.messages)),
         (InboxRow, InboxRow.id, select(InboxRow.id).where(InboxRow.consumed_at < cut.messages)),
         (JoinTokenRow, JoinTokenRow.hash, select(JoinTokenRow.hash).where(JoinTokenRow.expires_at < cut.messages)),
         (SessionRow, SessionRow.id, select(SessionRow.id).where(SessionRow.expires_at < cut.sessions)),

@@ -76,6 +76,7 @@ class ManagerSettings(QueueSettings):
     max_deadline_misses: Annotated[int, Field(ge=1)] = 3
     tick_s: Seconds = 1.0
     ui: bool = True  # serve the dashboard
+    trace_ratio: Annotated[float, Field(ge=0, le=1)] = 0.0  # of the jobs that are submitted
     retention_days: Annotated[float, Field(gt=0)] = 30.0  # of settled jobs
     credential_days: Annotated[float, Field(gt=0, le=3650)] = 30.0  # for which a node's NATS credential is good
 

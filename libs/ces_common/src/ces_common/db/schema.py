@@ -3,5 +3,8 @@
 from __future__ import annotations
 
 from ces_common.db.access_tables import AccessTokenRow
+from ces_common.db.trace_tables import SpanRow
 
-METADATA = AccessTokenRow.metadata  # of this module's tables, and of those that it stands on
+# Of these modules' tables, and of those that they stand on.
+assert AccessTokenRow.metadata is SpanRow.metadata
+METADATA = AccessTokenRow.metadata

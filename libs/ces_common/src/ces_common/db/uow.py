@@ -19,6 +19,7 @@ from ces_common.db.tables import ClusterRow, EventRow, InboxRow
 from ces_common.db.turns import WriteTurns
 from ces_common.messages.base import Message
 from ces_common.messages.events import new_event
+from ces_common.tracing import OpenSpan
 
 log = structlog.get_logger()
 
@@ -78,6 +79,8 @@ class WriteTx(ReadTx):
         self._before = replace(self._cluster)
         self._version: int | None = None
         self._events: list[dict[str, object]] = []
+        self.cause: str | None = None  # the context of what it acts on, where that is traced
+        self.spans: list[OpenSpan] = []  # which end when it is committed
 
     def cluster(self) -> Cluster:
         return self._cluster
@@ -89,13 +92,23 @@ class WriteTx(ReadTx):
             self._version = self._cluster.version = self._cluster.version + 1
         return self._version
 
-    def emit(self, aggregate: str, kind: str, subject: str, data: Message, *, job: str | None = None) -> None:
-        """Append an event, numbered under the lock. ``job``: whose event stream it is part of.
+    def emit(
+        self,
+        aggregate: str,
+        kind: str,
+        subject: str,
+        data: Message,
+        *,
+        job: str | None = None,
+        traceparent: str | None = None,
+    ) -> None:
+        """Append an event, numbered under the lock. ``job``: whose event stream it is part of; ``traceparent``: in
+        which context it came about.
 
         Raises KeyError or TypeError where type and data do not fit, BadName for a subject that is no plain token.
         """
         self._cluster.sequence += 1
-        event = new_event(SOURCE, aggregate, kind, subject, data, self.now)
+        event = new_event(SOURCE, aggregate, kind, subject, data, self.now, traceparent=traceparent)
         event = event.model_copy(update={"sequence": self._cluster.sequence, "actor": self.actor})
         self._events.append(
             {
@@ -158,6 +171,8 @@ class UnitOfWork:
             tx = WriteTx(session, now, actor)
             yield tx
             tx.complete()
+        for span in tx.spans:
+            span.end()
 
     @contextmanager
     def bare_write(self, *, urgent: bool = False) -> Iterator[Session]:
