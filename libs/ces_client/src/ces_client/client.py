@@ -43,6 +43,7 @@ from ces_common.messages.api import (
 )
 from ces_common.messages.identities import MAX_PRIORITY, USUAL_S, AccessTokenView, Identity, NewAccessToken, SessionCode
 from ces_common.messages.secrets import SecretView
+from ces_common.messages.traces import JobTrace
 from ces_common.roles import Role
 from ces_common.states import JOB_OVER
 
@@ -106,6 +107,11 @@ class Jobs(_Resource):
         on (with a time zone; the manager remembers five minutes)."""
         params = {"since": since.isoformat()} if since else None
         return self._read(JobFlowsView, self._http.request("GET", _path("jobs", job, "flows"), params=params))
+
+    def trace(self, job: str, *, attempt: int | None = None) -> JobTrace:
+        """Where the time of an attempt went, until it ran: of the present one if none is named."""
+        params = {"attempt": str(attempt)} if attempt is not None else None
+        return self._read(JobTrace, self._http.request("GET", _path("jobs", job, "trace"), params=params))
 
     def cancel(self, job: str) -> JobView:
         return self._read(JobView, self._http.request("DELETE", _path("jobs", job)))

@@ -86,8 +86,7 @@ class StateReader:
         return True
 
     def context_of(self, job: JobRecord) -> str | None:
-        """Of what a traced job's last step has come by: its event, where that was heard. None where it is not traced.
-        """
+        """What a traced job's last step has come by: its event, where that was heard. None where it is not traced."""
         return None if job.traceparent is None else self._hops.get(job.traceparent, job.traceparent)
 
     def _note_hop(self, message: Message) -> None:

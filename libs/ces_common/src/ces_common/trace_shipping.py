@@ -22,8 +22,7 @@ UNAVAILABLE: Final = "unavailable"  # its database does not answer
 
 
 async def ship_spans(bus: Bus, subject: str, service: str) -> None:
-    """Send what has finished, until cancelled. What cannot be sent waits; a batch that the manager refuses is dropped.
-    """
+    """Send what has finished, until cancelled. What cannot be sent waits; a batch that is refused is dropped."""
     failures = 0
     while True:
         await FINISHED.wait()

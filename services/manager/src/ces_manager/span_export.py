@@ -1,5 +1,5 @@
-"""Spans on their way to an OpenTelemetry collector, by OTLP over HTTP. OpenTelemetry's own classes make the requests, in a
-thread of their own; they are imported only where this is asked for.
+"""Spans on their way to an OpenTelemetry collector, by OTLP over HTTP. OpenTelemetry's own classes make the requests,
+in a thread of their own; they are imported only where this is asked for.
 
 Of all services, the manager alone talks to the collector: it has checked what others tell, and devices at the edge need
 no way to the collector.
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock, Thread
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import structlog
 
@@ -34,7 +34,7 @@ class SpanExport:
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
         self._processor = BatchSpanProcessor(
-            _Counted(exporter, self._sent),
+            cast("Any", _Counted(exporter, self._sent)),
             max_queue_size=MOST_WAITING,
             schedule_delay_millis=EVERY_MS,
             max_export_batch_size=MOST_AT_ONCE,
@@ -101,7 +101,9 @@ def export_from(environment: Mapping[str, str] = os.environ) -> SpanExport | Non
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     except ImportError as error:
-        raise BadSetup(f"{named} is set, but OpenTelemetry is not installed: pip install 'ces-manager[otel]'") from error
+        raise BadSetup(
+            f"{named} is set, but OpenTelemetry is not installed: pip install 'ces-manager[otel]'"
+        ) from error
     log.info("spans are exported", collector=environment[named])
     return SpanExport(OTLPSpanExporter(timeout=ANSWER_S))
 

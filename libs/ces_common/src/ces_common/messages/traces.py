@@ -23,7 +23,9 @@ Traceparent = Annotated[str, Field(pattern=r"^00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a
 """A context as the header ``traceparent`` of W3C's Trace Context tells it."""
 SpanKind = Literal["internal", "server", "producer", "consumer"]
 Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
-Attribute = bool | Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | Annotated[float, Field(allow_inf_nan=False)] | Text
+Attribute = (
+    bool | Annotated[int, Field(ge=-(2**63), le=2**63 - 1)] | Annotated[float, Field(allow_inf_nan=False)] | Text
+)
 Attributes = Annotated[dict[Annotated[str, Field(max_length=64)], Attribute], Field(max_length=MAX_ATTRIBUTES)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ces_common.db.tables import JobRow
 from ces_common.db.uow import WriteTx
+from ces_common.messages.traces import SpanKind
 from ces_common.tracing import OpenSpan, root, same_trace, span
 
 
@@ -21,7 +22,7 @@ def trace_step(tx: WriteTx, row: JobRow, name: str) -> None:
     if row.traceparent is None:
         return
     parent = tx.cause if tx.cause is not None and same_trace(tx.cause, row.traceparent) else row.traceparent
-    kind = "internal" if parent == row.traceparent else "consumer"
+    kind: SpanKind = "internal" if parent == row.traceparent else "consumer"
     _go_on(tx, row, span(name, parent, job=row.id, attempt=row.attempt, kind=kind))
 
 

@@ -78,14 +78,14 @@ class Relay:
                 event.bus_subject,
                 event.body.encode(),
                 message_id=event.id,
-                headers=None if span is None else headers(span.traceparent),
+                headers=None if under_way is None else headers(under_way.traceparent),
             )
-            for event, span in zip(events, spans, strict=True)
+            for event, under_way in zip(events, spans, strict=True)
         )
         outcomes = await asyncio.gather(*sending, return_exceptions=True)
-        for span, outcome in zip(spans, outcomes, strict=True):
-            if span is not None and outcome is True:  # else it was published before, or will be once more
-                span.end()
+        for under_way, outcome in zip(spans, outcomes, strict=True):
+            if under_way is not None and outcome is True:  # else it was published before, or will be once more
+                under_way.end()
         for event, outcome in zip(events, outcomes, strict=True):
             if isinstance(outcome, PayloadTooLarge):  # no retry will help, and those behind it must go on
                 log.error("event too large to be published", id=event.id, type=event.type, error=str(outcome))

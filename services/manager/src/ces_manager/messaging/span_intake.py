@@ -49,8 +49,11 @@ class SpanIntake:
         await asyncio.gather(self._keep_repeatedly(), self._take_own())
 
     async def flush(self) -> None:
-        """Keep this process's own last spans."""
-        await self._keep([Told(SERVICE, None, span) for span in FINISHED.take(MOST_WAITING)])
+        """Keep this process's own last spans, if the database answers."""
+        try:
+            await self._keep([Told(SERVICE, None, span) for span in FINISHED.take(MOST_WAITING)])
+        except UNAVAILABLE as error:
+            log.info("the last spans are lost", error=cause_of(error))
 
     async def _of_service(self, message: Message) -> bytes:
         batch = _parsed(message)

@@ -3,6 +3,7 @@ import curves from "./zh_curves.js";
 import jobs from "./zh_jobs.js";
 import map from "./zh_map.js";
 import submit from "./zh_submit.js";
+import trace from "./zh_trace.js";
 
 /** @type {Record<string, string>} */
 export default {
@@ -10,6 +11,7 @@ export default {
   ...jobs,
   ...map,
   ...submit,
+  ...trace,
 
   // States, and words for things
   queued: "排队中", planned: "已规划", preparing: "准备中", starting: "启动中", pending: "待启动", running: "运行中", ready: "就绪", up: "正常",
