@@ -149,14 +149,11 @@ class OpenSpan:
     def end(self) -> None:
         """The first time; later it does nothing."""
         if not self._over:
-            self._over = True
-            FINISHED.add([self._finished()])
+            FINISHED.add([self.finished()])
 
-    def drop(self) -> None:
-        """It came to nothing."""
+    def finished(self) -> Span:
+        """It ends now, and whoever asks looks after it."""
         self._over = True
-
-    def _finished(self) -> Span:
         told = list(self._attributes.items())[:MAX_ATTRIBUTES]
         return Span(
             trace=self._trace,

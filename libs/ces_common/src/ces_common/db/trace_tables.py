@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import BigInteger, ForeignKey, Index, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from ces_common.db.tables import ID, Base
 from ces_common.db.types import Json, UtcTime
-from ces_common.messages.traces import Attribute
+from ces_common.messages.traces import Attribute, Span
 
 
 class SpanRow(Base):
@@ -34,3 +35,9 @@ class SpanRow(Base):
     attributes: Mapped[dict[str, Attribute]] = mapped_column(Json(dict[str, Attribute]))
     links: Mapped[list[str]] = mapped_column(Json(list[str]))
     received_at: Mapped[datetime] = mapped_column(UtcTime, index=True)
+
+
+def span_row(service: str, node: str | None, span: Span, now: datetime) -> dict[str, Any]:
+    """The columns of a span of a job. ``service``, ``node``: who told it."""
+    id_ = f"{span.job}.{span.attempt}.{span.span}"
+    return {**span.model_dump(), "id": id_, "service": service, "node": node, "received_at": now}

@@ -6,14 +6,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import func, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from ces_common.db.tables import AllocationRow, JobRow, ReservationRow
-from ces_common.db.trace_tables import SpanRow
+from ces_common.db.trace_tables import SpanRow, span_row
 from ces_common.db.uow import ReadTx
 from ces_common.messages.traces import Span
 from ces_common.tracing import context_of
@@ -47,10 +47,10 @@ def keep_spans(session: Session, told: Sequence[Told], now: datetime) -> list[To
             continue
         of_attempt[attempt] += 1
         of_node[attempt, each.node] += each.node is not None
-        kept[f"{attempt[0]}.{attempt[1]}.{each.span.span}"] = each
+        kept[f"{attempt}.{each.span.span}"] = each
     if kept:
         insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
-        rows = [_row(id_, each, now) for id_, each in kept.items()]
+        rows = [span_row(each.service, each.node, each.span, now) for each in kept.values()]
         session.execute(insert(SpanRow).on_conflict_do_nothing(index_elements=["id"]), rows)
     return list(kept.values())
 
@@ -63,11 +63,6 @@ def spans_of(tx: ReadTx, job: str, attempt: int) -> list[SpanRow]:
 
 def _attempt_of(span: Span) -> Attempt:
     return span.job or "", span.attempt
-
-
-def _row(id_: str, told: Told, now: datetime) -> dict[str, Any]:
-    span = told.span.model_dump()
-    return {**span, "id": id_, "service": told.service, "node": told.node, "received_at": now}
 
 
 def _traces_of(session: Session, attempts: Iterable[Attempt]) -> dict[Attempt, str]:

@@ -36,6 +36,8 @@ class SpanIntake:
 
     def __init__(self, database: Database, export: Export | None) -> None:
         self._database, self._export = database, export
+        if export is not None:
+            database.uow.on_spans = lambda spans: export([Told(SERVICE, None, span) for span in spans])
         self._rate = SenderRate(PER_S, BURST)
         self._waiting: list[tuple[list[Told], asyncio.Future[None]]] = []
         self._came = asyncio.Event()
