@@ -139,7 +139,7 @@ def test_another_attempt_has_a_trace_of_its_own(traced: tuple[World, str, str]) 
 
 
 def test_spans_go_with_the_events_and_with_the_job(traced: tuple[World, str, str]) -> None:
-    world, job, _ = traced
+    world, _, _ = traced
     world.wait(world.timeouts.keep_messages_s + 1)
     world.prune()
     with world.uow.read() as tx:
