@@ -20,6 +20,7 @@ def finished(monkeypatch: pytest.MonkeyPatch) -> Finished:
     for module in (tracing, trace_shipping):
         monkeypatch.setattr(module, "FINISHED", fresh)
     monkeypatch.setattr(trace_shipping, "backoff_s", lambda _: 0.0)
+    monkeypatch.setattr(trace_shipping, "GATHER_S", 0.0)
     return fresh
 
 

@@ -19,10 +19,11 @@ from ces_common.messages.api import JoinAnswer, JoinRequest
 from ces_common.messages.base import Message
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork, DesiredWorker
 from ces_common.messages.reports import Applied, Heartbeat, LeaseGrant, LinkReport, LinkStatus, Status, WorkerStatus
-from ces_common.messages.traces import AGENT, MAX_BATCH, SpanBatch
+from ces_common.messages.traces import AGENT, MAX_BATCH, Span, SpanBatch
 from ces_common.natsauth import SIGNATURE, new_user_key, signature_of
 from ces_common.repetition import Repetition
 from ces_common.tls.pins import secret_of
+from ces_common.trace_shipping import GATHER_S
 from ces_common.tracing import span
 from ces_experiments.control_plane.wire import Wire
 
@@ -92,6 +93,7 @@ class SimulatedNode:
         self._joined: tuple[str, Credentials] | None = None
         self._wire: Wire | None = None
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}  # what comes next of each
+        self._spans: list[Span] = []  # that wait to be told
 
     async def join(self, http: httpx.AsyncClient, token: str) -> None:
         """Become part of the cluster with a one-time token. Raises httpx.HTTPStatusError when refused."""
@@ -186,12 +188,15 @@ class SimulatedNode:
 
     def _tell_spans(self, name: str, contexts: Mapping[str, str], keys: Sequence[str]) -> None:
         """What it did at once for traced attempts, by their keys."""
-        spans = []
         for job, _, attempt in (key.rpartition(".") for key in keys if key in contexts):
-            spans.append(span(name, contexts[f"{job}.{attempt}"], job=job, attempt=int(attempt)).finished())
-        if spans:
-            batch = SpanBatch(service=AGENT, spans=spans[:MAX_BATCH]).encode()
-            self._connected.ask(subjects.spans(self.name), batch, DOCUMENT_S, lambda _: None)
+            self._spans.append(span(name, contexts[f"{job}.{attempt}"], job=job, attempt=int(attempt)).finished())
+        if self._spans and self._send_spans not in self._timers:
+            self._next(self._send_spans, GATHER_S)
+
+    def _send_spans(self) -> None:
+        del self._timers[self._send_spans]
+        batch, self._spans = SpanBatch(service=AGENT, spans=self._spans[:MAX_BATCH]), []
+        self._connected.ask(subjects.spans(self.name), batch.encode(), DOCUMENT_S, lambda _: None)
 
     def links_changed(self) -> None:
         """Say at once how its links are."""

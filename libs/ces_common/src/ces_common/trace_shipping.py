@@ -13,7 +13,7 @@ from ces_common.messages.traces import MAX_BATCH, SpanBatch
 from ces_common.tracing import DROPPED, FINISHED
 
 log = structlog.get_logger()
-GATHER_S: Final = 0.1  # how long the first of a batch waits for others
+GATHER_S: Final = 1.0  # how long the first of a batch waits for others: a message costs more than its spans
 ANSWER_S: Final = 5.0
 FLUSH_S: Final = 1.0
 LONGEST_WAIT_S: Final = 10.0

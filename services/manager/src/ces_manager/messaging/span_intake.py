@@ -15,7 +15,7 @@ from ces_common.follower import SPANS
 from ces_common.messages.traces import AGENT, LARGEST_BATCH, MAX_BATCH, Span, SpanBatch
 from ces_common.natsauth.permissions import SERVICES
 from ces_common.rates import SenderRate
-from ces_common.trace_shipping import GATHER_S, TOO_OFTEN
+from ces_common.trace_shipping import TOO_OFTEN
 from ces_common.tracing import DROPPED, FINISHED
 from ces_manager.database import Database
 from ces_manager.jobs.spans import Told, keep_spans
@@ -26,6 +26,7 @@ log = structlog.get_logger()
 LARGEST: Final = 256 * 1024  # bytes of a node's message
 PER_S, BURST = 5.0, 20  # messages of one node
 MOST_WAITING: Final = 10_000  # spans that wait to be kept
+KEEP_S = 0.5  # how long the first spans wait for others to be kept with: a transaction costs more than its spans
 LONGEST_ID: Final = 26  # of a job
 SERVICE: Final = "manager"
 Export = Callable[[Sequence[Told]], None]
@@ -89,6 +90,7 @@ class SpanIntake:
     async def _keep_repeatedly(self) -> None:
         while True:
             await self._came.wait()
+            await asyncio.sleep(KEEP_S)
             self._came.clear()
             waiting, self._waiting = self._waiting, []
             refused: RemoteError | None = None
@@ -111,7 +113,7 @@ class SpanIntake:
     async def _take_own(self) -> None:
         while True:
             await FINISHED.wait()
-            await asyncio.sleep(GATHER_S)
+            await asyncio.sleep(KEEP_S)
             spans = FINISHED.take(MAX_BATCH)
             try:
                 await self._take([Told(SERVICE, None, span) for span in spans])
