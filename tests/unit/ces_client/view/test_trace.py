@@ -28,7 +28,8 @@ def test_every_step_has_a_line_and_says_where_it_comes_from() -> None:
     (line,) = [line for line in shown.splitlines() if "start worker" in line]
     assert "  start worker" in line
     assert "edge-agent n1" in line
-    assert "5 ms" in line and "95 ms" in line
+    assert "5 ms" in line
+    assert "95 ms" in line
     assert "from its events" in text(told.model_copy(update={"source": "events", "trace": None}))
 
 
