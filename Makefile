@@ -36,7 +36,7 @@ SOURCES := $(wildcard libs/*/src services/*/src workloads/src experiments/src)
 EDITABLE := $(foreach project,$(PROJECTS),-e ./$(project)$(if $(findstring ces_core,$(project)),[fast$(comma)policy]))
 BUILD_TOOLS := hatchling editables setuptools
 DEV_TOOLS := pytest pytest-asyncio pytest-timeout pytest-xdist hypothesis schemathesis testcontainers pgserver \
-	canaille[oidc] playwright axe-playwright-python nbclient ipykernel ruff mypy import-linter types-PyYAML bandit cyclonedx-bom
+	canaille[oidc] opentelemetry-exporter-otlp-proto-http playwright axe-playwright-python nbclient ipykernel ruff mypy import-linter types-PyYAML bandit cyclonedx-bom
 
 help:
 	@sed -n '/^#/!q; s/^# \{0,1\}//p' Makefile

@@ -2,7 +2,7 @@
 # scripts beside it. Sets `names` to the ones given, or to all of CES's programs.
 # shellcheck shell=bash
 declare -A needs=(
-    [manager]="./libs/ces_common[db,tls] ./services/manager"
+    [manager]="./libs/ces_common[db,tls] ./services/manager[otel]"
     [scheduler]="./libs/ces_common ./libs/ces_core[fast,policy] ./services/scheduler"
     [compute-ctl]="./libs/ces_common ./services/compute-ctl"
     [network-ctl]="./libs/ces_common ./services/network-ctl"

@@ -43,6 +43,7 @@ SETTINGS = {
     "CES_CERTIFICATE_DAYS": "Days for which the certificates that the manager makes are good.",
     "CES_LEASE_S": "Seconds for which a node's workers may run without word from the manager.",
     "CES_LEASE_MARGIN_S": "Seconds beyond the lease before silent workers count as gone; ending them may take 3.",
+    "CES_TRACE_RATIO": "Share of the submitted jobs that are [traced](traces.md), 0 to 1.",
     "CES_UNREACHABLE_S": "Seconds of silence after which a node gets no new work; less than `CES_LEASE_S`.",
     "CES_PLANNED_DEADLINE_S": "Longest time in seconds in state `planned` before the job is placed again.",
     "CES_PREPARING_DEADLINE_S": "The same for `preparing`.",

@@ -81,6 +81,21 @@ def test_a_job_is_followed_from_the_list_to_its_flows_and_cancelled(
     assert cluster.client.jobs.get(job).state == "cancelled"
 
 
+def test_where_a_job_s_time_went_is_drawn(cluster: FaultCluster, opened: Open) -> None:
+    job = cluster.submit(recorded_job("timed", 1))
+    cluster.finish(job)
+    with opened() as seen:
+        seen.go(f"jobs/{job}")
+        seen.heading("timed")
+        seen.text("From its events: this attempt is not traced.")
+        rows = seen.page.locator("table.trace tbody tr")
+        expect(rows).to_have_count(7)  # the attempt, its three phases, three workers
+        names = [text.strip() for text in rows.get_by_role("rowheader").all_inner_texts()]
+        assert names[:4] == ["attempt", "queued", "network", "workers"]
+        assert sorted(names[4:]) == ["w-0", "w-1", "w-2"]
+        expect(seen.page.locator("table.trace svg.span-bar .took")).to_have_count(7)
+
+
 def test_why_a_job_waits_and_for_whom_is_said_as_in_the_terminal(
     cluster: FaultCluster, opened: Open, open_folder: Path
 ) -> None:

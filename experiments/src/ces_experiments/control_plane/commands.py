@@ -34,6 +34,7 @@ control_plane = command(
         SCHEDULERS,
         DATABASE,
         ENCRYPTED,
+        Option("trace_ratio", float, 0.0, "share of the jobs that are traced", more=options.between(0, 1)),
         SEED,
     ],
     help="Real services, NATS and database under load from simulated agents: submit-to-running, jobs/s, messages, CPU.",

@@ -44,27 +44,35 @@ LIMIT_S = 600.0
 
 @dataclass(frozen=True)
 class Question:
-    """``database``: its URL; None for SQLite. ``encrypted``: whether API and NATS speak TLS."""
+    """``database``: its URL; None for SQLite. ``encrypted``: whether API and NATS speak TLS.
+    ``trace_ratio``: of the jobs that are traced."""
 
     load: Load
     database: str | None
     alike: Alike = ALONE
     encrypted: bool = True
+    trace_ratio: float = 0.0
 
     @staticmethod
-    def of(*, database: str | None, managers: int, schedulers: int, encrypted: bool, **load: Any) -> Question:
-        return Question(Load(**load), database, Alike(managers, schedulers), encrypted)
+    def of(
+        *, database: str | None, managers: int, schedulers: int, encrypted: bool, trace_ratio: float, **load: Any
+    ) -> Question:
+        return Question(Load(**load), database, Alike(managers, schedulers), encrypted, trace_ratio)
 
 
 def measure(question: Question, progress: Progress) -> Found:
     """Start a cluster without agents, and put the load on it."""
-    with central_services(question.database, alike=question.alike, encrypted=question.encrypted) as cluster:
+    settings = {"CES_TRACE_RATIO": f"{question.trace_ratio:g}"}
+    with central_services(
+        question.database, alike=question.alike, encrypted=question.encrypted, settings=settings
+    ) as cluster:
         found = asyncio.run(drive(cluster, question.load, progress))
     asked = {
         "load": asdict(question.load),
         "alike": asdict(question.alike),
         "database": scheme(question.database),
         "encrypted": question.encrypted,
+        "trace_ratio": question.trace_ratio,
     }
     return Found(asked | found)
 

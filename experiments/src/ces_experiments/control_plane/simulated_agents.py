@@ -7,7 +7,7 @@ import asyncio
 import math
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import httpx
@@ -19,9 +19,12 @@ from ces_common.messages.api import JoinAnswer, JoinRequest
 from ces_common.messages.base import Message
 from ces_common.messages.desired import DesiredCompute, DesiredNetwork, DesiredWorker
 from ces_common.messages.reports import Applied, Heartbeat, LeaseGrant, LinkReport, LinkStatus, Status, WorkerStatus
+from ces_common.messages.traces import AGENT, MAX_BATCH, Span, SpanBatch
 from ces_common.natsauth import SIGNATURE, new_user_key, signature_of
 from ces_common.repetition import Repetition
 from ces_common.tls.pins import secret_of
+from ces_common.trace_shipping import GATHER_S
+from ces_common.tracing import span
 from ces_experiments.control_plane.wire import Wire
 
 REPEAT_S = 2.0
@@ -90,6 +93,7 @@ class SimulatedNode:
         self._joined: tuple[str, Credentials] | None = None
         self._wire: Wire | None = None
         self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}  # what comes next of each
+        self._spans: list[Span] = []  # that wait to be told
 
     async def join(self, http: httpx.AsyncClient, token: str) -> None:
         """Become part of the cluster with a one-time token. Raises httpx.HTTPStatusError when refused."""
@@ -163,6 +167,7 @@ class SimulatedNode:
             network = DesiredNetwork.model_validate_json(document)
             if self._network is None or network.generation > self._network.generation:
                 self._network = network
+                self._tell_spans("apply network", network.traces or {}, list(network.traces or {}))
         else:
             compute = DesiredCompute.model_validate_json(document)
             if self._compute is None or compute.generation > self._compute.generation:
@@ -173,10 +178,25 @@ class SimulatedNode:
         desired = {worker.key: worker for worker in compute.workers}
         for key in self._started.keys() - desired.keys():
             del self._started[key], self._ends[key]
-        for key in desired.keys() - self._started.keys():
+        begun = desired.keys() - self._started.keys()
+        keys = [f"{desired[key].job}.{desired[key].attempt}" for key in begun]
+        self._tell_spans("start worker", compute.traces or {}, keys)
+        for key in begun:
             self._started[key] = now
             self._ends[key] = now + self.run_s(desired[key])
         self._compute = compute
+
+    def _tell_spans(self, name: str, contexts: Mapping[str, str], keys: Sequence[str]) -> None:
+        """What it did at once for traced attempts, by their keys."""
+        for job, _, attempt in (key.rpartition(".") for key in keys if key in contexts):
+            self._spans.append(span(name, contexts[f"{job}.{attempt}"], job=job, attempt=int(attempt)).finished())
+        if self._spans and self._send_spans not in self._timers:
+            self._next(self._send_spans, GATHER_S)
+
+    def _send_spans(self) -> None:
+        del self._timers[self._send_spans]
+        batch, self._spans = SpanBatch(service=AGENT, spans=self._spans[:MAX_BATCH]), []
+        self._connected.ask(subjects.spans(self.name), batch.encode(), DOCUMENT_S, lambda _: None)
 
     def links_changed(self) -> None:
         """Say at once how its links are."""

@@ -7,10 +7,11 @@ import gc
 import json
 import tempfile
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -58,8 +59,10 @@ def central_services(
     timing: Timing = PATIENT,
     alike: Alike = ALONE,
     encrypted: bool = True,
+    settings: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Cluster]:
-    """A cluster without agents, in a folder that goes with it. ``queue``: the file of the queue's parameters."""
+    """A cluster without agents, in a folder that goes with it. ``queue``: the file of the queue's parameters;
+    ``settings``: further ones of the manager."""
     placeholder = Topology(nodes=[TestbedNode(name="unused", cpu=1000, memory=2**30)])
     with ended_tidily(), tempfile.TemporaryDirectory(prefix="ces-bench-") as folder:
         spec = ClusterSpec(
@@ -74,6 +77,7 @@ def central_services(
             managers=alike.managers,
             schedulers=alike.schedulers,
             encrypted=encrypted,
+            settings=dict(settings),
         )
         with Cluster(spec, Files(Path(folder) / "cluster"), agents=False) as cluster:
             yield cluster

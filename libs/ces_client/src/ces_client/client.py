@@ -49,6 +49,7 @@ from ces_common.messages.dashboard import HeldFlow, Layout, UsageSamples
 from ces_common.messages.drains import DrainForecast
 from ces_common.messages.identities import MAX_PRIORITY, USUAL_S, AccessTokenView, Identity, NewAccessToken, SessionCode
 from ces_common.messages.secrets import SecretView
+from ces_common.messages.traces import JobTrace
 from ces_common.roles import Role
 from ces_common.states import JOB_OVER
 
@@ -82,6 +83,11 @@ class Jobs(_Resource):
         on (with a time zone; the manager remembers five minutes)."""
         params = {"since": since.isoformat()} if since else None
         return self._read(shown.JobFlowsView, self._http.request("GET", _path("jobs", job, "flows"), params=params))
+
+    def trace(self, job: str, *, attempt: int | None = None) -> JobTrace:
+        """Where the time of an attempt went, until it ran: of the present one if none is named."""
+        params = {"attempt": str(attempt)} if attempt is not None else None
+        return self._read(JobTrace, self._http.request("GET", _path("jobs", job, "trace"), params=params))
 
     def cancel(self, job: str) -> JobView:
         return self._read(shown.JobView, self._http.request("DELETE", _path("jobs", job)))

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+from ces_common import subjects
 from ces_common.bus.port import Bus
 from ces_common.connection import bus_from
 from ces_common.health import health_app, serve_http
@@ -13,6 +14,9 @@ from ces_common.service import run_loops
 from ces_common.settings import ServiceSettings
 from ces_common.setup_files import metrics_token
 from ces_common.state_reader import StateReader
+from ces_common.trace_shipping import flush_spans, ship_spans
+
+SPANS = subjects.rpc("manager", "spans")
 
 
 class Follower(Protocol):
@@ -45,7 +49,8 @@ async def follow(
     app = health_app(name, follower.missing, token, remark)
     async with serve_http(app, settings.http_host, settings.http_port):
         try:
-            await run_loops(stop, work())
+            await run_loops(stop, work(), ship_spans(bus, SPANS, name))
         finally:
             await follower.reader.close()
+            await flush_spans(bus, SPANS, name)
             await bus.close()

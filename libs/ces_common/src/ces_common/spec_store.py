@@ -16,6 +16,7 @@ from ces_common.messages.desired import DesiredDocument
 
 log = structlog.get_logger()
 WRITTEN = Counter("ces_desired_documents_written_total", "Documents of nodes' desired state written", ["kind"])
+NO_CONTENT = frozenset({"generation", "traces"})
 TRIES = 3  # to write a document that another controller writes as well
 
 
@@ -39,7 +40,7 @@ def _generation(document: W | None) -> int:
 
 
 def _same_content(one: W, other: W) -> bool:
-    fields = (name for name in type(one).model_fields if name != "generation")
+    fields = (name for name in type(one).model_fields if name not in NO_CONTENT)
     pairs = ((getattr(one, name), getattr(other, name)) for name in fields)
     return all(a is b or a == b for a, b in pairs)  # most are the very same lists: no need to look into them
 
@@ -49,7 +50,7 @@ def only_less(old: W, new: W) -> bool:
     must be the very same objects; an equal copy counts as new. Pure."""
     for name in type(new).model_fields:
         then, now = getattr(old, name), getattr(new, name)
-        if name == "generation" or then is now:
+        if name in NO_CONTENT or then is now:
             continue
         if not isinstance(now, list):
             if then != now:
@@ -91,10 +92,15 @@ class SpecStore(Generic[W]):
         self._since = self._clock()
 
     async def put(
-        self, planned: Mapping[str, W], generation: int, at_least: Mapping[str, int] | None = None
+        self,
+        planned: Mapping[str, W],
+        generation: int,
+        at_least: Mapping[str, int] | None = None,
+        traces: Callable[[W], dict[str, str] | None] = lambda _: None,
     ) -> list[str]:
-        """Bring the bucket in line with the plan, stamping what is written with ``generation``; returns the nodes
-        whose document was written. One that is too large to be sent stays as it was; the others go on."""
+        """Bring the bucket in line with the plan, stamping what is written with ``generation`` and with its ``traces``;
+        returns the nodes whose document was written. One that is too large to be sent stays as it was; the others go
+        on."""
         if self._clock() - self._since > self._trust_s:
             self.forget()
         if not self._looked:  # a node may have been forgotten while nobody looked after its documents
@@ -110,7 +116,7 @@ class SpecStore(Generic[W]):
         }
         changed = due(news, self._known, floors)
         now = [each for each in self._not_lingering(changed, floors) if not self._is_outdated(each, generation)]
-        stamped = [document.model_copy(update={"generation": generation}) for document in now]
+        stamped = [each.model_copy(update={"generation": generation, "traces": traces(each)}) for each in now]
         stored = await at_once(self._write, stamped)
         written = [document.node for document, done in zip(stamped, stored, strict=True) if done]
         left = {document.node for document in changed} - set(written)

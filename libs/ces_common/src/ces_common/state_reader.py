@@ -16,9 +16,10 @@ from prometheus_client import Gauge
 
 from ces_common import subjects
 from ces_common.bus.port import Bus, BusError, Message, RequestTimeout, Subscription
-from ces_common.messages.records import Snapshot
+from ces_common.messages.records import JobRecord, Snapshot
 from ces_common.service import Hint
 from ces_common.state_view import StateView
+from ces_common.tracing import TRACEPARENT, stored_context
 
 log = structlog.get_logger()
 ANSWER_S = 3.0  # a manager that was asked and then died leaves the question unanswered
@@ -26,6 +27,7 @@ LONGEST_ANSWER_S = 30.0  # with ten thousand jobs in the queue all of it takes s
 SETTLE_S = 0.01
 READ = Gauge("ces_state_read_timestamp_seconds", "When the manager's state was last read, as Unix time")
 VERSION = Gauge("ces_state_version", "The version of the manager's state that was read last")
+MOST_HOPS = 4096
 LARGE = 64 * 1024  # bytes; more than that is parsed in a thread, since all of thousands of jobs takes a second
 
 
@@ -41,6 +43,7 @@ class StateReader:
         self._asking = asyncio.Lock()
         self._subscriptions: list[Subscription] = []
         self._on_event: Callable[[Message], None] | None = None
+        self._hops: dict[str, str] = {}  # the context of an event -> that of its way here, the last ones heard
 
     async def start(self, event_subjects: list[str], on_event: Callable[[Message], None] | None = None) -> None:
         """Listen for hints, passing each to ``on_event``; the first refresh is due at once."""
@@ -87,8 +90,21 @@ class StateReader:
         self.fresh = True
         return True
 
+    def context_of(self, job: JobRecord) -> str | None:
+        """What a traced job's last step has come by: its event, where that was heard. None where it is not traced."""
+        return None if job.traceparent is None else self._hops.get(job.traceparent, job.traceparent)
+
+    def _note_hop(self, message: Message) -> None:
+        stored = stored_context(message.data.decode(errors="replace"))
+        if stored is not None:
+            self._hops[stored] = message.headers[TRACEPARENT]
+            if len(self._hops) > MOST_HOPS:
+                del self._hops[next(iter(self._hops))]
+
     async def _event(self, message: Message) -> None:
         self.hint.set()
+        if TRACEPARENT in message.headers:
+            self._note_hop(message)
         if self._on_event is not None:
             self._on_event(message)
 

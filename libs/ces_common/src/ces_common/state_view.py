@@ -20,6 +20,7 @@ class StateView:
         self.nodes: dict[str, NodeRecord] = {}
         self.topology = Topology()
         self.jobs: dict[str, JobRecord] = {}
+        self.traced: set[str] = set()  # ids of those jobs whose attempt is traced
         self.changed_jobs, self.changed_nodes = ChangeLog(), ChangeLog()
 
     def query(self) -> SnapshotQuery:
@@ -33,7 +34,7 @@ class StateView:
         if snapshot.full:
             before = (self.epoch, self.version)
             self.epoch = snapshot.epoch
-            self.nodes, self.jobs, self.topology = {}, {}, Topology()
+            self.nodes, self.jobs, self.topology, self.traced = {}, {}, Topology(), set()
             self.changed_jobs.begin()
             self.changed_nodes.begin()
             changed = before != (snapshot.epoch, snapshot.version)
@@ -45,14 +46,18 @@ class StateView:
             self.nodes.pop(name, None)
         for name in snapshot.removed_jobs:
             self.jobs.pop(name, None)
+            self.traced.discard(name)
         self.nodes.update((node.name, node) for node in snapshot.nodes)
         if snapshot.topology is not None:
             self.topology = snapshot.topology
         for job in snapshot.jobs:
             if job.state in JOB_OVER and job.released:
                 self.jobs.pop(job.id, None)
+                self.traced.discard(job.id)
             else:
                 self.jobs[job.id] = job
+                if job.traceparent is not None:
+                    self.traced.add(job.id)
         self.changed_nodes.note((*snapshot.removed_nodes, *(node.name for node in snapshot.nodes)))
         self.changed_jobs.note((*snapshot.removed_jobs, *(job.id for job in snapshot.jobs)))
         return changed

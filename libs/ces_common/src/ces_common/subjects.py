@@ -23,6 +23,7 @@ ALL_REPORTS: Final = f"{PREFIX}.agent.*.*"
 ALL_FETCHES: Final = f"{PREFIX}.fetch.*.*"
 ALL_RENEWALS: Final = f"{PREFIX}.renew.*"
 ALL_SECRETS: Final = f"{PREFIX}.secrets.*"
+ALL_SPANS: Final = f"{PREFIX}.spans.*"
 
 DESIRED_BUCKET: Final = "ces_desired"
 DESIRED_STREAM: Final = f"KV_{DESIRED_BUCKET}"
@@ -125,6 +126,17 @@ def parse_secrets(subject: str) -> str:
     return node_name(node)
 
 
+def spans(node: str) -> str:
+    """The subject on which a node's agent tells what it did for traced jobs."""
+    return f"{PREFIX}.spans.{node_name(node)}"
+
+
+def parse_spans(subject: str) -> str:
+    """The node that tells. Raises BadName."""
+    (node,) = _rest(subject, "spans", 1)
+    return node_name(node)
+
+
 def report(node: str, kind: ReportKind) -> str:
     """The subject an agent reports on about itself."""
     return f"{PREFIX}.agent.{node_name(node)}.{_one_of(kind, REPORT_KINDS, 'report')}"
@@ -203,7 +215,7 @@ def answered_to(subject: str) -> str:
     """How the reply subject of a request on ``subject`` must begin: with the node's own inbox where nodes ask, with
     any inbox where services do."""
     family, _, rest = subject.removeprefix(f"{PREFIX}.").partition(".")
-    nodes_ask = family in ("hb", "fetch", "renew", "secrets")
+    nodes_ask = family in ("hb", "fetch", "renew", "secrets", "spans")
     return f"{inbox_prefix(rest.partition('.')[0])}." if nodes_ask else "_INBOX."
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 import structlog
 
@@ -12,7 +13,8 @@ from ces_common.messages.desired import DesiredCompute
 from ces_common.sign_of_life import SignOfLife
 from ces_common.spec_store import SpecStore
 from ces_common.state_reader import StateReader
-from ces_common.states import JOB_OVER
+from ces_common.states import JOB_OVER, JobState
+from ces_common.tracing import AttemptSpans
 from ces_compute_ctl.desired_compute import Planner, least_generations
 
 log = structlog.get_logger()
@@ -38,6 +40,7 @@ class ComputeController:
         )
         self._planner = Planner()
         self._sign_of_life = SignOfLife(bus, SERVICE)
+        self._traces = AttemptSpans("plan workers")
         bus.on_reconnect(self._reconnected)
 
     def missing(self) -> str | None:
@@ -60,8 +63,14 @@ class ComputeController:
         if not await self.reader.refresh():
             return False
         view = self.reader.view
+        traced = [job for name in view.traced if (job := view.jobs[name]).state is JobState.STARTING]
+        self._traces.see({job.key: self.reader.context_of(job) or "" for job in traced})
+        contexts = self._traces.contexts
         try:
-            await self._store.put(self._planner.plan(view), view.version, least_generations(view))
+            await self._store.put(
+                self._planner.plan(view), view.version, least_generations(view), lambda each: _of(each, contexts)
+            )
+            self._traces.done()
         except BusError as error:
             log.warning("desired state could not be written", error=str(error))
             return False
@@ -71,3 +80,11 @@ class ComputeController:
     async def _reconnected(self) -> None:
         self._store.forget()
         self.reader.hint.set()
+
+
+def _of(document: DesiredCompute, contexts: Mapping[str, str]) -> dict[str, str] | None:
+    """What a document says of traced attempts: those with a worker in it."""
+    if not contexts:
+        return None
+    keys = {f"{worker.job}.{worker.attempt}" for worker in document.workers} & contexts.keys()
+    return {key: contexts[key] for key in sorted(keys)} or None

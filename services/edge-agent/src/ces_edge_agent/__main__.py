@@ -7,12 +7,15 @@ from typing import assert_never
 
 import structlog
 
+from ces_common import subjects
 from ces_common.bus.port import BusError
 from ces_common.connection import bus_from
 from ces_common.health import health_app, serve_http
+from ces_common.messages.traces import AGENT
 from ces_common.runtime import RuntimeKind
 from ces_common.service import run_loops, run_service
 from ces_common.setup_files import metrics_token
+from ces_common.trace_shipping import ship_spans
 from ces_edge_agent.agent import Agent
 from ces_edge_agent.enrolment import ensure_joined, manager_trust
 from ces_edge_agent.lease import machine_clocks
@@ -91,7 +94,8 @@ async def run(settings: AgentSettings, stop: asyncio.Event) -> None:
     try:
         app = health_app(SERVICE, agent.missing, token)
         async with serve_http(app, settings.http_host, settings.http_port):
-            await run_loops(stop, agent.reconcile(), communicate(agent), renewal.run())
+            spans = ship_spans(bus, subjects.spans(settings.node), AGENT)
+            await run_loops(stop, agent.reconcile(), communicate(agent), renewal.run(), spans)
     finally:
         await bus.close()
         agent.close()

@@ -37,6 +37,7 @@ from ces_manager.messaging.peers import Peers
 from ces_manager.messaging.relay import Relay
 from ces_manager.messaging.renewals import serve_renewals
 from ces_manager.messaging.secret_requests import serve_secrets
+from ces_manager.messaging.span_intake import SpanIntake
 from ces_manager.messaging.streams import StreamKeeper
 from ces_manager.network.prober import Prober
 from ces_manager.nodes.credentials import Issuer
@@ -48,6 +49,7 @@ from ces_manager.queue.live import LiveQueue
 from ces_manager.replay.keyframes import keep_repeatedly
 from ces_manager.retention import cutoffs, has_aged, prune
 from ces_manager.settings import ManagerSettings
+from ces_manager.span_export import export_from
 from ces_manager.timeouts import DAY_S, Timeouts
 
 log = structlog.get_logger()
@@ -84,6 +86,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
     bus = bus_from(settings, SERVICE, replicas=settings.nats_replicas)
     certificates = certificates_from(settings, claims)
     streams = StreamKeeper(bus, settings.tick_s)
+    export = export_from() if settings.trace_ratio else None
     database, broadcast, measurements, hearing = Database(uow), Broadcast(), Measurements(), HearingClock()
     failure_detector = FailureDetector(hearing.seconds)
     started = asyncio.Event()
@@ -102,6 +105,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         database.on_commit(hint)
     duties.on_taken(relay.hint.set)
     messaging = Messaging(database, bus, timeouts, failure_detector, measurements, broadcast, queue, peers.share)
+    spans = SpanIntake(database, export)
     context = Context(
         database=database,
         bus=bus,
@@ -117,6 +121,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         identities=Identities(database, secret_of(token), _provider(settings, queue)),
         secret_keys=secret_keys,
         agents_nats_urls=settings.agents_nats_urls,
+        trace_ratio=settings.trace_ratio,
         authority=certificates.authority if certificates is not None else None,
     )
 
@@ -135,6 +140,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         await hear_controllers(bus, failure_detector)
         await serve_renewals(bus, database, issuer, SERVICE)
         await serve_secrets(bus, database, secret_keys, SERVICE)
+        await spans.serve(bus)
         await peers.start(news, lambda beat: measurements.heard(beat, database.clock.now()))
         await messaging.start(streams.made)
         started.set()
@@ -162,6 +168,7 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
                 duties.run(),
                 expire_repeatedly(database, timeouts, failure_detector, measurements, duties, settings.tick_s),
                 revoker.run(),
+                spans.run(),
                 note_repeatedly(database, measurements.speeds, duties),
                 keep_repeatedly(database, duties),
                 *([certificates.run()] if certificates is not None else []),
@@ -169,8 +176,11 @@ async def run(settings: ManagerSettings, stop: asyncio.Event) -> None:
         finally:
             context.stop()
     await duties.give_up()
+    await spans.flush()
     await bus.close()
     database.close()
+    if export is not None:
+        await asyncio.to_thread(export.close)
 
 
 def claims_from(settings: ManagerSettings) -> AccountClaims | None:

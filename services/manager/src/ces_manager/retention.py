@@ -12,6 +12,7 @@ from ces_common.db.access_tables import JoinTokenRow, SessionRow
 from ces_common.db.audit_tables import AuditRow
 from ces_common.db.history_tables import KeyframeRow
 from ces_common.db.tables import JOB, NODE, EventRow, InboxRow, JobRow, RemovalRow
+from ces_common.db.trace_tables import SpanRow
 from ces_common.db.uow import ReadTx, UnitOfWork
 from ces_manager.timeouts import Timeouts
 
@@ -100,6 +101,7 @@ def _simple(cut: Cutoffs) -> list[tuple[Any, Any, Select[Any]]]:
             select(EventRow.sequence).where(EventRow.time < cut.messages, EventRow.published),
         ),
         (KeyframeRow, KeyframeRow.sequence, select(KeyframeRow.sequence).where(KeyframeRow.time < cut.replays)),
+        (SpanRow, SpanRow.id, select(SpanRow.id).where(SpanRow.received_at < cut.messages)),
         (InboxRow, InboxRow.id, select(InboxRow.id).where(InboxRow.consumed_at < cut.messages)),
         (JoinTokenRow, JoinTokenRow.hash, select(JoinTokenRow.hash).where(JoinTokenRow.expires_at < cut.messages)),
         (AuditRow, AuditRow.id, select(AuditRow.id).where(AuditRow.published_at < cut.messages)),

@@ -77,6 +77,7 @@ class ManagerSettings(QueueSettings):
     tick_s: Seconds = 1.0
     ui: bool = True  # serve the dashboard
     metrics_of_links: bool = True  # some series for each link
+    trace_ratio: Annotated[float, Field(ge=0, le=1)] = 0.0  # of the jobs that are submitted
     retention_days: Annotated[float, Field(gt=0)] = 30.0  # of settled jobs
     credential_days: Annotated[float, Field(gt=0, le=3650)] = 30.0  # for which a node's NATS credential is good
 

@@ -21,6 +21,7 @@ from ces_common.rates import SenderRate
 from ces_common.service import Hint
 from ces_common.state_view import StateView
 from ces_common.states import JobState
+from ces_common.tracing import AttemptSpans, headers
 from ces_network_ctl.job_network import involved_nodes
 
 log = structlog.get_logger()
@@ -77,6 +78,7 @@ class Announcements:
         self._rate = SenderRate(PER_S, BURST)
         self._seen: dict[str, float] = {}  # attempt -> when it was first seen without its network
         self._said: dict[tuple[str, str], float] = {}  # attempt and kind of event -> when
+        self._traces = AttemptSpans("await agents")
 
     async def listen(self) -> None:
         await self._bus.subscribe(subjects.reports("applied"), self._report)
@@ -103,6 +105,10 @@ class Announcements:
             await at_once(self._announce_ready, [job for job in waiting if job.id in ready])
             await at_once(self._announce_preparing, [job for job in slow if job.id not in ready])
             return bool(waiting)
+
+    def trace(self, contexts: Mapping[str, str]) -> None:
+        """``contexts``: of traced attempts whose documents are written by now, by key."""
+        self._traces.see(contexts)
 
     def repeat(self) -> None:
         """Say everything again: the broker may have lost it."""
@@ -138,8 +144,11 @@ class Announcements:
         before = self._said.get((job.key, kind))
         if before is not None and self._clock() - before < REPEAT_S:
             return
-        event = new_event(SERVICE, "network", kind, job.id, data, datetime.now(UTC))
-        await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+        context = self._traces.contexts.get(job.key) if job.traceparent is not None else None
+        event = new_event(SERVICE, "network", kind, job.id, data, datetime.now(UTC), traceparent=context)
+        await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id, headers=headers(context))
+        if kind == "ready":
+            self._traces.done({job.key})
         self._said[job.key, kind] = self._clock()
 
     async def _report(self, message: Message) -> None:

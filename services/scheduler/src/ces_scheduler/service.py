@@ -27,6 +27,7 @@ from ces_common.metrics import SHORT
 from ces_common.state_reader import StateReader
 from ces_common.state_view import StateView
 from ces_common.states import ALLOCATION_OVER, JOB_OVER, JOB_WAITS, JobState
+from ces_common.tracing import headers
 from ces_core.compiled.jit import COMPILED
 from ces_core.queue.record import Record
 from ces_core.solver import with_lookahead
@@ -34,6 +35,7 @@ from ces_core.warm_up import warm_up
 from ces_scheduler.cpu_amounts import CpuAmounts
 from ces_scheduler.cycle_input import NO_NODES, LastCycle, Proposed, Question, cycle_input, next_look_s, proposed_on
 from ces_scheduler.cycle_run import CycleRun, Placing, blocked, run_cycle, startable
+from ces_scheduler.cycle_trace import CycleTrace
 from ces_scheduler.deadlines import Deadlines
 from ces_scheduler.decision import Decision
 from ces_scheduler.dry_run import answer_for, guest_of
@@ -73,11 +75,8 @@ EVENTS = [  # what may give a waiting job a place: jobs come and leave, workers 
 CYCLE = Histogram("ces_queue_cycle_seconds", "Time of one look at the whole queue, with decisions", buckets=SHORT)
 DECISION = Histogram("ces_decision_seconds", "Time of one placement decision", ["outcome"], buckets=SHORT)
 PROPOSED = Counter("ces_plans_proposed_total", "Plans proposed")
-RETRY_S = 1.0
-REFILL_S = 5.0
-RESIZE_S = 60.0
-REPORTS_AT_ONCE = 200
-"""At most this many waiting jobs are reported before the manager has had ``RETRY_S`` to write that down."""
+RETRY_S, REFILL_S, RESIZE_S = 1.0, 5.0, 60.0
+REPORTS_AT_ONCE = 200  # waiting jobs, before the manager has had ``RETRY_S`` to write that down
 
 
 def wall_clock() -> datetime:
@@ -258,8 +257,10 @@ class Scheduler:
         later_s = next_look_s(given, run.decisions, placing.parameters)
         self._cycle_due = self._clock() + min(self._resync_s, math.inf if later_s is None else max(later_s, RETRY_S))
         CYCLE.observe(time.perf_counter() - began)
+        traced = CycleTrace(run.started.values(), self.reader.context_of, time.perf_counter() - began)
         for name, decision in run.starts.items():
-            await self._propose(run.started[name], decision, version)
+            await self._propose(run.started[name], decision, version, traced)
+        traced.end()
         answer_s = await self._preemptions.propose(run.decisions.preempted, given, version, preempting)
         self._cycle_due = min(self._cycle_due, self._clock() + answer_s)
         await self._report(run)
@@ -267,7 +268,7 @@ class Scheduler:
             self.reader.hint.set()
         return len(run.starts)
 
-    async def _propose(self, job: JobRecord, decision: Decision, version: int) -> None:
+    async def _propose(self, job: JobRecord, decision: Decision, version: int, traced: CycleTrace) -> None:
         """Raises BusError."""
         plan = PlanProposed(
             plan=str(ULID()),
@@ -282,15 +283,18 @@ class Scheduler:
             size=job.size if job.state is JobState.QUEUED else None,
             cpu=begins_with(job) if job.state is JobState.QUEUED else None,
         )
-        event = new_event(SERVICE, "plan", "proposed", job.id, plan, self._now(), event_id=plan.plan)
+        at, traceparent = self._now(), traced.context_of(job)
+        event = new_event(SERVICE, "plan", "proposed", job.id, plan, at, event_id=plan.plan, traceparent=traceparent)
+        sent = (event.bus_subject, event.encode())
         try:
-            await self._bus.publish_fact(event.bus_subject, event.encode(), message_id=event.id)
+            await self._bus.publish_fact(*sent, message_id=event.id, headers=headers(traceparent))
         except PayloadTooLarge as error:
             log.error("a plan is too large to be proposed", job=job.id, error=str(error))
             text = f"its plan does not fit in one message: {error}"
             await self._reports.report(job, Reason(code="plan-too-large", text=text, forever=True), None, version)
             self._proposals.impossible(job)
             return
+        traced.proposed(job, decision)
         self._proposals.made(plan.plan, Proposed(job, decision.assignments, decision.flows))
         self._reports.forget(job.id)
         PROPOSED.inc()

@@ -22,7 +22,7 @@ class Broker:
         self.away = False
         self._together, self._enough = together, asyncio.Event()
 
-    async def publish_fact(self, subject: str, data: bytes, *, message_id: str) -> bool:
+    async def publish_fact(self, subject: str, data: bytes, *, message_id: str, headers: object = None) -> bool:
         self.under_way.append(message_id)
         if len(self.under_way) >= self._together:
             self._enough.set()

@@ -33,6 +33,7 @@ from ces_client.view.formats import since
 from ces_client.view.job import job_facts, job_live, last_lines
 from ces_client.view.plan import committed_plan, plan_answer
 from ces_client.view.queue_status import waiting_text
+from ces_client.view.trace import waterfall
 from ces_common.messages.api import JobFlowsView, JobView, PlanView
 from ces_common.states import JOB_OVER, JobState
 
@@ -172,8 +173,22 @@ def _split(line: str) -> tuple[str | None, str]:
     return (source, text) if mark else (None, line)
 
 
-def describe_job(job: JobArgument, output: OutputOption = Output.TABLE) -> None:
-    """Show all about a job: workers, flows, plan."""
+def describe_job(
+    job: JobArgument,
+    trace: Annotated[bool, typer.Option("--trace", help="where its time went, from submission until it ran")] = False,
+    attempt: Annotated[
+        int | None, typer.Option("--attempt", min=1, help="with --trace: of which attempt; the present one if left out")
+    ] = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show all about a job: workers, flows, plan. Or with --trace: where its time went."""
+    if attempt is not None and not trace:
+        raise typer.BadParameter("say --trace with it", param_hint="--attempt")
+    if trace:
+        with session.connect() as client:
+            told = client.jobs.trace(session.job_id(client, job), attempt=attempt)
+        tell(told, waterfall(told), output)
+        return
     with session.connect() as client:
         view = client.jobs.get(session.job_id(client, job))
         committed = _plan_or_none(client, view.id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
@@ -16,9 +16,12 @@ from sqlalchemy.orm import Session
 
 from ces_common.db.engine import BUSY_TIMEOUT_MS, TIMELINE, reading, writing
 from ces_common.db.tables import ClusterRow, EventRow, InboxRow
+from ces_common.db.trace_tables import SpanRow, span_row
 from ces_common.db.turns import WriteTurns
 from ces_common.messages.base import Message
 from ces_common.messages.events import new_event
+from ces_common.messages.traces import Span
+from ces_common.tracing import OpenSpan
 
 log = structlog.get_logger()
 
@@ -48,6 +51,7 @@ _LOCK = _LOOK.with_for_update()
 _LOCK_EPOCH = select(_TABLE.c.timeline, _TABLE.c.version).where(_TABLE.c.id == 1).with_for_update()
 _CHANGE = update(ClusterRow).where(_TABLE.c.id == 1)
 _APPEND = insert(EventRow.__table__)  # type: ignore[arg-type]
+_KEEP = insert(SpanRow.__table__)  # type: ignore[arg-type]
 
 
 def _read_cluster(session: Session, query: Select[Any]) -> Cluster:
@@ -79,6 +83,9 @@ class WriteTx(ReadTx):
         self._version: int | None = None
         self._events: list[dict[str, object]] = []
         self.noted: list[Callable[[], None]] = []
+        self.cause: str | None = None  # the context of what it acts on, where that is traced
+        self.spans: list[OpenSpan] = []  # which end with it, and are kept with what it changes
+        self.finished: list[Span] = []
 
     def note(self, observe: Callable[[], None]) -> None:
         """Have this called once the transaction is committed, to count what it did. It must not fail."""
@@ -94,13 +101,23 @@ class WriteTx(ReadTx):
             self._version = self._cluster.version = self._cluster.version + 1
         return self._version
 
-    def emit(self, aggregate: str, kind: str, subject: str, data: Message, *, job: str | None = None) -> None:
-        """Append an event, numbered under the lock. ``job``: whose event stream it is part of.
+    def emit(
+        self,
+        aggregate: str,
+        kind: str,
+        subject: str,
+        data: Message,
+        *,
+        job: str | None = None,
+        traceparent: str | None = None,
+    ) -> None:
+        """Append an event, numbered under the lock. ``job``: whose event stream it is part of; ``traceparent``: in
+        which context it came about.
 
         Raises KeyError or TypeError where type and data do not fit, BadName for a subject that is no plain token.
         """
         self._cluster.sequence += 1
-        event = new_event(SOURCE, aggregate, kind, subject, data, self.now)
+        event = new_event(SOURCE, aggregate, kind, subject, data, self.now, traceparent=traceparent)
         event = event.model_copy(update={"sequence": self._cluster.sequence, "actor": self.actor})
         self._events.append(
             {
@@ -128,6 +145,9 @@ class WriteTx(ReadTx):
         connection = self.session.connection()
         if self._events:
             connection.execute(_APPEND, self._events)
+        if self.spans:
+            self.finished = [each.finished() for each in self.spans]
+            connection.execute(_KEEP, [span_row("manager", None, each, self.now) for each in self.finished])
         if self._cluster != self._before:
             connection.execute(_CHANGE, asdict(self._cluster))
 
@@ -146,12 +166,13 @@ def begin_epoch(session: Session, timeline: int) -> None:
 
 
 class UnitOfWork:
-    """Opens transactions; may be shared by threads."""
+    """Opens transactions; may be shared by threads. ``on_spans``: called with the spans of each that was committed."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._writing, self._reading = writing(engine), reading(engine)
         self._timeline: int | None = None  # the latest that a connection told
+        self.on_spans: Callable[[Sequence[Span]], None] | None = None
         # Postgres locks rows: there, what renews leases waits for nobody who writes something else.
         self._turns = WriteTurns(BUSY_TIMEOUT_MS / 1000) if engine.dialect.name == "sqlite" else None
 
@@ -165,6 +186,8 @@ class UnitOfWork:
             tx.complete()
         for observe in tx.noted:
             observe()
+        if tx.finished and self.on_spans is not None:
+            self.on_spans(tx.finished)
 
     @contextmanager
     def bare_write(self, *, urgent: bool = False) -> Iterator[Session]:

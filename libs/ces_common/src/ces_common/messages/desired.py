@@ -57,11 +57,13 @@ class DesiredWorker(Message):
 
 class DesiredDocument(Message):
     """``generation``: the database version that it was made from. ``epoch`` names the database: generations compare
-    only within one."""
+    only within one. ``traces``: of traced attempts that are being prepared, by key, the context in which this document
+    was written; None where there are none. A document that differs in nothing else is not written for it."""
 
     node: str
     epoch: str = ""
     generation: Count
+    traces: dict[str, str] | None = None
 
 
 class DesiredCopy(Message):

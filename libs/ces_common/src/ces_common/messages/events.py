@@ -34,6 +34,7 @@ from ces_common.messages.plans import (
 )
 from ces_common.messages.records import LinkState
 from ces_common.messages.secrets import SecretChanged
+from ces_common.messages.traces import Traceparent
 from ces_common.states import AllocationState, JobState
 
 D = TypeVar("D", bound=Message)
@@ -255,7 +256,8 @@ EVENTS: dict[tuple[str, str], type[Message]] = {
 
 class CloudEvent(Message, Generic[D]):
     """The envelope. ``subject`` is the aggregate's id, ``sequence`` the manager's number for it (its own only),
-    ``actor`` the name of whoever asked for the change; None where nobody did."""
+    ``actor`` the name of whoever asked for the change; None where nobody did. ``traceparent``: the context in which it
+    came about, where a job's attempt is traced (the Distributed Tracing extension of CloudEvents)."""
 
     specversion: Literal["1.0"] = "1.0"
     id: str = Field(min_length=1, max_length=128)
@@ -266,6 +268,7 @@ class CloudEvent(Message, Generic[D]):
     datacontenttype: Literal["application/json"] = "application/json"
     sequence: Count | None = None
     actor: Id | None = None
+    traceparent: Traceparent | None = None
     data: D
 
     @property
@@ -287,6 +290,7 @@ def new_event(
     now: datetime,
     *,
     event_id: str | None = None,
+    traceparent: str | None = None,
 ) -> CloudEvent[D]:
     """An event of a known type; raises KeyError for an unknown one and TypeError for data of another model."""
     model = EVENTS[(aggregate, kind)]
@@ -298,6 +302,7 @@ def new_event(
         type=event_type(aggregate, kind),
         subject=subject,
         time=now,
+        traceparent=traceparent,
         data=data,
     )
 

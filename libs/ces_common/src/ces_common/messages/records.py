@@ -164,7 +164,7 @@ class JobRecord(Message):
     of the former size is left. ``checkpoint_node``: where its first task writes checkpoints, or last did;
     ``checkpoints``: where else some lie. ``speeds``: what was measured of it, told again when it has changed by a
     twentieth. ``deadline``: as its file gives it, ``deadline_at`` the time that follows; ``admitted``: a scheduler has
-    promised to keep it."""
+    promised to keep it. ``traceparent``: where its attempt is traced, the context of its last step."""
 
     id: str
     name: str
@@ -196,6 +196,7 @@ class JobRecord(Message):
     submitted_at: datetime
     started_at: datetime | None = None
     ran_s: Number | None = None
+    traceparent: str | None = None
     version: Count = 0
 
     @property

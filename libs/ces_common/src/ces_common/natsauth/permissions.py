@@ -102,6 +102,7 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
             f"{subjects.PREFIX}.hb.{_ME}",
             f"{subjects.PREFIX}.renew.{_ME}",
             f"{subjects.PREFIX}.secrets.{_ME}",
+            f"{subjects.PREFIX}.spans.{_ME}",
             f"{subjects.PREFIX}.agent.{_ME}.>",
             *(f"{subjects.PREFIX}.fetch.{_ME}.{kind}" for kind in subjects.DESIRED_KINDS),
         ),
@@ -130,6 +131,7 @@ PERMISSIONS: Final[dict[str, Permissions]] = {
             subjects.ALL_FETCHES,
             subjects.ALL_RENEWALS,
             subjects.ALL_SECRETS,
+            subjects.ALL_SPANS,
         ),
     ),
     "scheduler": _follower(

@@ -10,6 +10,7 @@ import structlog
 from ces_common.messages.desired import DesiredNetwork, Endpoint
 from ces_common.messages.reports import Applied
 from ces_common.service import Hint
+from ces_common.tracing import AttemptSpans
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.inputs.service import InputService
 from ces_edge_agent.ports import Network, Runtime, RuntimeUnavailable
@@ -39,6 +40,7 @@ class NetworkReconciler:
         self._occupied, self._changed = occupied, changed
         self.hint = Hint()
         self.applied = Applied(node=node, generation=0)
+        self._traces = AttemptSpans("apply network")
 
     def networked(self) -> set[str]:
         """Allocations that may start, since their attempt's network is in place here."""
@@ -60,6 +62,7 @@ class NetworkReconciler:
         desired = self._document.current
         if desired is None:
             return True
+        self._traces.see(desired.traces or {})
         try:
             sandboxes = dict(await self._runtime.sandboxes())
             missing, stale = plan_sandboxes(desired, sandboxes.keys(), self._occupied())
@@ -75,6 +78,7 @@ class NetworkReconciler:
             problems = dict.fromkeys(desired.jobs, whole_node) | problems
         problems |= failures | await self._inputs.follow(desired)
         self._report(desired, problems)
+        self._traces.done(self.applied.jobs)
         for allocation in stale:  # last: new things must not wait for removals
             await self._runtime.remove_sandbox(allocation)
         left = set(sandboxes) - set(stale) - {endpoint.allocation for endpoint in desired.endpoints}

@@ -7,7 +7,7 @@ import math
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import IO
+from typing import IO, Any
 
 import structlog
 
@@ -16,6 +16,7 @@ from ces_common.fault_points import fault_point
 from ces_common.messages.desired import DesiredCompute, DesiredWorker
 from ces_common.messages.reports import Status, WorkerStatus
 from ces_common.service import Hint
+from ces_common.tracing import context_of, span
 from ces_edge_agent.deadline import LAST_GRACE_S, LEASE_OVER
 from ces_edge_agent.documents import StoredDocument
 from ces_edge_agent.lease import Lease
@@ -264,7 +265,8 @@ class WorkerReconciler:
     async def _perform(self, action: Action) -> None:
         match action:
             case Start(worker):
-                await self._start(worker)
+                with self._traced(worker):
+                    await self._start(worker)
             case Stop(key, why):
                 log.info("stopping a worker", worker=key, why=why)
                 self._stop_reasons.add(why, key)
@@ -297,6 +299,14 @@ class WorkerReconciler:
         finally:
             over.cancel()
             stopping.cancel()  # where it has not ended, the next step stops again
+
+    def _traced(self, worker: DesiredWorker) -> AbstractContextManager[object]:
+        document = self._document.current
+        context = (document.traces or {}).get(f"{worker.job}.{worker.attempt}") if document else None
+        if context_of(context) is None or context is None:
+            return nullcontext()
+        told: dict[str, Any] = {"task": worker.task, "incarnation": worker.incarnation}
+        return span("start worker", context, job=worker.job, attempt=worker.attempt, **told)
 
     def _still_starts(self, worker: DesiredWorker) -> bool:
         """Whether lease and desired state are as when it was decided: while an image was fetched the node may have been

@@ -46,6 +46,7 @@ class Context:
     identities: Identities
     secret_keys: SecretKeys | None
     agents_nats_urls: list[str]
+    trace_ratio: float = 0.0
     authority: Authority | None = None  # None where the API is plain HTTP
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     renewals: SenderRate = field(default_factory=lambda: SenderRate(RENEWALS_PER_S, RENEWAL_BURST))  # over REST, by key

@@ -17,6 +17,7 @@ from ces_common.jobfile import JobFile
 from ces_common.messages.api import JobFlowsView, JobSummary, JobView, Page, PlanForecast, PlanView, QueuePage
 from ces_common.messages.bounds import MAX_ID
 from ces_common.messages.queries import PlanAnswer, PlanQuery
+from ces_common.messages.traces import JobTrace
 from ces_common.states import JOB_PLACED, JOB_WAITS, JobState
 from ces_manager import paging
 from ces_manager.access.allowance import allowed
@@ -24,9 +25,10 @@ from ces_manager.api.auth import SUBMITTER, VIEWER, identity_of, still_admitted
 from ces_manager.api.context import Context, context_of
 from ces_manager.api.etags import UNCHANGED, IfNoneMatch, check_known
 from ces_manager.api.logs import follow_logs
-from ces_manager.api.parameters import Cursor, EventNumber, Limit, Lines, PathName, QueryName
+from ces_manager.api.parameters import Attempt, Cursor, EventNumber, Limit, Lines, PathName, QueryName
 from ces_manager.api.streams import event_stream, last_event_id
 from ces_manager.api.strict_route import StrictRoute
+from ces_manager.api.traced_requests import request_span
 from ces_manager.errors import Invalid
 from ces_manager.jobs import commands, job_views, submission
 from ces_manager.jobs.admission import (
@@ -38,6 +40,7 @@ from ces_manager.jobs.admission import (
     due_at,
 )
 from ces_manager.jobs.speed_forecast import predicted_speeds
+from ces_manager.jobs.trace_view import job_trace
 from ces_manager.jobs.transitions import check_visible
 from ces_manager.network import flow_rates
 from ces_manager.queue.page import queue_page
@@ -71,9 +74,14 @@ async def submit(
     """Submit a job. With an `Idempotency-Key`, sending it again gives the same job."""
     context, identity = context_of(request), identity_of(request)
     job = allowed(identity, job)
+    span = request_span(request, context.trace_ratio)
 
     def submitted(tx: WriteTx) -> JobView:
-        row = submission.submit_job(tx, job, idempotency_key, context.queue)
+        traceparent = None if span is None else span.traceparent
+        row = submission.submit_job(tx, job, idempotency_key, context.queue, traceparent)
+        if span is not None and row.traceparent == traceparent:  # else it is the job of an earlier request
+            span.of_job(row.id, row.attempt)
+            tx.spans.append(span)
         return job_views.job_view(tx, row.id, context.measurements, identity.tenants)
 
     view = await context.database.requested_write(submitted, identity.name)
@@ -129,6 +137,13 @@ async def get_flows(request: Request, job: VisibleJob, since: AwareDatetime | No
     context = context_of(request)
     now = context.database.clock.now()
     return await context.database.read(lambda tx: flow_rates.job_flows_view(tx, job, context.measurements, now, since))
+
+
+@router.get("/jobs/{job}/trace", dependencies=[VIEWER])
+async def get_trace(request: Request, job: VisibleJob, attempt: Attempt = None) -> JobTrace:
+    """Where the time of a job's attempt went, from its beginning until its workers ran: as the services told it where
+    the job is traced, and as its events tell it otherwise. `attempt`: the present one if left out."""
+    return await context_of(request).database.read(lambda tx: job_trace(tx, job, attempt))
 
 
 @router.delete("/jobs/{job}", status_code=202, dependencies=[SUBMITTER])

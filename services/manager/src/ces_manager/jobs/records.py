@@ -47,6 +47,7 @@ def job_records(tx: ReadTx, rows: Sequence[JobRow]) -> list[JobRecord]:
                 "submitted_at": row.submitted_at,
                 "started_at": row.placed_at,
                 "ran_s": _ran_s(row),
+                "traceparent": row.traceparent,
                 "version": row.version,
             }
         )

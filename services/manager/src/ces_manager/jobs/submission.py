@@ -30,8 +30,15 @@ ANYBODY = QueueFile()
 FIRST_FIELDS = {"name", "priority", "tasks", "flows", "restart", "disconnect"}
 
 
-def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None, queue: QueueFile = ANYBODY) -> JobRow:
+def submit_job(
+    tx: WriteTx,
+    jobfile: JobFile,
+    idempotency_key: str | None = None,
+    queue: QueueFile = ANYBODY,
+    traceparent: str | None = None,
+) -> JobRow:
     """Add a queued job. A key that came with the same job file before returns the job that it made then.
+    ``traceparent``: the context of the request, where the job is to be traced.
 
     Raises Conflict where the key came with another job file; Invalid for a malformed key, an unknown tenant, data that
     no node offers, a secret that the tenant does not have, a command that decides what CES does, and a deadline that is
@@ -77,6 +84,7 @@ def submit_job(tx: WriteTx, jobfile: JobFile, idempotency_key: str | None = None
         submitted_at=tx.now,
         idempotency_key=key,
         body_hash=body_hash,
+        traceparent=traceparent,
         version=tx.version,
     )
     tx.session.add(row)

@@ -15,6 +15,7 @@ from ces_manager.errors import NotFound
 from ces_manager.jobs.job_metrics import note_step
 from ces_manager.jobs.lifecycle import Course, JobStep, Member, MemberStep
 from ces_manager.jobs.next_size import begin_small, give_up, hold_nodes, next_allocations, take_over
+from ces_manager.jobs.trace_steps import begin_trace, trace_step
 
 ID_LENGTH = 26  # a ULID
 _PRESENT = (
@@ -92,8 +93,10 @@ def _settle_size(tx: WriteTx, row: JobRow, course: Course) -> None:
     if row.next_size is None:
         return
     if course.released:
-        for allocation in take_over(tx, row):
-            emit_allocation(tx, row.id, allocation, None)
+        allocations = take_over(tx, row)
+        begin_trace(tx, row)
+        for allocation in allocations:
+            emit_allocation(tx, row, allocation, None)
     else:
         hold_nodes(tx, row, next_allocations(tx, row))
 
@@ -119,6 +122,7 @@ def _job_step(tx: WriteTx, row: JobRow, step: JobStep) -> None:
     if step.state is JobState.QUEUED:  # once more: a new attempt, whose reason is that of the last one's end
         row.attempt += 1
         begin_small(row)
+        begin_trace(tx, row)
     else:
         row.reason = step.reason
     if step.state is JobState.RESIZING:
@@ -127,6 +131,10 @@ def _job_step(tx: WriteTx, row: JobRow, step: JobStep) -> None:
         row.resize_s, row.resizing_at = (tx.now - row.resizing_at).total_seconds(), None
     elif step.state is not JobState.STARTING:
         row.resizing_at = None
+    if step.state is JobState.STARTING and step.previous is not JobState.RUNNING:
+        trace_step(tx, row, "network in place")
+    if step.state is JobState.RUNNING and step.previous is JobState.STARTING:
+        trace_step(tx, row, "workers run")
     if step.state is JobState.RUNNING:
         row.late = 0
         row.started_at = row.started_at or tx.now
@@ -142,20 +150,20 @@ def _member_step(tx: WriteTx, job: JobRow, row: AllocationRow, step: MemberStep)
     row.waits = None
     if member.state is AllocationState.STOPPING:
         row.stopping_since = tx.version
-    emit_allocation(tx, job.id, row, step.previous)
+    emit_allocation(tx, job, row, step.previous)
 
 
 def emit_job(tx: WriteTx, row: JobRow, previous: JobState | None) -> None:
     changed = JobChanged(
         job=row.id, name=row.name, attempt=row.attempt, previous=previous, state=row.state, reason=row.reason
     )
-    tx.emit("job", row.state.value, row.id, changed, job=row.id)
+    tx.emit("job", row.state.value, row.id, changed, job=row.id, traceparent=row.traceparent)
 
 
-def emit_allocation(tx: WriteTx, job: str, row: AllocationRow, previous: AllocationState | None) -> None:
+def emit_allocation(tx: WriteTx, job: JobRow, row: AllocationRow, previous: AllocationState | None) -> None:
     changed = AllocationChanged(
         allocation=row.id,
-        job=job,
+        job=job.id,
         task=row.task,
         node=row.node,
         incarnation=row.incarnation,
@@ -164,7 +172,7 @@ def emit_allocation(tx: WriteTx, job: str, row: AllocationRow, previous: Allocat
         exit_code=row.exit_code,
         reason=row.reason,
     )
-    tx.emit("allocation", row.state.value, row.id, changed, job=job)
+    tx.emit("allocation", row.state.value, row.id, changed, job=job.id, traceparent=job.traceparent)
 
 
 def _release(tx: WriteTx, job: str) -> None:

@@ -27,6 +27,7 @@ from ces_common.messages.queries import SnapshotQuery
 from ces_common.messages.reports import MAX_HEARTBEAT, DataReport, LinkReport, Status
 from ces_common.queuefile import QueueFile
 from ces_common.rates import SenderRate
+from ces_common.tracing import TRACEPARENT
 from ces_manager.broadcast import Broadcast
 from ces_manager.database import Database
 from ces_manager.jobs import checkpoints, network_readiness, worker_reports
@@ -162,6 +163,7 @@ class Messaging:
             raise Reject(f"event {event.id} says it belongs on {event.bus_subject}")
 
         def act(tx: WriteTx) -> None:
+            tx.cause = delivery.headers.get(TRACEPARENT) or event.traceparent
             if tx.first_time(event.id):
                 self._take(tx, event.data)
 

@@ -8,6 +8,7 @@ managers one relays; should two do so for a moment, the stream drops what the se
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 
 import structlog
@@ -17,12 +18,18 @@ from ces_common.bus.port import Bus, BusError, PayloadTooLarge
 from ces_common.db import UNAVAILABLE, UnitOfWork, cause_of
 from ces_common.db.outbox import StoredEvent, mark_published, unpublished_events
 from ces_common.fault_points import fault_point
+from ces_common.messages.events import event_type
 from ces_common.service import Hint
+from ces_common.tracing import OpenSpan, headers, span, stored_context
 
 log = structlog.get_logger()
 PUBLISHED = Counter("ces_events_published_total", "Events that the broker stored")
 TOO_LARGE = Counter("ces_events_too_large_total", "Events that the broker takes no message of the size of")
 BEHIND = Gauge("ces_outbox_unpublished_events", "Events that the last round found to publish")
+# Events of a traced attempt that somebody acts on. The others tell the context in which they came about, and no more.
+LEADING = frozenset(
+    event_type(aggregate, kind) for aggregate, kind in (("job", "queued"), ("job", "starting"), ("plan", "committed"))
+)
 BATCH = 256
 IN_FLIGHT = 32
 LOOK_S = 1.0
@@ -65,10 +72,21 @@ class Relay:
 
     async def _publish(self, events: list[StoredEvent]) -> None:
         """Raises BusError once all have been tried, if the broker has not stored one of them."""
+        spans = [_span_of(event) for event in events]
         sending = (
-            self._bus.publish_fact(event.bus_subject, event.body.encode(), message_id=event.id) for event in events
+            self._bus.publish_fact(
+                event.bus_subject,
+                event.body.encode(),
+                message_id=event.id,
+                headers=None if under_way is None else headers(under_way.traceparent),
+            )
+            for event, under_way in zip(events, spans, strict=True)
         )
-        for event, outcome in zip(events, await asyncio.gather(*sending, return_exceptions=True), strict=True):
+        outcomes = await asyncio.gather(*sending, return_exceptions=True)
+        for under_way, outcome in zip(spans, outcomes, strict=True):
+            if under_way is not None and outcome is True:  # else it was published before, or will be once more
+                under_way.end()
+        for event, outcome in zip(events, outcomes, strict=True):
             if isinstance(outcome, PayloadTooLarge):  # no retry will help, and those behind it must go on
                 log.error("event too large to be published", id=event.id, type=event.type, error=str(outcome))
                 TOO_LARGE.inc()
@@ -84,3 +102,15 @@ class Relay:
     def _mark(self, sequences: list[int]) -> None:
         with self._uow.bare_write() as session:
             mark_published(session, sequences)
+
+
+def _span_of(event: StoredEvent) -> OpenSpan | None:
+    """Of the way of an event that a traced attempt goes on with."""
+    if event.type not in LEADING or event.job is None:
+        return None
+    stored = stored_context(event.body)
+    if stored is None:
+        return None
+    name = f"publish {event.type.removeprefix('ces.v1.')}"
+    attempt = int(json.loads(event.body)["data"]["attempt"])
+    return span(name, stored, job=event.job, attempt=attempt, kind="producer")

@@ -15,6 +15,7 @@ from ces_manager.jobs.cpu_amounts import desire_cpu, why_not_cpu
 from ces_manager.jobs.job_metrics import note_step
 from ces_manager.jobs.link_shares import reserve_links
 from ces_manager.jobs.records import allocation_record, flow_record
+from ces_manager.jobs.trace_steps import refuse_step, trace_step
 from ces_manager.jobs.transitions import emit_allocation, emit_job, find_job
 from ces_manager.plans.addresses import Exhausted
 from ces_manager.plans.allocation import Placement, allocate_tasks, reserve_flows
@@ -32,6 +33,7 @@ def commit_plan(tx: WriteTx, plan: PlanProposed) -> str | None:
     act = commit_resumption if row.state is JobState.SUSPENDED else _place
     reason = act(tx, row, plan)
     if reason is not None:
+        refuse_step(tx, row, "commit plan", reason)
         return _reject(tx, row, plan, reason)
     tx.session.add(
         PlanRow(
@@ -92,7 +94,8 @@ def _place(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
         allocations=[allocation_record(allocation) for allocation in allocations],
         flows=[flow_record(flow) for flow in reservations],
     )
-    tx.emit("plan", "committed", plan.plan, committed, job=row.id)
+    trace_step(tx, row, "commit plan")
+    tx.emit("plan", "committed", plan.plan, committed, job=row.id, traceparent=row.traceparent)
     if sized is not None:
         row.size, row.tasks, row.flows = size, tasks, flows
     if size is not None:
@@ -104,7 +107,7 @@ def _place(tx: WriteTx, row: JobRow, plan: PlanProposed) -> str | None:
     row.version = tx.version
     emit_job(tx, row, JobState.QUEUED)
     for allocation in allocations:
-        emit_allocation(tx, row.id, allocation, None)
+        emit_allocation(tx, row, allocation, None)
     return None
 
 

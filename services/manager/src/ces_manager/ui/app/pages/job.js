@@ -11,6 +11,7 @@ import { Plan } from "../parts/plan.js";
 import { waitingText } from "../parts/reasons.js";
 import { Tasks } from "../parts/tasks.js";
 import { Timeline } from "../parts/timeline.js";
+import { Trace } from "../parts/trace.js";
 import { Training } from "../parts/training.js";
 import { clock, Head, href, html, plain, ProblemBox, span, State, t, tn } from "../show.js";
 
@@ -98,6 +99,7 @@ export default function Job({ path: [, id] }) {
       attempt=${`${job.attempt} ${placed}`} />`
         : html`<p class="quiet">${t("There is no plan yet.")}</p>`
     }<//>
+    <${Part} title=${t("Where its time went")}><${Trace} id=${id} version=${version} /><//>
     <${Part} title=${t("History")}><${Timeline} id=${id} version=${states} /><//>
     <${Part} title=${t("Log")}><${Logs} id=${id} tasks=${job.placement} over=${over} /><//>
   `;

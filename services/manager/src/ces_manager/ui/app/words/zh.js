@@ -5,6 +5,7 @@ import jobs from "./zh_jobs.js";
 import map from "./zh_map.js";
 import replay from "./zh_replay.js";
 import submit from "./zh_submit.js";
+import trace from "./zh_trace.js";
 
 /** @type {Record<string, string>} */
 export default {
@@ -14,6 +15,7 @@ export default {
   ...map,
   ...replay,
   ...submit,
+  ...trace,
 
   // States, and words for things
   queued: "排队中", planned: "已规划", preparing: "准备中", starting: "启动中", pending: "待启动", running: "运行中", ready: "就绪", up: "正常",
