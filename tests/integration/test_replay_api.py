@@ -49,6 +49,7 @@ async def test_an_instant_that_is_none_is_refused_by_its_field(api: Api) -> None
         ({"at": "yesterday"}, "query.at"),
         ({"at": "2026-11-27T09:30:00"}, "query.at"),
         ({"event": -1}, "query.event"),
+        ({"at": "9999-12-31T23:59:59-14:00"}, "beyond all times"),
         ({"event": 1, "at": "2026-11-27T09:30:00Z"}, "not both"),
     ):
         assert what in (await api.refused("GET", "/v1/state", 422, params=when))["detail"]

@@ -171,7 +171,7 @@ async def running_api(
     async with serve_http(make_app(context, lambda: None), "127.0.0.1", 0) as port:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=20) as http:
-            yield Api(http, bus, claims, context.stopping, lambda: keep_if_due(database, None))
+            yield Api(http, bus, claims, context.stopping, lambda: keep_if_due(database))
         context.stop()
     stop.set()
     await loops

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Select, delete, insert, select
+from sqlalchemy import Select, delete, func, insert, or_, select
+from sqlalchemy.orm import aliased
 
 from ces_common.db.access_tables import JoinTokenRow, SessionRow
 from ces_common.db.audit_tables import AuditRow
@@ -15,6 +16,8 @@ from ces_common.db.tables import JOB, NODE, EventRow, InboxRow, JobRow, RemovalR
 from ces_common.db.trace_tables import SpanRow
 from ces_common.db.uow import ReadTx, UnitOfWork
 from ces_manager.timeouts import Timeouts
+
+_Base = aliased(KeyframeRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +96,18 @@ def _removals(cut: Cutoffs) -> Select[str, str, int]:
 
 
 def _simple(cut: Cutoffs) -> list[tuple[Any, Any, Select[Any]]]:
-    """Table, key and the keys of what is old, of each kind that stands alone."""
+    """Table, key and the keys of what is old, of each kind that stands alone. The last keyframe before the cutoff and
+    the events since it stay: from there later instants are replayed."""
+    base = select(func.max(_Base.sequence)).where(_Base.time < cut.replays).scalar_subquery()
     return [
         (
             EventRow,
             EventRow.sequence,
-            select(EventRow.sequence).where(EventRow.time < cut.messages, EventRow.published),
+            select(EventRow.sequence).where(
+                EventRow.time < cut.messages, EventRow.published, or_(base.is_(None), EventRow.sequence <= base)
+            ),
         ),
-        (KeyframeRow, KeyframeRow.sequence, select(KeyframeRow.sequence).where(KeyframeRow.time < cut.replays)),
+        (KeyframeRow, KeyframeRow.sequence, select(KeyframeRow.sequence).where(KeyframeRow.sequence < base)),
         (SpanRow, SpanRow.id, select(SpanRow.id).where(SpanRow.received_at < cut.messages)),
         (InboxRow, InboxRow.id, select(InboxRow.id).where(InboxRow.consumed_at < cut.messages)),
         (JoinTokenRow, JoinTokenRow.hash, select(JoinTokenRow.hash).where(JoinTokenRow.expires_at < cut.messages)),

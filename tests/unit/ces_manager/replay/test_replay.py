@@ -12,10 +12,13 @@ from manager_world import World, full_mesh, ring, sqlite_url
 
 from ces_common.db.history_tables import KeyframeRow
 from ces_common.db.outbox import latest_event
+from ces_common.db.tables import EventRow
 from ces_manager.errors import NotFound
+from ces_manager.replay.events import Known, Network, replay
 from ces_manager.replay.keyframes import EVENTS, Kept, is_due, past_of
 from ces_manager.replay.past import Past, held_on_links, held_on_nodes, packed, picture_of, unpacked
 from ces_manager.replay.replay import past_at
+from ces_manager.timeouts import DAY_S
 
 NODES = ["a", "b", "c"]
 
@@ -155,3 +158,52 @@ def test_a_keyframe_is_due_when_much_has_happened_or_links_were_replaced(world: 
     number = last(world)
     world.put_topology(full_mesh(NODES))
     assert due(Kept(number, world.now - minute))
+
+
+def test_instants_that_only_a_keyframe_knows_are_told_by_it(world: World) -> None:
+    """As after an upgrade: the events before the first keyframe have been dropped."""
+    world.submit(ring("first"))
+    world.wait(60)
+    begun, at = keep(world), world.now
+    world.wait(60)
+    world.submit(ring("second"))
+    with world.uow.bare_write() as session:
+        session.query(EventRow).filter(EventRow.sequence <= begun).delete()
+    for when in ({"event": begun}, {"at": at}, {"at": at + timedelta(seconds=30)}):
+        now = then(world, **when)
+        assert (now.sequence, [job.facts["name"] for job in now.jobs.values()]) == (begun, ["first"])
+
+
+def test_history_reaches_back_as_far_as_is_kept_on_a_quiet_cluster(world: World) -> None:
+    world.wait(1)
+    world.submit(ring("first"))
+    keep(world)
+    world.wait(2 * DAY_S)
+    world.submit(ring("second"))
+    changed = last(world)
+    with world.uow.bare_write() as session:
+        session.query(EventRow).update({"published": True})
+    world.wait(6 * DAY_S)
+    world.prune()
+    assert [job.facts["name"] for job in then(world, event=changed).jobs.values()] == ["first", "second"]
+    assert len(then(world, at=world.now - timedelta(days=7)).jobs) == 1
+    world.submit(ring("third"))
+    keep(world)
+    world.wait(30 * DAY_S)
+    world.prune()
+    assert len(then(world).jobs) == 3, "the newest keyframe stays, however old"
+    with pytest.raises(NotFound, match="history begins"):
+        then(world, event=changed)
+
+
+def test_known_nodes_are_looked_up_nowhere(world: World) -> None:
+    """Or each outage of a large network would be read again and again."""
+    keep(world)
+    looked: list[int] = []
+    known = Known(lambda _: None, lambda number: looked.append(number) or Network({}, {}, {}))
+    with world.uow.read() as tx:
+        past = past_of(tx, world.now)
+    changed = {"type": "ces.v1.node.changed", "data": {"change": "unreachable", "cpu": 1, "memory": 1, "gpu": 0}}
+    for name in NODES:
+        replay(past, changed | {"data": changed["data"] | {"node": name}}, known)  # type: ignore[operator]
+    assert ({facts["state"] for facts in past.nodes.values()}, looked) == ({"unreachable"}, [])

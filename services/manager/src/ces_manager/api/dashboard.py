@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from datetime import UTC
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -102,7 +103,11 @@ async def state(
     exactly what was allocated, reserved and waited for. Without either: as of the last event."""
     if at is not None and event is not None:
         raise Invalid("query", "name an instant or an event, not both")
-    told = await context_of(request).replays.state(identity_of(request).tenants, at, event)
+    try:
+        at = None if at is None else at.astimezone(UTC)
+    except OverflowError:
+        raise Invalid("query.at", "lies beyond all times") from None
+    told = await context_of(request).replays.state(identity_of(request), at, event)
     return Response(told, media_type="application/json")
 
 

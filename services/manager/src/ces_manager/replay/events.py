@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ces_common.states import JOB_OVER, JobState
+from ces_common.states import JOB_OVER, JOB_WAITS, JobState
 from ces_manager.replay.past import Facts, Given, Past, PastJob, Place, Size, settle
 
 Data = Mapping[str, Any]  # an event's data, as parsed JSON
@@ -82,7 +82,9 @@ def _node(past: Past, data: Data, known: Known, number: int) -> None:
     if what == "forgotten":
         past.nodes.pop(name, None)
         return
-    facts = past.nodes.setdefault(name, dict(known.network(number).nodes.get(name, {"labels": {}})))
+    if name not in past.nodes:
+        past.nodes[name] = dict(known.network(number).nodes.get(name, {"labels": {}}))
+    facts = past.nodes[name]
     if what == "joined":
         facts |= {"state": "unreachable", "cordoned": False, "reclaimed": False}
     facts |= {resource: data[resource] for resource in ("cpu", "memory", "gpu")}
@@ -122,6 +124,8 @@ def _job(past: Past, data: Data, known: Known) -> None:
         job.facts["started_at"] = past.at
     if state in JOB_OVER:
         job.facts["finished_at"] = past.at
+    if data.get("previous") in JOB_WAITS:
+        job.waiting = None
     if state == JobState.SUSPENDED:
         for place in job.live:
             place.cpu = 0
@@ -135,7 +139,7 @@ def _job(past: Past, data: Data, known: Known) -> None:
 def _placed(job: PastJob, event: tuple[str, str], data: Data, known: Known) -> None:
     match event:
         case "plan", "committed":
-            job.now, job.waiting = _size(data, known), None
+            job.now = _size(data, known)
         case "plan", "revised":
             job.now.flows |= _flows(data)
         case "resize", "committed":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -13,7 +14,7 @@ from sqlalchemy import func, select
 from ces_common.db import UNAVAILABLE, cause_of
 from ces_common.db.history_tables import KeyframeRow
 from ces_common.db.outbox import latest_event
-from ces_common.db.tables import EventRow, JobRow, ReservationRow
+from ces_common.db.tables import ClusterRow, EventRow, JobRow, ReservationRow
 from ces_common.db.uow import ReadTx
 from ces_manager.database import Database
 from ces_manager.duties import HISTORY, Duties
@@ -22,8 +23,9 @@ from ces_manager.jobs.transitions import allocations_of
 from ces_manager.live.look import Looker
 from ces_manager.live.picture import Record
 from ces_manager.measurements import Measurements
+from ces_manager.queue.status import with_holder_names
 from ces_manager.replay.events import Network
-from ces_manager.replay.past import Facts, Given, Past, PastJob, Place, Size, packed
+from ces_manager.replay.past import Facts, Given, Past, PastJob, Place, Size, packed, unpacked
 
 log = structlog.get_logger()
 EVENTS: Final = 2000  # after which another one is kept, so that a replay is soon done
@@ -33,6 +35,7 @@ LOOK_S: Final = 1.0
 TOPOLOGY = "ces.v1.topology.changed"  # the event tells numbers only: what is there now stands in the next keyframe
 _DERIVED = {f"{resource}_{which}" for resource in ("cpu", "memory", "gpu") for which in ("allocated", "used")}
 _OF_THE_MOMENT = _DERIVED | {"reserved", "used", "drops", "errors", "round_trip_s", "warning", "nodes"}
+_UNTOLD = {"size", "tasks", "restarts"}  # of a job: no event tells them
 _HELD = select(ReservationRow).where(ReservationRow.held)
 
 
@@ -67,7 +70,7 @@ def is_due(tx: ReadTx, kept: Kept | None, now: datetime) -> bool:
 def past_of(tx: ReadTx, now: datetime) -> Past:
     """The cluster as it is."""
     picture = Looker(Measurements()).look(tx, now)
-    jobs = {name: PastJob(_plain(facts)) for name, facts in picture.jobs.items()}
+    jobs = {name: PastJob(_plain(facts, _UNTOLD)) for name, facts in picture.jobs.items()}
     rows = tx.session.scalars(select(JobRow).where(JobRow.id.in_(jobs))).all() if jobs else ()
     allocations = allocations_of(tx, rows)
     for row in rows:
@@ -79,8 +82,10 @@ def past_of(tx: ReadTx, now: datetime) -> Past:
         if row.next_size is not None:
             job.coming = _coming(tx, row)
         if row.waiting is not None:
-            told = None if row.queue_status is None else row.queue_status.model_dump(mode="json", exclude_none=True)
-            job.waiting = {"reason": row.waiting.model_dump(mode="json", exclude_none=True), "queue_status": told}
+            statuses = with_holder_names(tx, [] if row.queue_status is None else [row.queue_status])
+            told = [each.model_dump(mode="json", exclude_none=True) for each in statuses]
+            reason = row.waiting.model_dump(mode="json", exclude_none=True)
+            job.waiting = {"reason": reason, "queue_status": told[0] if told else None}
     for flow in tx.session.scalars(_HELD):
         job = jobs[flow.job]
         if flow.attempt == job.facts["attempt"]:
@@ -113,46 +118,46 @@ def _coming(tx: ReadTx, row: JobRow) -> Size:
     return Size(places, {flow.number: given_of(flow) for flow in next_reservations(tx, row)})
 
 
-def _plain(facts: Record) -> Facts:
+def _plain(facts: Record, untold: Collection[str] = ()) -> Facts:
     """Without what is derived, and without what is not known."""
-    return {name: value for name, value in facts.items() if value is not None and name not in _OF_THE_MOMENT}
+    left_out = _OF_THE_MOMENT.union(untold)
+    return {name: value for name, value in facts.items() if value is not None and name not in left_out}
 
 
 async def keep_repeatedly(database: Database, duties: Duties) -> None:
     """Keep a keyframe whenever one is due, as long as this manager has the duty."""
-    kept: Kept | None = None
     while True:
         try:
             if duties.holds(HISTORY):
-                kept = await keep_if_due(database, kept)
-            else:
-                kept = None
+                await keep_if_due(database)
         except UNAVAILABLE as error:
             log.warning("no keyframe is kept: the database does not answer", error=cause_of(error))
         await asyncio.sleep(LOOK_S)
 
 
-async def keep_if_due(database: Database, kept: Kept | None) -> Kept | None:
-    """``kept``: the last one, as far as it is known. Returns the last one."""
+async def keep_if_due(database: Database) -> Kept | None:
+    """Returns the one that it keeps; None if none is due."""
 
-    def look(tx: ReadTx) -> tuple[Kept | None, KeyframeRow | None]:
+    def look(tx: ReadTx) -> tuple[str, KeyframeRow] | None:
         now = database.clock.now()
-        last = last_kept(tx) if kept is None else kept
-        if not is_due(tx, last, now):
-            return last, None
+        if not is_due(tx, last_kept(tx), now):
+            return None
         past = past_of(tx, now)
-        return last, KeyframeRow(sequence=past.sequence, time=now, body=packed(past))
+        return tx.cluster().epoch, KeyframeRow(sequence=past.sequence, time=now, body=packed(past))
 
-    last, row = await database.tell(look)
-    if row is None or (last is not None and last.sequence >= row.sequence):
-        return last
+    found = await database.tell(look)
+    if found is None:
+        return None
+    epoch, row = found
 
-    def store() -> None:
+    def store() -> Kept | None:
         with database.uow.bare_write() as session:
+            if session.scalar(select(ClusterRow.epoch)) != epoch:
+                return None  # in another one the numbers of events are used again
             session.merge(row)
+            return Kept(row.sequence, row.time)
 
-    await database.in_writer(store)
-    return Kept(row.sequence, row.time)
+    return await database.in_writer(store)
 
 
 def oldest_kept(tx: ReadTx) -> Kept | None:
@@ -161,10 +166,15 @@ def oldest_kept(tx: ReadTx) -> Kept | None:
     return None if row is None else Kept(row.sequence, row.time)
 
 
-def keyframe_at(tx: ReadTx, sequence: int, *, after: bool = False) -> bytes | None:
-    """The last keyframe at or before an event, or the first one at or after it."""
-    if after:
-        nearest = select(func.min(KeyframeRow.sequence)).where(KeyframeRow.sequence >= sequence)
-    else:
-        nearest = select(func.max(KeyframeRow.sequence)).where(KeyframeRow.sequence <= sequence)
-    return tx.session.scalar(select(KeyframeRow.body).where(KeyframeRow.sequence == nearest.scalar_subquery()))
+def kept_before(tx: ReadTx, sequence: int) -> int | None:
+    """The number of the last keyframe at or before an event."""
+    return tx.session.scalar(select(func.max(KeyframeRow.sequence)).where(KeyframeRow.sequence <= sequence))
+
+
+def kept_after(tx: ReadTx, sequence: int) -> int | None:
+    """The number of the first keyframe at or after an event."""
+    return tx.session.scalar(select(func.min(KeyframeRow.sequence)).where(KeyframeRow.sequence >= sequence))
+
+
+def past_in(tx: ReadTx, keyframe: int) -> Past:
+    return unpacked(tx.session.scalars(select(KeyframeRow.body).where(KeyframeRow.sequence == keyframe)).one())

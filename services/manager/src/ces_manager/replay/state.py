@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import select
 
@@ -13,7 +14,9 @@ from ces_common.db.outbox import latest_event
 from ces_common.db.tables import EventRow
 from ces_common.db.uow import ReadTx
 from ces_common.messages.dashboard import Instant, PastFlow, PastState
+from ces_common.messages.identities import Identity
 from ces_manager.database import Database
+from ces_manager.errors import Overloaded
 from ces_manager.live.picture import shown
 from ces_manager.replay.keyframes import oldest_kept
 from ces_manager.replay.past import Past, flows_of, picture_of
@@ -22,23 +25,36 @@ from ces_manager.replay.replay import commit_before, past_at
 _OF_OTHERS = ("held_by", "holders")
 
 
+MAX_WAITING: Final = 32  # replays
+MAX_WAITING_OF_ONE: Final = 4
+
+
 class Replays:
     """One at a time: a replay keeps a core busy for as long as it takes, and whoever drags a slider asks for many."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._turn = asyncio.Lock()
+        self._waiting: Counter[str] = Counter()
 
-    async def state(self, tenants: Collection[str] | None, at: datetime | None, event: int | None) -> bytes:
-        """A PastState in JSON. ``tenants``: whose jobs; None for all. Raises NotFound."""
+    async def state(self, who: Identity, at: datetime | None, event: int | None) -> bytes:
+        """A PastState in JSON, as far as somebody may see it. Raises NotFound; Overloaded where too many wait."""
         now = self._database.clock.now()
+        if self._waiting.total() >= MAX_WAITING or self._waiting[who.name] >= MAX_WAITING_OF_ONE:
+            raise Overloaded(f"{self._waiting.total()} replays are under way; try again in a moment")
 
         def look(tx: ReadTx) -> bytes:
             past = past_at(tx, now, at=at, event=event)
-            return _told(tx, past, tenants, now).encode()
+            return _told(tx, past, who.tenants, now).encode()
 
-        async with self._turn:
-            return await self._database.tell(look)
+        self._waiting[who.name] += 1
+        try:
+            async with self._turn:
+                return await self._database.tell(look)
+        finally:
+            self._waiting[who.name] -= 1
+            if not self._waiting[who.name]:
+                del self._waiting[who.name]
 
 
 def _told(tx: ReadTx, past: Past, tenants: Collection[str] | None, now: datetime) -> PastState:

@@ -169,7 +169,7 @@ export const since = (at) => (at ? span((clock.value - Date.parse(at)) / 1000) :
  */
 export function moment(at, exact = false) {
   const then = new Date(at);
-  const today = new Date(clock.value);
+  const today = new Date();
   const days = Math.round((new Date(then).setHours(0, 0, 0, 0) - new Date(today).setHours(0, 0, 0, 0)) / 86400000);
   const locale = language.value === "zh" ? "zh-CN" : "en-GB";
   /** @type {Intl.DateTimeFormatOptions} */

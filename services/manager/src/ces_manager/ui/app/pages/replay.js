@@ -76,7 +76,7 @@ export default function Replay() {
   const state = held.current;
   const shown = SHOWN.find((each) => each === query.get("show")) ?? "map";
   return html`<${Head} title=${t("Replay")}><${Span} state=${state} /><//>
-    <${Controls} state=${state} busy=${!data && !problem} />
+    <${Controls} state=${state} busy=${!data && !problem} failed=${Boolean(problem)} />
     <${ProblemBox} problem=${problem} />
     ${!state && !problem && html`<p class="quiet">${t("Loading…")}</p>`}
     ${

@@ -5,8 +5,8 @@ import { call } from "../client.js";
 /**
  * A route's answer. While it is asked for again, and where that fails, the last one stays.
  * @param {string | null} path null: nothing is asked for
- * @param {{every?: number, version?: unknown}} [options] `every`: seconds after which it is asked for again, while the
- *   tab is visible; `version`: it is asked for again when this changes
+ * @param {{every?: number, version?: unknown}} [options] `every`: seconds after which it is asked for again;
+ *   `version`: it is asked for again when this changes. Nothing is asked for until the tab is visible
  * @returns {{data: any, problem: any, again: () => void}}
  */
 export function useAnswer(path, { every = 0, version = "" } = {}) {
@@ -21,14 +21,16 @@ export function useAnswer(path, { every = 0, version = "" } = {}) {
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let timer;
     const look = async () => {
-      if (document.visibilityState === "visible") {
-        try {
-          const data = await call(path, { signal: aborter.signal });
-          setAnswer({ path, data, problem: null });
-        } catch (problem) {
-          if (aborter.signal.aborted) return;
-          setAnswer((before) => ({ path, data: before.path === path ? before.data : null, problem }));
-        }
+      if (document.visibilityState !== "visible") {
+        document.addEventListener("visibilitychange", look, { once: true, signal: aborter.signal });
+        return;
+      }
+      try {
+        const data = await call(path, { signal: aborter.signal });
+        setAnswer({ path, data, problem: null });
+      } catch (problem) {
+        if (aborter.signal.aborted) return;
+        setAnswer((before) => ({ path, data: before.path === path ? before.data : null, problem }));
       }
       if (every && !aborter.signal.aborted) timer = setTimeout(look, every * 1000);
     };

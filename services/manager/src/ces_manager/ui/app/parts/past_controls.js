@@ -27,20 +27,22 @@ function localTime(state) {
   return new Date(then.getTime() - then.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
 }
 
-/** @param {{state: Past | null, busy: boolean}} props */
-export function Controls({ state, busy }) {
+/** @param {{state: Past | null, busy: boolean, failed: boolean}} props */
+export function Controls({ state, busy, failed }) {
   const [moved, setMoved] = useState(/** @type {number | null} */ (null));
+  const [typed, setTyped] = useState(/** @type {string | null} */ (null)); // an instant, while somebody writes it
   const [playing, setPlaying] = useState(false);
   const timer = useRef(0);
   const event = state?.event ?? 0;
   const [first, last] = [state?.oldest.event ?? 0, state?.newest.event ?? 0];
   useEffect(() => setMoved(null), [event]);
+  useEffect(() => () => clearTimeout(timer.current), []);
   useEffect(() => {
     if (!playing || busy) return undefined;
-    if (event >= last) return setPlaying(false);
+    if (event >= last || failed) return setPlaying(false);
     const next = setTimeout(() => go(event + 1), STEP_MS);
     return () => clearTimeout(next);
-  }, [playing, busy, event, last]);
+  }, [playing, busy, failed, event, last]);
   if (!state) return null;
   const slide = (/** @type {Event} */ input) => {
     const value = Number(/** @type {HTMLInputElement} */ (input.target).value);
@@ -49,10 +51,12 @@ export function Controls({ state, busy }) {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => go(value), REST_MS);
   };
-  const at = (/** @type {Event} */ input) => {
-    const { value } = /** @type {HTMLInputElement} */ (input.target);
-    if (value) setQuery({ event: null, at: new Date(value).toISOString() });
+  const type = (/** @type {Event} */ input) => setTyped(/** @type {HTMLInputElement} */ (input.target).value);
+  const ask = () => {
+    if (typed) setQuery({ event: null, at: new Date(typed).toISOString() });
+    setTyped(null);
   };
+  const onKey = (/** @type {KeyboardEvent} */ key) => key.key === "Enter" && ask();
   const on = () => go(Math.min(last, event + 1));
   // Events that were committed together are shown together, so a step back leads before all of them.
   const back = () => go(Math.max(first, state.before ?? first));
@@ -68,7 +72,8 @@ export function Controls({ state, busy }) {
       <button type="button" onClick=${on} aria-label=${t("One event on")} title=${t("One event on")}>▶</button>
       <input type="range" min=${first} max=${last} value=${moved ?? event} step="1" onInput=${slide}
         aria-label=${t("Event")} aria-valuetext=${t("event {event}, {time}", { event: moved ?? event, time: moment(state.at, true) })} />
-      <label>${t("At")} <input type="datetime-local" step="1" value=${localTime(state)} onChange=${at} /></label>
+      <label>${t("At")} <input type="datetime-local" step="1" value=${typed ?? localTime(state)} onInput=${type} onBlur=${ask}
+        onKeyDown=${onKey} /></label>
       <a class="past-leave" href="#/">${t("Back to now")}</a>
     </div>
   </section>`;
