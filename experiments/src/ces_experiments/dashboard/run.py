@@ -39,7 +39,7 @@ async def _look(cluster: Cluster, asked: Asked, progress: Progress) -> dict[str,
             async with pages.visit(browser, origin) as made:
                 await pages.sign_in(made, http, origin)
                 await made.page.evaluate("location.hash = '#/map'")
-                await made.page.wait_for_function("bench.settled")
+                await pages.until(made.page, "bench.settled")
                 kept = await pages.keep_places(made, http)
                 frames = await pages.frames(made)
                 heap = await pages.heap(made, origin, asked.minutes, progress)
