@@ -60,7 +60,7 @@ def topology() -> Topology:
         nodes.append({"name": f"{site}-switch", "cpu": 0, "labels": {"site": site}})
         for number in range(1, hosts + 1):
             name = f"{site}-{number}"
-            nodes.append({"name": name, "cpu": 2 if number < 3 else 1, "memory": "2Gi", "labels": {"site": site}})
+            nodes.append({"name": name, "cpu": 2 if number < 3 else 1, "memory": "32Gi", "labels": {"site": site}})
             links.append({"src": name, "dst": f"{site}-switch", "bandwidth": "1Gbit" if number == 1 else "100Mbit"})
     names = list(SITES)
     for one, other, rate in zip(names, names[1:] + names[:1], ("100Mbit", "40Mbit", "60Mbit"), strict=True):
@@ -123,8 +123,7 @@ tasks:
 - name: watch
   replicas: 3
   command: [python, -m, watch]
-  resources: {cpu: 250m, memory: 256Mi}
-  constraints: {labels: {site: harbour}}
+  resources: {cpu: 750m, memory: 256Mi}
 flows:
   topology: ring
   bandwidth: {min: 2Mbit, max: 10Mbit}
@@ -145,12 +144,13 @@ def the_job(page: Page, short: str) -> None:
     page.goto(f"{page.url.partition('#')[0]}#/jobs/{short}")
     page.locator(".job-flows button", has=page.locator(".state")).first.click()
     page.locator(".job-hops").first.wait_for()
+    page.evaluate("document.querySelector('.job-picture').scrollIntoView({ block: 'center' })")
 
 
 def submit(page: Page, short: str) -> None:
     page.goto(f"{page.url.partition('#')[0]}#/submit")
     page.locator("#job-text").fill(DRY_RUN)
-    page.locator(".job-picture canvas").wait_for()
+    page.locator(".job-flows button").filter(has_text="bit/s").first.click()
 
 
 PAGES = {"overview": overview, "map": the_map, "job": the_job, "submit": submit}

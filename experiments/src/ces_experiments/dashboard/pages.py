@@ -105,9 +105,11 @@ async def visit(browser: Browser, origin: str) -> AsyncIterator[Visit]:
 async def until(page: Page, expression: str) -> None:
     """Asked from outside again and again: the page's policy forbids what playwright's own waiting would evaluate in it.
     Raises TimeoutError."""
-    async with asyncio.timeout(PATIENCE_MS / 1000):
-        while not await page.evaluate(expression):  # noqa: ASYNC110
-            await asyncio.sleep(LOOK_S)
+    end = time.monotonic() + PATIENCE_MS / 1000
+    while not await page.evaluate(expression):
+        if time.monotonic() > end:
+            raise TimeoutError(f"{expression} is not so on {page.url}: {await page.inner_text('body')!r:.500}")
+        await asyncio.sleep(LOOK_S)
 
 
 async def sign_in(made: Visit, http: httpx.AsyncClient, origin: str) -> None:
@@ -202,7 +204,7 @@ async def _panned(page: Page) -> list[float]:
     return found
 
 
-async def heap(made: Visit, origin: str, minutes: float, progress: Progress) -> dict[str, Any]:
+async def heap(made: Visit, minutes: float, progress: Progress) -> dict[str, Any]:
     """Bytes of the heap after collections, while pages are gone through; the slope in an hour is that of a straight
     line through what came after the first while."""
     samples: list[tuple[float, float]] = []

@@ -42,9 +42,11 @@ async def _look(cluster: Cluster, asked: Asked, progress: Progress) -> dict[str,
                 await pages.until(made.page, "bench.settled")
                 kept = await pages.keep_places(made, http)
                 frames = await pages.frames(made)
-                heap = await pages.heap(made, origin, asked.minutes, progress)
             problems += made.problems
             saved, more = await pages.map_pictures(browser, http, origin, asked.visits)
+            async with pages.visit(browser, origin) as used:
+                await pages.sign_in(used, http, origin)
+                heap = await pages.heap(used, asked.minutes, progress)
             await browser.close()
     return {
         "links": 2 * len(topology.links),
@@ -54,5 +56,5 @@ async def _look(cluster: Cluster, asked: Asked, progress: Progress) -> dict[str,
         "frames_ms": frames,
         "heap": heap,
         "viewers": seen,
-        "problems": [*first["problems"], *problems, *more],
+        "problems": [*first["problems"], *problems, *more, *used.problems],
     }

@@ -4,7 +4,7 @@ import { links, media, nodes, tell } from "../live.js";
 import { address, setQuery } from "../main.js";
 import { href, html, plain, rate, t, tn } from "../show.js";
 import { describe } from "./describe.js";
-import { graphOf, SITE } from "./graph.js";
+import { graphOf, namesOf, SITE } from "./graph.js";
 import { FlowList, flowText, Refusals } from "./job_flows.js";
 import { arrowsOf, isPlaced, jobLight, nodesOf, notesOf, refusalsByNode, taskGraph, taskNames, tasksByNode } from "./job_graph.js";
 import { computePlaces } from "./layout.js";
@@ -23,6 +23,7 @@ import { Zoom } from "./zoom.js";
 /** @typedef {any} Flow a FlowRates of the API, or a PlannedFlow of a dry run */
 
 const WHOLE = viewOf(new URLSearchParams());
+const SMALL = 60; // nodes of a cluster that is drawn whole where it matters which of them were refused
 const NAMED = 5; // flows over a link, or reasons of a node, beside the pointer
 
 await styled;
@@ -63,8 +64,9 @@ function usePlaces(names, pairs, onMap) {
 function useScene({ tasks, flows, refused, chosen }) {
   const refusals = refusalsByNode(refused);
   const placed = isPlaced(tasks) || refusals.size > 0;
-  const names = placed ? nodesOf(tasks, flows, refusals.keys()) : taskNames(tasks, flows);
   const cluster = { nodes: nodes.value, links: links.value, media: media.value };
+  const all = refusals.size ? namesOf(cluster) : new Set();
+  const names = placed ? nodesOf(tasks, flows, all.size <= SMALL ? [...all, ...refusals.keys()] : refusals.keys()) : taskNames(tasks, flows);
   const seen = new Set(names);
   const between = [...cluster.links.values()].filter(({ src, dst }) => seen.has(src) && seen.has(dst));
   const places = usePlaces(names, placed ? /** @type {any} */ (between) : flows, placed);
