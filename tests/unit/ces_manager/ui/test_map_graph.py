@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -147,13 +149,22 @@ def test_refusals_and_tasks_are_told_node_by_node(ui: Modules) -> None:
 
 def test_a_job_without_a_place_is_a_graph_of_its_tasks(ui: Modules) -> None:
     names, kinds, arrows = ui.run(
-        """const { arrowsOf, taskGraph, taskNames } = await load("map/job_graph");
+        """const { arrowsOf, taskGraph } = await load("map/job_graph");
         const tasks = [{ name: "w0", node: null }, { name: "w1", node: null }];
         const flows = [{ src: "w0", dst: "w1", path: [] }, { src: "@n1", dst: "w0", path: [] }];
-        const names = taskNames(tasks, flows);
-        const graph = taskGraph(tasks, flows, new Map(names.map((name, index) => [name, [100 * index, 0]])));
+        const graph = taskGraph(tasks, flows);
         const arrows = arrowsOf(graph, flows, "").map(({ from, to }) => [from.key, to.key]);
-        return [names, [...graph.vertices.values()].map(({ kind }) => kind), arrows];"""
+        return [[...graph.vertices.keys()], [...graph.vertices.values()].map(({ kind }) => kind), arrows];"""
     )
     assert (names, set(kinds)) == (["w0", "w1", "@n1"], {"task"})
     assert arrows == [["w0", "w1"], ["@n1", "w0"]]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 200])
+def test_tasks_on_a_ring_keep_apart(ui: Modules, count: int) -> None:
+    places = ui.run(
+        "return [...(await load('map/job_graph')).ringOf(given.names)].map(([, place]) => place);",
+        names=[f"w{i}" for i in range(count)],
+    )
+    assert len(places) == count
+    assert min((math.dist(one, other) for one, other in combinations(places, 2)), default=99) > 60

@@ -3,6 +3,7 @@
  * place is a graph of its tasks and flows alone. Pure.
  */
 import { flowKey, lightPath } from "./light.js";
+import { APART } from "./placement.js";
 
 /** @typedef {import("./graph.js").Graph} Graph */
 /** @typedef {import("./graph.js").Vertex} Vertex */
@@ -26,14 +27,22 @@ export function nodesOf(tasks, flows, others) {
   return [...found].sort();
 }
 
-/** @param {Task[]} tasks @param {Flow[]} flows @param {Map<string, Place>} places of tasks, and of nodes whose data is read @returns {Graph} of a job that has no place */
-export function taskGraph(tasks, flows, places) {
+/** @param {string[]} names @returns {Map<string, Place>} on a ring that is wider than high, as pictures are */
+export function ringOf(names) {
+  const radius = Math.max(APART, (names.length * APART) / (2 * Math.PI));
+  return new Map(
+    names.map((name, index) => {
+      const angle = (2 * Math.PI * index) / names.length - Math.PI / 2;
+      return /** @type {[string, Place]} */ ([name, names.length > 1 ? [1.6 * radius * Math.cos(angle), radius * Math.sin(angle)] : [0, 0]]);
+    }),
+  );
+}
+
+/** @param {Task[]} tasks @param {Flow[]} flows @returns {Graph} of a job that has no place */
+export function taskGraph(tasks, flows) {
   /** @type {Graph} */
   const graph = { vertices: new Map(), edges: new Map(), media: new Map(), areas: new Map(), sites: new Map(), vertexOf: new Map() };
-  for (const name of taskNames(tasks, flows)) {
-    const place = places.get(name);
-    if (!place) continue;
-    const [x, y] = place;
+  for (const [name, [x, y]] of ringOf(taskNames(tasks, flows))) {
     /** @type {Vertex} */
     const vertex = { key: name, name, kind: "task", state: "ready", members: [name], ill: 0, x, y, allocated: null, used: null, out: [], in: [] };
     graph.vertices.set(name, vertex);

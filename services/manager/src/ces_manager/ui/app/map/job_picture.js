@@ -6,7 +6,7 @@ import { href, html, plain, rate, t, tn } from "../show.js";
 import { describe } from "./describe.js";
 import { graphOf, namesOf, SITE } from "./graph.js";
 import { FlowList, flowText, Refusals } from "./job_flows.js";
-import { arrowsOf, isPlaced, jobLight, nodesOf, notesOf, refusalsByNode, taskGraph, taskNames, tasksByNode } from "./job_graph.js";
+import { arrowsOf, isPlaced, jobLight, nodesOf, notesOf, refusalsByNode, taskGraph, tasksByNode } from "./job_graph.js";
 import { computePlaces } from "./layout.js";
 import { flowKey } from "./light.js";
 import { Picture } from "./picture.js";
@@ -29,11 +29,11 @@ const NAMED = 5; // flows over a link, or reasons of a node, beside the pointer
 await styled;
 
 /**
- * Places of what is drawn: as on the map where they are known, and laid out around those otherwise.
- * @param {string[]} names @param {{src: string, dst: string}[]} pairs what holds them together @param {boolean} onMap whether they are nodes
+ * Places of nodes: as on the map where they are known, and laid out around those otherwise.
+ * @param {string[]} names @param {import("../live.js").Item[]} between links that join them
  * @returns {Places} empty at first; nothing moves afterwards
  */
-function usePlaces(names, pairs, onMap) {
+function usePlaces(names, between) {
   const [places, setPlaces] = useState(/** @type {Places} */ (new Map()));
   const kept = useRef(/** @type {Places} */ (new Map()));
   useEffect(() => {
@@ -43,20 +43,20 @@ function usePlaces(names, pairs, onMap) {
       setPlaces(kept.current);
     };
     const find = async () => {
-      const fixed = new Map(onMap ? await knownPlaces(names) : []);
+      const fixed = new Map(names.length ? await knownPlaces(names) : []);
       if (over) return;
       for (const name of names) if (kept.current.has(name)) fixed.set(name, /** @type {import("./graph.js").Place} */ (kept.current.get(name)));
       if (fixed.size === names.length) return take(fixed);
-      const groupOf = (/** @type {string} */ name) => (onMap ? nodes.peek().get(name)?.labels?.[SITE] : undefined);
-      const failed = () => take(new Map([...fixed, ...newcomers(names, pairs, fixed)]));
-      giveUp = computePlaces(names, pairs, groupOf, fixed, { watched: false, found: take, failed });
+      const groupOf = (/** @type {string} */ name) => nodes.peek().get(name)?.labels?.[SITE];
+      const failed = () => take(new Map([...fixed, ...newcomers(names, between, fixed)]));
+      giveUp = computePlaces(names, between, groupOf, fixed, { watched: false, found: take, failed });
     };
     find();
     return () => {
       over = true;
       giveUp();
     };
-  }, [names.join(), onMap]);
+  }, [names.join()]);
   return places;
 }
 
@@ -66,11 +66,12 @@ function useScene({ tasks, flows, refused, chosen }) {
   const placed = isPlaced(tasks) || refusals.size > 0;
   const cluster = { nodes: nodes.value, links: links.value, media: media.value };
   const all = refusals.size ? namesOf(cluster) : new Set();
-  const names = placed ? nodesOf(tasks, flows, all.size <= SMALL ? [...all, ...refusals.keys()] : refusals.keys()) : taskNames(tasks, flows);
+  const names = placed ? nodesOf(tasks, flows, all.size <= SMALL ? [...all, ...refusals.keys()] : refusals.keys()) : [];
   const seen = new Set(names);
   const between = [...cluster.links.values()].filter(({ src, dst }) => seen.has(src) && seen.has(dst));
-  const places = usePlaces(names, placed ? /** @type {any} */ (between) : flows, placed);
-  const graph = useMemo(() => (placed ? graphOf(cluster, places, WHOLE, seen) : taskGraph(tasks, flows, places)), [placed, names.join(), places, cluster.nodes, cluster.links]);
+  const places = usePlaces(names, between);
+  const onMap = useMemo(() => graphOf(cluster, places, WHOLE, seen), [names.join(), places, cluster.nodes, cluster.links]);
+  const graph = placed ? onMap : taskGraph(tasks, flows);
   // A node that one task may not use is drawn as refused unless another one lies there.
   const never = [...refusals.keys()].filter((node) => !tasks.some((task) => task.node === node));
   return {
