@@ -18,7 +18,7 @@ from ces_experiments.dashboard.made_up import Asked
 from ces_testbed.cluster import Cluster
 from ces_testbed.services import MANAGER
 
-LOOKS_ON_S = 34.0  # for which the manager goes on looking after the last viewer has left
+LOOKS_ON_S = 45.0  # for longer than which the manager goes on looking after the last viewer has left
 WRITE_EVERY_S = 0.1
 SETTLED_S = 4.0  # from the first look of a round to its beginning
 
